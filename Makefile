@@ -1,0 +1,347 @@
+# Every task of the project. `make` lists them; what they need is built or installed on the way and
+# kept outside the checkout in $(CACHE), except the Python environment in .venv.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.SILENT:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+export LAPTIME_CACHE := $(or $(LAPTIME_CACHE),$(HOME)/.cache/laptime)
+CACHE := $(LAPTIME_CACHE)
+UV_VERSION := 0.13.8
+NAMESPACE := laptime-system
+EXAMPLE := examples/users-quick.yaml
+
+# A cluster of one's own is used only when it is named on the command line: `make demo` must never
+# start to load a cluster just because the shell has a KUBECONFIG.
+ifeq ($(origin KUBECONFIG),command line)
+OWN_KUBECONFIG := $(abspath $(KUBECONFIG))
+else
+OWN_KUBECONFIG :=
+endif
+
+CLUSTER := python3 cluster/cluster.py
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+VENV_INPUTS := operator/requirements-dev.lock operator/pyproject.toml agent/requirements.lock agent/pyproject.toml \
+	dashboards/requirements.lock dashboards/pyproject.toml
+VENV_STAMP := $(VENV)/.made-from-$(shell cat $(VENV_INPUTS) | sha256sum | cut -c1-16)
+# What the chart uses with its own values, and what its tests need beside that.
+CHART_IMAGES := operator agent exporter prometheus postgres pgbouncer haproxy k6 server-fastapi-sync server-fastapi-async server-axum-sqlx
+# Every folder with a Dockerfile below images/servers is a server, and all of them are tested.
+SERVER_FOLDERS := $(patsubst %/,%,$(dir $(wildcard images/servers/*/Dockerfile images/servers/*/*/Dockerfile)))
+TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty reference
+CRD := crds/laptime.dev_benchmarkruns.yaml
+RESULTS_SCHEMA := docs/results.schema.json
+PYTHON_TESTS := operator agent cluster images dashboards
+MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
+	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
+GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp
+RUST_SERVERS := images/servers/rust
+# Rust builds of the checks, kept from one checkout to the next.
+export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
+
+# A line with the time of day, so that a log shows where the time went.
+SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] || say() { printf '[%(%H:%M:%S)T] %s\n' -1 "$$*"; };
+# KUBECONFIG of the cluster in use, for the rest of the recipe.
+USE_CLUSTER := export KUBECONFIG="$(OWN_KUBECONFIG)"; [ -n "$$KUBECONFIG" ] || KUBECONFIG="$$($(CLUSTER) kubeconfig)";
+
+.PHONY: help
+help: ## list the tasks
+	echo "Laptime $$(cat VERSION): benchmarks of servers in Kubernetes. make TASK:"
+	echo
+	awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	echo
+	echo "  KUBECONFIG=FILE  demo, install, e2e, bench-overhead: use this cluster, not the embedded one"
+	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
+
+##### See it work
+
+# Grafana comes in no package that could be built here: the embedded cluster gets the official image
+# from the cache, or from its registry when skopeo is there and reaches it.
+GRAFANA_IMAGE := docker.io/grafana/grafana:$(shell sed -n 's/.*repository: grafana\/grafana, tag: \([^,]*\),.*/\1/p' charts/laptime/values.yaml)
+GRAFANA_ARCHIVE := $(CACHE)/images/grafana.tar
+FETCH_GRAFANA := skopeo copy --quiet docker://$(GRAFANA_IMAGE) docker-archive:$(GRAFANA_ARCHIVE):$(GRAFANA_IMAGE)
+.PHONY: grafana-image
+grafana-image:
+	if [ -z "$(OWN_KUBECONFIG)" ] && [ ! -f "$(GRAFANA_ARCHIVE)" ] && command -v skopeo >/dev/null; then
+		mkdir -p "$(CACHE)/images"
+		timeout 120 $(FETCH_GRAFANA) 2>/dev/null || rm -f "$(GRAFANA_ARCHIVE)"
+	fi
+
+.PHONY: demo
+demo: grafana-image install ## the whole way: cluster, images, chart, a first comparison, its table
+	$(SAY) $(USE_CLUSTER)
+	say "Running $(EXAMPLE): about three minutes"
+	code=0
+	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default --again || code=$$?
+	if [ -z "$(OWN_KUBECONFIG)" ]; then
+		if [ -f "$(GRAFANA_ARCHIVE)" ]; then
+			echo "Grafana: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
+		else
+			echo "Grafana is left out. To add it, where a registry is in reach: $(FETCH_GRAFANA); make demo"
+		fi
+		echo "The embedded cluster goes on running. In this shell:"
+		echo "  export KUBECONFIG=$$KUBECONFIG"
+		command -v kubectl >/dev/null || echo "  PATH=\"$$(dirname "$$($(CLUSTER) path kubectl)"):\$$PATH\""
+		echo "Stop it: make cluster-down"
+	fi
+	exit $$code
+
+.PHONY: cluster
+cluster: ## start the embedded Kubernetes (does nothing when it runs)
+	$(SAY)
+	say "Embedded Kubernetes"
+	$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the cache
+	$(CLUSTER) down
+
+.PHONY: images
+images: ## build all container images that changed
+	$(SAY)
+	say "Images"
+	python3 images/build.py
+
+.PHONY: push
+push: ## build the images and push them to REGISTRY/laptime/
+	if [ -z "$(REGISTRY)" ]; then echo "say where to: make push REGISTRY=registry.example" >&2; exit 1; fi
+	python3 images/build.py push "$(REGISTRY)/laptime"
+
+# Cluster and images, where they have to be: the embedded cluster gets the images by import, a
+# cluster of one's own pulls them.
+.PHONY: ready-cluster
+ifeq ($(OWN_KUBECONFIG),)
+ready-cluster: cluster
+	$(SAY)
+	say "Images"
+	python3 images/build.py $(CHART_IMAGES)
+	$(CLUSTER) load
+else ifneq ($(REGISTRY),)
+ready-cluster: push
+else
+ready-cluster:
+	echo "Using the cluster of $(OWN_KUBECONFIG), which must be able to pull docker.io/laptime/*;"
+	echo "with a registry of your own: make REGISTRY=registry.example KUBECONFIG=..."
+endif
+
+# The embedded cluster cannot pull the official Prometheus and is there for benchmarks alone; a
+# registry of one's own has what was pushed to it.
+BUILT_PROMETHEUS := --set images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
+ifeq ($(OWN_KUBECONFIG),)
+INSTALL_VALUES := $(BUILT_PROMETHEUS) --set 'watching.namespaces={*}'
+else ifneq ($(REGISTRY),)
+INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
+endif
+
+.PHONY: install
+install: venv ready-cluster ## install or upgrade the chart in the cluster
+	$(SAY) $(USE_CLUSTER)
+	say "Installing the chart"
+	$(CLUSTER) tools
+	helm="$$($(CLUSTER) path helm)"
+	# The embedded cluster gets a new image under an old tag: the digest makes it a new pod.
+	mkdir -p "$(CACHE)/logs"
+	digests=()
+	for image in operator agent prometheus; do
+		digest="$$(cat $(CACHE)/images/$$image.digest 2>/dev/null || true)"
+		digests+=(--set-string "$$image.podAnnotations.laptime\.dev/image-digest=$$digest")
+	done
+	grafana=()
+	if [ -z "$(OWN_KUBECONFIG)" ] && [ -f "$(GRAFANA_ARCHIVE)" ]; then
+		grafana=(--set grafana.enabled=true,grafana.anonymous=true)
+	fi
+	if ! "$$helm" upgrade --install laptime charts/laptime --namespace $(NAMESPACE) \
+		--create-namespace $(INSTALL_VALUES) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
+		--wait --timeout 180s >"$(CACHE)/logs/helm.log" 2>&1; then
+		cat "$(CACHE)/logs/helm.log" >&2
+		kubectl="$$($(CLUSTER) path kubectl)"
+		"$$kubectl" -n $(NAMESPACE) get pods,events >&2 || true
+		"$$kubectl" -n $(NAMESPACE) logs deployment/laptime-operator --tail=40 >&2 || true
+		echo "the chart could not be installed" >&2
+		exit 1
+	fi
+
+##### Develop
+
+.PHONY: venv
+venv: $(VENV_STAMP) ## the Python environment .venv, from its lock file
+
+$(VENV_STAMP): export UV_PYTHON_DOWNLOADS := never
+$(VENV_STAMP):
+	$(SAY)
+	say "Python environment $(VENV)"
+	uv="$$(command -v uv || true)"
+	if ! "$${uv:-false}" --version >/dev/null 2>&1; then
+		uv="$(CACHE)/uv-$(UV_VERSION)/bin/uv"
+		if [ ! -x "$$uv" ]; then
+			say "Installing uv into the cache"
+			if ! python3 -m pip --version >/dev/null 2>&1; then
+				[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+					{ echo "uv or pip is missing: install one of them (Debian: python3-pip)" >&2; exit 1; }
+				apt-get install -y -qq python3-pip >/dev/null || { apt-get update -qq && apt-get install -y -qq python3-pip >/dev/null; }
+			fi
+			python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore \
+				--target "$(CACHE)/uv-$(UV_VERSION)" "uv==$(UV_VERSION)"
+		fi
+	fi
+	"$$uv" venv --quiet --allow-existing --python python3 $(VENV)
+	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r operator/requirements-dev.lock
+	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r agent/requirements.lock
+	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r dashboards/requirements.lock
+	"$$uv" pip install --quiet --python $(PYTHON) --no-deps --editable operator --editable agent --editable dashboards
+	rm -f $(VENV)/.made-from-*
+	touch $@
+
+.PHONY: test
+test: ## everything: lint, verify, unit, e2e; leaves the machine as it was
+	$(SAY)
+	started=$$SECONDS
+	for task in lint verify unit e2e; do
+		began=$$SECONDS
+		say "make $$task"
+		$(MAKE) "$$task" || { say "FAILED: make $$task, after $$((SECONDS - began)) s"; exit 1; }
+		summary="$${summary:+$$summary, }$$task $$((SECONDS - began)) s"
+	done
+	say "all tests passed: $$summary (in all $$((SECONDS - started)) s)"
+
+.PHONY: unit
+unit: venv ## tests that need no cluster
+	$(SAY)
+	for folder in $(PYTHON_TESTS); do
+		say "$$folder"
+		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest tests)
+	done
+	for module in $(filter images/%,$(GO_MODULES)); do
+		say "$$module"
+		(cd $$module && go test ./...)
+	done
+	say "$(RUST_SERVERS)"
+	(cd $(RUST_SERVERS) && cargo test --quiet --locked)
+
+.PHONY: e2e
+e2e: venv ## tests on a cluster: schema, chart, whole runs, killed operator, broken servers
+	$(SAY)
+	started=no
+	down() {
+		code=$$?
+		trap - EXIT INT TERM
+		if [ "$$started" = yes ]; then say "Stopping the embedded Kubernetes"; $(CLUSTER) down || code=1; fi
+		exit $$code
+	}
+	trap down EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	if [ -z "$(OWN_KUBECONFIG)" ]; then
+		$(CLUSTER) status >/dev/null 2>&1 || started=yes
+		$(MAKE) cluster
+		say "Tests of the embedded Kubernetes"
+		(cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests)
+	fi
+	say "Tests of the images"
+	python3 images/build.py $(TEST_IMAGES)
+	(cd images && $(CURDIR)/$(PYTHON) -m pytest servers/tests)
+	$(MAKE) install
+	$(USE_CLUSTER)
+	say "Tests of Laptime in the cluster"
+	(cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics $(E2E))
+
+.PHONY: report-check
+report-check: venv ## open a report (REPORT=file, else one made up) in Chromium: accessible, complete, no scrolling
+	out="$(CURDIR)/out/report"
+	mkdir -p "$$out"
+	report="$(if $(REPORT),$(abspath $(REPORT)))"
+	if [ -z "$$report" ]; then
+		report="$$out/sample.html"
+		(cd operator && ../$(PYTHON) -c 'from tests.report.sample import recorded; from laptime.report.html import to_html; print(to_html(*recorded()))') >"$$report"
+	fi
+	cd e2e/report
+	npm ci --no-audit --no-fund --silent
+	node check.mjs "$$report" "$$out"
+
+.PHONY: lint
+lint: venv ## format, types, layers, clippy, vet, chart
+	$(SAY)
+	say "Python: format and rules"
+	$(VENV)/bin/ruff format --quiet --check . || { echo "run: make format" >&2; exit 1; }
+	$(VENV)/bin/ruff check --quiet .
+	say "Python: types and layers"
+	(cd operator && $(MYPY) src tests)
+	layers="$$(cd operator && ../$(VENV)/bin/lint-imports)" || { echo "$$layers"; exit 1; }
+	(cd cluster && $(MYPY) cluster.py laptime_cluster tests)
+	(cd agent && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/agent" src tests)
+	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
+	(cd images && $(MYPY) build.py imagebuild)
+	(cd e2e && $(MYPY) .)
+	for bench in cause generator overhead precision truth; do
+		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
+	done
+	say "Go"
+	for module in $(GO_MODULES); do
+		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
+	done
+	say "Rust"
+	(cd $(RUST_SERVERS) && cargo fmt --all --check && cargo clippy --quiet --locked --workspace --all-targets -- -D warnings)
+	say "Chart"
+	$(CLUSTER) tools
+	"$$($(CLUSTER) path helm)" lint --quiet --strict charts/laptime
+
+.PHONY: format
+format: venv ## format all code
+	$(VENV)/bin/ruff format --quiet .
+	$(VENV)/bin/ruff check --quiet --fix .
+	for module in $(GO_MODULES); do gofmt -w $$module; done
+	cargo fmt --all --manifest-path $(RUST_SERVERS)/Cargo.toml
+
+.PHONY: generate
+generate: venv ## write the files that are made from others: CRD, schema of results, dashboards, golden manifests
+	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crd; write_crd(Path("$(CRD)"))'
+	cp $(CRD) charts/laptime/files/
+	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_results_schema; write_results_schema(Path("$(RESULTS_SCHEMA)"))'
+	$(PYTHON) -W ignore::DeprecationWarning -m laptime_dashboards.write charts/laptime/files/dashboards
+	(cd operator && LAPTIME_GOLDEN=write ../$(PYTHON) -m pytest -q tests/manifests/test_golden.py)
+
+GENERATED := $(CRD) $(RESULTS_SCHEMA) charts/laptime/files operator/tests/manifests/golden
+
+.PHONY: verify
+verify: ## regenerate and compare with what is committed
+	$(MAKE) generate
+	git diff --exit-code --stat -- $(GENERATED) ||
+		{ echo "generated files are not up to date: commit what make generate wrote" >&2; exit 1; }
+
+.PHONY: bench-overhead
+bench-overhead: install ## what Laptime itself takes: apply to first request, between trials, to figures
+	$(USE_CLUSTER)
+	PYTHONPATH=bench $(PYTHON) bench/overhead/run.py
+
+.PHONY: bench-cause
+bench-cause: install ## whether what limits a server is named rightly: each cause, provoked on purpose
+	$(USE_CLUSTER)
+	python3 images/build.py reference
+	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
+	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
+
+.PHONY: bench-generator
+bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab
+	$(PYTHON) bench/generator/run.py
+
+.PHONY: bench-precision
+bench-precision: venv ## whether intervals hold what they say: simulated runs, and real trials resampled
+	$(PYTHON) bench/precision/run.py $(BENCH)
+.PHONY: bench-truth
+bench-truth: venv ## what the load generator measures, beside the truth of a server that is known
+	$(PYTHON) bench/truth/run.py
+
+.PHONY: bench-agent
+bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second
+	$(PYTHON) bench/agent/run.py
+
+.PHONY: clean
+clean: ## remove what was built in the checkout (the cache stays)
+	rm -rf $(VENV) operator/.hypothesis operator/.import_linter_cache
+	find . -name .git -prune -o -type d \( -name __pycache__ -o -name .mypy_cache -o -name .ruff_cache \
+		-o -name .pytest_cache -o -name '*.egg-info' \) -print0 | xargs -0r rm -rf
