@@ -1,0 +1,123 @@
+"""The daemons of the node and their command lines, in the order in which they start."""
+
+from laptime_cluster import configuration
+from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
+from laptime_cluster.layout import (
+    API_PORT,
+    COREDNS_BIN,
+    KUBERNETES_BIN,
+    NODE_ADDRESS,
+    NODE_NAME,
+    POD_RANGE,
+    SERVICE_RANGE,
+    STATE,
+)
+from laptime_cluster.processes import Daemon
+
+_ETCD_URL = "http://127.0.0.1:2379"
+_ETCD_PEER_URL = "http://127.0.0.1:2380"
+
+ETCD = Daemon(
+    "etcd",
+    (
+        "etcd",
+        f"--data-dir={STATE}/etcd",
+        f"--listen-client-urls={_ETCD_URL}",
+        f"--advertise-client-urls={_ETCD_URL}",
+        f"--listen-peer-urls={_ETCD_PEER_URL}",
+        f"--initial-advertise-peer-urls={_ETCD_PEER_URL}",
+        f"--initial-cluster=default={_ETCD_PEER_URL}",
+        # The cluster is thrown away with its machine: nothing is worth a disk flush.
+        "--unsafe-no-fsync",
+        "--log-outputs=stderr",
+        "--log-level=warn",
+    ),
+)
+CONTAINERD = Daemon(
+    "containerd",
+    ("containerd", f"--config={configuration.CONTAINERD}", "--log-level=warn"),
+)
+API_SERVER = Daemon(
+    "kube-apiserver",
+    (
+        f"{KUBERNETES_BIN}/kube-apiserver",
+        f"--etcd-servers={_ETCD_URL}",
+        f"--advertise-address={NODE_ADDRESS}",
+        f"--secure-port={API_PORT}",
+        f"--tls-cert-file={certificate_path('apiserver')}",
+        f"--tls-private-key-file={key_path('apiserver')}",
+        f"--client-ca-file={certificate_path('ca')}",
+        f"--kubelet-certificate-authority={certificate_path('ca')}",
+        f"--kubelet-client-certificate={certificate_path('apiserver-kubelet-client')}",
+        f"--kubelet-client-key={key_path('apiserver-kubelet-client')}",
+        # The name of the node is in no DNS; logs and exec go to its address.
+        "--kubelet-preferred-address-types=InternalIP",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key_path('service-account')}",
+        f"--service-account-signing-key-file={key_path('service-account')}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        f"--requestheader-client-ca-file={certificate_path('front-proxy-ca')}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={certificate_path('front-proxy-client')}",
+        f"--proxy-client-key-file={key_path('front-proxy-client')}",
+        "--allow-privileged=true",
+        "--profiling=false",
+    ),
+)
+CONTROLLER_MANAGER = Daemon(
+    "kube-controller-manager",
+    (
+        f"{KUBERNETES_BIN}/kube-controller-manager",
+        f"--kubeconfig={kubeconfig_path('controller-manager')}",
+        "--bind-address=127.0.0.1",
+        f"--service-account-private-key-file={key_path('service-account')}",
+        f"--root-ca-file={certificate_path('ca')}",
+        "--use-service-account-credentials",
+        "--allocate-node-cidrs",
+        f"--cluster-cidr={POD_RANGE}",
+        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        "--leader-elect=false",
+        "--kube-api-qps=100",
+        "--kube-api-burst=200",
+        "--node-monitor-period=1s",
+        "--concurrent-deployment-syncs=10",
+        "--concurrent-replicaset-syncs=10",
+        "--concurrent-job-syncs=10",
+        "--concurrent-gc-syncs=20",
+        "--profiling=false",
+    ),
+)
+SCHEDULER = Daemon(
+    "kube-scheduler",
+    (
+        f"{KUBERNETES_BIN}/kube-scheduler",
+        f"--config={configuration.SCHEDULER}",
+        "--bind-address=127.0.0.1",
+    ),
+)
+KUBELET = Daemon(
+    "kubelet",
+    (
+        f"{KUBERNETES_BIN}/kubelet",
+        f"--config={configuration.KUBELET}",
+        f"--kubeconfig={kubeconfig_path('kubelet')}",
+        f"--root-dir={STATE}/kubelet",
+        f"--cert-dir={STATE}/pki",
+        f"--hostname-override={NODE_NAME}",
+        f"--node-ip={NODE_ADDRESS}",
+    ),
+)
+KUBE_PROXY = Daemon(
+    "kube-proxy",
+    (f"{KUBERNETES_BIN}/kube-proxy", f"--config={configuration.KUBE_PROXY}"),
+)
+COREDNS = Daemon("coredns", (f"{COREDNS_BIN}/coredns", f"-conf={configuration.COREFILE}"))
+
+BEFORE_API = (ETCD, CONTAINERD, API_SERVER)
+AFTER_API = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
+ALL = BEFORE_API + AFTER_API

@@ -1,0 +1,71 @@
+"""Names, addresses, versions and paths of the cluster: whatever two modules must agree on."""
+
+import hashlib
+import os
+from pathlib import Path
+
+DEFAULT_NAME = "laptime-cluster"
+NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
+"""Another name is another cluster beside the first, with folders and addresses of its own."""
+NODE_NAME = "laptime"
+
+KUBERNETES_VERSION = "v1.34.4"
+COREDNS_VERSION = "v1.15.0"
+HELM_VERSION = "v4.3.1"
+
+SOURCE = Path(__file__).resolve().parent.parent
+"""The folder `cluster/` of the checkout."""
+CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
+"""Binaries and image archives; survives `down` and is shared by all checkouts."""
+BIN = CACHE / "bin"
+IMAGES = CACHE / "images"
+KUBERNETES_BIN = BIN / f"kubernetes-{KUBERNETES_VERSION}"
+COREDNS_BIN = BIN / f"coredns-{COREDNS_VERSION}"
+HELM_BIN = BIN / f"helm-{HELM_VERSION}"
+
+STATE = Path("/var/lib") / NAME
+"""All files of a cluster, on disk; `down` removes it."""
+OWNER_MARK = STATE / ".laptime-cluster"
+"""Says that the folder is of this program, which removes it without asking."""
+RUN = Path("/run") / NAME
+"""Sockets, process ids and the persistent mount namespace; `down` removes it."""
+PKI = STATE / "pki"
+CONFIG = STATE / "config"
+LOGS = STATE / "log"
+ADMIN_KUBECONFIG = STATE / "admin.kubeconfig"
+FINGERPRINT = STATE / "fingerprint"
+PIDS = RUN / "pids"
+CONTAINERD_SOCKET = RUN / "containerd.sock"
+NAMESPACE_FILES = RUN / "namespaces"
+MOUNT_NAMESPACE = NAMESPACE_FILES / "mount"
+NETWORK_NAMESPACE = NAMESPACE_FILES / "network"
+
+# Only the link to the host needs addresses that no other cluster has: all else is inside.
+_NUMBER = 0 if NAME == DEFAULT_NAME else 1 + hashlib.sha256(NAME.encode()).digest()[0] % 255
+HOST_LINK = f"laptime{_NUMBER}"
+NODE_LINK = "node0"
+HOST_ADDRESS = f"10.203.{_NUMBER}.1"
+NODE_ADDRESS = f"10.203.{_NUMBER}.2"
+LINK_PREFIX_LENGTH = 30
+POD_RANGE = "10.201.0.0/16"
+POD_RANGE_OF_NODE = "10.201.0.0/24"
+SERVICE_RANGE = "10.202.0.0/16"
+FIRST_SERVICE_ADDRESS = "10.202.0.1"
+DNS_SERVICE_ADDRESS = "10.202.0.10"
+API_PORT = 6443
+API_URL = f"https://{NODE_ADDRESS}:{API_PORT}"
+DNS_PORT = 53
+
+CGROUP = NAME
+"""Parent, in every hierarchy, of the daemons (`node`) and of all pods (`kubepods`)."""
+CNI_PLUGINS = Path("/usr/lib/cni")
+
+
+def version() -> str:
+    """The version of the project, which is also the tag of its images."""
+    return (SOURCE.parent / "VERSION").read_text(encoding="utf-8").strip()
+
+
+def pause_image() -> str:
+    """The image of the process that holds a pod's namespaces."""
+    return "docker.io/laptime/pause:1"

@@ -1,0 +1,195 @@
+"""Start and stop the cluster, from whatever state the machine is in."""
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+
+from laptime_cluster import (
+    addons,
+    api,
+    builds,
+    certificates,
+    cgroups,
+    components,
+    configuration,
+    health,
+    images,
+    locks,
+    namespaces,
+    packages,
+    pause,
+    processes,
+)
+from laptime_cluster.commands import ClusterError
+from laptime_cluster.layout import (
+    ADMIN_KUBECONFIG,
+    CACHE,
+    CONTAINERD_SOCKET,
+    FINGERPRINT,
+    HOST_LINK,
+    OWNER_MARK,
+    RUN,
+    STATE,
+)
+from laptime_cluster.processes import Daemon
+from laptime_cluster.progress import say
+
+_PATIENCE_SECONDS = 45
+_MINIMUM_FREE_BYTES = 3 << 30
+_BUILD_FREE_BYTES = 8 << 30
+
+
+def up() -> None:
+    """Start the cluster unless it is healthy already; leftovers of an earlier one are removed."""
+    _require_root()
+    with locks.exclusively(STATE.parent, "`up` or `down`"):
+        if _is_healthy():
+            if health.is_current():
+                say(f"the cluster is up; {health.node_summary()}")
+            else:
+                say("the cluster is up, but from another configuration; `down`, then `up` renew it")
+            return
+        _require_disk()
+        packages.install_missing()
+        for build in builds.NODE_BUILDS:
+            builds.ensure(build)
+        builds.ensure_kubectl()
+        pause_archive = images.describe(pause.archive())
+        _clean("removing what is left of an earlier cluster")
+        try:
+            _start(pause_archive)
+        except (ClusterError, OSError):
+            _say_dead_daemons()
+            raise
+    say(f"the cluster is up; {health.node_summary()}")
+    say(f"export KUBECONFIG={ADMIN_KUBECONFIG}")
+
+
+def down() -> None:
+    """Stop the cluster and leave nothing of it but the cache."""
+    _require_root()
+    with locks.exclusively(STATE.parent, "`up` or `down`"):
+        if not _clean("stopping the cluster"):
+            say("no cluster to stop")
+        else:
+            say("the cluster is down")
+
+
+def _is_healthy() -> bool:
+    """Whether a complete cluster runs and works.
+
+    On a busy machine it may be slow to answer; it is not given up for that as long as all of its
+    daemons live, since starting afresh loses everything in it.
+    """
+    names = [daemon.name for daemon in components.ALL]
+    if not FINGERPRINT.exists() or processes.dead(names):
+        return False
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while problems := health.problems():
+        if processes.dead(names) or time.monotonic() > deadline:
+            return False
+        say(f"waiting for the cluster that runs: {'; '.join(problems)}")
+        time.sleep(2)
+    return True
+
+
+def _start(pause_archive: images.Archive) -> None:
+    say("creating namespaces, control groups and certificates")
+    STATE.mkdir(mode=0o711)
+    OWNER_MARK.touch()
+    RUN.mkdir(mode=0o711)
+    cgroups.create()
+    namespaces.create_network()
+    namespaces.create_mounts()
+    certificates.issue_all()
+    configuration.write_all()
+    say("starting etcd, containerd and the API server")
+    _start_daemons(components.BEFORE_API)
+    _wait_for("containerd", CONTAINERD_SOCKET.exists, 30)
+    images.import_archive(pause_archive)
+    _wait_for("the API server", api.is_ready, 120)
+    say("starting controller manager, scheduler, kubelet, kube-proxy and CoreDNS")
+    _start_daemons(components.AFTER_API)
+    _wait_for("the DNS Service", _are_addons_applied, 60)
+    _wait_for("the node", health.is_node_ready, 90)
+    _wait_for("CoreDNS", health.is_dns_answering, 60)
+    _wait_for("the default service account", health.has_default_service_account, 60)
+    FINGERPRINT.write_text(health.fingerprint(), encoding="utf-8")
+
+
+def _are_addons_applied() -> bool:
+    addons.apply_all()
+    return True
+
+
+def _start_daemons(daemons: Sequence[Daemon]) -> None:
+    for daemon in daemons:
+        processes.start(daemon)
+
+
+def _wait_for(what: str, is_there: Callable[[], bool], timeout_seconds: float) -> None:
+    """Poll until something is there; a daemon that dies meanwhile ends the wait at once."""
+    deadline = time.monotonic() + timeout_seconds
+    while not _holds(is_there):
+        started = [daemon.name for daemon in components.ALL if processes.was_started(daemon.name)]
+        if dead := processes.dead(started):
+            raise ClusterError(f"{', '.join(dead)} stopped while {what} was awaited")
+        if time.monotonic() > deadline:
+            raise ClusterError(f"{what} did not get ready within {timeout_seconds:.0f} s")
+        time.sleep(0.1)
+    say(f"{what} is ready")
+
+
+def _holds(condition: Callable[[], bool]) -> bool:
+    """A condition that cannot be told does not hold yet: the API server is just starting."""
+    try:
+        return condition()
+    except (OSError, ClusterError):
+        return False
+
+
+def _say_dead_daemons() -> None:
+    for daemon in components.ALL:
+        if processes.was_started(daemon.name) and not processes.is_alive(daemon.name):
+            say(f"last words of {daemon.name}:\n{processes.last_words(daemon.name)}")
+
+
+def _clean(announcement: str) -> bool:
+    """Remove whatever there is of a cluster; returns whether there was anything."""
+    ours = cgroups.process_ids()
+    folders = [path for path in (STATE, RUN) if path.exists()]
+    if not (ours or folders or os.path.lexists(f"/sys/class/net/{HOST_LINK}")):
+        cgroups.remove()
+        return False
+    if STATE.exists() and any(STATE.iterdir()) and not OWNER_MARK.exists():
+        raise ClusterError(
+            f"{STATE} is in use by something else, and this program would remove it; "
+            "set LAPTIME_CLUSTER_NAME to another name"
+        )
+    say(announcement)
+    if strangers := namespaces.strangers(ours):
+        say(f"processes {strangers} are in the cluster's network namespace and are left to run")
+    cgroups.kill_all()
+    namespaces.remove()
+    cgroups.remove()
+    return True
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise ClusterError("the embedded cluster needs root (namespaces, control groups): use sudo")
+
+
+def _require_disk() -> None:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    needs = [(STATE.parent, _MINIMUM_FREE_BYTES)]
+    if not all(build.is_done() for build in builds.NODE_BUILDS):
+        needs.append((CACHE, _BUILD_FREE_BYTES))
+    for folder, needed in needs:
+        free = shutil.disk_usage(folder).free
+        if free < needed:
+            raise ClusterError(
+                f"the disk is too full: {folder} has {free / 2**30:.1f} GiB left, "
+                f"{needed >> 30} GiB are needed"
+            )

@@ -1,0 +1,36 @@
+"""Ask a name server for the address of the API's Service; also run by itself inside the node.
+
+Usage: name_query.py SERVER NAME — prints the address, exits with 1 when there is no answer.
+"""
+
+import socket
+import struct
+import sys
+
+
+def resolve(server: str, name: str, timeout_seconds: float = 1.0) -> str | None:
+    """The IPv4 address of `name` as told by `server`, or None when it does not answer with one."""
+    labels = b"".join(bytes([len(part)]) + part.encode() for part in name.rstrip(".").split("."))
+    query = (
+        struct.pack(">6H", 0x4C54, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
+    )
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.settimeout(timeout_seconds)
+            udp.connect((server, 53))
+            udp.send(query)
+            answer = udp.recv(1500)
+    except OSError:
+        return None
+    # With a single A record, which is all such a Service has, the address ends the answer section.
+    header = struct.unpack(">6H", answer[:12])
+    if header[0] != 0x4C54 or header[3] != 1:
+        return None
+    record = answer[len(query) :]
+    return socket.inet_ntoa(record[-4:]) if len(record) >= 16 else None
+
+
+if __name__ == "__main__":
+    found = resolve(sys.argv[1], sys.argv[2])
+    print(found or "no answer")
+    sys.exit(0 if found else 1)

@@ -1,0 +1,176 @@
+"""`down` leaves a machine as it was before `up`, whatever was killed in between.
+
+Runs a second cluster beside one that may be in use; needs root and two minutes.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
+    reason="starts and kills a cluster; set LAPTIME_CLUSTER_TESTS=1",
+)
+
+NAME = "laptime-test"
+PROGRAM = Path(__file__).resolve().parent.parent / "cluster.py"
+ENVIRONMENT = {**os.environ, "LAPTIME_CLUSTER_NAME": NAME}
+KUBECONFIG = f"/var/lib/{NAME}/admin.kubeconfig"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "sleeper", "namespace": "default"},
+    "spec": {
+        "containers": [
+            {"name": "sleeper", "image": "docker.io/laptime/pause:1", "command": ["/pause"]}
+        ]
+    },
+}
+
+Snapshot = dict[str, list[str]]
+
+
+def cluster(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    result = subprocess.run(
+        [sys.executable, str(PROGRAM), *arguments],
+        env=ENVIRONMENT,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert not check or result.returncode == 0, result.stdout + result.stderr
+    return result
+
+
+def kubectl(*arguments: str, text: str = "") -> str:
+    kubectl_path = cluster("path", "kubectl").stdout.split()[-1]
+    return subprocess.run(
+        [kubectl_path, "--kubeconfig", KUBECONFIG, *arguments],
+        input=text,
+        text=True,
+        stdout=subprocess.PIPE,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def snapshot() -> Snapshot:
+    content: Snapshot = json.loads(cluster("snapshot").stdout)
+    return content
+
+
+def added_since(before: Snapshot) -> Snapshot:
+    """What is there now and was not before, by kind."""
+    after = snapshot()
+    added = {kind: sorted(set(after[kind]) - set(before[kind])) for kind in before}
+    return {kind: things for kind, things in added.items() if things}
+
+
+def left_behind(before: Snapshot) -> Snapshot:
+    """What stays of what was added: things of others come and go meanwhile, and init buries."""
+    deadline = time.monotonic() + 20
+    while (left := added_since(before)) and time.monotonic() < deadline:
+        time.sleep(1)
+    return left
+
+
+def processes_of_the_cluster() -> dict[int, str]:
+    """Process id and name of everything alive in the control groups of the test's cluster."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                is_dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+                if not is_dead and f"/{NAME}/" in (entry / "cgroup").read_text():
+                    found[int(entry.name)] = (entry / "comm").read_text().strip()
+            except OSError:
+                continue
+    return found
+
+
+def kill(is_wanted: Callable[[str], bool]) -> int:
+    killed = 0
+    for process_id, name in processes_of_the_cluster().items():
+        if is_wanted(name):
+            os.kill(process_id, signal.SIGKILL)
+            killed += 1
+    return killed
+
+
+@pytest.fixture
+def before() -> Iterator[Snapshot]:
+    cluster("down")
+    yield snapshot()
+    cluster("down")
+
+
+def start_pod() -> None:
+    kubectl("apply", "-f", "-", text=json.dumps(POD))
+    kubectl("wait", "--for=condition=Ready", "pod/sleeper", "--timeout=30s")
+
+
+def test_down_after_up_leaves_nothing_and_up_again_is_quick(before: Snapshot) -> None:
+    cluster("up")
+    start_pod()
+    assert {"etcd", "kubelet", "containerd", "pause"} <= set(processes_of_the_cluster().values())
+    assert added_since(before).keys() >= {"processes", "links", "addresses", "cgroups", "files"}
+
+    started = time.monotonic()
+    cluster("up")
+    assert time.monotonic() - started < 5
+    assert kubectl("get", "pod", "sleeper", "-o", "jsonpath={.status.phase}") == "Running"
+
+    cluster("down")
+    assert processes_of_the_cluster() == {}
+    assert left_behind(before) == {}
+    assert "no cluster to stop" in cluster("down").stdout
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [
+        lambda name: True,
+        lambda name: name in ("containerd", "kubelet"),
+        lambda name: name.startswith(("etcd", "containerd-shim")),
+        lambda name: name == "kube-proxy",
+    ],
+    ids=["everything", "containerd-and-kubelet", "etcd-and-shims", "kube-proxy"],
+)
+def test_up_starts_afresh_after_processes_were_killed(
+    before: Snapshot, victims: Callable[[str], bool]
+) -> None:
+    cluster("up")
+    start_pod()
+    assert kill(victims) > 0
+    assert cluster("status", check=False).returncode == 1
+    cluster("up")
+    assert cluster("status").returncode == 0
+    start_pod()
+    kill(victims)
+    cluster("down")
+    assert processes_of_the_cluster() == {}
+    assert left_behind(before) == {}
+
+
+@pytest.mark.parametrize("stage", ["certificates", "containerd is ready", "controller manager"])
+def test_up_that_is_killed_half_way_leaves_nothing_in_the_way(before: Snapshot, stage: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, str(PROGRAM), "up"], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE
+    ) as up:
+        assert up.stdout is not None
+        assert any(stage in line for line in up.stdout), "up ended before the stage was reached"
+        time.sleep(0.2)
+        up.kill()
+    kill(lambda name: name != "etcd")
+    cluster("up")
+    assert cluster("status").returncode == 0
+    cluster("down")
+    assert left_behind(before) == {}
