@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Build Laptime's images, with docker, podman or buildah, whichever works here.
+
+usage:
+  images/build.py [NAME...]               build what changed; the archives are in the cache
+  images/build.py list                    every image, whether it is up to date, its size
+  images/build.py push REGISTRY [NAME...] build and push to REGISTRY/<name>:<version>
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from imagebuild.base import ensure_archive, ensure_imported, recorded_key
+from imagebuild.catalog import TEST_ONLY, Image, ImageError, discover, select, snapshot
+from imagebuild.engines import Engine, find_engine
+from imagebuild.host import write_secrets
+from imagebuild.progress import Progress
+from imagebuild.store import Store, default_cache
+
+ROOT = Path(__file__).resolve().parent.parent
+# Part of every content key: raise it when the way of building changes what is built.
+RECIPE = "1"
+RETRY_PAUSES_SECONDS = (10, 30, 60)
+TRANSIENT = re.compile(
+    r"429|50[234] |Too Many Requests|Temporary failure|timed? ?out|Connection (reset|refused)",
+    re.IGNORECASE,
+)
+
+
+class Builder:
+    """Builds images with one engine into one store."""
+
+    def __init__(self, root: Path, cache: Path, engine: Engine) -> None:
+        self.root = root
+        self.engine = engine
+        self.store = Store(cache / "images")
+        self.logs = cache / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def base_key(self, refresh: bool) -> str:
+        """What identifies the base image; makes it where no registry is used."""
+        if not self.engine.makes_base:
+            return self.engine.name
+        log = self.logs / "image-base.log"
+
+        def run(command: list[str], environment: dict[str, str]) -> bool:
+            with log.open("w") as file, Progress("base image", log) as progress:
+                built = self._run_patiently(command, file, log, environment)
+                progress.result = "built" if built else f"failed, see {log}"
+            return built
+
+        return ensure_archive(self.store.folder, refresh, run)
+
+    def content_key(self, image: Image, context: Path, base_key: str) -> str:
+        """Copy the image's files to `context`; returns what its archive must be marked with."""
+        inputs = snapshot(self.root, image, context)
+        parts = [RECIPE, base_key, image.reference, inputs]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+    def build(self, images: list[Image], refresh: bool, force: bool) -> None:
+        """Build those of `images` whose content changed. Raises ImageError."""
+        with self.store.locked("base"):
+            base_key = self.base_key(refresh)
+        for number, image in enumerate(images, start=1):
+            title = f"[{number}/{len(images)}] {image.name}"
+            with (
+                self.store.locked(image.name),
+                tempfile.TemporaryDirectory(prefix="laptime-image-") as folder,
+            ):
+                context = Path(folder) / "context"
+                key = self.content_key(image, context, base_key)
+                if self.store.key(image.name) == key and not force:
+                    print(f"{title:<28} up to date", flush=True)
+                    continue
+                secrets = Path(folder) / "secrets"
+                secrets.mkdir(mode=0o700)
+                build = self.engine.build_command(
+                    context,
+                    context / image.dockerfile,
+                    image.reference,
+                    image.version,
+                    write_secrets(secrets),
+                    fresh=force,
+                )
+                self._build_one(image, title, build, key, base_key)
+
+    def _build_one(
+        self, image: Image, title: str, build: list[str], key: str, base_key: str
+    ) -> None:
+        log = self.logs / f"image-{image.name}.log"
+        archive = self.store.temporary(image.name)
+        commands = [build, self.engine.save_command(image.reference, archive)]
+        with log.open("w") as file, Progress(title, log) as progress:
+            if self.engine.makes_base:
+                with self.store.locked("base"):
+                    ensure_imported(self.store.folder, base_key, self.engine.environment(), file)
+            for command in commands:
+                if not self._run_patiently(command, file, log):
+                    raise ImageError(
+                        f"{image.name} could not be built; end of {log}:\n{_tail(log, 30)}"
+                    )
+            self.store.put(image.name, archive, key)
+            progress.result = f"built, {self.store.archive(image.name).stat().st_size / 1e6:.0f} MB"
+
+    def _run_patiently(
+        self,
+        command: list[str],
+        file: IO[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Run `command`, again after a pause when a registry or mirror had a bad moment."""
+        for pause_seconds in (*RETRY_PAUSES_SECONDS, None):
+            if self.engine.run(command, file, environment) == 0:
+                return True
+            if pause_seconds is None or not TRANSIENT.search(_tail(log, 30)):
+                return False
+            file.write(f"\nSTEP 1/1: waiting {pause_seconds} s, then trying again\n")
+            file.flush()
+            time.sleep(pause_seconds)
+        return False
+
+    def push(self, images: list[Image], registry: str, insecure: bool) -> None:
+        """Send the archives of `images` to `registry`/<name>:<version>. Raises ImageError."""
+        for image in images:
+            target = f"{registry.rstrip('/')}/{image.name}:{image.version}"
+            log = self.logs / f"push-{image.name}.log"
+            with log.open("w") as file, Progress(f"push {image.name}", log) as progress:
+                for command in self.engine.push_commands(
+                    self.store.archive(image.name), image.reference, target, insecure
+                ):
+                    if not self._run_patiently(command, file, log):
+                        raise ImageError(f"{target} could not be pushed:\n{_tail(log, 10)}")
+                progress.result = target
+
+    def show(self, images: list[Image]) -> None:
+        """Print a table of `images`: state, size and reference."""
+        base_key = recorded_key(self.store.folder) if self.engine.makes_base else self.engine.name
+        for image in images:
+            with tempfile.TemporaryDirectory(prefix="laptime-image-") as folder:
+                key = self.content_key(image, Path(folder), base_key)
+            known = self.store.key(image.name)
+            state = "up to date" if known == key else "outdated" if known else "not built"
+            size = f"{self.store.archive(image.name).stat().st_size / 1e6:.0f} MB" if known else "-"
+            print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}")
+
+
+def _tail(log: Path, lines: int) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The command line. `list` and `push` are words in the place of the first image name."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument(
+        "--engine", help="docker, podman or buildah (default: the first that works)"
+    )
+    parser.add_argument("--force", action="store_true", help="build all steps of all images again")
+    parser.add_argument("--refresh-base", action="store_true", help="make the base image again")
+    parser.add_argument("--insecure", action="store_true", help="push over plain HTTP")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; returns the exit code."""
+    options = parse(arguments)
+    command = options.names[0] if options.names[:1] in (["list"], ["push"]) else "build"
+    names: list[str] = options.names if command == "build" else options.names[1:]
+    started = time.monotonic()
+    try:
+        if command == "push" and not names:
+            raise ImageError("say where to: images/build.py push REGISTRY [NAME...]")
+        registry = names.pop(0) if command == "push" else ""
+        images = select(discover(ROOT), names)
+        if command == "push" and not names:
+            images = [image for image in images if image.name not in TEST_ONLY]
+        cache = default_cache()
+        if shutil.disk_usage(ROOT).free < 3e9:
+            print("warning: less than 3 GB of disk are free", file=sys.stderr)
+        builder = Builder(ROOT, cache, find_engine(cache, options.engine))
+        if command == "list":
+            builder.show(images)
+            return 0
+        builder.build(images, options.refresh_base, options.force)
+        if command == "push":
+            builder.push(images, registry, options.insecure)
+    except ImageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print(f"{len(images)} images in {builder.store.folder}, {time.monotonic() - started:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

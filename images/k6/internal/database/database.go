@@ -1,0 +1,93 @@
+// Package database brings the database of a run to the same state before every trial, and counts
+// the statements that the measured requests cost.
+//
+// It is done here and not by a container of its own: one more container costs the start of a
+// trial about a second, and here it happens while the server starts anyway.
+package database
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	connectTimeout = 10 * time.Second
+	mostStatements = 50
+)
+
+// Reset runs the statements one by one, each in a transaction of its own.
+func Reset(ctx context.Context, url string, statements []string) error {
+	connection, err := connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	for _, statement := range statements {
+		if _, err := connection.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("the database could not be reset: %q: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// Statement is how often a statement ran.
+type Statement struct {
+	Query string `json:"query"`
+	Calls int64  `json:"calls"`
+}
+
+// Statements returns how often each statement ran since the statistics were reset, the most
+// frequent ones first; what this program itself asks is not among them.
+func Statements(ctx context.Context, url string) ([]Statement, error) {
+	connection, err := connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close(context.WithoutCancel(ctx))
+	rows, err := connection.Query(ctx, `
+		SELECT left(query, 200), sum(calls)::bigint AS total
+		FROM pg_stat_statements
+		WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		AND query NOT LIKE '%pg_stat_%'
+		GROUP BY 1 ORDER BY total DESC LIMIT $1`, mostStatements)
+	if err != nil {
+		return nil, fmt.Errorf("the statements could not be counted: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Statement])
+	if err != nil {
+		return nil, fmt.Errorf("the statements could not be counted: %w", err)
+	}
+	return found, nil
+}
+
+// Since returns what ran between two counts; nil when nobody counted.
+func Since(before, after []Statement) []Statement {
+	if after == nil {
+		return nil
+	}
+	known := make(map[string]int64, len(before))
+	for _, one := range before {
+		known[one.Query] = one.Calls
+	}
+	more := []Statement{}
+	for _, one := range after {
+		if calls := one.Calls - known[one.Query]; calls > 0 {
+			more = append(more, Statement{one.Query, calls})
+		}
+	}
+	return more
+}
+
+func connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	connection, err := pgx.Connect(ctx, url)
+	if err != nil {
+		// pgx leaves the password out of its errors.
+		return nil, fmt.Errorf("the database cannot be reached: %w", err)
+	}
+	return connection, nil
+}

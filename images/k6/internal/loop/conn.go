@@ -1,0 +1,312 @@
+package loop
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"laptime.dev/k6/internal/result"
+)
+
+// fingerprint is length and hash of the first answer of an endpoint.
+type fingerprint struct {
+	known  bool
+	length int64
+	hash   uint64
+}
+
+// issue starts one request on a free connection; due is when it should have gone out.
+func (e *engine) issue(id int32, now, due int64) {
+	c := &e.conns[id]
+	c.due, c.issued = due, now
+	c.busy, c.retried = true, false
+	c.endpoint = e.nextEndpoint
+	request := &e.plan.Requests[c.endpoint]
+	c.wire = request.Wire
+	if request.Wires != nil {
+		c.wire = request.Wires.take()
+	}
+	if e.nextEndpoint++; e.nextEndpoint == len(e.plan.Requests) {
+		e.nextEndpoint = 0
+	}
+	e.active++
+	e.attempt(id, c, now)
+}
+
+// attempt sends the request of c, on a new connection when there is none.
+func (e *engine) attempt(id int32, c *conn, now int64) {
+	c.sent, c.set, c.received, c.first = 0, 0, 0, 0
+	c.checking = false
+	if check := e.plan.Requests[c.endpoint].Check; check != NoCheck {
+		e.answers++
+		c.checking = e.answers%checkEvery == 1 || !e.firsts[c.endpoint].known
+	}
+	c.parser.reset(e.seed, c.checking)
+	if c.state == idle {
+		c.begun = now
+		e.send(id, c)
+		return
+	}
+	e.connect(id, c)
+}
+
+// connect begins to set up a connection and sends the request as soon as there is one.
+func (e *engine) connect(id int32, c *conn) {
+	which := int(id) % len(e.addresses)
+	fresh := c.fd < 0
+	if fresh {
+		fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(e.families[which]),
+			unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if errno != 0 {
+			e.fail(id, c, e.now(), result.Connect)
+			return
+		}
+		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
+		if e.longRequests {
+			// Only a request of several segments could be held back by Nagle's algorithm.
+			_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+		}
+	}
+	c.state, c.served = connecting, false
+	errno := connect(c.fd, e.addresses[which])
+	if errno != 0 && errno != unix.EINPROGRESS {
+		e.fail(id, c, e.now(), result.Connect)
+		return
+	}
+	// A peer on the same node has answered by now, and writing at once saves a round through
+	// epoll; else the write says EAGAIN and the connection is waited for.
+	connected := e.now()
+	n, errno := write(c.fd, c.wire)
+	switch errno {
+	case 0:
+		c.sent = n
+		c.begun, c.set = connected, connected-c.issued
+		c.state = waiting
+		if c.sent < len(c.wire) {
+			c.state = sending
+		}
+	case unix.EAGAIN:
+	default:
+		e.fail(id, c, e.now(), result.Connect)
+		return
+	}
+	writes := c.state != waiting
+	var err error
+	switch {
+	case fresh:
+		c.writable = writes
+		err = e.poller.add(c.fd, id, c.gen, writes)
+	case writes && !c.writable:
+		c.writable = true
+		err = e.poller.watchWrites(c.fd, id, c.gen)
+	}
+	if err != nil {
+		e.fail(id, c, e.now(), result.Other)
+	}
+}
+
+func connect(fd int, raw []byte) unix.Errno {
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw)))
+	return errno
+}
+
+// unspecified as an address to connect to makes the kernel drop a connection (connect(2)).
+var unspecified = make([]byte, unix.SizeofSockaddrInet4)
+
+// disconnect drops the connection as hangUp does, and keeps the socket for the next one: to the
+// server that is a new connection like any other, but it saves making, watching and closing a
+// socket.
+func (e *engine) disconnect(c *conn) {
+	if connect(c.fd, unspecified) != 0 {
+		e.hangUp(c)
+		return
+	}
+	c.state = unconnected
+}
+
+// send writes what is left of the request.
+func (e *engine) send(id int32, c *conn) {
+	for c.sent < len(c.wire) {
+		n, errno := write(c.fd, c.wire[c.sent:])
+		switch errno {
+		case 0:
+			c.sent += n
+		case unix.EAGAIN:
+			c.state = sending
+			if !c.writable {
+				c.writable = true
+				if err := e.poller.watchWrites(c.fd, id, c.gen); err != nil {
+					e.fail(id, c, e.now(), result.Other)
+				}
+			}
+			return
+		case unix.EINTR:
+		default:
+			// The answer may be there all the same (a server that refuses a body and closes).
+			c.state = waiting
+			e.receive(id, c, true)
+			return
+		}
+	}
+	c.state = waiting
+}
+
+func write(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(n), errno
+}
+
+// handle acts on the events of one connection.
+func (e *engine) handle(id int32, c *conn, events uint32) {
+	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
+	switch c.state {
+	case connecting:
+		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+			e.fail(id, c, e.now(), result.Connect)
+			return
+		}
+		if events&unix.EPOLLOUT != 0 {
+			c.begun = e.now()
+			c.set = c.begun - c.issued
+			e.send(id, c)
+		}
+	case sending, waiting:
+		if c.state == sending && events&unix.EPOLLOUT != 0 {
+			e.send(id, c)
+		}
+		if c.fd >= 0 && c.busy && (ended || events&unix.EPOLLIN != 0) {
+			e.receive(id, c, ended)
+		}
+	case idle:
+		if ended || events&unix.EPOLLIN != 0 {
+			// Closed by the server while nothing was under way, or bytes nobody asked for.
+			e.hangUp(c)
+		}
+	}
+}
+
+// receive reads what has arrived; ended says that the server has closed its side.
+func (e *engine) receive(id int32, c *conn, ended bool) {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd),
+			uintptr(unsafe.Pointer(&e.buffer[0])), uintptr(len(e.buffer)))
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0:
+			e.broken(id, c)
+			return
+		case n == 0:
+			if c.parser.end() {
+				e.finish(id, c, e.now(), ended)
+			} else {
+				e.broken(id, c)
+			}
+			return
+		}
+		now := e.now()
+		if c.first == 0 {
+			c.first = now
+		}
+		c.received += int64(n)
+		rest, err := c.parser.feed(e.buffer[:n], e.plan.Requests[c.endpoint].HeadOnly)
+		switch {
+		case err != nil || len(rest) > 0:
+			e.fail(id, c, now, result.Body)
+			return
+		case c.parser.state == complete:
+			e.finish(id, c, now, ended)
+			return
+		case int(n) < len(e.buffer) && !ended:
+			return // drained: the next bytes bring an event of their own
+		}
+	}
+}
+
+// broken ends a request whose connection was closed or reset. A kept connection may have been
+// closed just before the request reached the server: then it is sent once more, as all HTTP
+// clients do (RFC 9112, section 9.3.1), and its latency goes on from the first try.
+func (e *engine) broken(id int32, c *conn) {
+	if c.served && !c.retried && c.received == 0 && e.plan.Requests[c.endpoint].Idempotent {
+		e.rec.Retry()
+		e.hangUp(c)
+		c.retried = true
+		e.attempt(id, c, e.now())
+		return
+	}
+	e.fail(id, c, e.now(), result.Reset)
+}
+
+// finish counts a complete answer and goes on.
+func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
+	kind := result.OK
+	request := &e.plan.Requests[c.endpoint]
+	if c.parser.status != request.ExpectStatus {
+		kind = result.Status
+	} else if c.checking && !e.bodyRight(c, request.Check) {
+		kind = result.Body
+	}
+	e.record(c, now, kind)
+	c.state, c.served = idle, true
+	if !e.plan.KeepAlive || c.parser.closeAfter || ended || c.sent < len(c.wire) {
+		e.disconnect(c)
+	}
+	if e.plan.Rate == 0 && e.take(now) {
+		e.issue(id, now, now)
+		return
+	}
+	e.free = append(e.free, id)
+}
+
+func (e *engine) bodyRight(c *conn, check Check) bool {
+	if check == NonEmpty {
+		return c.parser.bodyBytes > 0
+	}
+	seen := fingerprint{true, c.parser.bodyBytes, c.parser.hash.Sum64()}
+	first := &e.firsts[c.endpoint]
+	if !first.known {
+		*first = seen
+	}
+	return *first == seen
+}
+
+// fail counts a request that got no whole answer, closes its connection and lets it rest.
+func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
+	e.record(c, now, kind)
+	e.hangUp(c)
+	e.resting = append(e.resting, rest{id, now + restAfterFailure})
+}
+
+func (e *engine) record(c *conn, now int64, kind result.Kind) {
+	sample := result.Sample{
+		Endpoint: c.endpoint, Issued: c.due, Done: now, Server: c.first - c.begun, Connect: c.set,
+		Late: c.issued - c.due, Bytes: c.received, Kind: kind,
+	}
+	if c.parser.state == complete {
+		sample.Status = c.parser.status
+	}
+	e.rec.Record(&sample)
+	if kind == result.OK && e.plan.Latencies != nil {
+		e.latencies = append(e.latencies, sample.Done-sample.Issued)
+	}
+	c.busy = false
+	e.active--
+	e.completed++
+}
+
+// hangUp closes the connection with a reset rather than a FIN: nothing is left to say, and each
+// ordinary close would keep its port for a minute in TIME_WAIT, so that a load without keep-alive
+// would run out of ports after some 28,000 requests.
+func (e *engine) hangUp(c *conn) {
+	if c.fd < 0 {
+		c.state = unconnected
+		return
+	}
+	linger := unix.Linger{Onoff: 1, Linger: 0}
+	_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), unix.SOL_SOCKET, unix.SO_LINGER,
+		uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(c.fd), 0, 0)
+	c.fd, c.gen, c.state = -1, c.gen+1, unconnected
+}

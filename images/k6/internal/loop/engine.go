@@ -1,0 +1,299 @@
+package loop
+
+import (
+	"fmt"
+	"hash/maphash"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"laptime.dev/k6/internal/live"
+	"laptime.dev/k6/internal/result"
+)
+
+type connState uint8
+
+const (
+	unconnected connState = iota
+	connecting
+	sending
+	waiting // for the answer
+	idle    // connected, nothing under way
+)
+
+type conn struct {
+	fd       int
+	gen      int32 // tells events of an earlier socket in the same batch apart
+	state    connState
+	served   bool // this socket has carried an answer before
+	busy     bool
+	retried  bool
+	checking bool
+	writable bool // epoll reports when the socket takes bytes
+	endpoint int
+	wire     []byte // of the request under way
+	sent     int
+	due      int64 // when the request should have gone out: latency counts from here
+	issued   int64
+	begun    int64 // when its sending began
+	set      int64 // connection set-up time
+	received int64
+	first    int64 // when the first byte of the answer came
+	parser   parser
+}
+
+// engine is one loop: one thread, its connections and its recorder.
+type engine struct {
+	*shared
+	rec          *result.Recorder
+	live         *live.Slot // nil: nobody looks
+	poller       poller
+	conns        []conn
+	free         []int32 // connections with nothing to do, last used first
+	resting      []rest  // connections that failed, in the order they may try again
+	buffer       []byte
+	addresses    [][]byte
+	families     []int
+	active       int
+	nextEndpoint int
+	nextArrival  int64
+	nextScan     int64
+	scanEvery    int64
+	nextPublish  int64
+	seed         maphash.Seed
+	firsts       []fingerprint
+	answers      int
+	reported     int64
+	completed    int64
+	cpuShare     float64
+	longRequests bool // some do not fit into one segment
+	arrivalStep  int64
+	latencies    []int64 // only where the plan asks for them
+	err          error
+}
+
+type rest struct {
+	conn  int32
+	until int64
+}
+
+const (
+	// After a failure a connection rests: a server that refuses must not make the loop spin.
+	restAfterFailure = int64(time.Millisecond)
+	readBuffer       = 256 << 10
+	segment          = 1200 // what any network carries in one piece
+	batch            = 512
+	// Several times between two scrapes, which come every second: else a scrape would now find two
+	// seconds more and now none.
+	publishEvery = int64(200 * time.Millisecond)
+)
+
+func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
+	count := s.plan.Connections / threads
+	if index < s.plan.Connections%threads {
+		count++
+	}
+	e := &engine{
+		shared: s,
+		conns:  make([]conn, count), free: make([]int32, 0, count),
+		buffer: make([]byte, readBuffer), seed: maphash.MakeSeed(),
+		firsts:       make([]fingerprint, len(s.plan.Requests)),
+		nextEndpoint: index % len(s.plan.Requests),
+	}
+	// All threads of all generators together take each arrival once.
+	generators := max(s.plan.Generators, 1)
+	e.nextArrival = int64(s.plan.Generator + generators*index)
+	e.arrivalStep = int64(generators * threads)
+	// Time-outs are found by looking at all connections now and then: within 2 % of the time-out.
+	e.scanEvery = min(max(s.plan.Timeout.Nanoseconds()/50, int64(5*time.Millisecond)), int64(100*time.Millisecond))
+	for i := count - 1; i >= 0; i-- {
+		e.conns[i].fd = -1
+		e.free = append(e.free, int32(i))
+	}
+	for i := range s.plan.Requests {
+		e.longRequests = e.longRequests || s.plan.Requests[i].longest() > segment
+	}
+	for _, address := range s.plan.Addresses {
+		raw, family, err := sockaddr(address)
+		if err != nil {
+			return nil, err
+		}
+		e.addresses = append(e.addresses, raw)
+		e.families = append(e.families, family)
+	}
+	var err error
+	if e.poller, err = newPoller(); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	return e, nil
+}
+
+func (e *engine) begin(start, windowEnd int64, names []string) {
+	e.rec = result.NewRecorder(e.epoch, start, names)
+	e.rec.SetWindowEnd(windowEnd)
+	if e.plan.Rate > 0 {
+		e.rec.Open()
+	}
+	e.live = e.plan.Live.Slot()
+}
+
+// close closes all connections of the engine.
+func (e *engine) close() {
+	for i := range e.conns {
+		if c := &e.conns[i]; c.fd >= 0 {
+			_ = unix.Close(c.fd)
+			c.fd = -1
+		}
+	}
+	e.poller.close()
+}
+
+// run is the loop. It ends when nothing is left to issue and nothing is under way.
+func (e *engine) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	e.poller.sharpen()
+	began, cpu := e.now(), usage(unix.RUSAGE_THREAD)
+	defer func() {
+		if wall := e.now() - began; wall > 0 {
+			e.cpuShare = float64(usage(unix.RUSAGE_THREAD)-cpu) / float64(wall)
+		}
+		e.publish()
+	}()
+	for !e.stop.Load() {
+		now := e.now()
+		e.wake(now)
+		next := e.issueDue(now)
+		if next == noneLeft && e.active == 0 {
+			return
+		}
+		if now >= e.nextScan {
+			e.giveUpLate(now)
+			e.nextScan = now + e.scanEvery
+			if now >= e.nextPublish {
+				e.publish()
+				e.nextPublish = now + publishEvery
+			}
+		}
+		until := e.nextScan
+		if len(e.resting) > 0 {
+			until = min(until, e.resting[0].until)
+		}
+		if next > 0 {
+			until = min(until, next)
+		}
+		events, err := e.poller.wait(until - e.now())
+		if err != nil {
+			e.err = fmt.Errorf("epoll wait: %w", err)
+			e.stop.Store(true)
+			return
+		}
+		for i := range events {
+			ev := &events[i]
+			if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
+				e.handle(ev.Fd, c, ev.Events)
+			}
+		}
+		if e.completed != e.reported {
+			e.done.Add(e.completed - e.reported)
+			e.reported = e.completed
+		}
+	}
+}
+
+// publish leaves a copy of the counts where scrapes find it.
+func (e *engine) publish() {
+	if e.live != nil {
+		e.live.Publish(e.rec.Tally())
+	}
+}
+
+// What issueDue says when nothing is to be waited for.
+const (
+	noneLeft   = int64(-1) // all has been issued
+	noneFree   = int64(0)  // more is to be issued once a connection is free
+	checkEvery = 16
+)
+
+// issueDue issues what is due on the free connections. It gives the time of the next arrival to
+// wait for, noneFree or noneLeft.
+func (e *engine) issueDue(now int64) int64 {
+	if e.plan.Rate == 0 {
+		for len(e.free) > 0 {
+			if !e.take(now) {
+				return noneLeft
+			}
+			e.issue(e.pop(), now, now)
+			now = e.now()
+		}
+		// With none free the next answer takes; only an empty budget with none active ends.
+		if e.exhausted(now) && e.active == 0 {
+			return noneLeft
+		}
+		return noneFree
+	}
+	for e.nextArrival < e.arrivals {
+		due := e.dueAt(e.nextArrival)
+		if due > now {
+			return due
+		}
+		if now-due > e.plan.Timeout.Nanoseconds() {
+			// Nobody waits that long: it would only have timed out in the queue.
+			e.rec.Drop(1)
+			e.nextArrival += e.arrivalStep
+			continue
+		}
+		if len(e.free) == 0 {
+			return noneFree
+		}
+		e.nextArrival += e.arrivalStep
+		e.issue(e.pop(), now, due)
+		now = e.now()
+	}
+	return noneLeft
+}
+
+// dueAt is when the i-th request of the whole load is due.
+func (e *engine) dueAt(i int64) int64 { return e.start + e.plan.due(i) }
+
+// take asks for one more request of the closed model.
+func (e *engine) take(now int64) bool {
+	if e.deadline > 0 && now >= e.deadline {
+		return false
+	}
+	return e.plan.Total == 0 || e.taken.Add(1) <= e.plan.Total
+}
+
+func (e *engine) exhausted(now int64) bool {
+	return e.deadline > 0 && now >= e.deadline || e.plan.Total > 0 && e.taken.Load() >= e.plan.Total
+}
+
+func (e *engine) pop() int32 {
+	last := len(e.free) - 1
+	i := e.free[last]
+	e.free = e.free[:last]
+	return i
+}
+
+// wake frees the connections whose rest is over.
+func (e *engine) wake(now int64) {
+	n := 0
+	for n < len(e.resting) && e.resting[n].until <= now {
+		e.free = append(e.free, e.resting[n].conn)
+		n++
+	}
+	if n > 0 {
+		e.resting = append(e.resting[:0], e.resting[n:]...)
+	}
+}
+
+// giveUpLate ends the requests that took longer than the time-out.
+func (e *engine) giveUpLate(now int64) {
+	limit := now - e.plan.Timeout.Nanoseconds()
+	for i := range e.conns {
+		if c := &e.conns[i]; c.busy && c.issued <= limit {
+			e.fail(int32(i), c, now, result.Timeout)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+// Package loop sends requests over many connections with one epoll loop per thread.
+//
+// Each loop owns its connections and its recorder and shares two counters with the others, so that
+// a request costs the three system calls it cannot do without and no lock, channel or wake-up of
+// another thread. That is what lets one generator outrun fast servers.
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"laptime.dev/k6/internal/live"
+	"laptime.dev/k6/internal/result"
+)
+
+// Request is one endpoint, ready to be sent.
+type Request struct {
+	Name         string
+	Wire         []byte
+	Wires        *Wires // instead of Wire: one for each prepared id
+	HeadOnly     bool   // HEAD: the answer has no body
+	Idempotent   bool   // may be sent again when a kept connection turns out closed
+	ExpectStatus int
+	Check        Check
+}
+
+// Check says what the body of a sampled answer must hold.
+type Check uint8
+
+// NoCheck, NonEmpty (at least one byte), Same (length and content of the first answer seen).
+const (
+	NoCheck Check = iota
+	NonEmpty
+	Same
+)
+
+// Plan is one phase of a load. Rate 0 means the closed model: Total requests, or Duration, or what
+// ends first of the two.
+type Plan struct {
+	Addresses   []netip.AddrPort
+	Requests    []Request
+	Connections int // closed: as many; open: at most
+	KeepAlive   bool
+	Timeout     time.Duration
+	Total       int64
+	Duration    time.Duration
+	Rate        float64
+	EndRate     float64 // to which the rate changes evenly over Duration
+	// Of an open load shared by several generators: this one sends every Generators-th request,
+	// from number Generator on. Connections and Total are its own part. 0 of 0: it is alone.
+	Generator, Generators int
+	StartAt               time.Time // zero: at once
+	Threads               int       // 0: GOMAXPROCS, at most 8
+	// Takes the latency of each good answer in nanoseconds, unsorted, when the phase is over.
+	Latencies func([]int64)
+	Progress  func(elapsed time.Duration, requests int64)
+	Live      *live.Phase // where the counts are shown meanwhile; nil: nowhere
+}
+
+// Cost is what the loops used while the phase ran.
+type Cost struct {
+	CPU           time.Duration
+	Wall          time.Duration
+	Threads       int
+	BusiestThread float64 // CPU share of the busiest loop, 0…1
+}
+
+// ProgressEvery is the time between two calls of Plan.Progress.
+const ProgressEvery = 5 * time.Second
+
+// One thread drives tens of thousands of requests a second; more than these only contend.
+const maxThreads = 8
+
+// ErrStopped says that the context ended before the phase did.
+var ErrStopped = errors.New("stopped before the end of the phase")
+
+// shared is what the loops of one phase have in common.
+type shared struct {
+	plan     *Plan
+	epoch    time.Time
+	start    int64 // of the phase, ns since the epoch
+	deadline int64 // closed by duration: no request is issued after it
+	arrivals int64 // open: how many are due in all
+	taken    atomic.Int64
+	done     atomic.Int64
+	stop     atomic.Bool
+}
+
+// Run drives one phase and gives its figures. A failed request is counted, never an error of Run;
+// errors are those of the machine (no epoll) or ErrStopped.
+func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
+	threads := plan.Threads
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	threads = min(threads, plan.Connections, maxThreads)
+	// One more than there are loops: a loop that returns from epoll must find a free processor
+	// even while another goroutine of k6 runs.
+	if procs := runtime.GOMAXPROCS(0); procs <= threads {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
+	}
+	// Collected before rather than while measuring.
+	runtime.GC()
+
+	s := &shared{plan: plan, epoch: time.Now()}
+	// No time of the phase lies before its epoch, also when the common start has just passed.
+	if !plan.StartAt.IsZero() && plan.StartAt.Before(s.epoch) {
+		s.epoch = plan.StartAt
+	}
+	names := make([]string, len(plan.Requests))
+	for i := range plan.Requests {
+		names[i] = plan.Requests[i].Name
+	}
+	engines := make([]*engine, threads)
+	for i := range engines {
+		e, err := newEngine(s, i, threads, names)
+		if err != nil {
+			return nil, Cost{}, err
+		}
+		defer e.close()
+		engines[i] = e
+	}
+
+	if err := sleepUntil(ctx, plan.StartAt); err != nil {
+		return nil, Cost{}, err
+	}
+	cpu := processCPU()
+	// The common start and not the moment of waking up, unless that has passed.
+	s.start = s.now()
+	if !plan.StartAt.IsZero() && s.start-int64(plan.StartAt.Sub(s.epoch)) < int64(wakeSlack) {
+		s.start = int64(plan.StartAt.Sub(s.epoch))
+	}
+	windowEnd := int64(0)
+	if plan.Duration > 0 {
+		windowEnd = s.start + plan.Duration.Nanoseconds()
+	}
+	if plan.Rate > 0 {
+		s.arrivals = plan.arrivals()
+	} else {
+		s.deadline = windowEnd
+	}
+	var running sync.WaitGroup
+	for _, e := range engines {
+		e.begin(s.start, windowEnd, names)
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			e.run()
+		}()
+	}
+	finished := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(finished)
+	}()
+	s.watch(ctx, finished)
+
+	cost := Cost{CPU: processCPU() - cpu, Wall: time.Duration(s.now() - s.start), Threads: threads}
+	recorders := make([]*result.Recorder, 0, threads)
+	for _, e := range engines {
+		if e.err != nil {
+			return nil, cost, e.err
+		}
+		cost.BusiestThread = max(cost.BusiestThread, e.cpuShare)
+		recorders = append(recorders, e.rec)
+	}
+	if s.stop.Load() {
+		return nil, cost, ErrStopped
+	}
+	phase, err := result.Merge(recorders...)
+	if err != nil {
+		return nil, cost, err
+	}
+	phase.StartedAt = result.UnixSeconds(s.epoch, s.start)
+	phase.DurationSeconds = plan.Duration.Seconds()
+	if plan.Latencies != nil {
+		for _, e := range engines {
+			plan.Latencies(e.latencies)
+		}
+	}
+	return phase, cost, nil
+}
+
+// wakeSlack is how late a sleeper may wake up for the start it slept for to count.
+const wakeSlack = 10 * time.Millisecond
+
+func sleepUntil(ctx context.Context, start time.Time) error {
+	if left := time.Until(start); !start.IsZero() && left > 0 {
+		select {
+		case <-time.After(left):
+		case <-ctx.Done():
+			return ErrStopped
+		}
+	}
+	return nil
+}
+
+// watch reports progress until the loops have finished, and stops them when the context ends.
+func (s *shared) watch(ctx context.Context, finished <-chan struct{}) {
+	ticker := time.NewTicker(ProgressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-finished:
+			return
+		case <-ctx.Done():
+			s.stop.Store(true)
+			<-finished
+			return
+		case <-ticker.C:
+			if s.plan.Progress != nil {
+				s.plan.Progress(time.Duration(s.now()-s.start), s.done.Load())
+			}
+		}
+	}
+}
+
+// now is the monotonic time in nanoseconds since the phase's epoch.
+func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
+
+func processCPU() time.Duration { return usage(unix.RUSAGE_SELF) }
+
+func usage(who int) time.Duration {
+	var used unix.Rusage
+	if err := unix.Getrusage(who, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// sockaddr builds the raw address that connect takes.
+func sockaddr(address netip.AddrPort) (raw []byte, family int, err error) {
+	port := address.Port()
+	switch ip := address.Addr(); {
+	case ip.Is4():
+		four := ip.As4()
+		raw = []byte{unix.AF_INET, 0, byte(port >> 8), byte(port), four[0], four[1], four[2], four[3], 0, 0, 0, 0, 0, 0, 0, 0}
+		return raw, unix.AF_INET, nil
+	case ip.Is6():
+		sixteen := ip.As16()
+		raw = make([]byte, unix.SizeofSockaddrInet6)
+		raw[0], raw[2], raw[3] = unix.AF_INET6, byte(port>>8), byte(port)
+		copy(raw[8:24], sixteen[:])
+		return raw, unix.AF_INET6, nil
+	}
+	return nil, 0, fmt.Errorf("address %s is neither IPv4 nor IPv6", address)
+}

@@ -1,0 +1,391 @@
+package loop
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"laptime.dev/k6/internal/result"
+)
+
+// serve starts a server that counts its requests and connections.
+func serve(t *testing.T, handler http.HandlerFunc) (server *httptest.Server, requests, connections *atomic.Int64) {
+	t.Helper()
+	return serveWith(t, 0, handler)
+}
+
+// serveWith closes connections that were idle for so long.
+func serveWith(t *testing.T, idle time.Duration, handler http.HandlerFunc) (server *httptest.Server, requests, connections *atomic.Int64) {
+	t.Helper()
+	requests, connections = &atomic.Int64{}, &atomic.Int64{}
+	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		handler(w, r)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Config.IdleTimeout = idle
+	server.Start()
+	t.Cleanup(server.Close)
+	return server, requests, connections
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
+
+func planFor(t *testing.T, address string, plan Plan) *Plan {
+	t.Helper()
+	plan.Addresses = []netip.AddrPort{netip.MustParseAddrPort(address)}
+	if plan.Requests == nil {
+		wire := "GET / HTTP/1.1\r\nHost: test\r\n"
+		if !plan.KeepAlive {
+			wire += "Connection: close\r\n"
+		}
+		plan.Requests = []Request{{Name: "list", Wire: []byte(wire + "\r\n"), Idempotent: true, ExpectStatus: 200}}
+	}
+	if plan.EndRate == 0 {
+		plan.EndRate = plan.Rate
+	}
+	if plan.Timeout == 0 {
+		plan.Timeout = 10 * time.Second
+	}
+	return &plan
+}
+
+func drive(t *testing.T, address string, plan Plan) *result.Phase {
+	t.Helper()
+	phase, _, err := Run(context.Background(), planFor(t, address, plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkSums(t, phase)
+	return phase
+}
+
+// checkSums holds for every phase, whatever happened in it.
+func checkSums(t *testing.T, p *result.Phase) {
+	t.Helper()
+	failed, requests, inSeconds := int64(0), int64(0), int64(0)
+	for _, n := range p.Errors {
+		failed += n
+	}
+	for name, ep := range p.Endpoints {
+		requests += ep.Requests
+		if n := decode(t, ep.Latency).TotalCount(); n != ep.Requests-ep.Errors {
+			t.Errorf("%s: %d latencies of %d good answers", name, n, ep.Requests-ep.Errors)
+		}
+	}
+	for _, s := range p.Seconds {
+		inSeconds += s.Requests
+	}
+	if p.Requests != requests || p.Requests != inSeconds || p.Responses != p.Requests-failed {
+		t.Errorf("requests %d, of endpoints %d, of seconds %d, responses %d, errors %d",
+			p.Requests, requests, inSeconds, p.Responses, failed)
+	}
+}
+
+func decode(t *testing.T, encoded string) *hdrhistogram.Histogram {
+	t.Helper()
+	h, err := hdrhistogram.Decode([]byte(encoded))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func only(t *testing.T, p *result.Phase, kind string, want int64) {
+	t.Helper()
+	for name, n := range p.Errors {
+		expected := int64(0)
+		if name == kind {
+			expected = want
+		}
+		if n != expected {
+			t.Errorf("%d errors of kind %s, expected %d", n, name, expected)
+		}
+	}
+}
+
+func TestClosedLoadSendsExactlyAsManyRequestsAsAsked(t *testing.T) {
+	for _, keepAlive := range []bool{true, false} {
+		total := int64(50_000)
+		if !keepAlive {
+			total = 5_000
+		}
+		server, requests, connections := serve(t, hello)
+		p := drive(t, server.Listener.Addr().String(), Plan{Connections: 10, Total: total, KeepAlive: keepAlive})
+		if requests.Load() != total || p.Requests != total || p.Responses != total {
+			t.Errorf("keep-alive %v: the server saw %d, reported %d, %d answers", keepAlive, requests.Load(), p.Requests, p.Responses)
+		}
+		wantConnections := int64(10)
+		if !keepAlive {
+			wantConnections = total
+		}
+		if connections.Load() != wantConnections {
+			t.Errorf("keep-alive %v: %d connections, expected %d", keepAlive, connections.Load(), wantConnections)
+		}
+		if n := decode(t, p.Endpoints["list"].Connect).TotalCount(); n != wantConnections {
+			t.Errorf("keep-alive %v: %d connect times, expected %d", keepAlive, n, wantConnections)
+		}
+		if p.StatusCodes["200"] != total || p.CompletedInWindow != total {
+			t.Errorf("status codes %v, %d in the window", p.StatusCodes, p.CompletedInWindow)
+		}
+		only(t, p, "", 0)
+	}
+}
+
+func TestClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
+	server, requests, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(200 * time.Millisecond)
+		hello(w, nil)
+	})
+	p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Duration: 500 * time.Millisecond, KeepAlive: true})
+	if p.Requests != 12 || requests.Load() != 12 || p.CompletedInWindow != 8 || p.WindowSeconds != 0.5 {
+		t.Errorf("%d requests (server %d), %d within %v s; expected 12, 8 of them within 0.5 s",
+			p.Requests, requests.Load(), p.CompletedInWindow, p.WindowSeconds)
+	}
+	if took := p.LastResponseAt - p.FirstRequestAt; took < 0.6 || took > 0.9 {
+		t.Errorf("first request to last response took %v s, expected 0.6 s", took)
+	}
+}
+
+func TestEndpointsAreSentInTurn(t *testing.T) {
+	server, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	request := func(name, path string, status int) Request {
+		return Request{Name: name, Wire: []byte("GET " + path + " HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: status}
+	}
+	p := drive(t, server.Listener.Addr().String(), Plan{
+		Connections: 3, Total: 300, KeepAlive: true, Threads: 1,
+		Requests: []Request{request("a", "/", 200), request("b", "/missing", 200), request("c", "/missing", 404)},
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		if p.Endpoints[name].Requests != 100 {
+			t.Errorf("endpoint %s: %d requests, expected 100", name, p.Endpoints[name].Requests)
+		}
+	}
+	only(t, p, "status", 100)
+	if p.Endpoints["b"].Errors != 100 || p.StatusCodes["404"] != 200 || p.StatusCodes["200"] != 100 {
+		t.Errorf("errors %d, status codes %v", p.Endpoints["b"].Errors, p.StatusCodes)
+	}
+}
+
+func TestTimeoutsAreCountedAndCloseTheConnection(t *testing.T) {
+	var slow, cancelled atomic.Int64
+	server, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if slow.Add(1)%5 != 0 {
+			return
+		}
+		<-r.Context().Done()
+		cancelled.Add(1)
+	})
+	p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Total: 40, KeepAlive: true, Timeout: 200 * time.Millisecond})
+	only(t, p, "timeout", 8)
+	for wait := 0; cancelled.Load() < 8 && wait < 100; wait++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if cancelled.Load() != 8 {
+		t.Errorf("the server saw %d of 8 connections close", cancelled.Load())
+	}
+}
+
+func TestRefusedConnectionsAreCountedWithoutSpinning(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	began := time.Now()
+	p := drive(t, address, Plan{Connections: 2, Total: 100})
+	only(t, p, "connect", 100)
+	if took := time.Since(began); took < 45*time.Millisecond {
+		t.Errorf("50 refusals in a row took only %s", took)
+	}
+}
+
+// raw starts a server that answers each request, whatever it is, with these bytes and closes.
+func raw(t *testing.T, answer string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				if _, err := http.ReadRequest(bufio.NewReader(connection)); err == nil {
+					_, _ = io.WriteString(connection, answer)
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestBrokenAnswersAreCountedByKind(t *testing.T) {
+	for answer, kind := range map[string]string{
+		"": "reset",
+		"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf":                                         "reset",
+		"HTTP/1.1 200 OK\r\nContent-Le":                                                             "reset",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n":                       "reset",
+		"SSH-2.0-OpenSSH\r\n\r\n":                                                                   "body",
+		"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nmore than said":                                "body",
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n":                             "status",
+		"HTTP/1.1 200 OK\r\n\r\nuntil the end":                                                      "",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n":              "",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n" + "12345":               "",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n12345": "",
+	} {
+		for _, keepAlive := range []bool{false, true} {
+			p := drive(t, raw(t, answer), Plan{Connections: 2, Total: 20, KeepAlive: keepAlive})
+			want := int64(20)
+			if kind == "" {
+				want = 0
+			}
+			only(t, p, kind, want)
+			if t.Failed() {
+				t.Fatalf("answer %q, keep-alive %v", answer, keepAlive)
+			}
+		}
+	}
+}
+
+func TestConnectionsClosedWhileIdleAreMadeAnew(t *testing.T) {
+	server, requests, connections := serveWith(t, 10*time.Millisecond, hello)
+	p := drive(t, server.Listener.Addr().String(), Plan{
+		Connections: 1, Rate: 20, Duration: time.Second, KeepAlive: true,
+	})
+	only(t, p, "", 0)
+	if requests.Load() != 20 || p.Responses != 20 || connections.Load() < 10 {
+		t.Errorf("the server saw %d requests on %d connections, %d answers, expected 20", requests.Load(), connections.Load(), p.Responses)
+	}
+}
+
+// A server that closes instead of answering the second request of a connection did not see it, as
+// far as a client can know: it is sent once more, unless sending it twice could do harm.
+func TestRequestOnAConnectionJustClosedIsSentOnceMore(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				reader := bufio.NewReader(connection)
+				if _, err := http.ReadRequest(reader); err != nil {
+					return
+				}
+				_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+				_, _ = http.ReadRequest(reader)
+			}()
+		}
+	}()
+	for _, c := range []struct {
+		idempotent      bool
+		retried, resets int64
+	}{{true, 99, 0}, {false, 0, 50}} {
+		p := drive(t, listener.Addr().String(), Plan{
+			Connections: 1, Total: 100, KeepAlive: true,
+			Requests: []Request{{
+				Name: "list", Wire: []byte("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Idempotent: c.idempotent,
+			}},
+		})
+		only(t, p, "reset", c.resets)
+		if p.Retried != c.retried {
+			t.Errorf("idempotent %v: %d sent again, expected %d", c.idempotent, p.Retried, c.retried)
+		}
+	}
+}
+
+func TestBodyChecks(t *testing.T) {
+	var n atomic.Int64
+	server, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/same":
+			hello(w, r)
+		case "/changing":
+			_, _ = io.WriteString(w, strings.Repeat("x", int(n.Add(1))))
+		}
+	})
+	request := func(path string, check Check) Request {
+		return Request{
+			Name: path, Wire: []byte("GET " + path + " HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Check: check,
+		}
+	}
+	for _, c := range []struct {
+		request Request
+		fails   bool
+	}{
+		{request("/same", Same), false},
+		{request("/same", NonEmpty), false},
+		{request("/changing", Same), true},
+		{request("/changing", NonEmpty), false},
+		{request("/empty", NonEmpty), true},
+		{request("/empty", NoCheck), false},
+	} {
+		p := drive(t, server.Listener.Addr().String(), Plan{
+			Connections: 2, Total: 200, KeepAlive: true, Requests: []Request{c.request},
+		})
+		if (p.Errors["body"] > 0) != c.fails {
+			t.Errorf("%s check %d: %d body errors, expected some: %v", c.request.Name, c.request.Check, p.Errors["body"], c.fails)
+		}
+	}
+}
+
+func TestLargeRequestsAndAnswersArriveWhole(t *testing.T) {
+	const size = 4 << 20
+	var got atomic.Int64
+	server, _, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		got.Add(n)
+		_, _ = w.Write(make([]byte, size))
+	})
+	wire := "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4194304\r\n\r\n" + strings.Repeat("b", size)
+	p := drive(t, server.Listener.Addr().String(), Plan{
+		Connections: 2, Total: 10, KeepAlive: true,
+		Requests: []Request{{Name: "post", Wire: []byte(wire), ExpectStatus: 200}},
+	})
+	only(t, p, "", 0)
+	if got.Load() != 10*size || p.BytesReceived < 10*size {
+		t.Errorf("sent %d, received %d bytes, expected %d of each", got.Load(), p.BytesReceived, 10*size)
+	}
+}
+
+func TestStoppedRunGivesNoFigures(t *testing.T) {
+	server, _, _ := serve(t, hello)
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, _, err := Run(ctx, planFor(t, server.Listener.Addr().String(), Plan{Connections: 2, Duration: time.Minute, KeepAlive: true}))
+	if err != ErrStopped || time.Since(began) > 2*time.Second {
+		t.Errorf("error %v after %s", err, time.Since(began))
+	}
+}

@@ -1,0 +1,277 @@
+package loop
+
+import (
+	"bytes"
+	"errors"
+	"hash/maphash"
+	"strconv"
+)
+
+// parser reads one HTTP/1.1 response as it arrives in pieces. It keeps no body: bytes are counted,
+// and hashed when asked to.
+type parser struct {
+	status     int
+	bodyBytes  int64
+	left       int64 // of a body with a length, or of the current chunk
+	state      parseState
+	closeAfter bool // the server will close, or the protocol leaves no other way
+	hashing    bool
+	hash       maphash.Hash
+	head       []byte // an incomplete header or chunk line
+}
+
+type parseState uint8
+
+const (
+	inHead parseState = iota
+	inBody
+	untilClose
+	inChunkSize
+	inChunkData
+	inChunkEnd
+	inTrailer
+	complete
+)
+
+const maxHead = 256 << 10
+
+var (
+	errMalformed = errors.New("malformed HTTP response")
+	errTooLong   = errors.New("response head longer than 256 KiB")
+	endOfHead    = []byte("\r\n\r\n")
+)
+
+// reset makes the parser ready for the next response.
+func (p *parser) reset(seed maphash.Seed, hashing bool) {
+	p.status, p.bodyBytes, p.left = 0, 0, 0
+	p.state, p.closeAfter = inHead, false
+	p.head = p.head[:0]
+	p.hashing = hashing
+	if hashing {
+		p.hash.SetSeed(seed)
+	}
+}
+
+// feed takes the next bytes and gives what lies behind the end of the response. headOnly: the
+// answer to HEAD, which has no body whatever its header says.
+func (p *parser) feed(b []byte, headOnly bool) (rest []byte, err error) {
+	for len(b) > 0 && p.state != complete {
+		switch p.state {
+		case inHead:
+			if b, err = p.feedHead(b, headOnly); err != nil {
+				return nil, err
+			}
+		case inBody, inChunkData:
+			n := min(p.left, int64(len(b)))
+			p.body(b[:n])
+			b = b[n:]
+			if p.left -= n; p.left > 0 {
+				break
+			}
+			if p.state == inBody {
+				p.state = complete
+			} else {
+				p.state = inChunkEnd
+			}
+		case untilClose:
+			p.body(b)
+			b = nil
+		default:
+			if b, err = p.feedLine(b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b, nil
+}
+
+func (p *parser) body(b []byte) {
+	p.bodyBytes += int64(len(b))
+	if p.hashing {
+		_, _ = p.hash.Write(b) // never fails
+	}
+}
+
+func (p *parser) feedHead(b []byte, headOnly bool) (rest []byte, err error) {
+	head := b
+	if len(p.head) > 0 {
+		// The end may lie across the border: search from three bytes before it.
+		before := len(p.head)
+		p.head = append(p.head, b...)
+		from := max(before-3, 0)
+		end := bytes.Index(p.head[from:], endOfHead)
+		if end < 0 {
+			return nil, p.headTooLong()
+		}
+		end += from + len(endOfHead)
+		head, rest = p.head[:end], b[end-before:]
+	} else {
+		end := bytes.Index(b, endOfHead)
+		if end < 0 {
+			p.head = append(p.head, b...)
+			return nil, p.headTooLong()
+		}
+		head, rest = b[:end+len(endOfHead)], b[end+len(endOfHead):]
+	}
+	err = p.readHead(head, headOnly)
+	p.head = p.head[:0]
+	return rest, err
+}
+
+func (p *parser) headTooLong() error {
+	if len(p.head) > maxHead {
+		return errTooLong
+	}
+	return nil
+}
+
+// readHead reads a complete head and sets how the body ends (RFC 9112, section 6.3).
+func (p *parser) readHead(head []byte, headOnly bool) error {
+	end := bytes.IndexByte(head, '\n')
+	line := bytes.TrimSuffix(head[:end], []byte("\r"))
+	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || (len(line) > 12 && line[12] != ' ') {
+		return errMalformed
+	}
+	status := 0
+	for _, digit := range line[9:12] {
+		if digit < '0' || digit > '9' {
+			return errMalformed
+		}
+		status = status*10 + int(digit-'0')
+	}
+	length, chunked, coded := int64(-1), false, false
+	keepAlive := line[7] != '0'
+	for head = head[end+1:]; len(head) > 2; {
+		end = bytes.IndexByte(head, '\n')
+		line, head = head[:end], head[end+1:]
+		if len(line) == 0 {
+			return errMalformed
+		}
+		// Only three headers matter, and their first letters tell nearly all others apart.
+		switch line[0] | 0x20 {
+		case 'c':
+			if value, ok := header(line, "content-length"); ok {
+				n, err := strconv.ParseUint(string(value), 10, 62)
+				if err != nil || (length >= 0 && length != int64(n)) {
+					return errMalformed
+				}
+				length = int64(n)
+			} else if value, ok := header(line, "connection"); ok {
+				if hasToken(value, "close") {
+					keepAlive = false
+				} else if hasToken(value, "keep-alive") {
+					keepAlive = true
+				}
+			}
+		case 't':
+			if value, ok := header(line, "transfer-encoding"); ok {
+				coded = true
+				chunked = hasToken(value, "chunked")
+			}
+		}
+	}
+	if status < 200 {
+		if status == 101 {
+			return errMalformed // an upgrade nobody asked for
+		}
+		return nil // interim: the answer itself follows
+	}
+	p.status = status
+	p.closeAfter = !keepAlive
+	switch {
+	case headOnly || status == 204 || status == 304:
+		p.state = complete
+	case chunked:
+		p.state = inChunkSize
+	case coded || length < 0:
+		p.state, p.closeAfter = untilClose, true
+	case length == 0:
+		p.state = complete
+	default:
+		p.state, p.left = inBody, length
+	}
+	return nil
+}
+
+// header gives the value of a header line if it has that name (lower case).
+func header(line []byte, name string) ([]byte, bool) {
+	if len(line) <= len(name) || line[len(name)] != ':' {
+		return nil, false
+	}
+	for i := range len(name) {
+		letter := line[i]
+		if 'A' <= letter && letter <= 'Z' {
+			letter |= 0x20
+		}
+		if letter != name[i] {
+			return nil, false
+		}
+	}
+	return bytes.TrimSpace(line[len(name)+1:]), true
+}
+
+// hasToken says whether a comma-separated list holds the token (lower case).
+func hasToken(value []byte, token string) bool {
+	for len(value) > 0 {
+		part := value
+		if comma := bytes.IndexByte(value, ','); comma >= 0 {
+			part, value = value[:comma], value[comma+1:]
+		} else {
+			value = nil
+		}
+		part = bytes.TrimSpace(part)
+		if len(part) == len(token) && bytes.EqualFold(part, []byte(token)) {
+			return true
+		}
+	}
+	return false
+}
+
+// feedLine takes one line of the chunked coding, which may arrive in pieces.
+func (p *parser) feedLine(b []byte) (rest []byte, err error) {
+	end := bytes.IndexByte(b, '\n')
+	if end < 0 {
+		p.head = append(p.head, b...)
+		return nil, p.headTooLong()
+	}
+	line := b[:end]
+	if len(p.head) > 0 {
+		p.head = append(p.head, line...)
+		line = p.head
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	p.head = p.head[:0]
+	rest = b[end+1:]
+	switch p.state {
+	case inChunkSize:
+		if semicolon := bytes.IndexByte(line, ';'); semicolon >= 0 {
+			line = line[:semicolon]
+		}
+		size, err := strconv.ParseUint(string(bytes.TrimSpace(line)), 16, 62)
+		if err != nil {
+			return nil, errMalformed
+		}
+		p.left = int64(size)
+		if p.state = inChunkData; size == 0 {
+			p.state = inTrailer
+		}
+	case inChunkEnd:
+		if len(line) != 0 {
+			return nil, errMalformed
+		}
+		p.state = inChunkSize
+	case inTrailer:
+		if len(line) == 0 {
+			p.state = complete
+		}
+	}
+	return rest, nil
+}
+
+// end says that the server closed: whether that completes the response.
+func (p *parser) end() bool {
+	if p.state == untilClose {
+		p.state = complete
+	}
+	return p.state == complete
+}

@@ -1,0 +1,235 @@
+package loop
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attempts that must meet the bare tolerance; the last one allows for what else runs on this
+// machine: another process can take the processor from server and client for many milliseconds.
+const attempts = 2
+
+// untilTrue repeats a measurement whose complaints depend on time. try gets the noise to allow for
+// in microseconds, a function because it is known only when the measurement is over.
+func untilTrue(t *testing.T, try func(noise func() float64) []string) {
+	t.Helper()
+	var complaints []string
+	for range attempts {
+		if complaints = try(func() float64 { return 0 }); len(complaints) == 0 || t.Failed() {
+			return
+		}
+		t.Logf("this machine is busy, or: %v", complaints)
+	}
+	stop := watchNoise()
+	for _, complaint := range try(stop) {
+		t.Error(complaint)
+	}
+}
+
+// watchNoise sleeps for a millisecond over and over; the function it returns ends that and gives
+// the longest delay seen, in microseconds, for each of the three wake-ups of a request.
+func watchNoise() func() float64 {
+	var longest atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			began := time.Now()
+			request := unix.NsecToTimespec(int64(time.Millisecond))
+			_ = unix.Nanosleep(&request, nil)
+			longest.Store(max(longest.Load(), int64(time.Since(began)-time.Millisecond)))
+		}
+	}()
+	return sync.OnceValue(func() float64 {
+		close(done)
+		return 3 * float64(longest.Load()) / 1e3
+	})
+}
+
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
+}
+
+// close to the truth: within 1 % or 0.1 ms, whichever is more.
+func near(got, want, noise float64) bool {
+	return math.Abs(got-want) <= max(0.01*want, 100)+noise
+}
+
+func TestPercentilesOfKnownServiceTimes(t *testing.T) {
+	// 90 % take 100 ms, 9 % 200 ms, 1 % 400 ms, in a fixed order.
+	delayOf := func(i int64) time.Duration {
+		switch {
+		case i%100 == 50:
+			return 400 * time.Millisecond
+		case i%10 == 3 && i%100 != 53:
+			return 200 * time.Millisecond
+		}
+		return 100 * time.Millisecond
+	}
+	// Few at a time: the server's own queue would count as latency, and rightly so.
+	for _, plan := range []Plan{
+		{Connections: 5, Total: 200, KeepAlive: true},
+		{Connections: 100, Rate: 250, Duration: 4 * time.Second, KeepAlive: true},
+		{Connections: 100, Rate: 250, Duration: 4 * time.Second, KeepAlive: false},
+	} {
+		untilTrue(t, func(noise func() float64) (wrong []string) {
+			var n atomic.Int64
+			var mutex sync.Mutex
+			var truth []float64 // what the server took, in µs: its own sleep is not exact either
+			server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {
+				began := time.Now()
+				time.Sleep(delayOf(n.Add(1)))
+				took := float64(time.Since(began).Microseconds())
+				mutex.Lock()
+				truth = append(truth, took)
+				mutex.Unlock()
+			})
+			p := drive(t, server.Listener.Addr().String(), plan)
+			only(t, p, "", 0)
+			latency := decode(t, p.Endpoints["list"].Latency)
+			serverTime := decode(t, p.Endpoints["list"].ServerTime)
+			mutex.Lock()
+			defer mutex.Unlock()
+			slices.Sort(truth)
+			for _, q := range []float64{0.5, 0.8, 0.95, 0.995} {
+				want := quantile(truth, q)
+				if got := float64(latency.ValueAtQuantile(q * 100)); !near(got, want, noise()) {
+					wrong = append(wrong, complain("latency", q, got, want))
+				}
+				if got := float64(serverTime.ValueAtQuantile(q * 100)); !near(got, want, noise()) {
+					wrong = append(wrong, complain("server time", q, got, want))
+				}
+			}
+			return wrong
+		})
+	}
+}
+
+// A server that stands still for a second must show in the open model as what its users would
+// have seen: every request due in that second waits for the rest of it.
+func TestOpenLoadShowsAStallAsItsUsersSeeIt(t *testing.T) {
+	const rate, stallFrom, stall = 200, 500 * time.Millisecond, time.Second
+	for _, connections := range []int{3, 400} {
+		untilTrue(t, func(noise func() float64) (wrong []string) {
+			var mutex sync.Mutex
+			var first, stalled time.Time // the first request, the first that met the stall
+			server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {
+				now := time.Now()
+				mutex.Lock()
+				if first.IsZero() {
+					first = now
+				}
+				if stalled.IsZero() && now.Sub(first) >= stallFrom {
+					stalled = now
+				}
+				wait := time.Duration(0)
+				if !stalled.IsZero() {
+					wait = stalled.Add(stall).Sub(now)
+				}
+				mutex.Unlock()
+				time.Sleep(wait)
+			})
+			p := drive(t, server.Listener.Addr().String(), Plan{
+				Connections: connections, Rate: rate, Duration: 3 * time.Second, KeepAlive: true,
+			})
+			only(t, p, "", 0)
+			if p.Requests != 3*rate {
+				t.Errorf("%d requests, expected %d", p.Requests, 3*rate)
+			}
+			mutex.Lock()
+			from := float64(stalled.UnixMicro())
+			mutex.Unlock()
+			var truth []float64
+			for i := range 3 * rate {
+				due := p.FirstRequestAt*1e6 + float64(i)*1e6/rate
+				latency := 0.0
+				if due >= from-1e6/rate && due < from+1e6 {
+					latency = from + 1e6 - due
+				}
+				truth = append(truth, latency)
+			}
+			slices.Sort(truth)
+			latency := decode(t, p.Endpoints["list"].Latency)
+			for _, q := range []float64{0.75, 0.9, 0.95, 0.99, 0.999} {
+				got, want := float64(latency.ValueAtQuantile(q*100)), quantile(truth, q)
+				// One arrival is 5 ms: which request met the stall first is not known better.
+				if math.Abs(got-want) > max(0.01*want, 6000)+noise() {
+					wrong = append(wrong, complain("latency", q, got, want))
+				}
+			}
+			// With few connections the stall shows in the lateness, with many hardly.
+			late := decode(t, p.Lateness).ValueAtQuantile(95)
+			if (late > 500_000) != (connections < 100) {
+				wrong = append(wrong, complain("lateness", 0.95, float64(late), 0))
+			}
+			return wrong
+		})
+	}
+}
+
+func TestOpenLoadHoldsItsRateAndItsSchedule(t *testing.T) {
+	untilTrue(t, func(noise func() float64) (wrong []string) {
+		var mutex sync.Mutex
+		var arrivals []time.Time
+		server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {
+			now := time.Now()
+			mutex.Lock()
+			arrivals = append(arrivals, now)
+			mutex.Unlock()
+		})
+		p := drive(t, server.Listener.Addr().String(), Plan{
+			Connections: 100, Rate: 1000, Duration: 2 * time.Second, KeepAlive: true,
+		})
+		only(t, p, "", 0)
+		if p.Requests != 2000 || p.DroppedIterations != 0 {
+			t.Errorf("%d requests, %d dropped, expected 2000 and none", p.Requests, p.DroppedIterations)
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		slices.SortFunc(arrivals, time.Time.Compare)
+		took := arrivals[len(arrivals)-1].Sub(arrivals[0])
+		if rate := 1999 / took.Seconds(); math.Abs(rate-1000) > 5 {
+			wrong = append(wrong, complain("rate", 1, rate, 1000))
+		}
+		if late := float64(decode(t, p.Lateness).ValueAtQuantile(50)); late > 200+noise() {
+			wrong = append(wrong, complain("lateness", 0.5, late, 0))
+		}
+		return wrong
+	})
+}
+
+func TestOpenLoadDropsWhatWaitedLongerThanTheTimeout(t *testing.T) {
+	server, requests, _ := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) })
+	p := drive(t, server.Listener.Addr().String(), Plan{
+		Connections: 2, Rate: 100, Duration: 2 * time.Second, KeepAlive: true, Timeout: 500 * time.Millisecond,
+	})
+	// Two connections at 10 requests/s each take some 20/s of the 100 that are due.
+	if p.Requests+p.DroppedIterations != 200 || p.Requests != requests.Load() {
+		t.Errorf("%d requests (server %d) and %d dropped, together expected 200", p.Requests, requests.Load(), p.DroppedIterations)
+	}
+	if p.Requests < 30 || p.Requests > 52 {
+		t.Errorf("%d requests, expected some 50", p.Requests)
+	}
+	latency := decode(t, p.Endpoints["list"].Latency)
+	if high := latency.Max(); high < 400_000 || high > 900_000 {
+		t.Errorf("longest latency %d µs, expected some 600 ms: 500 ms in the queue, 100 ms served", high)
+	}
+}
+
+func complain(what string, q, got, want float64) string {
+	return fmt.Sprintf("%s at %v: %.0f, expected %.0f", what, q, got, want)
+}

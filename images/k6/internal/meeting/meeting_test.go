@@ -1,0 +1,164 @@
+package meeting
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func join(t *testing.T, trial string, index, count int, address string) *Meeting {
+	t.Helper()
+	m, err := Join(trial, index, count, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+type told struct {
+	start time.Time
+	err   error
+}
+
+func TestAllGeneratorsLearnTheSameStart(t *testing.T) {
+	const count = 4
+	address := freeAddress(t)
+	answers := make(chan told, count)
+	prepared := false
+	for index := range count {
+		go func() {
+			// The others are there before generator 0 listens, as pods may be.
+			time.Sleep(time.Duration(count-index) * 30 * time.Millisecond)
+			m, err := Join("demo", index, count, address)
+			if err != nil {
+				answers <- told{err: err}
+				return
+			}
+			defer m.Close()
+			var last told
+			for _, round := range []string{"warm-up", "measured part"} {
+				last.start, last.err = m.Wait(context.Background(), round, 20*time.Second, func() error {
+					prepared = index == 0
+					return nil
+				})
+				time.Sleep(time.Until(last.start))
+			}
+			answers <- last
+		}()
+	}
+	var first, latest time.Time
+	for range count {
+		answer := <-answers
+		if answer.err != nil {
+			t.Fatal(answer.err)
+		}
+		if first.IsZero() || answer.start.Before(first) {
+			first = answer.start
+		}
+		if answer.start.After(latest) {
+			latest = answer.start
+		}
+	}
+	if apart := latest.Sub(first); apart > lead/2 {
+		t.Errorf("the starts are %s apart", apart)
+	}
+	if !prepared {
+		t.Error("generator 0 did not prepare, or another one did")
+	}
+}
+
+func TestOneGeneratorWaitsForNobody(t *testing.T) {
+	m := join(t, "demo", 0, 1, "")
+	ran := false
+	start, err := m.Wait(context.Background(), "warm-up", time.Minute, func() error { ran = true; return nil })
+	if err != nil || !ran || time.Until(start) > 0 {
+		t.Errorf("start %s, prepared %v, error %v", start, ran, err)
+	}
+}
+
+func TestAMissingGeneratorIsNamed(t *testing.T) {
+	address := freeAddress(t)
+	zero, one := join(t, "demo", 0, 3, address), join(t, "demo", 1, 3, address)
+	other := make(chan error, 1)
+	go func() {
+		_, err := one.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil)
+		other <- err
+	}()
+	_, err := zero.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil)
+	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "generator 2 of 3") {
+		t.Errorf("generator 0 says %v", err)
+	}
+	if err := <-other; !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "others are missing") {
+		t.Errorf("generator 1 says %v", err)
+	}
+}
+
+func TestWithoutGeneratorZeroTheOthersGiveUp(t *testing.T) {
+	m := join(t, "demo", 1, 2, freeAddress(t))
+	_, err := m.Wait(context.Background(), "warm-up", 200*time.Millisecond, nil)
+	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestGeneratorsOfAnotherTrialDoNotCount(t *testing.T) {
+	address := freeAddress(t)
+	zero, stranger := join(t, "demo-trial-002", 0, 2, address), join(t, "demo-trial-001", 1, 2, address)
+	go func() { _, _ = stranger.Wait(context.Background(), "warm-up", 200*time.Millisecond, nil) }()
+	if _, err := zero.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil); !errors.Is(err, ErrIncomplete) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhoComesTooLateIsTold(t *testing.T) {
+	address := freeAddress(t)
+	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
+	zero.come("warm-up", 1)
+	start, err := zero.Wait(context.Background(), "warm-up", time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Until(start) + 10*time.Millisecond)
+	if _, err := one.Wait(context.Background(), "warm-up", time.Minute, nil); !errors.Is(err, errTooLate) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAStoppedGeneratorDoesNotWait(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	address := freeAddress(t)
+	for index := range 2 {
+		m := join(t, "demo", index, 2, address)
+		if _, err := m.Wait(ctx, "warm-up", time.Minute, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("generator %d: %v", index, err)
+		}
+	}
+}
+
+func TestOneGeneratorMeetsNobodyAndNeedsNoTimeForIt(t *testing.T) {
+	for range 200 {
+		alone, err := Join("trial", 0, 1, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := alone.Wait(context.Background(), "warm-up", 0, nil); err != nil {
+			t.Fatal(err)
+		}
+		alone.Close()
+	}
+}

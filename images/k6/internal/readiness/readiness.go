@@ -1,0 +1,116 @@
+// Package readiness finds the server under test and waits until it serves.
+package readiness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	pollEvery   = 50 * time.Millisecond
+	pollTimeout = 2 * time.Second
+	// A Service that has no pod yet may swallow a connection attempt instead of refusing it.
+	dialTimeout = 250 * time.Millisecond
+)
+
+// ErrNotReachable says that the server did not answer 200 in time.
+var ErrNotReachable = errors.New("target not reachable")
+
+// Wait polls target + /healthz until it answers 200, at most wait long, and gives the addresses
+// that the name resolved to: later requests go there without asking the DNS again.
+func Wait(ctx context.Context, target string, wait time.Duration) ([]netip.AddrPort, error) {
+	base, err := url.Parse(target)
+	if err != nil {
+		return nil, fmt.Errorf("target: %w", err)
+	}
+	deadline := time.Now().Add(wait)
+	for {
+		began := time.Now()
+		addresses, err := probe(ctx, base)
+		if err == nil {
+			return addresses, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if !time.Now().Before(deadline) {
+			return nil, fmt.Errorf("%w: %s/healthz did not answer 200 within %s: %w", ErrNotReachable, target, wait, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Until(began.Add(pollEvery))):
+		}
+	}
+}
+
+// probe resolves the name and asks the first address once.
+func probe(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	addresses, err := resolve(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addresses[0].String())
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("/healthz").String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20))
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("/healthz answered %s", response.Status)
+	}
+	return addresses, nil
+}
+
+func resolve(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
+	port := uint64(80)
+	if text := base.Port(); text != "" {
+		var err error
+		if port, err = strconv.ParseUint(text, 10, 16); err != nil {
+			return nil, fmt.Errorf("target port %q: %w", text, err)
+		}
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", base.Hostname())
+	if err != nil {
+		return nil, err
+	}
+	var v4, v6 []netip.AddrPort
+	for _, address := range found {
+		address = address.Unmap()
+		if address.Is4() {
+			v4 = append(v4, netip.AddrPortFrom(address, uint16(port)))
+		} else {
+			v6 = append(v6, netip.AddrPortFrom(address, uint16(port)))
+		}
+	}
+	if len(v4) > 0 {
+		return v4, nil
+	}
+	if len(v6) > 0 {
+		return v6, nil
+	}
+	return nil, fmt.Errorf("%s has no address", base.Hostname())
+}

@@ -1,0 +1,107 @@
+package result
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"laptime.dev/k6/internal/database"
+	"laptime.dev/k6/internal/saturation"
+)
+
+// SchemaVersion of the result; it changes when a field changes its meaning.
+const SchemaVersion = 1
+
+// LinePrefix begins the one line of standard output that carries the result.
+const LinePrefix = "LAPTIME-RESULT "
+
+// Result is all figures of one trial of one generator.
+type Result struct {
+	SchemaVersion int               `json:"schemaVersion"`
+	Trial         string            `json:"trial"`
+	Phases        map[string]*Phase `json:"phases"`
+	Generator     Generator         `json:"generator"`
+	// Statements of the measured phase; absent when the run has no database, empty when none ran.
+	Statements []database.Statement `json:"statements,omitzero"`
+	// This generator's place among those that share the load; absent: it is alone.
+	Segment *Segment `json:"segment,omitempty"`
+	// What a search found; the measured phase is then that of its highest rate that was met.
+	Saturation *saturation.Result `json:"saturation,omitempty"`
+}
+
+// Segment is a generator's place among those that share a load, from 0.
+type Segment struct {
+	Index int `json:"index"`
+	Count int `json:"count"`
+}
+
+// Generator says what the measuring itself cost during the measured phase.
+type Generator struct {
+	CPUSeconds      float64 `json:"cpuSeconds"`
+	WallSeconds     float64 `json:"wallSeconds"`
+	MaxProcs        int     `json:"maxProcs"`
+	Threads         int     `json:"threads"`
+	BusiestThread   float64 `json:"busiestThread"` // CPU share 0…1 of the busiest load thread
+	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
+	Version         string  `json:"version"`
+}
+
+var printed sync.Mutex
+var printedOnce bool
+
+// Claim says whether the caller may print the result; only the first caller of a process may, so
+// that the output stays silent after a native trial has printed its own.
+func Claim() bool {
+	printed.Lock()
+	defer printed.Unlock()
+	mine := !printedOnce
+	printedOnce = true
+	return mine
+}
+
+// WriteLine writes the result as one line.
+func WriteLine(w io.Writer, r *Result) error {
+	plain, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode result: %w", err)
+	}
+	var packed bytes.Buffer
+	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return fmt.Errorf("compress result: %w", err)
+	}
+	if _, err := zip.Write(plain); err != nil {
+		return fmt.Errorf("compress result: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return fmt.Errorf("compress result: %w", err)
+	}
+	_, err = io.WriteString(w, LinePrefix+base64.StdEncoding.EncodeToString(packed.Bytes())+"\n")
+	return err
+}
+
+// ParseLine reads a line that WriteLine wrote.
+func ParseLine(line string) (*Result, error) {
+	text, found := strings.CutPrefix(strings.TrimSpace(line), LinePrefix)
+	if !found {
+		return nil, fmt.Errorf("not a result line: it does not begin with %q", LinePrefix)
+	}
+	packed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("result line: %w", err)
+	}
+	zip, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("result line: %w", err)
+	}
+	var r Result
+	if err := json.NewDecoder(zip).Decode(&r); err != nil {
+		return nil, fmt.Errorf("result line: %w", err)
+	}
+	return &r, nil
+}

@@ -1,0 +1,222 @@
+package result
+
+import "time"
+
+// Kind says how a request ended.
+type Kind uint8
+
+// OK is an answer as expected; every other kind is an error and counted under its name.
+const (
+	OK Kind = iota
+	Timeout
+	Connect
+	Reset
+	Status
+	Body
+	Other
+	kinds
+)
+
+var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "other"}
+
+// Sample is one finished request. Times are nanoseconds since the recorder's epoch.
+type Sample struct {
+	Endpoint int
+	Issued   int64 // the moment it was issued (closed model) or due (open model)
+	Done     int64 // last byte of the answer, or the moment it was given up
+	Server   int64 // request sent to first byte of the answer
+	Connect  int64 // connection set-up, 0 when the connection was there already
+	Late     int64 // issued after it was due, open model only
+	Bytes    int64 // headers and body received
+	Status   int   // 0 when no answer came
+	Kind     Kind
+}
+
+type endpoint struct {
+	name     string
+	requests int64
+	errors   int64
+	latency  Histogram
+	server   Histogram
+	connect  Histogram
+	// Open loads only.
+	uncorrected *Histogram
+}
+
+type second struct {
+	requests int64
+	errors   int64
+	max      int64
+	open     *Histogram // while samples of this second still come in
+	sealed   []cell
+}
+
+// Seconds kept open for samples that come a little out of order; later ones still count, at the
+// price of one cell each.
+const openSeconds = 3
+
+// Recorder collects the samples of one phase. It belongs to one goroutine; Merge joins several.
+type Recorder struct {
+	epoch     time.Time
+	start     int64
+	endpoints []*endpoint
+	statuses  map[int]int64
+	lastCode  int
+	lastCount int64
+	errors    [kinds]int64
+	requests  int64
+	bytes     int64
+	dropped   int64
+	retried   int64
+	late      Histogram
+	lateSeen  bool
+	first     int64
+	last      int64
+	seconds   []second
+	openFrom  int
+	spare     []*Histogram
+	windowEnd int64 // 0: the window ends with the last response
+	inWindow  int64
+}
+
+// NewRecorder makes a recorder for the named endpoints. Sample times count from epoch; the phase
+// began start nanoseconds after it, or, below 0, when the first sample was issued.
+func NewRecorder(epoch time.Time, start int64, endpoints []string) *Recorder {
+	r := &Recorder{epoch: epoch, start: start, statuses: map[int]int64{}, first: -1}
+	for _, name := range endpoints {
+		r.AddEndpoint(name)
+	}
+	return r
+}
+
+// AddEndpoint adds an endpoint and gives its number for Sample.Endpoint.
+func (r *Recorder) AddEndpoint(name string) int {
+	r.endpoints = append(r.endpoints, &endpoint{name: name})
+	return len(r.endpoints) - 1
+}
+
+// SetWindowEnd says when the phase stops issuing (nanoseconds since the epoch): answers after it
+// are counted, but not in completedInWindow.
+func (r *Recorder) SetWindowEnd(end int64) { r.windowEnd = end }
+
+// Open says that Sample.Issued is when a request was due: latency is also counted from Late, the
+// moment it was really sent.
+func (r *Recorder) Open() {
+	for _, ep := range r.endpoints {
+		ep.uncorrected = &Histogram{}
+	}
+}
+
+// Drop counts requests that were due and never sent.
+func (r *Recorder) Drop(n int64) { r.dropped += n }
+
+// Retry counts a request sent again because a kept connection had been closed under it.
+func (r *Recorder) Retry() { r.retried++ }
+
+func micros(ns int64) int64 { return (ns + 500) / 1000 }
+
+// Record counts one finished request.
+func (r *Recorder) Record(s *Sample) {
+	ep := r.endpoints[s.Endpoint]
+	ep.requests++
+	r.requests++
+	r.bytes += s.Bytes
+	if r.first < 0 || s.Issued < r.first {
+		r.first = s.Issued
+	}
+	if r.start < 0 {
+		r.start = s.Issued
+	}
+	if s.Done > r.last {
+		r.last = s.Done
+	}
+	if s.Status != 0 {
+		r.countStatus(s.Status)
+	}
+	if s.Late > 0 {
+		r.late.Add(micros(s.Late))
+		r.lateSeen = true
+	}
+	sec := r.second(int((s.Done - r.start) / int64(time.Second)))
+	sec.requests++
+	if s.Kind != OK {
+		ep.errors++
+		r.errors[s.Kind]++
+		sec.errors++
+		return
+	}
+	if r.windowEnd == 0 || s.Done <= r.windowEnd {
+		r.inWindow++
+	}
+	us := micros(s.Done - s.Issued)
+	ep.latency.Add(us)
+	ep.server.Add(micros(s.Server))
+	if ep.uncorrected != nil {
+		ep.uncorrected.Add(micros(s.Done - s.Issued - s.Late))
+	}
+	if s.Connect > 0 {
+		ep.connect.Add(micros(s.Connect))
+	}
+	if us > sec.max {
+		sec.max = us
+	}
+	if sec.open != nil {
+		sec.open.Add(us)
+	} else {
+		sec.sealed = append(sec.sealed, cell{uint32(bucketOf(clamp(us))), 1})
+	}
+}
+
+// countStatus avoids a map access for the common run of equal codes.
+func (r *Recorder) countStatus(code int) {
+	if code != r.lastCode {
+		r.flushStatus()
+		r.lastCode = code
+	}
+	r.lastCount++
+}
+
+func (r *Recorder) flushStatus() {
+	if r.lastCount > 0 {
+		r.statuses[r.lastCode] += r.lastCount
+		r.lastCount = 0
+	}
+}
+
+func (r *Recorder) second(t int) *second {
+	t = max(t, 0)
+	if t < len(r.seconds) {
+		return &r.seconds[t]
+	}
+	for len(r.seconds) <= t {
+		// Only the last few of a gap get a histogram of their own.
+		var h *Histogram
+		if len(r.seconds) > t-openSeconds {
+			h = r.fresh()
+		}
+		r.seconds = append(r.seconds, second{open: h})
+	}
+	for ; r.openFrom < len(r.seconds)-openSeconds; r.openFrom++ {
+		r.seal(&r.seconds[r.openFrom])
+	}
+	return &r.seconds[t]
+}
+
+func (r *Recorder) fresh() *Histogram {
+	if n := len(r.spare); n > 0 {
+		h := r.spare[n-1]
+		r.spare = r.spare[:n-1]
+		return h
+	}
+	return &Histogram{}
+}
+
+func (r *Recorder) seal(s *second) {
+	if s.open == nil {
+		return
+	}
+	s.sealed = append(s.sealed, s.open.cells()...)
+	*s.open = Histogram{}
+	r.spare = append(r.spare, s.open)
+	s.open = nil
+}

@@ -1,0 +1,111 @@
+// Package saturation searches for the highest arrival rate at which a server meets an objective.
+package saturation
+
+import (
+	"errors"
+	"math"
+)
+
+// Step is what was seen at one rate. Rates are requests per second.
+type Step struct {
+	Rate          float64 `json:"rate"`
+	CompletedRate float64 `json:"completedRate"`
+	P99Us         int64   `json:"p99Us"`
+	ErrorRate     float64 `json:"errorRate"`
+	Met           bool    `json:"met"` // the objective
+}
+
+// Broken says that the server no longer answers as many requests as arrive.
+func (s *Step) Broken() bool { return s.CompletedRate < keptUp*s.Rate }
+
+// Result is what the search found: the server meets the objective at Low and misses it at High.
+// Low is 0 where it met it at no rate; High and Breaking are absent where no rate was too high.
+type Result struct {
+	Low      float64 `json:"low"`
+	High     float64 `json:"high,omitempty"`
+	Breaking float64 `json:"breaking,omitempty"` // the lowest rate tried that it did not keep up with
+	Steps    []Step  `json:"steps"`
+	Objective
+}
+
+// Objective is what a rate is to meet.
+type Objective struct {
+	P99Seconds float64 `json:"p99Seconds"`
+	ErrorRate  float64 `json:"errorRate"` // share of the requests, 0…1
+}
+
+const (
+	// A few requests are still under way when a step ends.
+	keptUp = 0.98
+	// The search ends when the interval is this narrow.
+	narrow = 1.05
+	// From the first rate down to the lowest and up to the highest that make sense, by halves, and
+	// then as many bisections as make an interval of one half narrow: never more than these.
+	mostSteps = 40
+)
+
+// Search doubles the rate from a first one until the objective is missed, or halves it until it is
+// met, and bisects what lies between. Then it doubles until the server breaks, if it has not yet.
+// Rates are whole numbers within 1 … most.
+func Search(from, most float64, try func(rate float64) (Step, error)) (*Result, error) {
+	s := &search{try: try}
+	for rate := min(from, most); s.err == nil; {
+		if s.step(rate) {
+			if rate == most || s.result.High > 0 {
+				break
+			}
+			rate = min(2*rate, most)
+			continue
+		}
+		if s.result.Low > 0 || rate <= 1 {
+			break
+		}
+		rate = math.Floor(rate / 2)
+	}
+	for s.err == nil && s.result.Low > 0 && s.result.High > narrow*s.result.Low {
+		middle := math.Round((s.result.Low + s.result.High) / 2)
+		if middle <= s.result.Low || middle >= s.result.High {
+			break
+		}
+		s.step(middle)
+	}
+	for rate := s.result.High; s.err == nil && rate > 0 && rate < most && s.result.Breaking == 0; {
+		rate = min(2*rate, most)
+		s.step(rate)
+	}
+	return &s.result, s.err
+}
+
+var errEndless = errors.New("the search for the highest rate did not end")
+
+type search struct {
+	try    func(rate float64) (Step, error)
+	result Result
+	err    error
+}
+
+// step tries a rate and says whether the objective was met there.
+func (s *search) step(rate float64) bool {
+	var seen Step
+	if len(s.result.Steps) == mostSteps {
+		s.err = errEndless
+	} else {
+		seen, s.err = s.try(rate)
+	}
+	if s.err != nil {
+		return false
+	}
+	r := &s.result
+	r.Steps = append(r.Steps, seen)
+	// A lucky step beyond a missed one does not count: the interval stays where it was.
+	if seen.Met && (r.High == 0 || rate < r.High) {
+		r.Low = max(r.Low, rate)
+	}
+	if !seen.Met && (r.High == 0 || rate < r.High) {
+		r.High = rate
+	}
+	if seen.Broken() && (r.Breaking == 0 || rate < r.Breaking) {
+		r.Breaking = rate
+	}
+	return seen.Met
+}

@@ -1,0 +1,78 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// Generators says how many generators share a load, and where generator 0 is found.
+type Generators struct {
+	Count int    `json:"count"`
+	Meet  string `json:"meet"` // host:port
+}
+
+const maxGenerators = 16
+
+func (g *Generators) check(load *Load) error {
+	if g == nil {
+		return nil
+	}
+	connections := load.Connections()
+	switch {
+	case g.Count < 1 || g.Count > maxGenerators:
+		return fmt.Errorf("generators.count: %d is not within 1 … %d", g.Count, maxGenerators)
+	case g.Count > 1 && g.Meet == "":
+		return errors.New("generators.meet: write host:port of generator 0")
+	case g.Count > 1 && load.Saturation != nil:
+		return errors.New("generators.count: a saturation search runs in one generator")
+	case connections < g.Count:
+		return fmt.Errorf("generators.count: %d generators cannot share %d connections", g.Count, connections)
+	}
+	return nil
+}
+
+// Segment is one generator's part of a load.
+type Segment struct {
+	Index int // from 0
+	Count int // at least 1
+}
+
+// Segment gives the part of the generator with this completion index of an Indexed Job; the index
+// does not matter where there is one generator.
+func (t *Trial) Segment(completionIndex string) (Segment, error) {
+	if t.Generators == nil || t.Generators.Count == 1 {
+		return Segment{0, 1}, nil
+	}
+	index, err := strconv.Atoi(completionIndex)
+	if err != nil || index < 0 || index >= t.Generators.Count {
+		return Segment{}, fmt.Errorf("JOB_COMPLETION_INDEX: %q is not within 0 … %d", completionIndex, t.Generators.Count-1)
+	}
+	return Segment{index, t.Generators.Count}, nil
+}
+
+// Share gives this segment's part of a whole. The parts of all segments add up to it exactly and
+// differ by one at most.
+func (s Segment) Share(whole int64) int64 {
+	index, count := int64(s.Index), int64(s.Count)
+	return before(whole, index+1, count) - before(whole, index, count)
+}
+
+// before is the sum of the first index parts of a whole that is cut into count.
+func before(whole, index, count int64) int64 {
+	// Not whole*index/count: that could overflow.
+	return whole/count*index + whole%count*index/count
+}
+
+// ids gives this segment's part of the ids of a request, so that no two generators send the same.
+// Where there are too few for that, each generator has them all.
+func (s Segment) ids(all Ids) Ids {
+	index, count := int64(s.Index), int64(s.Count)
+	if all.count() < count {
+		return all
+	}
+	part := all
+	part.First = all.First + before(all.count(), index, count)
+	part.Last = all.First + before(all.count(), index+1, count) - 1
+	return part
+}

@@ -1,0 +1,158 @@
+// Package spec reads what a trial is to do.
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Trial is one trial of one generator, as LAPTIME_TRIAL holds it.
+type Trial struct {
+	Trial          string    `json:"trial"`
+	Target         string    `json:"target"`
+	WaitSeconds    float64   `json:"waitSeconds"`
+	Requests       []Request `json:"requests"`
+	Load           Load      `json:"load"`
+	WarmupSeconds  float64   `json:"warmupSeconds"`
+	TimeoutSeconds float64   `json:"timeoutSeconds"`
+	// Generators that share the load; absent: this one alone.
+	Generators *Generators `json:"generators"`
+	// Statements that bring the database (environment DATABASE_URL) to the same state before.
+	ResetStatements []string `json:"resetStatements"`
+}
+
+// Request is one endpoint; the loop sends them in turn.
+type Request struct {
+	Name         string            `json:"name"`
+	Method       string            `json:"method"`
+	Path         string            `json:"path"`
+	Headers      map[string]string `json:"headers"`
+	Cookies      map[string]string `json:"cookies"`
+	Body         *string           `json:"body"`
+	ExpectStatus int               `json:"expectStatus"`
+	Check        string            `json:"check"` // "", "nonEmpty" or "same"
+	Ids          *Ids              `json:"ids"`   // what stands for {id}
+}
+
+const maxSeconds = 24 * 3600
+
+// Parse reads and checks a trial; its errors say what to write. Absent fields get their defaults:
+// timeout 30 s, expected status 200, method GET.
+func Parse(text string) (*Trial, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New("LAPTIME_TRIAL is empty: set it to the JSON of a trial")
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	var t Trial
+	if err := decoder.Decode(&t); err != nil {
+		return nil, fmt.Errorf("LAPTIME_TRIAL: %w", err)
+	}
+	if t.TimeoutSeconds == 0 {
+		t.TimeoutSeconds = 30
+	}
+	for i := range t.Requests {
+		r := &t.Requests[i]
+		if r.Method == "" {
+			r.Method = http.MethodGet
+		}
+		if r.ExpectStatus == 0 {
+			r.ExpectStatus = http.StatusOK
+		}
+	}
+	if err := t.check(); err != nil {
+		return nil, fmt.Errorf("LAPTIME_TRIAL: %w", err)
+	}
+	return &t, nil
+}
+
+func (t *Trial) check() error {
+	target, err := url.Parse(t.Target)
+	switch {
+	case err != nil:
+		return fmt.Errorf("target: %w", err)
+	case target.Scheme != "http" || target.Host == "":
+		return fmt.Errorf("target %q: write http://host:port (for TLS use a k6 script)", t.Target)
+	case strings.Trim(target.Path, "/") != "" || target.RawQuery != "":
+		return fmt.Errorf("target %q: paths belong into the requests", t.Target)
+	case len(t.Requests) == 0:
+		return errors.New("requests: name at least one")
+	}
+	for what, seconds := range map[string]float64{
+		"waitSeconds": t.WaitSeconds, "warmupSeconds": t.WarmupSeconds, "timeoutSeconds": t.TimeoutSeconds,
+	} {
+		if seconds < 0 || seconds > maxSeconds {
+			return fmt.Errorf("%s: %v is not within 0 … %d", what, seconds, maxSeconds)
+		}
+	}
+	names := map[string]bool{}
+	for i, r := range t.Requests {
+		if r.Name == "" || names[r.Name] {
+			return fmt.Errorf("requests[%d].name: %q is empty or not unique", i, r.Name)
+		}
+		names[r.Name] = true
+		if !strings.HasPrefix(r.Path, "/") {
+			return fmt.Errorf("requests[%d].path: %q does not begin with /", i, r.Path)
+		}
+		if r.Check != "" && r.Check != "nonEmpty" && r.Check != "same" {
+			return fmt.Errorf("requests[%d].check: %q is neither nonEmpty nor same", i, r.Check)
+		}
+		if r.ExpectStatus < 200 || r.ExpectStatus > 599 {
+			return fmt.Errorf("requests[%d].expectStatus: %d is not within 200 … 599", i, r.ExpectStatus)
+		}
+		if err := r.checkIds(); err != nil {
+			return fmt.Errorf("requests[%d].%w", i, err)
+		}
+	}
+	if err := t.Load.check(); err != nil {
+		return err
+	}
+	if err := t.Generators.check(&t.Load); err != nil {
+		return err
+	}
+	return t.checkBudget()
+}
+
+// Timeout is the time a request may take, connection set-up included.
+func (t *Trial) Timeout() time.Duration { return Seconds(t.TimeoutSeconds) }
+
+// Seconds converts seconds to a duration.
+func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Wire gives the request as it goes over the wire, to host, written by net/http, which also
+// refuses malformed names and values.
+func (r *Request) Wire(target string, keepAlive bool) ([]byte, error) {
+	var body *strings.Reader
+	if r.Body != nil {
+		body = strings.NewReader(*r.Body)
+	} else {
+		body = strings.NewReader("")
+	}
+	request, err := http.NewRequest(r.Method, strings.TrimRight(target, "/")+r.Path, body)
+	if err != nil {
+		return nil, fmt.Errorf("request %s: %w", r.Name, err)
+	}
+	request.Header.Set("User-Agent", "laptime-k6")
+	for name, value := range r.Headers {
+		if strings.EqualFold(name, "host") {
+			request.Host = value
+			continue
+		}
+		request.Header.Set(name, value)
+	}
+	for name, value := range r.Cookies {
+		request.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	request.Close = !keepAlive
+	var wire bytes.Buffer
+	if err := request.Write(&wire); err != nil {
+		return nil, fmt.Errorf("request %s: %w", r.Name, err)
+	}
+	return wire.Bytes(), nil
+}

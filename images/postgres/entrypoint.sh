@@ -1,0 +1,43 @@
+#!/bin/sh
+# Starts Postgres. An empty data directory is first filled from the template, given its password
+# (POSTGRES_PASSWORD) and the SQL files of /etc/laptime/init.d; TCP opens only after that, so a
+# server that answers on port 5432 is complete. A directory that exists is used as it is.
+set -eu
+
+# Sets the password and runs the init SQL on a server that only this container can reach.
+# usage: initialise DIRECTORY
+initialise() {
+    # The port is fixed because the run's settings may name another one. Neither the password nor
+    # the seeding belongs into the statement statistics of a run.
+    pg_ctl --pgdata="$1" --silent --wait --options="-c listen_addresses='' -c port=5432 \
+        -c fsync=off -c log_checkpoints=off -c pg_stat_statements.track=none" start
+    run_sql <<'SQL'
+\getenv password POSTGRES_PASSWORD
+ALTER ROLE laptime PASSWORD :'password'
+SQL
+    for file in /etc/laptime/init.d/*.sql; do
+        [ -e "$file" ] || continue
+        echo "laptime: running $file"
+        run_sql --file="$file"
+    done
+    pg_ctl --pgdata="$1" --silent --wait --mode=fast stop
+}
+
+run_sql() {
+    psql --host=/tmp --port=5432 --username=laptime --dbname=laptime --no-psqlrc --quiet \
+        --set=ON_ERROR_STOP=1 "$@" >/dev/null
+}
+
+if [ ! -d "$PGDATA" ]; then
+    : "${POSTGRES_PASSWORD:?must be set to the password of the user laptime}"
+    # Everything happens beside PGDATA and is renamed at the end: a container that was killed
+    # half-way starts over instead of serving half a database.
+    fresh=$PGDATA.new
+    rm -rf "$fresh"
+    cp -R --preserve=mode,timestamps /usr/share/laptime/pgdata "$fresh"
+    initialise "$fresh"
+    mv "$fresh" "$PGDATA"
+fi
+
+unset POSTGRES_PASSWORD
+exec postgres -D "$PGDATA" "$@"

@@ -1,0 +1,132 @@
+// Command reference answers scenario `users` rightly and with a limit that is known: what Laptime
+// says of a server is tried on one of which the truth is known. Never part of a release.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sys/unix"
+)
+
+// One statement, so that their number is that of the contract. What is materialized is done once
+// before the rows are read: a pause without CPU, and rows that are made and counted.
+const statement = `
+WITH pause AS MATERIALIZED (SELECT pg_sleep($1)),
+     work AS MATERIALIZED (SELECT count(*) AS n FROM generate_series(1, $2::integer))
+SELECT u.user_id, u.username, u.email
+FROM pause, work, "user" u WHERE work.n >= 0 ORDER BY u.user_id LIMIT 100`
+
+type user struct {
+	ID    string `json:"user_id" db:"user_id"`
+	Name  string `json:"username" db:"username"`
+	Email string `json:"email" db:"email"`
+}
+
+type server struct {
+	settings
+	pool  *pgxpool.Pool
+	slots chan struct{}
+}
+
+func main() {
+	log.SetFlags(0)
+	if err := run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run() error {
+	s, err := read()
+	if err != nil {
+		return err
+	}
+	runtime.GOMAXPROCS(max(1, s.workers))
+	stopped, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	config, err := pgxpool.ParseConfig(s.databaseURL)
+	if err != nil {
+		// pgx takes care that the password is not in it.
+		return fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	config.MaxConns = int32(s.connections)
+	pool, err := pgxpool.NewWithConfig(stopped, config)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	one := &server{settings: s, pool: pool}
+	if s.slots > 0 {
+		one.slots = make(chan struct{}, s.slots)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("GET /{$}", one.list)
+	listener := &http.Server{
+		Addr:              fmt.Sprintf(":%d", s.port),
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	go func() {
+		<-stopped.Done()
+		ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = listener.Shutdown(ending)
+	}()
+	if err := listener.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *server) list(w http.ResponseWriter, r *http.Request) {
+	if s.slots != nil {
+		s.slots <- struct{}{}
+		defer func() { <-s.slots }()
+	}
+	time.Sleep(s.hold)
+	burn(s.burn)
+	rows, err := s.pool.Query(r.Context(), statement, s.pause.Seconds(), s.rows)
+	if err == nil {
+		var users []user
+		if users, err = pgx.CollectRows(rows, pgx.RowToStructByName[user]); err == nil {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(users)
+			return
+		}
+	}
+	log.Printf("query: %v", err)
+	http.Error(w, `{"detail":"the database failed"}`, http.StatusInternalServerError)
+}
+
+// burn uses so much CPU time of its thread, however long that takes.
+func burn(amount time.Duration) {
+	if amount <= 0 {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for end := used() + amount; used() < end; {
+	}
+}
+
+// used is the CPU time of the calling thread.
+func used() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		return 0
+	}
+	return time.Duration(now.Nano())
+}

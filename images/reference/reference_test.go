@@ -1,0 +1,41 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestSettingsSayWhichVariableIsWrong(t *testing.T) {
+	if _, err := read(); err == nil {
+		t.Fatal("no database was accepted")
+	}
+	t.Setenv("DATABASE_URL", "postgresql://laptime@localhost/laptime")
+	t.Setenv("SLOTS", "3")
+	t.Setenv("HOLD", "20ms")
+	s, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.slots != 3 || s.hold != 20*time.Millisecond || s.port != 8080 || s.workers != 1 {
+		t.Fatalf("read %+v", s)
+	}
+	for name, text := range map[string]string{"SLOTS": "-1", "HOLD": "20", "ROWS": "many"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, text)
+			if _, err := read(); err == nil {
+				t.Fatalf("%s=%s was accepted", name, text)
+			}
+		})
+	}
+}
+
+func TestBurnUsesTheCPUTimeThatItIsTold(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := used()
+	burn(20 * time.Millisecond)
+	if spent := used() - before; spent < 20*time.Millisecond {
+		t.Fatalf("only %v were used", spent)
+	}
+}

@@ -1,0 +1,1 @@
+"""Django with its ORM and psycopg, on gunicorn with synchronous workers."""

@@ -1,0 +1,50 @@
+"""Django's settings, for nothing but an API: no sessions, forms or templates."""
+
+from urllib.parse import unquote, urlsplit
+
+from serving.settings import Settings
+
+ALLOWED_HOSTS = ["*"]
+INSTALLED_APPS = ["app"]
+# It says the length of an answer; without, each would be sent in chunks.
+MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
+APPEND_SLASH = False
+ROOT_URLCONF = "app.urls"
+TIME_ZONE = "UTC"
+USE_TZ = True
+# Of requests only those that failed with an exception.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "loggers": {"django": {"handlers": ["console"], "level": "ERROR", "propagate": False}},
+}
+
+
+def database(settings: Settings) -> dict[str, object]:
+    """The database of the run."""
+    url = urlsplit(settings.database_url or "")
+    options: dict[str, object] = {
+        # psycopg prepares a statement on its fifth execution, if its values are sent apart from it.
+        "prepare_threshold": 5 if settings.database_prepared_statements else None,
+        "server_side_binding": settings.database_prepared_statements,
+    }
+    if settings.threads > 1:
+        options["pool"] = {"min_size": 0, "max_size": settings.database_connections}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": url.hostname,
+        "PORT": url.port or 5432,
+        "NAME": url.path.removeprefix("/"),
+        "USER": unquote(url.username or ""),
+        "PASSWORD": unquote(url.password or ""),
+        # A synchronous worker has one request at a time and keeps the one connection that it
+        # needs; threads share a pool.
+        "CONN_MAX_AGE": 0 if settings.threads > 1 else None,
+        "OPTIONS": options,
+    }
+
+
+_settings = Settings.from_environment()
+DATABASES = {"default": database(_settings)} if _settings.database_url else {}
+HAS_DATABASE = _settings.database_url is not None

@@ -1,0 +1,1 @@
+"""FastAPI with asynchronous endpoints and asyncpg."""

@@ -1,0 +1,1 @@
+"""FastAPI with synchronous endpoints, the SQLAlchemy ORM and psycopg."""

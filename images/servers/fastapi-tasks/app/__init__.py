@@ -1,0 +1,1 @@
+"""A todo API: FastAPI with synchronous endpoints and the SQLAlchemy ORM."""

@@ -1,0 +1,1 @@
+"""Flask with requests and blocking database connections, on gunicorn with threads."""

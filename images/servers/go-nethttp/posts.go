@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+const latestPosts = "SELECT id, title, body FROM posts ORDER BY id DESC LIMIT 10"
+
+// post is one row of the answer.
+type post struct {
+	ID    int32  `json:"id"`
+	Title string `json:"title"`
+	Body  string `json:"body"`
+}
+
+// posts is a database with the table of that name.
+type posts interface {
+	// latest returns the ten posts with the highest ids, the highest first.
+	latest(ctx context.Context) ([]post, error)
+}
+
+// openPosts returns nil when the run has no database. No connection is opened before the first
+// request: the server starts before its database is there.
+func openPosts(settings settings) (posts, error) {
+	path, isSQLite := strings.CutPrefix(settings.databaseURL, "sqlite://")
+	switch {
+	case settings.databaseURL == "":
+		return nil, nil
+	case isSQLite && strings.HasPrefix(path, "/"):
+		return openSQLite(path, settings.databaseConnections)
+	case strings.HasPrefix(settings.databaseURL, "postgres"):
+		return openPostgres(settings)
+	default:
+		// Without the URL itself, which may hold a password.
+		return nil, errors.New(
+			"DATABASE_URL is neither postgresql://... nor sqlite:///absolute/path")
+	}
+}
+
+type postgresPosts struct{ pool *pgxpool.Pool }
+
+func openPostgres(settings settings) (posts, error) {
+	config, err := pgxpool.ParseConfig(settings.databaseURL)
+	if err != nil {
+		return nil, err // pgx leaves the password out of it
+	}
+	config.MaxConns = int32(settings.databaseConnections)
+	if !settings.preparedStatements {
+		// Each statement is sent as a whole, under no name, in one round trip.
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, err
+	}
+	return &postgresPosts{pool}, nil
+}
+
+func (p *postgresPosts) latest(ctx context.Context) ([]post, error) {
+	rows, err := p.pool.Query(ctx, latestPosts)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[post])
+}
+
+type sqlitePosts struct{ database *sql.DB }
+
+func openSQLite(path string, connections int) (posts, error) {
+	address := url.URL{
+		Scheme:   "file",
+		Path:     path,
+		RawQuery: "_pragma=busy_timeout(5000)&_pragma=synchronous(NORMAL)",
+	}
+	database, err := sql.Open("sqlite", address.String())
+	if err != nil {
+		return nil, err
+	}
+	database.SetMaxOpenConns(connections)
+	database.SetMaxIdleConns(connections)
+	return &sqlitePosts{database}, nil
+}
+
+func (p *sqlitePosts) latest(ctx context.Context) (found []post, err error) {
+	rows, err := p.database.QueryContext(ctx, latestPosts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var row post
+		if err := rows.Scan(&row.ID, &row.Title, &row.Body); err != nil {
+			return nil, err
+		}
+		found = append(found, row)
+	}
+	return found, rows.Err()
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func get(t *testing.T, handler http.Handler, path string) (int, string) {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	return recorder.Code, recorder.Body.String()
+}
+
+func settingsOf(t *testing.T, variables map[string]string) settings {
+	t.Helper()
+	read, err := readSettings(func(name string) string { return variables[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+func TestAnswersWithoutDatabaseAndUpstream(t *testing.T) {
+	handler := routes(nil, newUpstream(""))
+	for path, expected := range map[string]struct {
+		status int
+		body   string
+	}{
+		"/healthz": {200, `{"status":"ok"}`},
+		"/hi":      {200, `{"hello":"world"}`},
+		"/users":   {503, "UPSTREAM_URL is not set\n"},
+		"/posts":   {503, "DATABASE_URL is not set\n"},
+		"/nothing": {404, "404 page not found\n"},
+	} {
+		status, body := get(t, handler, path)
+		if status != expected.status || body != expected.body {
+			t.Errorf("%s: %d %q", path, status, body)
+		}
+	}
+}
+
+func TestSettingsNameTheVariableThatIsWrong(t *testing.T) {
+	for name, value := range map[string]string{
+		"PORT": "http", "WORKERS": "0", "DATABASE_CONNECTIONS": "-1", "ACCESS_LOG": "yes",
+	} {
+		_, err := readSettings(func(asked string) string {
+			if asked == name {
+				return value
+			}
+			return ""
+		})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+}
+
+func TestPassesTheUpstreamsAnswerOn(t *testing.T) {
+	answers := make(chan func(http.ResponseWriter), 1)
+	stub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		(<-answers)(w)
+	}))
+	defer stub.Close()
+	handler := routes(nil, newUpstream(stub.URL))
+
+	answers <- func(w http.ResponseWriter) { _, _ = io.WriteString(w, `[ {"id": 1, "name": "Zoë"} ]`) }
+	if status, body := get(t, handler, "/users"); status != 200 || body != `[{"id":1,"name":"Zoë"}]` {
+		t.Errorf("%d %q", status, body)
+	}
+	answers <- func(w http.ResponseWriter) { w.WriteHeader(500) }
+	if status, body := get(t, handler, "/users"); status != 502 || body != "Bad Gateway\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	answers <- func(w http.ResponseWriter) { _, _ = io.WriteString(w, "no JSON") }
+	if status, _ := get(t, handler, "/users"); status != 502 {
+		t.Error(status)
+	}
+}
+
+func TestLatestPostsOfSQLite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "100% posts?.db")
+	store, err := openPosts(settingsOf(t, map[string]string{"DATABASE_URL": "sqlite://" + path}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := routes(store, nil)
+	if status, body := get(t, handler, "/posts"); status != 500 || strings.Contains(body, "posts") {
+		t.Errorf("an error of the database is not shown: %d %q", status, body)
+	}
+	fill(t, store.(*sqlitePosts).database)
+	status, body := get(t, handler, "/posts")
+	if status != 200 || !strings.HasPrefix(body, `[{"id":12,"title":"title 12","body":"é"},`) ||
+		!strings.HasSuffix(body, `{"id":3,"title":"title 3","body":"é"}]`) {
+		t.Errorf("%d %q", status, body)
+	}
+}
+
+func fill(t *testing.T, database *sql.DB) {
+	t.Helper()
+	_, err := database.Exec(`
+		CREATE TABLE posts (id integer PRIMARY KEY, title text NOT NULL, body text NOT NULL);
+		WITH RECURSIVE n (id) AS (VALUES (1) UNION ALL SELECT id + 1 FROM n WHERE id < 12)
+		INSERT INTO posts SELECT id, 'title ' || id, 'é' FROM n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADatabaseOfAnotherKindIsRefusedWithoutRepeatingIt(t *testing.T) {
+	for _, address := range []string{"mysql://u:secret@h/d", "sqlite://file.db", "postgres://u:secret@h:x/d"} {
+		_, err := openPosts(settings{databaseURL: address, databaseConnections: 1})
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// serving starts a server of `slow`, sends it a request and asks it to stop once that is there. It
+// returns how serve ended, and the status of the request: 0 when it was cut.
+func serving(t *testing.T, slow func(), grace time.Duration) (error, <-chan int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(context.Background())
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		stop()
+		slow()
+	})
+	status := make(chan int, 1)
+	go func() {
+		response, err := http.Get("http://" + listener.Addr().String())
+		if err != nil {
+			status <- 0
+			return
+		}
+		response.Body.Close()
+		status <- response.StatusCode
+	}()
+	return serve(stopped, listener, handler, grace), status
+}
+
+func TestFinishesTheRequestInFlight(t *testing.T) {
+	err, status := serving(t, func() { time.Sleep(50 * time.Millisecond) }, time.Minute)
+	if err != nil || <-status != http.StatusOK {
+		t.Errorf("cut short; the server said %v", err)
+	}
+}
+
+func TestEndsAlthoughARequestNeverDoes(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	if err, _ := serving(t, func() { <-over }, time.Millisecond); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,1 @@
+"""What every Python server of the catalogue does alike: settings, serving, connections."""

@@ -1,0 +1,34 @@
+"""`python -m serving.uvicorn_server MODULE:APP` serves an ASGI application until SIGTERM."""
+
+import os
+import signal
+import sys
+
+import uvicorn
+
+from serving import limits
+from serving.settings import Settings
+
+
+def serve(application: str, settings: Settings) -> None:
+    """Run uvicorn with the workers and the port that the environment says."""
+    # uvicorn ends gracefully and then raises the signal again for whoever handled it before. An
+    # ordinary exit would wait for threads that are still blocked in a query.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    uvicorn.run(
+        application,
+        host="0.0.0.0",
+        port=settings.port,
+        workers=settings.workers,
+        loop="uvloop",
+        http="httptools",
+        log_level="info" if settings.access_log else "warning",
+        access_log=settings.access_log,
+        timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=limits.GRACEFUL_SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=limits.WORKER_SILENCE_SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], Settings.from_environment())

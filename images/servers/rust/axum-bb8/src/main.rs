@@ -1,0 +1,14 @@
+//! Reads the environment and serves until SIGTERM.
+
+use axum_bb8::{Config, connect, router};
+use clap::Parser;
+use serving::Failure;
+
+fn main() -> Result<(), Failure> {
+    let config = Config::parse();
+    serving::log(&config.server, "warn");
+    serving::run(&config.server, async {
+        let pool = connect(&config)?;
+        serving::serve(&config.server, router(pool)).await
+    })
+}

@@ -1,0 +1,14 @@
+//! Reads the environment and serves until SIGTERM.
+
+use axum_diesel::{Config, connect, router};
+use clap::Parser;
+use serving::Failure;
+
+fn main() -> Result<(), Failure> {
+    let config = Config::parse();
+    serving::log(&config.server, "warn");
+    serving::run(&config.server, async {
+        let tasks = connect(&config.database)?;
+        serving::serve(&config.server, router(tasks)).await
+    })
+}

@@ -1,0 +1,15 @@
+//! Reads the environment and serves until SIGTERM.
+
+use axum_sqlx::{Config, connect, router};
+use clap::Parser;
+use serving::Failure;
+
+fn main() -> Result<(), Failure> {
+    let config = Config::parse();
+    serving::log(&config.server, "warn");
+    serving::run(&config.server, async {
+        let pool = connect(&config.database)?;
+        let routes = router(pool, config.database.prepared_statements);
+        serving::serve(&config.server, routes).await
+    })
+}

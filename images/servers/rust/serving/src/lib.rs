@@ -1,0 +1,62 @@
+//! What every server in Rust does alike: settings from the environment, a runtime with as many
+//! threads as told, a log without requests, health, and an orderly end.
+
+mod error;
+#[cfg(feature = "axum")]
+mod router;
+mod settings;
+
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use tracing_subscriber::EnvFilter;
+
+pub use error::Error;
+#[cfg(feature = "axum")]
+pub use router::serve;
+pub use settings::{DatabaseSettings, ServerSettings};
+
+/// How long requests in flight get to end after SIGTERM.
+pub const GRACE: Duration = Duration::from_secs(4);
+
+/// What `main` can fail with.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Writes to the standard output what `levels` let through, and requests when they are asked for;
+/// `RUST_LOG` asks for something else.
+///
+/// `levels` is a list such as `warn,framework=error`.
+pub fn log(settings: &ServerSettings, levels: &str) {
+    let access = if settings.access_log {
+        ",access=info"
+    } else {
+        ""
+    };
+    let filter = EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| EnvFilter::new(format!("{levels}{access}")));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(io::stdout().is_terminal())
+        .init();
+}
+
+/// Runs `server` to its end on `settings.workers` threads.
+///
+/// A query that still runs then is left behind: its thread does not keep the process alive.
+///
+/// # Errors
+/// When the runtime cannot start, and what `server` fails with.
+pub fn run<F>(settings: &ServerSettings, server: F) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>>,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(settings.workers.get())
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(server);
+    runtime.shutdown_background();
+    result
+}

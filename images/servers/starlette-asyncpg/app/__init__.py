@@ -1,0 +1,1 @@
+"""Starlette with asyncpg and orjson, on gunicorn with uvicorn workers."""

@@ -1,0 +1,1 @@
+"""Starlette with aiohttp, and with asynchronous or synchronous database access, on gunicorn."""

@@ -1,0 +1,234 @@
+"""Containers of the built images, run the way a restricted pod runs them.
+
+User 10001, read-only root file system, no capability, no new privileges, a writable /tmp, the
+host's network. With docker or podman where they work, else with runc on buildah's storage.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from imagebuild.engines import Engine
+from imagebuild.store import Store
+
+UID = 10001
+
+
+class Container:
+    """One running container; made by `run_container`."""
+
+    def __init__(self, name: str, engine: Engine, process: subprocess.Popen[bytes], log: Path):
+        self.name = name
+        self._client = "runc" if engine.name == "buildah" else engine.name
+        self._process = process
+        self._log = log
+        self.started = time.monotonic()
+
+    @property
+    def output(self) -> str:
+        """Everything it has written to its standard output and error."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
+
+    def execute(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command inside, as the same user."""
+        return subprocess.run(
+            [self._client, "exec", self.name, *command],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to its first process."""
+        by_name = ["--signal", number.name] if self._client != "runc" else []
+        last = [number.name] if self._client == "runc" else []
+        subprocess.run([self._client, "kill", *by_name, self.name, *last], check=True)
+
+    def wait(self, seconds: float) -> int:
+        """Its exit code; raises subprocess.TimeoutExpired when it does not end in time."""
+        return self._process.wait(seconds)
+
+    def wait_until(self, ready: Callable[[], bool], seconds: float) -> float:
+        """Poll until `ready()`; returns the seconds since the container's start.
+
+        Raises AssertionError with the container's output when it ends or the time is up.
+        """
+        while not ready():
+            late = time.monotonic() - self.started > seconds
+            if late or not self.running:
+                reason = f"not ready after {seconds} s" if late else "ended"
+                raise AssertionError(f"{self.name} {reason}:\n{self.output}")
+            time.sleep(0.01)
+        return time.monotonic() - self.started
+
+
+@contextlib.contextmanager
+def run_container(
+    engine: Engine,
+    store: Store,
+    image: str,
+    version: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    files: Mapping[str, Path] | None = None,
+    writable: Mapping[str, Path] | None = None,
+) -> Iterator[Container]:
+    """Run an image and kill it at the end.
+
+    `files` are mounted read-only and `writable` read-write, path in the container first.
+    """
+    name = f"laptime-image-{uuid.uuid4().hex[:12]}"
+    arguments = (environment or {}, files or {}, writable or {})
+    with (
+        tempfile.TemporaryDirectory(prefix="laptime-image-") as folder,
+        contextlib.ExitStack() as on_exit,
+    ):
+        if engine.name == "buildah":
+            archive = store.archive(image)
+            command = _prepare_runc(Path(folder), name, archive, on_exit, *arguments)
+        else:
+            command = _docker_command(
+                engine.name, name, f"docker.io/laptime/{image}:{version}", *arguments
+            )
+        log = Path(folder) / "output"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+        container = Container(name, engine, process, log)
+        try:
+            yield container
+        finally:
+            if container.running:
+                container.signal(signal.SIGKILL)
+                process.wait(30)
+
+
+def _docker_command(
+    client: str,
+    name: str,
+    reference: str,
+    environment: Mapping[str, str],
+    files: Mapping[str, Path],
+    writable: Mapping[str, Path],
+) -> list[str]:
+    return [
+        *(client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
+        *(f"--user={UID}:{UID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
+        "--tmpfs=/tmp",
+        *(f"--env={key}={value}" for key, value in environment.items()),
+        *(f"--volume={source}:{target}:ro" for target, source in files.items()),
+        *(f"--volume={source}:{target}" for target, source in writable.items()),
+        reference,
+    ]
+
+
+def _prepare_runc(
+    bundle: Path,
+    name: str,
+    archive: Path,
+    on_exit: contextlib.ExitStack,
+    environment: Mapping[str, str],
+    files: Mapping[str, Path],
+    writable: Mapping[str, Path],
+) -> list[str]:
+    """Mount the image and write an OCI bundle for it; returns the command that runs it."""
+    working = _buildah("from", "--pull=never", f"docker-archive:{archive}").splitlines()[-1]
+    on_exit.callback(_buildah, "rm", working)
+    root = _buildah("mount", working)
+    # What the mounts need as their places; a read-only root lets runc make none of them.
+    config: dict[str, Any] = json.loads(_buildah("inspect", working))["OCIv1"]["config"]
+    variables = [*config.get("Env", []), *(f"{key}={value}" for key, value in environment.items())]
+    mounts = [
+        _mount("/proc", "proc", []),
+        _mount("/dev", "tmpfs", ["nosuid", "mode=755"]),
+        _mount("/dev/shm", "tmpfs", ["nosuid", "nodev", "mode=1777"]),
+        _mount("/tmp", "tmpfs", ["nosuid", "nodev", "mode=1777"]),
+        *(_mount(target, "bind", ["rbind", "ro"], source) for target, source in files.items()),
+        *(_mount(target, "bind", ["rbind", "rw"], source) for target, source in writable.items()),
+    ]
+    specification = {
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": False,
+            "user": {"uid": UID, "gid": UID},
+            "args": [*config.get("Entrypoint", []), *(config.get("Cmd") or [])],
+            "env": variables,
+            "cwd": config.get("WorkingDir") or "/",
+            "capabilities": {},
+            "noNewPrivileges": True,
+        },
+        "root": {"path": root, "readonly": True},
+        "hostname": name,
+        "mounts": mounts,
+        "linux": {
+            "namespaces": [{"type": kind} for kind in ("pid", "ipc", "uts", "mount")],
+            "cgroupsPath": f"/{name}",
+        },
+    }
+    (bundle / "config.json").write_text(json.dumps(specification), encoding="utf-8")
+    return ["runc", "run", f"--bundle={bundle}", name]
+
+
+def _mount(target: str, kind: str, options: Sequence[str], source: Path | None = None) -> object:
+    origin = str(source) if source else kind
+    return {"destination": target, "type": kind, "source": origin, "options": list(options)}
+
+
+def _buildah(*arguments: str) -> str:
+    result = subprocess.run(["buildah", *arguments], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise AssertionError(f"buildah {' '.join(arguments)}: {result.stderr}")
+    return result.stdout.strip()
+
+
+def writable_folder(folder: Path) -> Path:
+    """`folder`, made and owned by the containers' user, as an emptyDir with an fsGroup is."""
+    folder.mkdir(parents=True)
+    shutil.chown(folder, UID, UID)
+    return folder
+
+
+def free_port() -> int:
+    """A TCP port of the loopback that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def get(port: int, path: str, seconds: float = 10) -> tuple[int, bytes]:
+    """Status and body of one request on a connection of its own. Raises OSError."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    try:
+        connection.request("GET", path, headers={"Connection": "close"})
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def answers(port: int, path: str = "/healthz") -> bool:
+    """Whether a request gets the status 200."""
+    try:
+        return get(port, path, 1)[0] == 200
+    except (OSError, http.client.HTTPException):
+        return False

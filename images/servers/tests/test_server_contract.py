@@ -1,0 +1,136 @@
+"""Every server image keeps the contract of docs/servers.md that all scenarios share."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from containers import answers, free_port
+from tiers import Database, Run
+
+from laptime.catalog import scenarios
+from servers import Kind, Query, kinds, path_of, start
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+RELEASE = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE query LIKE 'BEGIN; LOCK TABLE%' AND pid <> pg_backend_pid()
+"""
+every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
+with_database = pytest.mark.parametrize(
+    "kind", [kind for kind in kinds() if kind.needs_database], ids=str
+)
+
+
+@with_database
+def test_says_what_it_answers(run: Run, kind: Kind, database: Database) -> None:
+    request = kind.query.request
+    with start(run, kind, DATABASE_URL=database.url) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection.request("GET", path_of(request), headers=dict(request.headers))
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.headers.get_content_type() == "application/json"
+        assert response.getheader("Content-Length") == str(len(response.read()))
+
+
+@with_database
+def test_opens_no_more_connections_than_told(run: Run, kind: Kind, database: Database) -> None:
+    environment = {"DATABASE_URL": database.url, "DATABASE_CONNECTIONS": "3", "THREADS": "8"}
+    connections = "1" if kind.blocks_its_event_loop else "3"
+    with start(run, kind, **environment) as server:
+        with locked(database, kind.query, 1.5), ThreadPoolExecutor(20) as clients:
+            pending = [clients.submit(server.send, kind.query.request) for _ in range(20)]
+            server.container.wait_until(lambda: database.query(WAITING) == connections, 10)
+        assert {future.result() for future in pending} == {200}
+
+
+@every_kind
+def test_is_healthy_without_a_database(run: Run, kind: Kind) -> None:
+    with start(run, kind) as server:
+        if kind.needs_database:
+            assert server.send(kind.query.request) == 503
+
+
+@with_database
+def test_is_healthy_before_its_database_and_answers_once_it_is_there(run: Run, kind: Kind) -> None:
+    nowhere = f"postgresql://laptime:secret@127.0.0.1:{free_port()}/laptime"
+    with start(run, kind, DATABASE_URL=nowhere, DATABASE_CONNECTIONS="1") as server:
+        # Some pools keep trying to connect for their acquire time-out of 30 s.
+        with contextlib.suppress(TimeoutError):
+            assert server.send(kind.query.request, seconds=2) == 500
+        assert answers(server.port)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@with_database
+def test_finishes_the_query_in_flight_and_ends_with_0(
+    run: Run, kind: Kind, database: Database, workers: str
+) -> None:
+    with start(run, kind, DATABASE_URL=database.url, WORKERS=workers) as server:
+        idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        idle.request("GET", "/healthz")
+        assert idle.getresponse().read()
+        with locked(database, kind.query, 1.5), ThreadPoolExecutor(1) as client:
+            pending = client.submit(server.send, kind.query.request)
+            server.container.wait_until(lambda: database.query(WAITING) == "1", 10)
+            server.container.signal(signal.SIGTERM)
+            assert pending.result() == 200
+        assert server.container.wait(5) == 0
+        assert not answers(server.port)
+
+
+@with_database
+def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Database) -> None:
+    with (
+        start(run, kind, DATABASE_URL=database.url) as server,
+        locked(database, kind.query, 9),
+        ThreadPoolExecutor(1) as client,
+    ):
+        pending = client.submit(server.send, kind.query.request)
+        server.container.wait_until(lambda: database.query(WAITING) == "1", 10)
+        server.container.signal(signal.SIGTERM)
+        assert server.container.wait(6) == 0
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            pending.result()
+
+
+@pytest.mark.parametrize("name", ["sync-1s", "async-1s"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in kinds() if scenarios()["sleep"] in kind.scenarios], ids=str
+)
+def test_finishes_the_wait_in_flight_and_ends_with_0(
+    run: Run, kind: Kind, workers: str, name: str
+) -> None:
+    with start(run, kind, WORKERS=workers) as server, ThreadPoolExecutor(1) as client:
+        pending = client.submit(server.send, scenarios()["sleep"].request(name))
+        # The request is a second on its way; nothing tells from outside that it has arrived.
+        time.sleep(0.3)
+        server.container.signal(signal.SIGTERM)
+        assert pending.result() == 200
+        assert server.container.wait(5) == 0
+
+
+@contextlib.contextmanager
+def locked(database: Database, query: Query, seconds: float) -> Iterator[None]:
+    """Make the query wait, for `seconds` in all or until the end of the block."""
+    sql = f"BEGIN; LOCK TABLE {query.table}; SELECT pg_sleep({seconds}); COMMIT"
+
+    def hold() -> None:
+        with contextlib.suppress(AssertionError):  # it is ended below
+            database.query(sql)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"
+    database.container.wait_until(lambda: database.query(locked) != "0", float("inf"))
+    yield
+    database.query(RELEASE)
+    holder.join()

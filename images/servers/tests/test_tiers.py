@@ -1,0 +1,126 @@
+"""The images of the tiers in front of and behind the servers."""
+
+from __future__ import annotations
+
+import http.server
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from containers import answers, free_port, get, writable_folder
+from tiers import PASSWORD, Database, Run, start_bouncer, start_database
+
+HAPROXY_CFG = """
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend in
+    bind 127.0.0.1:{port}
+    default_backend out
+backend out
+    server one 127.0.0.1:{backend}
+"""
+
+
+def test_the_database_is_ready_and_seeded_within_seconds(database: Database) -> None:
+    assert database.query('SELECT count(*) FROM "user"') == "2000"
+
+
+def test_the_run_settings_win_and_statistics_start_empty(database: Database) -> None:
+    assert database.query("SHOW max_connections") == "50"
+    seeding = "SELECT count(*) FROM pg_stat_statements WHERE query ILIKE '%generate_series%user%'"
+    assert database.query(seeding) == "0"
+    assert database.query("SHOW fsync") == "on"
+
+
+def test_tcp_wants_the_password(database: Database) -> None:
+    connection = f"host=127.0.0.1 port={database.port} user=laptime dbname=laptime password="
+    # psql reads a quoted value; PASSWORD holds a quote and a space on purpose.
+    right = database.container.execute(
+        "psql", "-X", "-c", "SELECT 1", connection + "'" + PASSWORD.replace("'", "\\'") + "'"
+    )
+    wrong = database.container.execute("psql", "-X", "-c", "SELECT 1", connection + "wrong")
+    assert right.returncode == 0, right.stderr
+    assert "authentication failed" in wrong.stderr
+
+
+def test_data_survives_a_killed_container(run: Run, tmp_path: Path) -> None:
+    port = free_port()
+    with start_database(run, tmp_path, port) as first:
+        first.container.wait_until(first.ready, 30)
+        first.query("CREATE TABLE kept AS SELECT 1 AS n")
+        first.container.signal(signal.SIGKILL)
+        first.container.wait(10)
+    with start_database(run, tmp_path, port) as second:
+        second.container.wait_until(second.ready, 30)
+        assert second.query("SELECT n FROM kept") == "1"
+        assert "running /etc/laptime/init.d" not in second.container.output
+        second.container.signal(signal.SIGINT)
+        assert second.container.wait(10) == 0
+
+
+def test_broken_init_sql_never_opens_the_port(run: Run, tmp_path: Path) -> None:
+    with start_database(run, tmp_path, free_port(), "CREATE TABLE half (n int); oops;") as broken:
+        assert broken.container.wait(30) != 0
+        assert 'syntax error at or near "oops"' in broken.container.output
+    assert not (tmp_path / "data" / "pgdata").exists()
+
+
+def test_a_missing_password_is_named(run: Run, tmp_path: Path) -> None:
+    data = writable_folder(tmp_path / "data")
+    with run("postgres", writable={"/var/lib/postgresql/data": data}) as container:
+        assert container.wait(10) != 0
+        assert "POSTGRES_PASSWORD" in container.output
+
+
+def test_pgbouncer_stops_while_a_client_is_connected(
+    run: Run, database: Database, tmp_path: Path
+) -> None:
+    with start_bouncer(run, database, tmp_path) as bouncer:
+        # psql stays connected while its shell command sleeps.
+        client = threading.Thread(
+            target=database.container.execute,
+            args=("psql", "-X", "-c", "SELECT 1", "-c", r"\! sleep 8", bouncer.url),
+        )
+        client.start()
+        counting = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1'"
+        bouncer.container.wait_until(lambda: database.query(counting) == "1", 10)
+        bouncer.container.signal(signal.SIGINT)
+        assert bouncer.container.wait(5) == 0
+        client.join()
+
+
+@pytest.fixture
+def backend() -> Iterator[http.server.HTTPServer]:
+    """A web server that answers every request with its path."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(self.path.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+
+
+def test_haproxy_passes_requests_on_and_stops_gracefully(
+    run: Run, backend: http.server.HTTPServer, tmp_path: Path
+) -> None:
+    port = free_port()
+    settings = tmp_path / "haproxy.cfg"
+    settings.write_text(HAPROXY_CFG.format(port=port, backend=backend.server_port))
+    with run("haproxy", files={"/etc/laptime/haproxy.cfg": settings}) as haproxy:
+        haproxy.wait_until(lambda: answers(port), 10)
+        assert get(port, "/here") == (200, b"/here")
+        haproxy.signal(signal.SIGUSR1)
+        assert haproxy.wait(10) == 0

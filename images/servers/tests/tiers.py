@@ -1,0 +1,91 @@
+"""Postgres and PgBouncer for tests, run from their images."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from containers import Container, free_port, writable_folder
+
+PASSWORD = "it's a secret"
+PGBOUNCER_INI = """
+[databases]
+laptime = host=127.0.0.1 port={database_port} dbname=laptime
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+auth_type = scram-sha-256
+auth_file = /etc/laptime/userlist.txt
+pool_mode = transaction
+default_pool_size = 2
+max_prepared_statements = 100
+unix_socket_dir =
+ignore_startup_parameters = extra_float_digits
+"""
+
+
+@dataclass(frozen=True)
+class Database:
+    """Somewhere that speaks Postgres' protocol."""
+
+    container: Container
+    port: int
+
+    @property
+    def url(self) -> str:
+        """For DATABASE_URL; the password percent-encoded."""
+        secret = PASSWORD.replace("'", "%27").replace(" ", "%20")
+        return f"postgresql://laptime:{secret}@127.0.0.1:{self.port}/laptime"
+
+    def query(self, sql: str) -> str:
+        """What psql prints for `sql` on the database's own socket."""
+        result = self.container.execute(
+            *("psql", "-h", "/tmp", "-p", str(self.port), "-U", "laptime", "-d", "laptime"),
+            *("-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql),
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    def ready(self) -> bool:
+        """The readiness probe of the run's database."""
+        probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(self.port), "-U", "laptime")
+        return self.container.execute(*probe, "-d", "laptime").returncode == 0
+
+
+Run = Callable[..., AbstractContextManager[Container]]
+
+
+@contextlib.contextmanager
+def start_database(run: Run, folder: Path, port: int, init_sql: str = "") -> Iterator[Database]:
+    """Postgres on `port`, its data and configuration in `folder`, which may have been used."""
+    settings = folder / "etc"
+    if not settings.exists():
+        writable_folder(folder / "data")
+        (settings / "init.d").mkdir(parents=True)
+        (settings / "init.d" / "10-seed.sql").write_text(init_sql)
+    (settings / "postgresql.conf").write_text(f"port = {port}\nmax_connections = 50\n")
+    with run(
+        "postgres",
+        environment={"POSTGRES_PASSWORD": PASSWORD},
+        files={"/etc/laptime": settings},
+        writable={"/var/lib/postgresql/data": folder / "data"},
+    ) as container:
+        yield Database(container, port)
+
+
+@contextlib.contextmanager
+def start_bouncer(run: Run, database: Database, settings: Path) -> Iterator[Database]:
+    """PgBouncer in transaction mode with two connections to `database`, set up in `settings`."""
+    port = free_port()
+    settings.chmod(0o755)
+    (settings / "userlist.txt").write_text(f'"laptime" "{PASSWORD}"\n')
+    (settings / "pgbouncer.ini").write_text(
+        PGBOUNCER_INI.format(database_port=database.port, port=port)
+    )
+    with run("pgbouncer", files={"/etc/laptime": settings}) as container:
+        probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(port))
+        container.wait_until(lambda: database.container.execute(*probe).returncode == 0, 10)
+        yield Database(container, port)

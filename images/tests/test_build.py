@@ -1,0 +1,132 @@
+"""When an image is built, and what a failure or a kill leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+import build
+from build import Builder
+from conftest import PretendingEngine
+from imagebuild.catalog import Image, ImageError, discover
+from imagebuild.engines import find_engine
+
+
+@pytest.fixture
+def builder(project: Path, engine: PretendingEngine) -> Builder:
+    return Builder(project, engine.cache, engine)
+
+
+@pytest.fixture
+def tiny(project: Path) -> list[Image]:
+    return [discover(project)["tiny"]]
+
+
+def test_builds_once(builder: Builder, engine: PretendingEngine, tiny: list[Image]) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    builder.build(tiny, refresh=False, force=False)
+    assert engine.ran == ["build", "save"]
+    assert builder.store.archive("tiny").read_text() == "archive 2"
+
+
+def test_builds_again_when_something_changed(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image], project: Path
+) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    (project / "library/code.py").write_text("x = 2\n")
+    builder.build(tiny, refresh=False, force=False)
+    assert engine.ran == ["build", "save"] * 2
+
+
+def test_builds_again_for_another_version(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image], project: Path
+) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    (project / "VERSION").write_text("1.2.4\n")
+    builder.build([discover(project)["tiny"]], refresh=False, force=False)
+    assert engine.ran == ["build", "save"] * 2
+
+
+def test_builds_again_when_the_archive_is_gone(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image]
+) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    builder.store.archive("tiny").unlink()
+    builder.build(tiny, refresh=False, force=False)
+    assert engine.ran == ["build", "save"] * 2
+
+
+@pytest.mark.parametrize("died_at", [0, 1])
+def test_a_killed_build_leaves_the_old_image_in_place(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image], project: Path, died_at: int
+) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    key = builder.store.key("tiny")
+    (project / "library/code.py").write_text("x = 2\n")
+    engine.outcomes[:] = [0] * died_at + [KeyboardInterrupt]
+    with pytest.raises(KeyboardInterrupt):
+        builder.build(tiny, refresh=False, force=False)
+    assert builder.store.key("tiny") == key
+    assert builder.store.archive("tiny").read_text() == "archive 2"
+    builder.build(tiny, refresh=False, force=False)
+    assert builder.store.key("tiny") not in ("", key)
+
+
+def test_an_archive_without_its_digest_is_not_used(builder: Builder, tiny: list[Image]) -> None:
+    builder.build(tiny, refresh=False, force=False)
+    (builder.store.folder / "tiny.digest").unlink()
+    assert builder.store.key("tiny") == ""
+
+
+def test_a_failed_build_shows_the_end_of_its_log(
+    builder: Builder, engine: PretendingEngine, tiny: list[Image]
+) -> None:
+    engine.outcomes[:] = [1]
+    with pytest.raises(ImageError, match="it is broken"):
+        builder.build(tiny, refresh=False, force=False)
+    assert engine.ran == ["build"]
+    assert builder.store.key("tiny") == ""
+
+
+@pytest.mark.parametrize(("failures", "succeeds"), [(2, True), (3, False)])
+def test_a_busy_mirror_is_asked_again(
+    builder: Builder,
+    engine: PretendingEngine,
+    tiny: list[Image],
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    succeeds: bool,
+) -> None:
+    monkeypatch.setattr(build, "RETRY_PAUSES_SECONDS", (0, 0))
+    engine.outcomes[:] = [75] * failures
+    with contextlib.nullcontext() if succeeds else pytest.raises(ImageError, match="Too Many"):
+        builder.build(tiny, refresh=False, force=False)
+    assert engine.ran == ["build"] * 3 + ["save"] * succeeds
+
+
+def test_the_table_tells_what_is_outdated(
+    builder: Builder, tiny: list[Image], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    builder.show(tiny)
+    builder.build(tiny, refresh=False, force=False)
+    builder.show(tiny)
+    (project / "library/code.py").write_text("x = 2\n")
+    builder.show(tiny)
+    table = capsys.readouterr().out
+    assert [state for state in ("not built", "up to date", "outdated") if state in table] == [
+        "not built",
+        "up to date",
+        "outdated",
+    ]
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ImageError, match="'kaniko'; choose one of docker, podman, buildah"):
+        find_engine(tmp_path, "kaniko")
+
+
+def test_push_needs_a_registry(capsys: pytest.CaptureFixture[str]) -> None:
+    assert build.main(["push"]) == 1
+    assert "push REGISTRY" in capsys.readouterr().err

@@ -1,0 +1,120 @@
+"""What the Python servers share."""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from serving import sqlite_file
+from serving.settings import Settings
+from serving.sqlite_connections import SqliteConnections
+
+
+def test_settings_without_an_environment() -> None:
+    assert Settings.from_environment({}) == Settings()
+
+
+def test_every_setting_is_read() -> None:
+    settings = Settings.from_environment(
+        {
+            "PORT": "9000",
+            "WORKERS": "4",
+            "THREADS": "40",
+            "ACCESS_LOG": "true",
+            "DATABASE_URL": "postgresql://u:p@h:1/d",
+            "DATABASE_CONNECTIONS": "7",
+            "DATABASE_PREPARED_STATEMENTS": "False",
+            "UPSTREAM_URL": "http://u/users",
+        }
+    )
+    assert settings == Settings(
+        9000, 4, 40, True, "postgresql://u:p@h:1/d", 7, False, "http://u/users"
+    )
+    assert settings.sqlite_file is None
+
+
+@pytest.mark.parametrize("empty", ["DATABASE_URL", "UPSTREAM_URL", "PORT"])
+def test_an_empty_variable_is_none(empty: str) -> None:
+    assert Settings.from_environment({empty: ""}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WORKERS", "0"), ("PORT", "http"), ("THREADS", "-1"), ("DATABASE_CONNECTIONS", "1.5"),
+     ("DATABASE_PREPARED_STATEMENTS", "yes")],
+)  # fmt: skip
+def test_a_wrong_value_is_named(name: str, value: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be .*'{value}'"):
+        Settings.from_environment({name: value})
+
+
+def test_the_path_of_a_sqlite_url_is_absolute() -> None:
+    settings = Settings.from_environment({"DATABASE_URL": "sqlite:///data/a%20b.db"})
+    assert settings.sqlite_file == Path("/data/a b.db")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A database with an odd name, as a run prepares it."""
+    file = tmp_path / "a b?.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE posts (id integer)")
+    return file
+
+
+def test_a_sqlite_connection_is_set_up(file: Path) -> None:
+    with closing(sqlite_file.connect(file, prepared_statements=True)) as connection:
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (5000,)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (1,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("SELECT count(*) FROM posts").fetchone() == (0,)
+
+
+def test_a_missing_sqlite_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        sqlite_file.connect(tmp_path / "missing.db", prepared_statements=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pool_lends_no_more_than_it_has_and_the_last_one_first(file: Path) -> None:
+    pool = SqliteConnections(file, 2, True, acquire_seconds=0.01)
+    with closing(pool), pool.connection() as first:
+        with pool.connection() as second, pytest.raises(queue.Empty), pool.connection():
+            pass
+        with pool.connection() as third:
+            assert third is second
+        assert first is not second
+    with pytest.raises(sqlite3.ProgrammingError):
+        first.execute("SELECT 1")
+
+
+def test_a_pool_survives_a_failed_connection(tmp_path: Path) -> None:
+    pool = SqliteConnections(tmp_path / "late.db", 1, True, acquire_seconds=0.01)
+    for _ in range(2):
+        with pytest.raises(sqlite3.OperationalError), pool.connection():
+            pass
+    sqlite3.connect(tmp_path / "late.db").close()
+    with closing(pool), pool.connection() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_a_connection_goes_from_thread_to_thread(file: Path) -> None:
+    pool = SqliteConnections(file, 1, True, acquire_seconds=5)
+    seen = []
+
+    def read() -> None:
+        with pool.connection() as connection:
+            seen.append(connection.execute("SELECT count(*) FROM posts").fetchone())
+
+    for _ in range(2):
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+    pool.close()
+    assert seen == [(0,), (0,)]

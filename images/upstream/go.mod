@@ -1,0 +1,3 @@
+module laptime.dev/upstream
+
+go 1.26
