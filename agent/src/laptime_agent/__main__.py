@@ -1,0 +1,5 @@
+"""`python -m laptime_agent`."""
+
+from laptime_agent.main import main
+
+main()

@@ -1,0 +1,261 @@
+"""The metrics, in Prometheus' text format.
+
+The agent's own metrics are prometheus-client's. Those of pods are written here: the labels of a pod
+are put together once and not for each of its samples, every second anew, which is most of the cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from laptime_agent.pods import Pod
+from laptime_agent.readings import CgroupReading, NodeReading, PodReading
+from laptime_agent.sampler import Sampler
+from laptime_agent.tracking import TrackedPod
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Number = int | float
+
+
+@dataclass(frozen=True)
+class _Family:
+    name: str
+    kind: str
+    help: str
+
+    def head(self) -> str:
+        return f"# HELP {self.name} {self.help}\n# TYPE {self.name} {self.kind}\n"
+
+
+def _seconds(nanoseconds: int) -> float:
+    return nanoseconds / 1e9
+
+
+_POD: tuple[tuple[_Family, Callable[[PodReading], Number]], ...] = (
+    (
+        _Family(
+            "laptime_pod_cpu_seconds_total", "counter", "CPU time of all containers of the pod."
+        ),
+        lambda one: _seconds(one.pod.cpu_nanoseconds),
+    ),
+    (
+        _Family(
+            "laptime_pod_cpu_throttled_seconds_total",
+            "counter",
+            "Time that tasks were held back by the CPU limit, summed over CPUs.",
+        ),
+        lambda one: _seconds(one.throttled_nanoseconds),
+    ),
+    (
+        _Family(
+            "laptime_pod_cpu_throttled_periods_total",
+            "counter",
+            "Periods (of 0.1 s) in which the CPU limit was reached.",
+        ),
+        lambda one: one.throttled_periods,
+    ),
+    (
+        _Family(
+            "laptime_pod_memory_working_set_bytes",
+            "gauge",
+            "Memory in use without the file cache that would be given up first.",
+        ),
+        lambda one: one.pod.working_set_bytes,
+    ),
+    (
+        _Family(
+            "laptime_pod_memory_peak_bytes",
+            "gauge",
+            "Highest memory in use since the pod began, file cache included.",
+        ),
+        lambda one: one.pod.memory_peak_bytes,
+    ),
+)
+
+_CONTAINER: tuple[tuple[_Family, Callable[[CgroupReading], Number]], ...] = (
+    (
+        _Family("laptime_container_cpu_seconds_total", "counter", "CPU time of the container."),
+        lambda one: _seconds(one.cpu_nanoseconds),
+    ),
+    (
+        _Family(
+            "laptime_container_cpu_throttled_seconds_total",
+            "counter",
+            "Time that tasks were held back by the container's CPU limit, summed over CPUs.",
+        ),
+        lambda one: _seconds(one.throttled_nanoseconds),
+    ),
+    (
+        _Family(
+            "laptime_container_memory_working_set_bytes",
+            "gauge",
+            "Memory in use without the file cache that would be given up first.",
+        ),
+        lambda one: one.working_set_bytes,
+    ),
+    (
+        _Family(
+            "laptime_container_memory_peak_bytes",
+            "gauge",
+            "Highest memory in use since the container began, file cache included.",
+        ),
+        lambda one: one.memory_peak_bytes,
+    ),
+)
+
+_POD_PEAK = _Family(
+    "laptime_pod_cpu_cores_peak",
+    "gauge",
+    "Highest use of CPU over any second since this reader's last scrape, in cores.",
+)
+_POD_PRESSURE = _Family(
+    "laptime_pod_pressure_seconds_total",
+    "counter",
+    "Time in which some, or the full set of, tasks of the pod waited for the resource.",
+)
+_POD_RECEIVED = _Family(
+    "laptime_pod_network_receive_bytes_total", "counter", "Bytes received, without the loopback."
+)
+_POD_TRANSMITTED = _Family(
+    "laptime_pod_network_transmit_bytes_total", "counter", "Bytes sent, without the loopback."
+)
+_NODE_CPU = _Family(
+    "laptime_node_cpu_seconds_total",
+    "counter",
+    "CPU time of the node by mode; steal is what the hypervisor gave to others.",
+)
+_NODE_FREQUENCY = _Family(
+    "laptime_node_cpu_frequency_hertz", "gauge", "Lowest and mean frequency of the CPUs."
+)
+_NODE_PRESSURE = _Family(
+    "laptime_node_pressure_seconds_total",
+    "counter",
+    "Time in which some, or the full set of, tasks of the node waited for the resource.",
+)
+_NODE: tuple[tuple[_Family, Callable[[NodeReading], Number]], ...] = (
+    (_Family("laptime_node_cpus", "gauge", "CPUs of the node."), lambda one: one.cpus),
+    (
+        _Family("laptime_node_load1", "gauge", "Tasks that run or wait, mean of a minute."),
+        lambda one: one.load1,
+    ),
+    (
+        _Family("laptime_node_memory_total_bytes", "gauge", "Memory of the node."),
+        lambda one: one.memory_total_bytes,
+    ),
+    (
+        _Family("laptime_node_memory_available_bytes", "gauge", "Memory that programs can have."),
+        lambda one: one.memory_available_bytes,
+    ),
+)
+
+
+def escaped(value: str) -> str:
+    """Return a label's value as the text format wants it."""
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items() if value)
+
+
+class Exposition:
+    """Writes down what a sampler last read on a node."""
+
+    def __init__(self, sampler: Sampler, node: str, own: CollectorRegistry) -> None:
+        self._sampler = sampler
+        self._node = node
+        self._own = own
+        self._labels_of_pods: dict[str, tuple[Pod, str]] = {}
+
+    def render(self, reader: str) -> bytes:
+        """Return all metrics, for a reader known by this name (see CpuPeak.take)."""
+        newest = [(one, one.newest) for one in self._sampler.pods]
+        pods = [(one, self._labels_of(one.pod), reading) for one, reading in newest if reading]
+        self._forget_labels({one.pod.uid for one, _, _ in pods})
+        lines: list[str] = []
+        lines.extend(_pod_lines([(labels, reading) for _, labels, reading in pods]))
+        lines.append(_POD_PEAK.head())
+        lines.extend(self._peak_lines(pods, reader))
+        if self._sampler.node is not None:
+            lines.extend(_node_lines(_labels({"node": self._node}), self._sampler.node))
+        return "".join(lines).encode() + generate_latest(self._own)
+
+    def _peak_lines(
+        self, pods: Iterable[tuple[TrackedPod, str, PodReading]], reader: str
+    ) -> Iterator[str]:
+        for one, labels, _ in pods:
+            peak = one.peak.take(reader)
+            if peak is not None:
+                # Without a time of its own: it is about the time until this scrape.
+                yield f"{_POD_PEAK.name}{{{labels}}} {peak:.6g}\n"
+
+    def _labels_of(self, pod: Pod) -> str:
+        known = self._labels_of_pods.get(pod.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        labels = _labels(
+            {"namespace": pod.namespace, "pod": pod.name, "node": self._node, **pod.labels}
+        )
+        self._labels_of_pods[pod.uid] = (pod, labels)
+        return labels
+
+    def _forget_labels(self, uids: set[str]) -> None:
+        if len(self._labels_of_pods) > len(uids):
+            for uid in self._labels_of_pods.keys() - uids:
+                self._labels_of_pods.pop(uid, None)
+
+
+def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
+    for family, value in _POD:
+        yield family.head()
+        for labels, one in pods:
+            yield f"{family.name}{{{labels}}} {value(one)!r} {one.timestamp_ms}\n"
+    yield _POD_PRESSURE.head()
+    for labels, one in pods:
+        yield from _pressure_lines(_POD_PRESSURE.name, labels, one.pod.pressure, one.timestamp_ms)
+    networks = [(labels, one, one.network) for labels, one in pods if one.network]
+    yield _POD_RECEIVED.head()
+    for labels, one, network in networks:
+        yield f"{_POD_RECEIVED.name}{{{labels}}} {network.received_bytes} {one.timestamp_ms}\n"
+    yield _POD_TRANSMITTED.head()
+    for labels, one, network in networks:
+        sent = network.transmitted_bytes
+        yield f"{_POD_TRANSMITTED.name}{{{labels}}} {sent} {one.timestamp_ms}\n"
+    for container_family, of_container in _CONTAINER:
+        yield container_family.head()
+        for labels, one in pods:
+            for name, reading in one.containers.items():
+                yield (
+                    f'{container_family.name}{{{labels},container="{name}"}} '
+                    f"{of_container(reading)!r} {one.timestamp_ms}\n"
+                )
+
+
+def _pressure_lines(
+    name: str, labels: str, pressure: Mapping[tuple[str, str], int], timestamp_ms: int
+) -> Iterator[str]:
+    for (resource, kind), microseconds in pressure.items():
+        yield (
+            f'{name}{{{labels},resource="{resource}",kind="{kind}"}} '
+            f"{microseconds / 1e6!r} {timestamp_ms}\n"
+        )
+
+
+def _node_lines(labels: str, node: NodeReading) -> Iterator[str]:
+    stamp = node.timestamp_ms
+    yield _NODE_CPU.head()
+    for mode, seconds in node.cpu_seconds.items():
+        yield f'{_NODE_CPU.name}{{{labels},mode="{mode}"}} {seconds!r} {stamp}\n'
+    for family, value in _NODE:
+        yield family.head()
+        yield f"{family.name}{{{labels}}} {value(node)!r} {stamp}\n"
+    if node.frequency_hertz is not None:
+        yield _NODE_FREQUENCY.head()
+        for statistic, hertz in zip(("min", "mean"), node.frequency_hertz, strict=True):
+            yield f'{_NODE_FREQUENCY.name}{{{labels},statistic="{statistic}"}} {hertz!r} {stamp}\n'
+    yield _NODE_PRESSURE.head()
+    yield from _pressure_lines(_NODE_PRESSURE.name, labels, node.pressure, stamp)

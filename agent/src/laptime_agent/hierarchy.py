@@ -1,0 +1,100 @@
+"""Where the cgroups of pods are: v1 or v2, made by the kubelet itself or through systemd."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2
+
+# kind: /docker/ID/kubelet.slice/kubelet-kubepods.slice
+_DEEPEST_ROOT = 4
+_QUALITY_CLASSES = ("burstable", "besteffort", "guaranteed")
+
+
+class Hierarchy:
+    """The cgroup tree of the host, mounted at `mount`.
+
+    Raises:
+        ValueError: there is no cgroup tree at `mount`.
+    """
+
+    def __init__(self, mount: str) -> None:
+        self._mount = mount
+        if os.path.exists(os.path.join(mount, "cgroup.controllers")):
+            self.version = 2
+            self._tree = mount
+        elif os.path.isdir(os.path.join(mount, "cpuacct")):
+            self.version = 1
+            self._tree = os.path.join(mount, "cpuacct")
+        else:
+            raise ValueError(f"{mount} has neither cgroup.controllers (v2) nor cpuacct (v1)")
+        self._roots: tuple[str, ...] = ()
+
+    def find_pod(self, uid: str, search_roots: bool) -> str | None:
+        """Return the path of a pod's cgroup below the tree, None when there is none (yet).
+
+        With `search_roots` it looks for new trees of kubelets too, which takes milliseconds.
+        """
+        found = self._find_below_roots(uid)
+        if found is None and search_roots:
+            self._roots = tuple(_find_roots(self._tree))
+            found = self._find_below_roots(uid)
+        return found
+
+    def _find_below_roots(self, uid: str) -> str | None:
+        # systemd has no '-' within a part of a slice's name.
+        wanted = (f"pod{uid}", f"pod{uid.replace('-', '_')}.slice")
+        for root in self._roots:
+            for parent in (root, *_quality_classes(os.path.join(self._tree, root), root)):
+                for name in _folders(os.path.join(self._tree, parent)):
+                    if name.endswith(wanted):
+                        return os.path.join(parent, name)
+        return None
+
+    def find_containers(self, pod: str, ids: Iterable[str]) -> dict[str, str]:
+        """Return the paths of the containers in a pod's cgroup, by their id; those that exist."""
+        names = list(_folders(os.path.join(self._tree, pod)))
+        return {
+            one: os.path.join(pod, name)
+            for one in ids
+            # Plain, or as systemd has it: cri-containerd-ID.scope.
+            for name in names
+            if name == one or name.endswith(f"-{one}.scope")
+        }
+
+    def open(self, relative: str, with_pressure: bool = True) -> Cgroup:
+        """Return an open cgroup; OSError when it is not there."""
+        if self.version == 2:
+            return CgroupV2(self._mount, relative, with_pressure)
+        return CgroupV1(self._mount, relative, with_pressure)
+
+
+def _find_roots(tree: str) -> Iterator[str]:
+    """Yield the top cgroups of kubelets: kubepods, kubepods.slice, kubelet-kubepods.slice."""
+    level = [""]
+    for _ in range(_DEEPEST_ROOT):
+        below: list[str] = []
+        for parent in level:
+            for name in _folders(os.path.join(tree, parent)):
+                relative = os.path.join(parent, name)
+                if name.removesuffix(".slice").endswith("kubepods"):
+                    yield relative
+                else:
+                    below.append(relative)
+        level = below
+
+
+def _quality_classes(folder: str, root: str) -> Iterator[str]:
+    for name in _folders(folder):
+        if name.removesuffix(".slice").endswith(_QUALITY_CLASSES):
+            yield os.path.join(root, name)
+
+
+def _folders(path: str) -> Iterator[str]:
+    try:
+        with os.scandir(path) as entries:
+            yield from sorted(one.name for one in entries if one.is_dir(follow_symlinks=False))
+    except OSError:
+        # It went away while it was looked at.
+        return

@@ -1,0 +1,74 @@
+"""Bytes that a pod received and sent, from the network namespace of one of its processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from laptime_agent.readings import NetworkReading
+
+_LARGEST_BYTES = 65536
+
+
+class ProcessNetwork:
+    """The counters of the network namespace that a process is in.
+
+    The folder of the process is kept open and not the file in it: an open `net/dev` would keep the
+    namespace of a deleted pod alive, and a number alone may soon be that of another process.
+
+    Raises:
+        OSError: there is no such process.
+    """
+
+    __slots__ = ("_folder",)
+
+    def __init__(self, proc: str, process: int) -> None:
+        self._folder = os.open(f"{proc}/{process}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def read(self) -> NetworkReading:
+        """Return the counters; OSError when the process has ended."""
+        file = os.open("net/dev", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+        try:
+            return parse_devices(os.read(file, _LARGEST_BYTES))
+        finally:
+            os.close(file)
+
+    def close(self) -> None:
+        """Let go of the process."""
+        folder, self._folder = self._folder, -1
+        if folder >= 0:
+            os.close(folder)
+
+
+def parse_devices(text: bytes) -> NetworkReading:
+    """Return the sum over all interfaces but `lo` of a file /proc/PID/net/dev."""
+    received = transmitted = 0
+    for line in text.splitlines()[2:]:
+        name, _, rest = line.partition(b":")
+        if name.strip() != b"lo":
+            numbers = rest.split()
+            received += int(numbers[0])
+            transmitted += int(numbers[8])
+    return NetworkReading(received, transmitted)
+
+
+def processes_of(proc: str, uids: Iterable[str]) -> dict[str, int]:
+    """Return one process of each pod, by the pod's uid; pods without a process are left out.
+
+    The cgroup of every process of the node is looked at: `cgroup.procs` shows nobody the processes
+    of a PID namespace that is not below his own, and to share the host's would be a privilege.
+    """
+    wanted = {
+        spelling: uid for uid in uids for spelling in (uid.encode(), uid.replace("-", "_").encode())
+    }
+    found: dict[str, int] = {}
+    for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
+        try:
+            with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
+                text = file.read()
+        except OSError:
+            continue
+        for spelling, uid in wanted.items():
+            if spelling in text:
+                found.setdefault(uid, process)
+    return found

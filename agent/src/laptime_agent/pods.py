@@ -1,0 +1,60 @@
+"""What the agent knows of a pod of a run, from the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+RUN_LABEL = "laptime.dev/run"
+_LABELS = {
+    "run": RUN_LABEL,
+    "component": "laptime.dev/component",
+    "server": "laptime.dev/server",
+    "load": "laptime.dev/load",
+    "trial": "laptime.dev/trial",
+}
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of a run on this node."""
+
+    uid: str
+    cgroup_uid: str
+    """The uid in the names of its cgroups."""
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    """run, component, server, load and trial; empty where the pod has none."""
+    containers: Mapping[str, str]
+    """Id of each container that has been started, by the container's name."""
+    host_network: bool
+    over: bool
+    """Whether all its containers have ended for good."""
+
+    @classmethod
+    def from_wire(cls, document: Mapping[str, Any]) -> Pod:
+        """Return the pod of an object of the API server; KeyError when it is no pod."""
+        metadata = document["metadata"]
+        status = document.get("status") or {}
+        labels = metadata.get("labels") or {}
+        statuses = (status.get("initContainerStatuses") or []) + (
+            status.get("containerStatuses") or []
+        )
+        return cls(
+            uid=metadata["uid"],
+            # A static pod's uid is that of its file, not that of its mirror in the API.
+            cgroup_uid=(metadata.get("annotations") or {}).get(_MIRROR, metadata["uid"]),
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            labels={name: labels.get(label, "") for name, label in _LABELS.items()},
+            containers={
+                one["name"]: one["containerID"].rpartition("//")[2]
+                for one in statuses
+                if one.get("containerID") and "terminated" not in (one.get("state") or {})
+            },
+            host_network=bool((document.get("spec") or {}).get("hostNetwork")),
+            over=status.get("phase") in ("Succeeded", "Failed"),
+        )

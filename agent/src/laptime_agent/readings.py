@@ -1,0 +1,63 @@
+"""What is known of a cgroup, a pod and the node at one moment. Counters are cumulative."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Pressure = Mapping[tuple[str, str], int]
+"""Microseconds of waiting by (resource, kind): cpu, memory or io; `some` or `full`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CgroupReading:
+    """The counters of one cgroup and, where the kernel says so, of all below it."""
+
+    cpu_nanoseconds: int
+    """Of the cgroup and all below it."""
+    throttled_nanoseconds: int
+    """Of this cgroup's own quota alone: not of those below it."""
+    throttled_periods: int
+    working_set_bytes: int
+    """Memory in use without the file cache that the kernel would give up first."""
+    memory_peak_bytes: int
+    """Highest memory in use since the cgroup was made, file cache included."""
+    pressure: Pressure = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkReading:
+    """Bytes through all interfaces of a network namespace but its loopback."""
+
+    received_bytes: int
+    transmitted_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReading:
+    """The whole node."""
+
+    timestamp_ms: int
+    """Unix time of the reading in milliseconds."""
+    cpus: int
+    cpu_seconds: Mapping[str, float]
+    """By mode; `steal` is what the hypervisor gave to others."""
+    load1: float
+    memory_total_bytes: int
+    memory_available_bytes: int
+    frequency_hertz: tuple[float, float] | None
+    """Lowest and mean of the CPUs; None where the kernel does not tell."""
+    pressure: Pressure
+
+
+@dataclass(frozen=True, slots=True)
+class PodReading:
+    """One pod; its containers by name."""
+
+    timestamp_ms: int
+    pod: CgroupReading
+    throttled_nanoseconds: int
+    """By the pod's quota or by those of its containers, whichever is more."""
+    throttled_periods: int
+    containers: Mapping[str, CgroupReading]
+    network: NetworkReading | None

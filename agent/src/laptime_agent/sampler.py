@@ -1,0 +1,124 @@
+"""The loop that reads everything once a second, and the CPU counters of pods more often."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+
+from laptime_agent.hierarchy import Hierarchy
+from laptime_agent.network import ProcessNetwork, processes_of
+from laptime_agent.node import Node
+from laptime_agent.pods import Pod
+from laptime_agent.readings import NodeReading
+from laptime_agent.tracking import TrackedPod
+
+READINGS_PER_SECOND = 5
+"""How often the CPU counters are read, for the peak; all else is read once a second."""
+
+_ROOTS_SECONDS = 5.0
+# To find a process of a pod, every process of the node is looked at: less and less often in vain.
+_FIRST_SEARCH_SECONDS = 1.0
+_LONGEST_SEARCH_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class Sampler:
+    """Reads the pods that it is told of, and the node.
+
+    `proc` is where the host's /proc is; None leaves the network of pods out.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, node: Node, proc: str | None) -> None:
+        self._hierarchy = hierarchy
+        self._node = node
+        self._proc = proc
+        self._wanted: dict[object, Mapping[str, Pod]] = {}
+        self._lock = threading.Lock()
+        self._tracked: dict[str, TrackedPod] = {}
+        self._roots_due = 0.0
+        self._search_due = 0.0
+        self._search_seconds = _FIRST_SEARCH_SECONDS
+        self._searched_for: frozenset[str] = frozenset()
+        self.node: NodeReading | None = None
+        """The last reading of the node."""
+        self.pods: tuple[TrackedPod, ...] = ()
+        """All pods that are tracked; replaced and never changed, so that others may read it."""
+        self.late_ticks = 0
+        """How often the loop came more than a whole tick late."""
+
+    def tell(self, source: object, pods: Mapping[str, Pod]) -> None:
+        """Take all pods that a source (a watch) knows, by uid. May be called from any thread."""
+        with self._lock:
+            self._wanted[source] = pods
+
+    def run_for_ever(self) -> None:
+        """Read at fixed moments, whatever a reading takes and whoever scrapes."""
+        tick_seconds = 1.0 / READINGS_PER_SECOND
+        due = time.monotonic()
+        count = 0
+        while True:
+            self.tick(everything=count % READINGS_PER_SECOND == 0)
+            count += 1
+            due += tick_seconds
+            wait = due - time.monotonic()
+            if wait > 0:
+                time.sleep(wait)
+            elif wait < -tick_seconds:
+                self.late_ticks += 1
+                due = time.monotonic()
+
+    def tick(self, everything: bool) -> None:
+        """Read the CPU counters of all pods, or everything."""
+        self._reconcile()
+        if not everything:
+            for one in self.pods:
+                one.read_cpu()
+            return
+        for one in self.pods:
+            one.read()
+        self.node = self._node.read()
+        if self._proc is not None:
+            self._find_networks(self._proc)
+
+    def _reconcile(self) -> None:
+        with self._lock:
+            wanted = {uid: pod for pods in self._wanted.values() for uid, pod in pods.items()}
+        for uid in [uid for uid in self._tracked if uid not in wanted]:
+            self._tracked.pop(uid).forget()
+        for uid, pod in wanted.items():
+            if uid in self._tracked:
+                self._tracked[uid].pod = pod
+            elif not pod.over:
+                self._tracked[uid] = TrackedPod(pod, self._hierarchy)
+        missing = [one for one in self._tracked.values() if not one.found and not one.ended]
+        if missing:
+            self._find_cgroups(missing)
+        self.pods = tuple(self._tracked.values())
+
+    def _find_cgroups(self, missing: Iterable[TrackedPod]) -> None:
+        now = time.monotonic()
+        search_roots = now >= self._roots_due
+        for one in missing:
+            if not one.find(search_roots) and search_roots:
+                self._roots_due = now + _ROOTS_SECONDS
+
+    def _find_networks(self, proc: str) -> None:
+        waiting = {one.pod.cgroup_uid: one for one in self.pods if one.wants_network}
+        if not waiting:
+            return
+        now = time.monotonic()
+        if not frozenset(waiting) <= self._searched_for:
+            self._search_due, self._search_seconds = now, _FIRST_SEARCH_SECONDS
+        if now < self._search_due:
+            return
+        self._search_due = now + self._search_seconds
+        self._search_seconds = min(_LONGEST_SEARCH_SECONDS, 2 * self._search_seconds)
+        self._searched_for = frozenset(waiting)
+        for uid, process in processes_of(proc, waiting).items():
+            try:
+                waiting[uid].follow(ProcessNetwork(proc, process))
+            except OSError:
+                continue

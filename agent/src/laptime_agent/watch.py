@@ -1,0 +1,168 @@
+"""The pods of runs on this node, as the API server tells: one list, then a watch, for ever."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from laptime_agent.pods import RUN_LABEL, Pod
+
+_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_WATCH_SECONDS = 300
+# A watch says something at least this often: it ends after _WATCH_SECONDS.
+_SILENCE_SECONDS = _WATCH_SECONDS + 30
+_RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
+
+logger = logging.getLogger(__name__)
+
+
+class Refused(Exception):
+    """The API server answered, and not with what was asked for."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """Where the API server is and how to show who asks; the token is read anew for each request."""
+
+    host: str
+    port: int
+    token_file: str
+    authority_file: str | None
+
+    @classmethod
+    def of_this_pod(cls) -> ApiServer:
+        """Return the API server of the cluster that this process runs in; KeyError outside."""
+        return cls(
+            os.environ["KUBERNETES_SERVICE_HOST"],
+            int(os.environ.get("KUBERNETES_SERVICE_PORT", "443")),
+            f"{_ACCOUNT}/token",
+            f"{_ACCOUNT}/ca.crt",
+        )
+
+    def get(self, path: str, timeout_seconds: float) -> http.client.HTTPResponse:
+        """Return the answer to a GET request, its body unread.
+
+        Raises:
+            Refused: the status is not 200.
+            OSError, http.client.HTTPException: it cannot be reached.
+        """
+        context = ssl.create_default_context(cafile=self.authority_file)
+        connection = http.client.HTTPSConnection(
+            self.host, self.port, timeout=timeout_seconds, context=context
+        )
+        with open(self.token_file, encoding="ascii") as file:
+            token = file.read().strip()
+        connection.request(
+            "GET",
+            path,
+            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+        )
+        response = connection.getresponse()
+        if response.status != 200:
+            body = response.read(4096)
+            connection.close()
+            raise Refused(response.status, body.decode("utf-8", "replace"))
+        return response
+
+
+class PodWatch:
+    """Keeps the pods of runs of one namespace (or of all) on one node.
+
+    `changed` is called, in the watch's own thread, with all pods whenever one has changed.
+    """
+
+    def __init__(
+        self,
+        api: ApiServer,
+        node: str,
+        namespace: str | None,
+        changed: Callable[[Mapping[str, Pod]], None],
+    ) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._changed = changed
+        self._pods: dict[str, Pod] = {}
+        self._selectors = {"fieldSelector": f"spec.nodeName={node}", "labelSelector": RUN_LABEL}
+        self.up = False
+        """Whether the API server last did what was asked."""
+
+    def start(self) -> None:
+        """Begin to watch, in a thread that ends with the process."""
+        name = f"watch-{self._namespace or 'all'}"
+        threading.Thread(target=self._run_for_ever, name=name, daemon=True).start()
+
+    def _run_for_ever(self) -> None:
+        failures = 0
+        last_said = ""
+        while True:
+            try:
+                version = self._list()
+                self.up, failures, last_said = True, 0, ""
+                while version:
+                    version = self._watch(version)
+            except (OSError, http.client.HTTPException, Refused, ValueError, KeyError) as error:
+                gone = isinstance(error, Refused) and error.status == 410
+                if not gone:
+                    # What is known of the pods stays: they run on while the API server restarts.
+                    self.up = False
+                    said = f"{type(error).__name__}: {error}"
+                    if said != last_said:
+                        logger.warning("pods of %s: %s", self._namespace or "all", said)
+                    last_said = said
+                time.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+                failures += 1
+
+    def _path(self, **parameters: str) -> str:
+        scope = f"namespaces/{self._namespace}/" if self._namespace else ""
+        return f"/api/v1/{scope}pods?{urlencode({**self._selectors, **parameters})}"
+
+    def _list(self) -> str:
+        with self._api.get(self._path(), timeout_seconds=30.0) as response:
+            document = json.load(response)
+        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
+        self._changed(self._pods)
+        return str(document["metadata"]["resourceVersion"])
+
+    def _watch(self, version: str) -> str:
+        """Follow the changes since a version until the watch ends; returns the last version."""
+        path = self._path(
+            watch="1",
+            allowWatchBookmarks="true",
+            resourceVersion=version,
+            timeoutSeconds=str(_WATCH_SECONDS),
+        )
+        with self._api.get(path, timeout_seconds=_SILENCE_SECONDS) as response:
+            for event in _events(response):
+                version = self._take(event, version)
+        return version
+
+    def _take(self, event: Mapping[str, Any], version: str) -> str:
+        document = event["object"]
+        if event["type"] == "ERROR":
+            raise Refused(int(document.get("code", 500)), str(document.get("message", "")))
+        if event["type"] == "DELETED":
+            self._pods = {k: v for k, v in self._pods.items() if k != document["metadata"]["uid"]}
+            self._changed(self._pods)
+        elif event["type"] in ("ADDED", "MODIFIED"):
+            pod = Pod.from_wire(document)
+            self._pods = {**self._pods, pod.uid: pod}
+            self._changed(self._pods)
+        return str(document["metadata"]["resourceVersion"])
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
+    while line := response.readline():
+        yield json.loads(line)

@@ -1,0 +1,213 @@
+"""What /metrics says, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
+from laptime_agent.exposition import Exposition, escaped
+from laptime_agent.hierarchy import Hierarchy
+from laptime_agent.main import is_fresh, own_metrics
+from laptime_agent.network import ProcessNetwork
+from laptime_agent.node import Node
+from laptime_agent.pods import Pod
+from laptime_agent.sampler import Sampler
+from laptime_agent.server import make_server
+
+UID = "0a1b2c3d-1111-2222-3333-444455556666"
+CONTAINER = "4f" * 32
+FIXTURES = Path(__file__).parent / "fixtures"
+LABELS = {"run": "demo", "component": "server", "server": "axum", "load": "", "trial": "t-001"}
+EXPECTED = {
+    "namespace": "default",
+    "pod": "demo-server-axum-1",
+    "node": "n1",
+    "run": "demo",
+    "component": "server",
+    "server": "axum",
+    "trial": "t-001",
+}
+
+
+def make_pod(**changes: object) -> Pod:
+    fields = {
+        "uid": UID,
+        "cgroup_uid": UID,
+        "namespace": "default",
+        "name": "demo-server-axum-1",
+        "labels": LABELS,
+        "containers": {"server": CONTAINER},
+        "host_network": False,
+        "over": False,
+        **changes,
+    }
+    return Pod(**fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    shutil.copytree(FIXTURES / "v1", tmp_path / "cgroup")
+    return tmp_path / "cgroup"
+
+
+@pytest.fixture
+def sampler(tree: Path) -> Sampler:
+    sampler = Sampler(Hierarchy(str(tree)), Node(), None)
+    sampler.tell("test", {UID: make_pod()})
+    return sampler
+
+
+def samples(exposition: Exposition, reader: str = "r") -> dict[str, list[Sample]]:
+    text = exposition.render(reader).decode()
+    found: dict[str, list[Sample]] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.type in ("counter", "gauge")
+        assert family.documentation
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    return found
+
+
+def test_a_pod_is_written_with_its_labels_and_the_time_of_its_reading(sampler: Sampler) -> None:
+    before = time.time()
+    sampler.tick(everything=True)
+    after = time.time()
+    time.sleep(0.05)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    (cpu,) = found["laptime_pod_cpu_seconds_total"]
+    assert cpu.labels == EXPECTED
+    assert cpu.value == 0.661014928
+    assert before - 0.001 <= float(str(cpu.timestamp)) <= after + 0.001
+    assert found["laptime_pod_cpu_throttled_seconds_total"][0].value == 0.493109621
+    assert found["laptime_pod_cpu_throttled_periods_total"][0].value == 23
+    assert found["laptime_pod_memory_working_set_bytes"][0].value == 71012352 - 31457280
+    assert found["laptime_pod_memory_peak_bytes"][0].value == 102608896
+    (container,) = found["laptime_container_cpu_seconds_total"]
+    assert container.labels == {**EXPECTED, "container": "server"}
+    pressure = {
+        (one.labels["resource"], one.labels["kind"]): one.value
+        for one in found["laptime_pod_pressure_seconds_total"]
+    }
+    assert pressure["cpu", "some"] == 2.650452
+    assert len(pressure) == 6
+    assert "laptime_pod_network_receive_bytes_total" not in found
+
+
+def test_a_scrape_reads_nothing_anew(sampler: Sampler, tree: Path) -> None:
+    sampler.tick(everything=True)
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    first = samples(exposition)["laptime_pod_cpu_seconds_total"]
+    for file in tree.rglob("cpuacct.usage"):
+        file.write_text("999999999999\n")
+    assert samples(exposition)["laptime_pod_cpu_seconds_total"] == first
+    sampler.tick(everything=True)
+    assert samples(exposition)["laptime_pod_cpu_seconds_total"][0].value == 999.999999999
+
+
+def test_the_node_is_written(sampler: Sampler) -> None:
+    sampler.tick(everything=True)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    modes = {one.labels["mode"]: one for one in found["laptime_node_cpu_seconds_total"]}
+    assert {"user", "system", "idle", "steal"} <= set(modes)
+    assert modes["idle"].labels["node"] == "n1"
+    assert found["laptime_node_cpus"][0].value >= 1
+    total = found["laptime_node_memory_total_bytes"][0].value
+    assert 0 < found["laptime_node_memory_available_bytes"][0].value < total
+    assert found["laptime_agent_pods"][0].value == 1
+    assert found["process_cpu_seconds_total"][0].value > 0
+    assert 10e6 < found["process_resident_memory_bytes"][0].value < 1e9
+
+
+def test_a_peak_has_no_time_of_its_own(sampler: Sampler) -> None:
+    sampler.tick(everything=True)
+    time.sleep(1.0)
+    sampler.tick(everything=False)
+    (peak,) = samples(Exposition(sampler, "n1", own_metrics(sampler)))["laptime_pod_cpu_cores_peak"]
+    assert peak.timestamp is None
+    assert peak.value == 0.0
+
+
+def test_a_pod_that_the_api_server_took_back_is_gone(sampler: Sampler) -> None:
+    sampler.tick(everything=True)
+    sampler.tell("test", {})
+    sampler.tick(everything=True)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    assert "laptime_pod_cpu_seconds_total" not in found
+
+
+def test_two_sources_do_not_take_pods_from_each_other(sampler: Sampler) -> None:
+    sampler.tell("another namespace", {})
+    sampler.tick(everything=True)
+    assert len(sampler.pods) == 1
+
+
+def test_a_pod_that_is_over_before_it_was_seen_is_not_looked_for(sampler: Sampler) -> None:
+    sampler.tell("test", {UID: make_pod(over=True)})
+    sampler.tick(everything=True)
+    assert sampler.pods == ()
+
+
+def test_a_pod_that_ends_is_read_to_its_end(sampler: Sampler) -> None:
+    sampler.tick(everything=True)
+    sampler.tell("test", {UID: make_pod(over=True)})
+    sampler.tick(everything=True)
+    assert sampler.pods[0].newest is not None
+
+
+def test_what_a_container_was_throttled_stays_after_its_restart(
+    sampler: Sampler, tree: Path
+) -> None:
+    sampler.tick(everything=True)
+    new = "5a" * 32
+    for controller in ("cpu", "cpuacct", "memory", "unified"):
+        pod = tree / controller / "kubepods" / "burstable" / f"pod{UID}"
+        shutil.copytree(pod / CONTAINER, pod / new)
+    sampler.tell("test", {UID: make_pod(containers={"server": new})})
+    sampler.tick(everything=True)
+    reading = sampler.pods[0].newest
+    assert reading is not None
+    assert reading.throttled_nanoseconds == 2 * 493109621
+    assert reading.throttled_periods == 46
+
+
+def test_the_network_of_a_pod_is_written(sampler: Sampler) -> None:
+    sampler.tick(everything=True)
+    assert sampler.pods[0].wants_network
+    sampler.pods[0].follow(ProcessNetwork("/proc", 1))
+    sampler.tick(everything=True)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    assert found["laptime_pod_network_receive_bytes_total"][0].labels == EXPECTED
+    assert found["laptime_pod_network_transmit_bytes_total"][0].value >= 0
+
+
+def test_labels_are_escaped() -> None:
+    assert escaped('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
+
+
+@pytest.fixture
+def address(sampler: Sampler) -> Iterator[str]:
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    server = make_server(0, exposition.render, lambda: is_fresh(sampler))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_the_endpoint(sampler: Sampler, address: str) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="503"):
+        urllib.request.urlopen(f"{address}/healthz")
+    sampler.tick(everything=True)
+    assert urllib.request.urlopen(f"{address}/healthz").read() == b"ok\n"
+    answer = urllib.request.urlopen(f"{address}/metrics")
+    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert b"laptime_pod_cpu_seconds_total{" in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{address}/")

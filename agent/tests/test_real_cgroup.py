@@ -1,0 +1,110 @@
+"""The agent against the kernel of this machine: a real process in a real cgroup."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from cgroup_maker import MOUNT, RealPod, real_pod
+
+from laptime_agent.hierarchy import Hierarchy
+from laptime_agent.node import Node
+from laptime_agent.pods import Pod
+from laptime_agent.sampler import Sampler
+
+# Takes 60 MB, then uses the CPU for one second of the clock and says how much of it it got.
+BURN = """
+import sys, time
+memory = bytearray(60_000_000)
+sys.stdin.readline()
+begin, used = time.monotonic(), time.process_time()
+while time.monotonic() - begin < 1.0:
+    pass
+print(time.process_time() - used, flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def pod() -> Iterator[RealPod]:
+    try:
+        with real_pod() as made:
+            yield made
+    except OSError as error:
+        pytest.skip(f"no cgroups can be made here: {error}")
+
+
+def sampler_of(made: RealPod) -> Sampler:
+    sampler = Sampler(Hierarchy(str(MOUNT)), Node(), "/proc")
+    pod = Pod(made.uid, made.uid, "default", "burner", {}, {"main": made.container}, False, False)
+    sampler.tell("test", {made.uid: pod})
+    return sampler
+
+
+def test_a_second_of_work_is_counted_and_shows_as_a_peak(pod: RealPod) -> None:
+    sampler = sampler_of(pod)
+    with subprocess.Popen(
+        [sys.executable, "-c", BURN],
+        preexec_fn=pod.enter,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as burner:
+        assert burner.stdin is not None
+        assert burner.stdout is not None
+        threading.Thread(target=sampler.run_for_ever, daemon=True).start()
+        time.sleep(2.0)
+        (tracked,) = sampler.pods
+        idle = tracked.newest
+        assert idle is not None
+        tracked.peak.take("test")
+        burner.stdin.write("go\n")
+        burner.stdin.flush()
+        used = float(burner.stdout.readline())
+        time.sleep(1.5)
+        now = tracked.newest
+        assert now is not None
+        kernel = pod.cpu_nanoseconds()
+        burner.stdin.write("end\n")
+        burner.stdin.flush()
+        peak = tracked.peak.take("test")
+        burner.wait()
+
+    measured = (now.pod.cpu_nanoseconds - idle.pod.cpu_nanoseconds) / 1e9
+    assert measured == pytest.approx(used, rel=0.02)
+    assert now.pod.cpu_nanoseconds == pytest.approx(kernel, rel=0.02)
+    assert now.containers["main"].cpu_nanoseconds == pytest.approx(kernel, rel=0.02)
+    assert now.pod.memory_peak_bytes == pytest.approx(pod.memory_peak_bytes(), rel=0.02)
+    assert now.pod.memory_peak_bytes > 60_000_000
+    assert now.pod.working_set_bytes > 60_000_000
+    # All of the burst is in one window of a second, or nine tenths of it; on a machine that is so
+    # busy that the readings themselves came late, the window was longer.
+    assert peak is not None
+    assert (0.4 if sampler.late_ticks else 0.8) * used < peak < 1.15 * used
+    assert now.network is not None
+
+
+def test_a_limit_shows_as_throttling_and_the_end_of_the_pod_as_its_end(pod: RealPod) -> None:
+    pod.limit_cores(0.1)
+    sampler = sampler_of(pod)
+    with subprocess.Popen(
+        [sys.executable, "-c", "while True: pass"], preexec_fn=pod.enter
+    ) as burner:
+        time.sleep(1.5)
+        sampler.tick(everything=True)
+        (tracked,) = sampler.pods
+        reading = tracked.newest
+        burner.kill()
+        burner.wait()
+    assert reading is not None
+    assert reading.throttled_nanoseconds > 300_000_000
+    assert reading.throttled_periods >= 5
+    assert reading.containers["main"].throttled_nanoseconds == reading.throttled_nanoseconds
+    pod.remove()
+    sampler.tick(everything=True)
+    assert tracked.newest is None
+    assert tracked.ended

@@ -1,0 +1,165 @@
+"""How the agent learns of pods, against scripted answers of an API server."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from laptime_agent.pods import Pod
+from laptime_agent.watch import ApiServer, PodWatch, Refused
+
+
+class TheEnd(BaseException):
+    """Nothing more was scripted."""
+
+
+def wire(name: str, version: str = "1", **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "uid": f"uid-{name}",
+            "name": name,
+            "namespace": "default",
+            "resourceVersion": version,
+            "labels": {"laptime.dev/run": "demo", "laptime.dev/component": "server"},
+        },
+        "spec": {},
+        "status": status,
+    }
+
+
+def pod_list(*pods: dict[str, Any], version: str = "10") -> dict[str, Any]:
+    return {"metadata": {"resourceVersion": version}, "items": list(pods)}
+
+
+class ScriptedApi(ApiServer):
+    def __init__(self, *answers: Any) -> None:
+        super().__init__("api.example", 443, "token", None)
+        object.__setattr__(self, "answers", iter(answers))
+        object.__setattr__(self, "asked", [])
+
+    answers: Iterator[Any]
+    asked: list[str]
+
+    def get(self, path: str, timeout_seconds: float) -> Any:
+        self.asked.append(path)
+        answer = next(self.answers, TheEnd())
+        if isinstance(answer, BaseException):
+            raise answer
+        lines = answer if isinstance(answer, list) else [answer]
+        return io.BytesIO("".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    made: list[float] = []
+    monkeypatch.setattr("laptime_agent.watch.time.sleep", made.append)
+    return made
+
+
+Run = Callable[..., tuple[PodWatch, list[set[str]], list[str]]]
+
+
+@pytest.fixture
+def run() -> Run:
+    def play(
+        *answers: Any, namespace: str | None = "default"
+    ) -> tuple[PodWatch, list[set[str]], list[str]]:
+        api = ScriptedApi(*answers)
+        told: list[set[str]] = []
+
+        def changed(pods: Mapping[str, Pod]) -> None:
+            told.append({one.name for one in pods.values()})
+
+        one = PodWatch(api, "node-1", namespace, changed)
+        with pytest.raises(TheEnd):
+            one._run_for_ever()
+        return one, told, api.asked
+
+    return play
+
+
+def test_a_list_then_the_changes_since(run: Run) -> None:
+    one, told, asked = run(
+        pod_list(wire("a")),
+        [
+            {"type": "ADDED", "object": wire("b", "11")},
+            {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "15"}}},
+            {"type": "DELETED", "object": wire("a", "16")},
+        ],
+    )
+    assert told == [{"a"}, {"a", "b"}, {"b"}]
+    assert one.up
+    first, second, third = (parse_qs(urlparse(path).query) for path in asked)
+    assert first == {
+        "fieldSelector": ["spec.nodeName=node-1"],
+        "labelSelector": ["laptime.dev/run"],
+    }
+    assert second["resourceVersion"] == ["10"]
+    assert second["watch"] == ["1"]
+    assert third["resourceVersion"] == ["16"]
+    assert all(urlparse(path).path == "/api/v1/namespaces/default/pods" for path in asked)
+
+
+def test_all_namespaces(run: Run) -> None:
+    _, _, asked = run(pod_list(), namespace=None)
+    assert urlparse(asked[0]).path == "/api/v1/pods"
+
+
+def test_a_version_that_is_too_old_means_a_new_list(run: Run) -> None:
+    _, told, asked = run(
+        pod_list(wire("a")),
+        [{"type": "ERROR", "object": {"code": 410, "message": "too old"}}],
+        pod_list(wire("b")),
+    )
+    assert told == [{"a"}, {"b"}]
+    assert "watch=1" not in asked[2]
+
+
+def test_while_the_api_server_is_away_the_pods_stay(run: Run, pauses: list[float]) -> None:
+    down = OSError("connection refused")
+    one, told, _ = run(pod_list(wire("a")), down, down, down, down, down, down)
+    assert told == [{"a"}]
+    assert not one.up
+    assert pauses == [1.0, 2.0, 5.0, 10.0, 10.0, 10.0]
+
+
+def test_who_may_not_look_asks_again_later(run: Run, pauses: list[float]) -> None:
+    one, told, _ = run(Refused(403, "forbidden"), pod_list(wire("a")))
+    assert told == [{"a"}]
+    assert pauses[0] == 1.0
+    assert one.up
+
+
+def test_a_pod_of_the_api_server() -> None:
+    document = wire(
+        "a",
+        phase="Running",
+        initContainerStatuses=[
+            {"name": "old", "containerID": "containerd://0", "state": {"terminated": {}}},
+            {"name": "exporter", "containerID": "containerd://1", "state": {"running": {}}},
+        ],
+        containerStatuses=[
+            {"name": "server", "containerID": "cri-o://2", "state": {"running": {}}},
+            {"name": "waits", "state": {"waiting": {}}},
+        ],
+    )
+    document["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "f00"}
+    document["metadata"]["labels"]["laptime.dev/trial"] = "demo-trial-001"
+    pod = Pod.from_wire(document)
+    assert pod.containers == {"exporter": "1", "server": "2"}
+    assert pod.labels == {
+        "run": "demo",
+        "component": "server",
+        "server": "",
+        "load": "",
+        "trial": "demo-trial-001",
+    }
+    assert (pod.uid, pod.cgroup_uid) == ("uid-a", "f00")
+    assert not pod.host_network
+    assert not pod.over
+    assert Pod.from_wire(wire("a", phase="Succeeded")).over
