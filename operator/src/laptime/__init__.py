@@ -1,0 +1,3 @@
+"""Laptime: a Kubernetes-native benchmark operator."""
+
+__version__ = "0.1.0"

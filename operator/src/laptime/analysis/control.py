@@ -1,0 +1,64 @@
+"""What the control arm says: the baseline a second time, which differs by chance alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from laptime.analysis.rows import Cell
+from laptime.analysis.statistics import (
+    CONFIDENCE,
+    NOTICEABLE_RATIO,
+    can_be_told_apart,
+    half_width,
+    interval_of_logs,
+    paired_logs,
+    student_quantile,
+)
+from laptime.api.results import ControlResult
+from laptime.api.spec import BenchmarkRunSpec
+
+POWER = 0.8
+"""A difference is detectable when it would be found in four of five such runs."""
+
+
+def control_results(
+    spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]
+) -> tuple[ControlResult, ...]:
+    """Return for each load what the control says; nothing without one, or before it is measured."""
+    name = spec.control_name
+    if name is None:
+        return ()
+    found = []
+    for load in spec.loads:
+        control, baseline = (cells.get((one, load.name)) for one in (name, spec.baseline_name))
+        if control is None or baseline is None:
+            continue
+        one, other = control.log_rates, baseline.log_rates
+        logs = paired_logs(one, other)
+        if logs:
+            found.append(
+                ControlResult(
+                    load=load.name,
+                    factor=interval_of_logs(logs),
+                    differs=can_be_told_apart(one, other),
+                    smallest_detectable=smallest_detectable(logs),
+                )
+            )
+    return tuple(found)
+
+
+def smallest_detectable(logs: list[float]) -> float | None:
+    """Return the smallest difference that comparisons like this one find with a power of 80 %.
+
+    As a share: 0.02 is 2 %. None below two repetitions. The minimum detectable effect is the
+    standard error times t(97.5 %) + t(80 %), with n - 1 degrees of freedom (H. S. Bloom, Minimum
+    Detectable Effects, Evaluation Review 19(5), 1995); the interval's half-width is the standard
+    error times t(97.5 %), whichever way it was found. Never less than what counts as a difference.
+    """
+    if len(logs) < 2:
+        return None
+    half = math.log1p(half_width(interval_of_logs(logs)) or 0.0)
+    degrees = len(logs) - 1
+    ratio = student_quantile(degrees, POWER) / student_quantile(degrees, 0.5 + CONFIDENCE / 2)
+    return max(math.expm1(half * (1 + ratio)), NOTICEABLE_RATIO - 1)

@@ -1,0 +1,234 @@
+"""One row of the result table: a server under a load, over all its repetitions."""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from laptime.analysis.statistics import interval_of_logs, paired_logs
+from laptime.analysis.used import row_cause, row_usage, statements_per_request
+from laptime.api.results import Latency, ResultRow, RowState, TrialOutcome, TrialResult, Validity
+from laptime.measure import (
+    GeneratorError,
+    Histogram,
+    HistogramError,
+    error_reason,
+    latency_histogram,
+    measured_phase,
+    parse_payload,
+)
+from laptime.plan import Trial
+
+MIN_SAMPLES_P999 = 1000
+"""Below this many answers p99.9 is nothing but the slowest one."""
+_MESSAGE = 300
+_REASONS = 6
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Everything about one server under one load."""
+
+    server: str
+    load: str
+    planned: int
+    results: Sequence[TrialResult]
+    payloads: Mapping[str, str]
+    failure: tuple[str, str] | None
+    """Why the whole server is out: reason and message."""
+
+    @property
+    def measured(self) -> list[TrialResult]:
+        """The trials that were measured, by repetition."""
+        found = [one for one in self.results if one.outcome is TrialOutcome.MEASURED]
+        return sorted(found, key=lambda result: result.repetition)
+
+    @property
+    def failed(self) -> list[TrialResult]:
+        """The trials that failed, by repetition."""
+        found = [one for one in self.results if one.outcome is TrialOutcome.FAILED]
+        return sorted(found, key=lambda result: result.repetition)
+
+    @property
+    def log_rates(self) -> dict[int, float]:
+        """Logarithm of requests/s by repetition, where there was any right answer."""
+        return log_rates(self.measured)
+
+
+def log_rates(results: Iterable[TrialResult]) -> dict[int, float]:
+    """Return the logarithm of requests/s by repetition, where there was any right answer."""
+    return {
+        result.repetition: math.log(result.figures.requests_per_second)
+        for result in results
+        if result.figures is not None and result.figures.requests_per_second > 0
+    }
+
+
+def cells_of(
+    trials: Sequence[Trial],
+    results: Sequence[TrialResult],
+    payloads: Mapping[str, str],
+    server_failures: Mapping[str, tuple[str, str]],
+) -> dict[tuple[str, str], Cell]:
+    """Return the cells of all planned (server, load); results of other trials do not count."""
+    by_trial = {result.trial: result for result in results}
+    pairs = Counter((trial.server, trial.load) for trial in trials)
+    found: dict[tuple[str, str], list[TrialResult]] = {pair: [] for pair in pairs}
+    for trial in trials:
+        if trial.name in by_trial:
+            found[trial.server, trial.load].append(by_trial[trial.name])
+    return {
+        (server, load): Cell(
+            server,
+            load,
+            planned,
+            found[server, load],
+            payloads,
+            server_failures.get(server),
+        )
+        for (server, load), planned in pairs.items()
+    }
+
+
+def row_of(
+    cell: Cell, baseline: Cell | None, published_factor: float | None, rank: int | None = None
+) -> ResultRow:
+    """Return the row of a cell; its factor is against the baseline's cell under the same load."""
+    state, reason, message = _state(cell)
+    measured = [result for result in cell.measured if result.figures is not None]
+    figures = [result.figures for result in measured if result.figures is not None]
+    requests, errors = sum(one.requests for one in figures), sum(one.errors for one in figures)
+    rates = cell.log_rates
+    pairs = paired_logs(rates, baseline.log_rates) if baseline else []
+    times = _together(tuple(cell.payloads.get(result.trial, "") for result in measured))
+    validity, reasons = _judge(cell, requests, errors, times)
+    return ResultRow(
+        server=cell.server,
+        load=cell.load,
+        state=state,
+        reason=reason,
+        message=message[:_MESSAGE] if message else None,
+        trials=len(measured),
+        failed_trials=len(cell.failed),
+        requests=requests,
+        errors=errors,
+        error_rate=errors / requests if requests else None,
+        requests_per_second=interval_of_logs(list(rates.values())) if rates else None,
+        latency=times.latency,
+        factor=interval_of_logs(pairs) if pairs else None,
+        published_factor=published_factor,
+        validity=validity,
+        validity_reasons=[text[:_MESSAGE] for text in reasons[:_REASONS]],
+        rank=rank,
+        limited_by=row_cause(measured),
+        usage=row_usage(measured),
+        statements_per_request=statements_per_request(measured),
+    )
+
+
+def _state(cell: Cell) -> tuple[RowState, str | None, str | None]:
+    measured, failed = len(cell.measured), len(cell.failed)
+    if cell.failure is not None and measured < cell.planned:
+        return (RowState.PARTIAL if measured else RowState.FAILED), *cell.failure
+    if measured == cell.planned:
+        return RowState.MEASURED, None, None
+    if not failed:
+        return (RowState.PARTIAL if measured else RowState.PENDING), None, None
+    first = cell.failed[0]
+    if failed == cell.planned:
+        return RowState.FAILED, first.reason or "TrialsFailed", first.message
+    said = ": ".join(part for part in (first.reason, first.message) if part)
+    message = f"{failed} of {cell.planned} trials failed, the first with {said}"
+    return (RowState.PARTIAL if measured else RowState.PENDING), "TrialsFailed", message
+
+
+def _judge(
+    cell: Cell, requests: int, errors: int, times: _ResponseTimes
+) -> tuple[Validity | None, list[str]]:
+    measured = cell.measured
+    if not measured:
+        return None, []
+    if not cell.log_rates:
+        return Validity.INVALID, _in_repetitions(measured, {}) or ["no right answer"]
+    reasons: list[str] = []
+    of_errors = error_reason(requests, errors)
+    if of_errors:
+        reasons.append(of_errors)
+    covered = {
+        result.trial: error_reason(result.figures.requests, result.figures.errors)
+        for result in measured
+        if result.figures is not None and of_errors
+    }
+    reasons += _in_repetitions(measured, covered)
+    if cell.failed:
+        reasons.append(f"{len(cell.failed)} of {cell.planned} trials failed")
+    if len(cell.log_rates) < 2:
+        reasons.append("measured only once, so nobody knows how far chance goes: no interval")
+    if times.missing:
+        reasons.append(
+            f"the response times of {times.missing} of {len(measured)} trials are missing"
+        )
+    if times.answers < MIN_SAMPLES_P999:
+        reasons.append(f"only {times.answers} answers: p99.9 needs at least {MIN_SAMPLES_P999}")
+    return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons
+
+
+def _in_repetitions(
+    measured: Sequence[TrialResult], covered: Mapping[str, str | None]
+) -> list[str]:
+    """Return what the trials themselves say, once for all repetitions that say the same.
+
+    `covered` is, by trial, a reason that the row says already for all of them together.
+    """
+    by_kind: dict[str, list[str]] = {}
+    for result in measured:
+        for reason in result.validity_reasons:
+            if reason != covered.get(result.trial):
+                by_kind.setdefault(re.sub(r"[\d.,]+", "0", reason), []).append(reason)
+    return [
+        f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)"
+        for reasons in by_kind.values()
+    ]
+
+
+@dataclass(frozen=True)
+class _ResponseTimes:
+    latency: Latency | None
+    answers: int
+    missing: int
+    """Trials whose response times could not be had."""
+
+
+# A summary is made again after every trial: what has not changed since is not computed again.
+@lru_cache(maxsize=1024)
+def _together(payloads: tuple[str, ...]) -> _ResponseTimes:
+    total: Counter[int] = Counter()
+    missing = 0
+    for payload in payloads:
+        found = _response_times(payload)
+        if found is None:
+            missing += 1
+        else:
+            for cell, count in zip(*found, strict=True):
+                total[cell] += count
+    histogram = Histogram(total)
+    return _ResponseTimes(histogram.latency(), histogram.total, missing)
+
+
+# Kept as two flat arrays, which are a tenth of a dictionary's size.
+@lru_cache(maxsize=1024)
+def _response_times(payload: str) -> tuple[array[int], array[int]] | None:
+    try:
+        parsed = parse_payload(payload)
+        phase = None if isinstance(parsed, GeneratorError) else measured_phase(parsed)
+        counts = latency_histogram(phase).counts if phase is not None else None
+    except HistogramError:
+        return None
+    if counts is None:
+        return None
+    return array("L", counts.keys()), array("Q", counts.values())

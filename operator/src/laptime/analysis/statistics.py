@@ -1,0 +1,130 @@
+"""Intervals of figures that vary by factors: everything is done with logarithms.
+
+Throughputs and their ratios cannot be negative and vary in proportion. Two servers are paired by
+repetition: what slowed down the machine for a while slowed down both. The order within a
+repetition is random, so a disturbance that hits one trial is as likely to hit the one as the
+other: the differences of logarithms lie symmetrically around the truth, however the machine
+drifts and stumbles. From 8 repetitions on the interval is that of Wilcoxon's signed ranks, which
+needs nothing but this symmetry, and the value is the Hodges-Lehmann estimate; below that it is
+Student's. Why: docs/decisions/0005-intervals-by-signed-ranks.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate
+
+from laptime.api.results import Interval
+
+CONFIDENCE = 0.95
+NOTICEABLE_RATIO = 1.01
+"""Servers closer than this are not told apart, however steady their figures are."""
+SIGNED_RANK_REPETITIONS = 8
+"""From here on signed ranks give an interval of 95 % that does not rest on extremes alone."""
+
+_FEWEST_LEFT_OUT = 4
+
+
+def interval_of_logs(logs: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """Return what values are around, from their logarithms, with its interval.
+
+    The method follows from the number of values and the confidence alone, never from the values.
+    A single value has no interval.
+
+    Raises:
+        ValueError: there is no value.
+    """
+    if not logs:
+        raise ValueError("no value to take the mean of")
+    return _interval(tuple(logs), confidence)
+
+
+def half_width(interval: Interval) -> float | None:
+    """Return how far an interval reaches to each side: 0.02 is 2 %; None where it has no ends."""
+    if interval.low is None or interval.high is None:
+        return None
+    return math.sqrt(interval.high / interval.low) - 1
+
+
+# The same results are looked at again after every trial.
+@lru_cache(maxsize=8192)
+def _interval(logs: tuple[float, ...], confidence: float) -> Interval:
+    left_out = _left_out(len(logs), confidence)
+    if left_out < _FEWEST_LEFT_OUT:
+        return _student(logs, confidence)
+    means = sorted(
+        (one + other) / 2 for number, one in enumerate(logs) for other in logs[: number + 1]
+    )
+    middle = (means[(len(means) - 1) // 2] + means[len(means) // 2]) / 2
+    low, high = means[left_out - 1], means[-left_out]
+    return Interval(value=_exp(middle), low=_exp(low), high=_exp(high))
+
+
+def _student(logs: tuple[float, ...], confidence: float) -> Interval:
+    """Return exp(mean) and Student's t interval with n - 1 degrees of freedom."""
+    count = len(logs)
+    mean = math.fsum(logs) / count
+    if count < 2:
+        return Interval(value=math.exp(mean))
+    variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
+    half = student_quantile(count - 1, 0.5 + confidence / 2) * math.sqrt(variance / count)
+    return Interval(value=math.exp(mean), low=_exp(mean - half), high=_exp(mean + half))
+
+
+def student_quantile(degrees: int, share: float) -> float:
+    """Return the value below which the share (0 … 1) of Student's t distribution lies."""
+    # Loading SciPy takes a second, which the command line, that only words figures, need not wait.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, share))
+
+
+def _left_out(count: int, confidence: float) -> int:
+    """Return which of the sorted means of pairs, from either end, bounds the interval.
+
+    The number of values of the signed-rank statistic that are each so low that together they are
+    no likelier than half of what the confidence leaves over (M. Hollander, D. A. Wolfe and
+    E. Chicken, Nonparametric Statistical Methods, 3rd ed., section 3.3). 0: too few values.
+    """
+    return sum(1 for share in _signed_ranks(count) if share <= (1 - confidence) / 2)
+
+
+@lru_cache(maxsize=256)
+def _signed_ranks(count: int) -> tuple[float, ...]:
+    """Return how likely the signed-rank statistic of so many values is at most 0, 1, 2 …"""
+    likely = [1.0]
+    for rank in range(1, count + 1):
+        longer = [0.0] * (len(likely) + rank)
+        for value, share in enumerate(likely):
+            longer[value] += share / 2
+            longer[value + rank] += share / 2
+        likely = longer
+    return tuple(accumulate(likely))
+
+
+def paired_logs(one: Mapping[int, float], other: Mapping[int, float]) -> list[float]:
+    """Return the differences of logarithms in the repetitions that both have."""
+    return [one[repetition] - other[repetition] for repetition in sorted(one.keys() & other.keys())]
+
+
+def can_be_told_apart(one: Mapping[int, float], other: Mapping[int, float], of: int = 1) -> bool:
+    """Return whether two servers' logarithms by repetition differ for sure, and noticeably.
+
+    `of` is the number of comparisons made together: the confidence of each is raised so that all
+    hold at once with 95 % (Bonferroni).
+    """
+    logs = paired_logs(one, other)
+    if len(logs) < 2:
+        return False
+    interval = interval_of_logs(logs, 1 - (1 - CONFIDENCE) / max(1, of))
+    assert interval.low is not None
+    assert interval.high is not None
+    noticeable = abs(math.log(interval.value)) > math.log(NOTICEABLE_RATIO)
+    return noticeable and (interval.low > 1 or interval.high < 1)
+
+
+def _exp(log: float) -> float:
+    # Two repetitions that differ a lot make an interval without end; JSON has no infinity.
+    return math.exp(min(max(log, -690.0), 690.0))

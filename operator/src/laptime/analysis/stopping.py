@@ -1,0 +1,119 @@
+"""How many repetitions a run needs to reach its precision.
+
+Everything follows from the stored results, so that an operator that was started anew decides the
+same. After each repetition of all servers the rule looks only at the results up to it; once it
+has said enough, later results cannot change that.
+
+Looking again and again makes false discoveries likelier only where one stops *because* something
+was found. Here the widths of the intervals alone decide, never where they lie. What is left is
+that widths are too narrow by chance, which counts when repetitions are few: hence the first
+look at 8. `make bench-precision` counts how often stopped intervals cover the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from laptime.analysis.rows import log_rates
+from laptime.analysis.statistics import half_width, interval_of_logs, paired_logs
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import Trial, plan_trials
+
+_ENOUGH_FAILED_TRIALS = 2
+
+
+def trials_so_far(
+    run_name: str,
+    spec: BenchmarkRunSpec,
+    seed: int,
+    results: Sequence[TrialResult],
+    out: frozenset[str] = frozenset(),
+) -> tuple[Trial, ...]:
+    """Return the trials that a run is known to need, given its results.
+
+    `out` are the servers that are not measured any more.
+    """
+    return plan_trials(run_name, spec, seed, repetitions_needed(spec, results, out))
+
+
+def repetitions_needed(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], out: frozenset[str] = frozenset()
+) -> int:
+    """Return how many repetitions the results so far ask for; never fewer than before."""
+    precision = spec.precision_share
+    if precision is None:
+        return spec.repetitions
+    needed = spec.first_look
+    while needed < spec.most_repetitions:
+        seen = [one for one in results if one.repetition <= needed]
+        measurable = [
+            server.name
+            for server in spec.servers
+            if server.name not in out and not gave_up(server.name, seen)
+        ]
+        wanted = len(measurable) * len(spec.loads) * needed
+        if not measurable or sum(1 for one in seen if one.server in measurable) < wanted:
+            return needed
+        widest = widest_half_width(spec, seen, measurable)
+        if widest is None or widest <= precision or _spent(spec, seen):
+            return needed
+        needed += 1
+    return needed
+
+
+def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
+    """Return whether the last trials of a server all failed, so that no more are made."""
+    own = sorted((one for one in results if one.server == server), key=lambda one: one.ordinal)
+    last = own[-_ENOUGH_FAILED_TRIALS:]
+    return len(last) == _ENOUGH_FAILED_TRIALS and all(
+        one.outcome is TrialOutcome.FAILED for one in last
+    )
+
+
+def widest_half_width(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> float | None:
+    """Return the half-width of the widest interval that a run is about; None if there is none.
+
+    Those of the factors against the baseline; of throughput where there is nothing to compare.
+    """
+    widths = [
+        width
+        for load in spec.loads
+        for width in _half_widths(_rates(results, load.name), servers, spec.baseline_name)
+    ]
+    return max(widths, default=None)
+
+
+def _half_widths(
+    rates: Mapping[str, Mapping[int, float]], servers: Sequence[str], baseline: str
+) -> list[float]:
+    base = rates.get(baseline, {})
+    factors = [
+        paired_logs(rates.get(name, {}), base)
+        for name in servers
+        if name != baseline and base and name in rates
+    ]
+    logs = factors or [list(rates[name].values()) for name in servers if name in rates]
+    widths = [half_width(interval_of_logs(one)) for one in logs if one]
+    return [width for width in widths if width is not None]
+
+
+def _rates(results: Sequence[TrialResult], load: str) -> dict[str, dict[int, float]]:
+    by_server: dict[str, list[TrialResult]] = {}
+    for one in results:
+        if one.load == load:
+            by_server.setdefault(one.server, []).append(one)
+    rates = {name: log_rates(found) for name, found in by_server.items()}
+    return {name: rate for name, rate in rates.items() if rate}
+
+
+def _spent(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> bool:
+    budget = spec.budget_seconds
+    if budget is None:
+        return False
+    begins = [datetime.fromisoformat(one.started_at) for one in results if one.started_at]
+    ends = [datetime.fromisoformat(one.finished_at) for one in results if one.finished_at]
+    return bool(begins and ends) and (max(ends) - min(begins)).total_seconds() >= budget

@@ -1,0 +1,98 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laptime.api.causes import Cause
+from laptime.api.results import ControlResult, Interval
+
+_MANY = 4
+_CAUSES = {
+    Cause.SERVER_CPU: "server CPU",
+    Cause.SERVER_CONCURRENCY: "server threads",
+    Cause.PGBOUNCER_POOL: "PgBouncer pool",
+    Cause.DATABASE_CONNECTIONS: "database connections",
+    Cause.POSTGRES_CPU: "Postgres CPU",
+    Cause.PGBOUNCER_CPU: "PgBouncer CPU",
+    Cause.HAPROXY_CAP: "HAProxy cap",
+    Cause.HAPROXY_CPU: "HAProxy CPU",
+    Cause.UPSTREAM: "upstream",
+    Cause.GENERATOR: "generator",
+    Cause.NODE: "node",
+    Cause.OFFERED_LOAD: "offered load",
+    Cause.UNKNOWN: "unknown",
+}
+
+
+def number(value: float) -> str:
+    """Return three significant digits, thousands grouped: `0.0123`, `9.87`, `98.7`, `15,363`."""
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    if size >= 9.995:
+        return f"{value:.1f}"
+    if size >= 0.9995 or size == 0:
+        return f"{value:.2f}"
+    return f"{value:.3g}"
+
+
+def with_interval(interval: Interval, unit: str = "") -> str:
+    """Return a value with its interval, where it has one: `22.3x (20.1 to 24.6)`."""
+    text = f"{number(interval.value)}{unit}"
+    if interval.low is None or interval.high is None or interval.low == interval.high:
+        return text
+    return f"{text} ({number(interval.low)} to {number(interval.high)})"
+
+
+def factor(interval: Interval) -> str:
+    """Return a factor with its interval: `22.3x (20.1 to 24.6)`."""
+    return with_interval(interval, "x")
+
+
+def latency(seconds: float) -> str:
+    """Return a response time in the unit that suits it: `840 us`, `15.4 ms`, `1.41 s`."""
+    if seconds < 0.0009995:
+        return f"{number(seconds * 1e6)} us"
+    if seconds < 0.9995:
+        return f"{number(seconds * 1e3)} ms"
+    return f"{number(seconds)} s"
+
+
+def cause(value: Cause) -> str:
+    """Return what limited a server, in words: `Postgres CPU`."""
+    return _CAUSES[value]
+
+
+def control(result: ControlResult) -> str:
+    """Return what the control arm says: `1.00x (0.99 to 1.01), not told apart; …`."""
+    told = "told apart from itself by chance" if result.differs else "not told apart"
+    text = f"{factor(result.factor)} the baseline, {told}"
+    if result.smallest_detectable is None:
+        return text
+    return f"{text}; differences from {share(result.smallest_detectable)} on can be found"
+
+
+def cores(value: float) -> str:
+    """Return a number of CPU cores: `0.97`, `1.4`, `12`."""
+    return f"{value:.2f}" if value < 0.995 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def memory(size_bytes: float) -> str:
+    """Return a size of memory: `78 MiB`, `1.2 GiB`."""
+    mebibytes = size_bytes / 2**20
+    return f"{number(mebibytes)} MiB" if mebibytes < 1000 else f"{number(mebibytes / 1024)} GiB"
+
+
+def share(value: float) -> str:
+    """Return a share (0 … 1) as a percentage: `0.2%`."""
+    return f"{number(value * 100)}%"
+
+
+def listing(names: Sequence[str], joint: str = "and") -> str:
+    """Return names as a sentence has them: `a`, `a and b`, `a, b and c`; many are counted."""
+    if len(names) > _MANY:
+        names = [*names[: _MANY - 1], f"{len(names) - _MANY + 1} others"]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {joint} {names[-1]}"

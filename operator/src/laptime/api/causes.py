@@ -1,0 +1,38 @@
+"""What can limit a server under a load: the answer to "why no more than that?"."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from laptime.api.base import TolerantModel
+
+
+class Cause(StrEnum):
+    """What held the throughput of a trial down."""
+
+    SERVER_CPU = "serverCpu"
+    SERVER_CONCURRENCY = "serverConcurrency"
+    PGBOUNCER_POOL = "pgbouncerPool"
+    DATABASE_CONNECTIONS = "databaseConnections"
+    POSTGRES_CPU = "postgresCpu"
+    PGBOUNCER_CPU = "pgbouncerCpu"
+    HAPROXY_CAP = "haproxyCap"
+    HAPROXY_CPU = "haproxyCpu"
+    UPSTREAM = "upstream"
+    GENERATOR = "generator"
+    NODE = "node"
+    OFFERED_LOAD = "offeredLoad"
+    """Nothing: what was sent was answered in time, and more was not sent."""
+    UNKNOWN = "unknown"
+
+
+class LimitedBy(TolerantModel):
+    """What limited a trial, or a server under a load, and how one can tell."""
+
+    cause: Cause
+    evidence: str = Field(description="The readings that say so, in a sentence with figures.")
+    also: list[Cause] = Field(
+        default_factory=list, description="What was close to its limit too, nearest first."
+    )

@@ -1,0 +1,55 @@
+"""Durations as users write them (`500ms`, `30s`, `1m30s`) and as the code wants them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field
+
+from laptime.api.base import rule, rules
+
+_UNIT_SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h)")
+# Digits are bounded so that CEL's duration() cannot overflow: then the message would be lost.
+_WHOLE = r"^([0-9]{1,9}([.][0-9]+)?(us|ms)|[0-9]{1,6}([.][0-9]+)?(s|m|h))+$"
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds that a duration such as `500ms`, `30s` or `1m30s` stands for.
+
+    Raises:
+        ValueError: the text is not a duration; the message says what to write.
+    """
+    if not re.fullmatch(_WHOLE, text):
+        raise ValueError(f"{text!r} is not a duration: write for example 500ms, 30s or 1m30s")
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+def format_duration(seconds: float) -> str:
+    """Return whole seconds as people read them: `42s`, `3m05s`, `1h02m`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def _bounded(shortest: str, longest: str) -> dict[str, object]:
+    message = f"must be a duration from {shortest} to {longest}, such as 500ms, 30s or 1m30s"
+    return rules(
+        rule(
+            f"self.matches('{_WHOLE}') && duration(self) >= duration('{shortest}') "
+            f"&& duration(self) <= duration('{longest}')",
+            message,
+        ),
+        maxLength=16,
+    )
+
+
+DelayDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10s"))]
+LoadDuration = Annotated[str, Field(json_schema_extra=_bounded("1s", "6h"))]
+BudgetDuration = Annotated[str, Field(json_schema_extra=_bounded("1m", "48h"))]
+WarmupDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "1h"))]
+TimeoutDuration = Annotated[str, Field(json_schema_extra=_bounded("1ms", "10m"))]

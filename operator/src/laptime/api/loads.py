@@ -1,0 +1,215 @@
+"""Loads: how the generators drive a server."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from laptime.api.base import Model, rule, rules
+from laptime.api.durations import LoadDuration, TimeoutDuration, WarmupDuration, parse_duration
+from laptime.api.names import LoadName
+from laptime.api.resources import Resources
+
+
+class ClosedLoad(Model):
+    """A fixed number of connections, each sending its next request when the answer is there."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "has(self.requests) != has(self.duration)",
+                "write either requests (how many in all) or duration (how long), "
+                "exactly one of the two",
+            ),
+            rule(
+                "!has(self.requests) || self.requests >= self.connections",
+                "requests must be at least connections, so that each connection has one to send",
+                ".requests",
+            ),
+        )
+    )
+    connections: int = Field(description="Concurrent connections.", ge=1, le=10000)
+    requests: int | None = Field(
+        None, description="Requests in all, warm-up not counted.", ge=1, le=1_000_000_000
+    )
+    duration: LoadDuration | None = Field(None, description="How long to measure, such as 30s.")
+    keep_alive: bool = Field(
+        True, description="Use a connection for many requests; false opens one per request."
+    )
+
+
+class OpenLoad(Model):
+    """Requests at a fixed rate, however slow the answers are."""
+
+    rate: int = Field(description="Requests per second.", ge=1, le=1_000_000)
+    duration: LoadDuration = Field(description="How long to measure, such as 30s.")
+    max_connections: int = Field(
+        1000,
+        description="Most requests in flight; more wait, with the clock running.",
+        ge=1,
+        le=20000,
+    )
+    keep_alive: bool = Field(True, description="Use a connection for many requests.")
+
+
+class RampLoad(Model):
+    """Requests at a rate that changes evenly, however slow the answers are."""
+
+    from_: int = Field(
+        alias="from", description="Requests per second at the start.", ge=1, le=1_000_000
+    )
+    to: int = Field(description="Requests per second at the end.", ge=1, le=1_000_000)
+    duration: LoadDuration = Field(description="From the one to the other, such as 60s.")
+    max_connections: int = Field(
+        1000,
+        description="Most requests in flight; more wait, with the clock running.",
+        ge=1,
+        le=20000,
+    )
+    keep_alive: bool = Field(True, description="Use a connection for many requests.")
+
+
+class SaturationLoad(Model):
+    """A search for the highest rate of requests at which an objective is met."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self.startRate <= self.maxRate",
+                "startRate must be at most maxRate, where the search ends",
+                ".startRate",
+            ),
+        )
+    )
+    p99: TimeoutDuration = Field(
+        description="Largest 99th percentile of the response times that is good, such as 50ms."
+    )
+    error_rate: float = Field(
+        0.001, description="Largest share of requests without a right answer.", ge=0, le=1
+    )
+    start_rate: int = Field(
+        100, description="Requests per second of the first step.", ge=1, le=1_000_000
+    )
+    max_rate: int = Field(
+        100_000, description="Most requests per second that are tried.", ge=1, le=1_000_000
+    )
+    step: LoadDuration = Field("5s", description="How long each rate is tried.")
+    max_connections: int = Field(
+        1000,
+        description="Most requests in flight; more wait, with the clock running.",
+        ge=1,
+        le=20000,
+    )
+    keep_alive: bool = Field(True, description="Use a connection for many requests.")
+
+    @property
+    def p99_seconds(self) -> float:
+        """Largest 99th percentile that is good, in seconds."""
+        return parse_duration(self.p99)
+
+    @property
+    def step_seconds(self) -> float:
+        """How long each rate is tried, in seconds."""
+        return parse_duration(self.step)
+
+
+class ScriptLoad(Model):
+    """A k6 script of the user's own, from a ConfigMap in the namespace of the run."""
+
+    config_map: str = Field(
+        description="Name of the ConfigMap.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+                "must be the name of a ConfigMap in the namespace of the run, such as my-k6-script",
+            ),
+            minLength=1,
+            maxLength=253,
+        ),
+    )
+    key: str = Field(
+        "script.js",
+        description="Key of the script in it.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[-._a-zA-Z0-9]+$')",
+                "must be a key of the ConfigMap, such as script.js",
+            ),
+            minLength=1,
+            maxLength=253,
+        ),
+    )
+    duration: LoadDuration = Field(
+        "5m", description="Longest time the script may take; it is ended after that."
+    )
+
+
+class Generator(Model):
+    """What sends the load."""
+
+    parallelism: int = Field(
+        1,
+        description="Generators that share each load, each in a pod of its own; they start "
+        "together.",
+        ge=1,
+        le=16,
+    )
+    resources: Resources | None = Field(
+        None,
+        description="CPU and memory of each generator's pod; left out: what is free, since one "
+        "that is held back measures itself.",
+    )
+
+
+class Load(Model):
+    """One load: how the generator drives a server. Exactly one shape each."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "[has(self.closed), has(self.open), has(self.ramp), has(self.saturation), "
+                "has(self.script)].filter(shape, shape).size() == 1",
+                "write exactly one shape per load: closed, open, ramp, saturation or script",
+            ),
+            rule(
+                "!has(self.endpoints) || !has(self.script)",
+                "a script sends what it likes: leave endpoints out",
+                ".endpoints",
+            ),
+        )
+    )
+    name: LoadName = Field(description="Name in tables and labels; unique within the run.")
+    closed: ClosedLoad | None = Field(None, description="A fixed number of connections.")
+    open: OpenLoad | None = Field(None, description="A fixed rate of requests.")
+    ramp: RampLoad | None = Field(None, description="A rate of requests that grows or falls.")
+    saturation: SaturationLoad | None = Field(
+        None, description="The highest rate at which an objective is met."
+    )
+    script: ScriptLoad | None = Field(None, description="A k6 script of your own.")
+    endpoints: list[str] | None = Field(
+        None,
+        description="Which requests of the scenario are sent, in turn; left out: all of them.",
+        min_length=1,
+        max_length=16,
+    )
+    warmup: WarmupDuration = Field(
+        "3s", description="Load of the same shape before the measured part, never counted."
+    )
+    timeout: TimeoutDuration = Field("30s", description="Time-out of one request.")
+
+    @property
+    def warmup_seconds(self) -> float:
+        """Length of the warm-up in seconds."""
+        return 0.0 if self.script else parse_duration(self.warmup)
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Time-out of one request in seconds."""
+        return parse_duration(self.timeout)
+
+    @property
+    def measured_seconds(self) -> float | None:
+        """Length of the measured part in seconds; None where nobody knows it before."""
+        shape = self.closed or self.open or self.ramp or self.script
+        if shape is None or shape.duration is None:
+            return None
+        return parse_duration(shape.duration)

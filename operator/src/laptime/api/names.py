@@ -1,0 +1,27 @@
+"""Names of servers and loads: labels and parts of object names in Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from laptime.api.base import rule, rules
+
+_LABEL = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+
+def _name_rules(what: str) -> dict[str, object]:
+    return rules(
+        rule(
+            f"self.matches('{_LABEL}')",
+            f"{what} must be lower-case letters, digits and '-', start with a letter and end "
+            "with a letter or digit, such as axum or fastapi-16",
+        ),
+        maxLength=20,
+        minLength=1,
+    )
+
+
+ServerName = Annotated[str, Field(json_schema_extra=_name_rules("a server's name"))]
+LoadName = Annotated[str, Field(json_schema_extra=_name_rules("a load's name"))]

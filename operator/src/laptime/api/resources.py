@@ -1,0 +1,50 @@
+"""CPU and memory as users write them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, WithJsonSchema
+
+from laptime.api.base import Model, rule, rules
+
+_QUANTITY = "^[0-9]+([.][0-9]+)?(m|Ki|Mi|Gi|k|M|G)?$"
+
+Quantity = Annotated[
+    str,
+    Field(coerce_numbers_to_str=True),
+    WithJsonSchema(
+        rules(
+            rule(
+                f"string(self).matches('{_QUANTITY}') && "
+                "quantity(string(self)).isGreaterThan(quantity('0'))",
+                "must be a Kubernetes quantity above zero, such as 500m or 2 (cpu), "
+                "256Mi or 1Gi (memory)",
+            ),
+            **{"x-kubernetes-int-or-string": True, "maxLength": 16},
+        )
+    ),
+]
+
+
+class Resources(Model):
+    """CPU and memory of one pod; each one set is both its request and its limit."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.cpu) || !isQuantity(string(self.cpu)) || "
+                "!quantity(string(self.cpu)).isGreaterThan(quantity('1024'))",
+                "cpu must be at most 1024 cores: did you write a unit of memory?",
+                ".cpu",
+            ),
+            rule(
+                "!has(self.memory) || !isQuantity(string(self.memory)) || "
+                "!quantity(string(self.memory)).isLessThan(quantity('4Mi'))",
+                "memory must be at least 4Mi: did you leave out the unit (Mi, Gi)?",
+                ".memory",
+            ),
+        )
+    )
+    cpu: Quantity | None = Field(None, description="CPU cores, such as 500m or 2.")
+    memory: Quantity | None = Field(None, description="Memory, such as 256Mi or 1Gi.")

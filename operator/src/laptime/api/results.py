@@ -1,0 +1,203 @@
+"""Figures of one trial and of all trials together, as they are stored and shown."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from laptime.api.base import TolerantModel
+from laptime.api.causes import LimitedBy
+from laptime.api.evidence import TierEvidence
+from laptime.api.usage import RowUsage, TrialUsage
+
+
+class TrialOutcome(StrEnum):
+    """How a trial ended."""
+
+    MEASURED = "Measured"
+    FAILED = "Failed"
+
+
+class Validity(StrEnum):
+    """Whether a figure can be trusted."""
+
+    VALID = "valid"
+    DOUBTFUL = "doubtful"
+    INVALID = "invalid"
+
+
+class Latency(TolerantModel):
+    """Exact percentiles of response times, in seconds (HDR histogram, 3 significant digits)."""
+
+    min_seconds: float | None = None
+    mean_seconds: float
+    p50_seconds: float
+    p80_seconds: float
+    p90_seconds: float
+    p99_seconds: float
+    p999_seconds: float
+    max_seconds: float
+
+
+class Saturation(TolerantModel):
+    """What a search for the highest rate found, in requests per second."""
+
+    low_rate: float = Field(description="Highest rate that met the objective; 0: none did.")
+    high_rate: float | None = Field(
+        None, description="Lowest rate that missed it; None: the highest rate tried was met."
+    )
+    breaking_rate: float | None = Field(
+        None,
+        description="Lowest rate tried at which fewer requests were completed than arrived; None: "
+        "at every rate all were.",
+    )
+    p99_objective_seconds: float
+    error_rate_objective: float
+
+
+class Figures(TolerantModel):
+    """What one trial measured in its measured phase; warm-up is never in it."""
+
+    requests: int = Field(description="Requests issued in the measured phase.")
+    errors: int = Field(description="Requests without a right answer in time.")
+    errors_by_kind: dict[str, int] = Field(default_factory=dict)
+    window_seconds: float = Field(description="Length of the measured phase.")
+    requests_per_second: float = Field(
+        description="Right answers completed within the window, divided by its length."
+    )
+    bytes_received: int = 0
+    latency: Latency | None = Field(None, description="None when no answer was right.")
+    server_time: Latency | None = Field(
+        None, description="The server's share: request sent to first byte."
+    )
+    uncorrected_latency: Latency | None = Field(
+        None,
+        description="Open loads: from the moment a request was really sent. `latency` is from the "
+        "moment it was due, which is what users see.",
+    )
+    lateness_p99_seconds: float | None = Field(
+        None, description="Open loads: from due to sent, 99th percentile."
+    )
+    saturation: Saturation | None = Field(
+        None, description="Of a search; the other figures are those at its `lowRate`."
+    )
+
+
+class TrialResult(TolerantModel):
+    """The stored result of one trial (server, load, repetition); written exactly once."""
+
+    trial: str
+    ordinal: int = Field(description="Place in the order of the trials, from 1.")
+    server: str
+    load: str
+    repetition: int = Field(description="From 1.")
+    outcome: TrialOutcome
+    reason: str | None = Field(None, description="CamelCase; why a trial failed.")
+    message: str | None = None
+    validity: Validity = Validity.VALID
+    validity_reasons: list[str] = Field(default_factory=list)
+    started_at: str | None = Field(None, description="First measured request, RFC 3339.")
+    finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
+    figures: Figures | None = None
+    endpoints: dict[str, Figures] = Field(
+        default_factory=dict, description="The same per request of the scenario, by its name."
+    )
+    generator_cpu_seconds: float | None = None
+    generator_wall_seconds: float | None = None
+    generator_share: float | None = Field(
+        None, description="Share (0 … 1) of its CPU that the busiest generator used."
+    )
+    statements: int | None = Field(
+        None, description="Statements that Postgres ran in the measured phase."
+    )
+    usage: TrialUsage | None = Field(
+        None, description="What each part of the run used; None when nobody watched."
+    )
+    tiers: TierEvidence | None = Field(
+        None, description="What the tiers said: queues, pools, waits; None when nobody watched."
+    )
+    limited_by: LimitedBy | None = None
+
+
+class TrialReadings(TolerantModel):
+    """What was read of the pods in the window of a measured trial; stored beside its result."""
+
+    trial: str
+    usage: TrialUsage
+    tiers: TierEvidence
+
+
+class Interval(TolerantModel):
+    """An estimate with its 95 % confidence interval; low and high are None below 2 repetitions."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+class RowState(StrEnum):
+    """State of one row of the result table."""
+
+    PENDING = "Pending"
+    MEASURED = "Measured"
+    PARTIAL = "Partial"
+    FAILED = "Failed"
+
+
+class ResultRow(TolerantModel):
+    """One row of the result table: a server under a load, over all its repetitions."""
+
+    server: str
+    load: str
+    state: RowState
+    reason: str | None = None
+    message: str | None = None
+    trials: int = Field(0, description="Measured trials behind the figures.")
+    failed_trials: int = 0
+    requests: int = 0
+    errors: int = 0
+    error_rate: float | None = Field(None, description="Errors divided by requests.")
+    requests_per_second: Interval | None = None
+    latency: Latency | None = Field(
+        None, description="From the histograms of all repetitions, merged without loss."
+    )
+    factor: Interval | None = Field(
+        None,
+        description="Throughput divided by the baseline's, paired by repetition.",
+    )
+    published_factor: float | None = Field(
+        None, description="The factor that the published benchmark reports."
+    )
+    validity: Validity | None = None
+    validity_reasons: list[str] = Field(default_factory=list)
+    rank: int | None = Field(
+        None, description="Under this load; servers that cannot be told apart share one."
+    )
+    limited_by: LimitedBy | None = Field(None, description="The cause in most repetitions.")
+    usage: RowUsage | None = Field(None, description="None when nobody watched.")
+    statements_per_request: float | None = Field(
+        None, description="Statements of the database for each right answer."
+    )
+
+
+class ControlResult(TolerantModel):
+    """The baseline against itself under a load: what differs is chance."""
+
+    load: str
+    factor: Interval = Field(description="The control's throughput divided by the baseline's.")
+    differs: bool = Field(description="Whether they were told apart, which is a false positive.")
+    smallest_detectable: float | None = Field(
+        None, description="Difference that such a comparison finds four times of five; 0.02: 2 %."
+    )
+
+
+class ObjectiveResult(TolerantModel):
+    """One objective and whether it was met."""
+
+    server: str
+    load: str
+    metric: str
+    bound: str = Field(description="The bound in words, such as 'p99 at most 5ms'.")
+    measured: str = Field(description="What was measured, or why nothing was.")
+    met: bool

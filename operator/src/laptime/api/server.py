@@ -1,0 +1,94 @@
+"""A server under test, as a run names it."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from laptime.api.base import Model, rule, rules
+from laptime.api.names import ServerName
+from laptime.api.resources import Resources
+
+
+class EnvironmentVariable(Model):
+    """One plain environment variable of a server under test."""
+
+    name: str = Field(
+        description="Name of the variable.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
+                "must be a name of letters, digits and '_' that starts with no digit",
+            ),
+            rule(
+                "!(self in ['PORT', 'DATABASE_URL', 'DATABASE_PASSWORD', 'DATABASE_CONNECTIONS', "
+                "'DATABASE_PREPARED_STATEMENTS', 'WORKERS', 'THREADS', 'UPSTREAM_URL'])",
+                "is set by Laptime: use port, databaseConnections, workers or threads instead",
+            ),
+            minLength=1,
+            maxLength=64,
+        ),
+    )
+    value: str = Field("", description="Its value, as it is.", max_length=1024)
+
+
+class Server(Model):
+    """One server under test: a preset of the catalogue, or any image that meets the contract."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "has(self.preset) != has(self.image)",
+                "write either preset (a server of the catalogue) or image (your own), "
+                "exactly one of the two",
+            ),
+            rule(
+                "has(self.image) || !has(self.port)",
+                "port goes with image: a preset knows its own port, leave port out",
+                ".port",
+            ),
+        )
+    )
+    name: ServerName = Field(description="Name in tables and labels; unique within the run.")
+    preset: str | None = Field(None, description="A server of the catalogue.", max_length=40)
+    image: str | None = Field(
+        None,
+        description="An image of your own that meets the server contract (see docs/servers.md).",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[a-z0-9][-._a-z0-9/:]*[a-zA-Z0-9._-]*(@sha256:[a-f0-9]{64})?$')",
+                "must be an image reference such as registry.example/team/server:1.2",
+            ),
+            minLength=1,
+            maxLength=255,
+        ),
+    )
+    port: int | None = Field(
+        None, description="TCP port that your image listens on (8080).", ge=1, le=65535
+    )
+    workers: int = Field(
+        1, description="Worker processes (worker threads for Rust and Go servers).", ge=1, le=256
+    )
+    threads: int | None = Field(
+        None,
+        description="Threads of each worker process; left out: what the server has by itself.",
+        ge=1,
+        le=1024,
+    )
+    database_connections: int = Field(
+        5, description="Size of the connection pool of each worker process.", ge=1, le=10000
+    )
+    resources: Resources | None = Field(None, description="CPU and memory of the server's pod.")
+    env: list[EnvironmentVariable] = Field(
+        default_factory=list,
+        description="More environment variables.",
+        max_length=32,
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+    )
+
+    @property
+    def listen_port(self) -> int:
+        """The TCP port that the server listens on."""
+        return self.port or 8080

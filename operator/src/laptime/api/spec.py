@@ -1,0 +1,282 @@
+"""What a user writes: the spec of a BenchmarkRun.
+
+The CRD is generated from these models, so each bound and each CEL rule here is what the API
+server enforces. A rule's message says what to write instead.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import ConfigDict, Field
+
+from laptime.api.base import Model, rule, rules
+from laptime.api.durations import (
+    BudgetDuration,
+    TimeoutDuration,
+    parse_duration,
+)
+from laptime.api.loads import Generator, Load
+from laptime.api.names import ServerName
+from laptime.api.objectives import Objective
+from laptime.api.server import Server
+from laptime.api.topology import Topology
+
+# `<run>-server-<server>` names a Service and `<run>-verify-<server>` a Job: 63 characters at most,
+# 8 of them in the middle and 20 of the server's name.
+MAX_RUN_NAME_LENGTH = 35
+MAX_SERVERS = 32
+MAX_LOADS = 16
+MAX_TRIALS = 2000
+CONTROL_SUFFIX = "-control"
+
+PRECISION_REPETITIONS = 8
+"""With a precision to reach, intervals are first looked at after this many repetitions: fewer
+make intervals that are too narrow by chance, and those would be the ones to stop at."""
+_MOST_REPETITIONS = 30
+
+
+_UNIQUE = "self.all(x, self.exists_one(y, x.name == y.name))"
+
+
+class BenchmarkRunSpec(Model):
+    """The spec of a BenchmarkRun: what is compared, on which work, under which load."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self == oldSelf",
+                "spec cannot be changed once the run is accepted: delete the run and apply it "
+                "again, or apply it under another name",
+            ),
+            rule(
+                "!has(self.baseline) || self.servers.exists(s, s.name == self.baseline)",
+                "baseline must be the name of one of spec.servers",
+                ".baseline",
+            ),
+            rule(
+                "!has(self.objectives) || self.objectives.all(o, "
+                "self.servers.exists(s, s.name == o.server))",
+                "each objective's server must be the name of one of spec.servers",
+                ".objectives",
+            ),
+            rule(
+                "!has(self.objectives) || self.objectives.all(o, "
+                "self.loads.exists(l, l.name == o.load))",
+                "each objective's load must be the name of one of spec.loads",
+                ".objectives",
+            ),
+            rule(
+                "(self.servers.size() + (self.control ? 1 : 0)) * self.loads.size() * "
+                "(has(self.maxRepetitions) ? self.maxRepetitions : has(self.precision) && "
+                f"self.repetitions < {PRECISION_REPETITIONS} ? {PRECISION_REPETITIONS} : "
+                f"self.repetitions) <= {MAX_TRIALS}",
+                f"servers x loads x repetitions must be at most {MAX_TRIALS} trials, with "
+                "maxRepetitions and the control: split the run",
+            ),
+            rule(
+                "!has(self.maxRepetitions) || has(self.precision)",
+                "maxRepetitions goes with precision: write repetitions for a fixed number",
+                ".maxRepetitions",
+            ),
+            rule(
+                "!has(self.budget) || has(self.precision)",
+                "budget goes with precision: without it the number of trials is fixed",
+                ".budget",
+            ),
+            rule(
+                "!has(self.maxRepetitions) || self.maxRepetitions >= self.repetitions",
+                "maxRepetitions must be at least repetitions",
+                ".maxRepetitions",
+            ),
+            rule(
+                "!self.control || (has(self.baseline) ? self.baseline : "
+                "self.servers[0].name).size() <= 12",
+                "with control the baseline's name must have at most 12 characters: the control is "
+                "named <baseline>-control",
+                ".control",
+            ),
+            rule(
+                "!self.control || !self.servers.exists(s, s.name == "
+                "(has(self.baseline) ? self.baseline : self.servers[0].name) + '-control')",
+                "control adds a server named <baseline>-control: give yours another name",
+                ".control",
+            ),
+            rule(
+                "!has(self.generator) || self.loads.all(l, "
+                "(!has(l.closed) || l.closed.connections >= self.generator.parallelism) && "
+                "(!has(l.open) || l.open.maxConnections >= self.generator.parallelism) && "
+                "(!has(l.ramp) || l.ramp.maxConnections >= self.generator.parallelism))",
+                "each generator needs a connection of its own: make connections and "
+                "maxConnections of every load at least generator.parallelism",
+                ".generator",
+            ),
+            rule(
+                "!has(self.generator) || self.generator.parallelism == 1 || "
+                "self.loads.all(l, !has(l.script))",
+                "a script runs in one generator: leave generator.parallelism at 1, or move the "
+                "script's load to a run of its own",
+                ".generator",
+            ),
+            rule(
+                "!has(self.generator) || self.generator.parallelism == 1 || "
+                "self.loads.all(l, !has(l.saturation))",
+                "a saturation search runs in one generator: leave generator.parallelism at 1, or "
+                "move the search to a run of its own",
+                ".generator",
+            ),
+        )
+    )
+    scenario: str = Field(
+        description="The work: schema, data, requests and what a right answer is.", max_length=40
+    )
+    servers: Annotated[
+        list[Server],
+        Field(
+            min_length=1,
+            max_length=MAX_SERVERS,
+            json_schema_extra=rules(
+                rule(_UNIQUE, "two servers have the same name: give each a name of its own")
+            ),
+        ),
+    ] = Field(description="The servers under test, one image per pod.")
+    baseline: ServerName | None = Field(
+        None, description="The server that factors are against; the first one if left out."
+    )
+    topology: Topology = Field(
+        default_factory=lambda: Topology(),
+        description="The tiers around the servers: database, pools, proxies, an upstream.",
+    )
+    loads: Annotated[
+        list[Load],
+        Field(
+            min_length=1,
+            max_length=MAX_LOADS,
+            json_schema_extra=rules(
+                rule(_UNIQUE, "two loads have the same name: give each a name of its own")
+            ),
+        ),
+    ] = Field(description="How the servers are driven; exactly one shape each.")
+    generator: Generator = Field(
+        default_factory=lambda: Generator(), description="What sends the load."
+    )
+    repetitions: int = Field(
+        5, description="How often each server is measured under each load.", ge=1, le=100
+    )
+    precision: str | None = Field(
+        None,
+        description="Repeat until each factor (of a single server: its throughput) is known to "
+        "within this to each side, with 95 % confidence, such as 2%.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^([1-9][0-9]?([.][0-9]{1,2})?|0[.][1-9][0-9]?)%$')",
+                "must be a percentage from 0.1% to 99%, such as 2% or 0.5%",
+            ),
+            minLength=2,
+            maxLength=6,
+        ),
+    )
+    max_repetitions: int | None = Field(
+        None,
+        description="With precision: give up after this many repetitions (30).",
+        ge=PRECISION_REPETITIONS,
+        le=200,
+    )
+    budget: BudgetDuration | None = Field(
+        None, description="With precision: begin no further repetition after this time, such as 2h."
+    )
+    control: bool = Field(
+        False,
+        description="Measure the baseline a second time, as <baseline>-control: what differs there "
+        "is chance, and says how small a difference this cluster can show.",
+    )
+    seed: int | None = Field(
+        None,
+        description="Seed of the order of the trials; made from the run's uid if left out.",
+        ge=0,
+        le=2**31 - 1,
+    )
+    startup_timeout: TimeoutDuration = Field(
+        "30s",
+        description="Longest time that a tier or a server may take to get ready.",
+    )
+    objectives: list[Objective] = Field(
+        default_factory=list, description="Bounds that must be kept.", max_length=64
+    )
+    ttl_seconds_after_finished: int | None = Field(
+        None,
+        description="Delete the run and its results this many seconds after it finished.",
+        ge=0,
+        le=31_536_000,
+    )
+
+    @property
+    def baseline_name(self) -> str:
+        """Name of the server that factors are against."""
+        return self.baseline or self.servers[0].name
+
+    @property
+    def control_name(self) -> str | None:
+        """Name of the control arm; None when there is none."""
+        return self.baseline_name + CONTROL_SUFFIX if self.control else None
+
+    def with_control(self) -> BenchmarkRunSpec:
+        """Return the spec with the control arm as a server of its own, after all others.
+
+        It is deployed, verified and measured as any server; only the analysis knows what it is.
+        """
+        name = self.control_name
+        if name is None or any(server.name == name for server in self.servers):
+            return self
+        control = self.server(self.baseline_name).model_copy(update={"name": name})
+        return self.model_copy(update={"servers": [*self.servers, control]})
+
+    @property
+    def precision_share(self) -> float | None:
+        """The precision to reach as a share: 0.02 for 2%; None for a fixed number of trials."""
+        return float(self.precision.removesuffix("%")) / 100 if self.precision else None
+
+    @property
+    def first_look(self) -> int:
+        """Repetitions that are always made."""
+        if self.precision is None:
+            return self.repetitions
+        return min(max(self.repetitions, PRECISION_REPETITIONS), self.most_repetitions)
+
+    @property
+    def most_repetitions(self) -> int:
+        """Repetitions that are never exceeded."""
+        if self.precision is None:
+            return self.repetitions
+        if self.max_repetitions is not None:
+            return self.max_repetitions
+        affordable = MAX_TRIALS // (len(self.servers) * len(self.loads))
+        return max(self.repetitions, min(_MOST_REPETITIONS, affordable))
+
+    @property
+    def budget_seconds(self) -> float | None:
+        """Time after which no further repetition begins; None: no limit."""
+        return parse_duration(self.budget) if self.budget else None
+
+    @property
+    def startup_seconds(self) -> float:
+        """Longest time that a tier or a server may take to get ready, in seconds."""
+        return parse_duration(self.startup_timeout)
+
+    def server(self, name: str) -> Server:
+        """Return the server of that name; KeyError if there is none."""
+        return _named(self.servers, name)
+
+    def load(self, name: str) -> Load:
+        """Return the load of that name; KeyError if there is none."""
+        return _named(self.loads, name)
+
+
+_Named = TypeVar("_Named", Server, Load)
+
+
+def _named(items: list[_Named], name: str) -> _Named:
+    for item in items:
+        if item.name == name:
+            return item
+    raise KeyError(name)

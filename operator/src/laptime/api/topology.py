@@ -1,0 +1,144 @@
+"""The tiers around the servers under test."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import ConfigDict, Field
+
+from laptime.api.base import Model, rule, rules
+from laptime.api.durations import DelayDuration, parse_duration
+from laptime.api.resources import Resources
+
+MIN_UPSTREAM_BYTES = 600
+"""One user of the upstream's answer fits into that."""
+
+
+class PoolMode(StrEnum):
+    """PgBouncer's pool modes."""
+
+    SESSION = "session"
+    TRANSACTION = "transaction"
+    STATEMENT = "statement"
+
+
+class Postgres(Model):
+    """The Postgres of a run."""
+
+    max_connections: int = Field(100, description="Postgres' max_connections.", ge=10, le=10000)
+    resources: Resources | None = Field(None, description="CPU and memory of its pod.")
+
+
+class PgBouncer(Model):
+    """The PgBouncer of a run, between the servers and Postgres."""
+
+    pool_mode: PoolMode = Field(
+        PoolMode.TRANSACTION, description="When a connection is given back."
+    )
+    pool_size: int = Field(
+        25, description="Connections to Postgres (default_pool_size).", ge=1, le=9999
+    )
+    resources: Resources | None = Field(None, description="CPU and memory of its pod.")
+
+
+class HAProxy(Model):
+    """The HAProxy of a run, between the generator and the servers."""
+
+    max_connections: int | None = Field(
+        None,
+        description="Most concurrent requests that it passes to a server; more wait in its queue.",
+        ge=1,
+        le=100000,
+    )
+    resources: Resources | None = Field(None, description="CPU and memory of its pod.")
+
+
+class Database(StrEnum):
+    """Where the data of a run are."""
+
+    POSTGRES = "postgres"
+    SQLITE = "sqlite"
+    NONE = "none"
+
+
+class Upstream(Model):
+    """An HTTP service that the servers ask in turn: a stub that answers JSON after a while."""
+
+    latency: DelayDuration = Field("50ms", description="How long it takes to answer.")
+    bytes: int = Field(
+        5645, description="Size of its answer in bytes.", ge=MIN_UPSTREAM_BYTES, le=1_000_000
+    )
+    resources: Resources | None = Field(None, description="CPU and memory of its pod.")
+
+    @property
+    def latency_seconds(self) -> float:
+        """How long it takes to answer, in seconds."""
+        return parse_duration(self.latency)
+
+
+class Delay(Model):
+    """A longer network: what is added to every round trip between two tiers."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "has(self.servers) || has(self.database)",
+                "write where: servers (between generator and servers) or database (between "
+                "servers and database)",
+            )
+        )
+    )
+    servers: DelayDuration | None = Field(
+        None, description="Between the generator and the servers, or the HAProxy before them."
+    )
+    database: DelayDuration | None = Field(
+        None, description="Between the servers and Postgres, or the PgBouncer before it."
+    )
+
+
+class Topology(Model):
+    """The tiers around the servers; each can be left out."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.pgbouncer) || has(self.postgres)",
+                "pgbouncer needs a Postgres behind it: add postgres: {} to the topology, "
+                "or leave pgbouncer out",
+                ".pgbouncer",
+            ),
+            rule(
+                "!has(self.pgbouncer) || !has(self.postgres) || "
+                "self.pgbouncer.poolSize < self.postgres.maxConnections",
+                "pgbouncer.poolSize must be smaller than postgres.maxConnections",
+                ".pgbouncer",
+            ),
+            rule(
+                "!has(self.database) || (self.database == 'postgres') == has(self.postgres)",
+                "database: postgres goes with postgres: {}, sqlite and none go without it",
+                ".database",
+            ),
+            rule(
+                "!has(self.delay) || !has(self.delay.database) || has(self.postgres)",
+                "delay.database needs a Postgres behind it: add postgres: {} to the topology",
+                ".delay",
+            ),
+        )
+    )
+    database: Database | None = Field(
+        None,
+        description="Where the data are: Postgres, an SQLite file in each server's pod, or "
+        "nowhere. Left out: Postgres if there is postgres, else nowhere.",
+    )
+    postgres: Postgres | None = Field(None, description="Postgres 17; left out: none.")
+    pgbouncer: PgBouncer | None = Field(None, description="PgBouncer before Postgres.")
+    haproxy: HAProxy | None = Field(None, description="HAProxy before the servers.")
+    upstream: Upstream | None = Field(None, description="An HTTP service behind the servers.")
+    delay: Delay | None = Field(
+        None, description="A longer network between tiers, in whole milliseconds."
+    )
+
+    @property
+    def sqlite(self) -> bool:
+        """Whether each server has the data in an SQLite file of its own."""
+        return self.database is Database.SQLITE

@@ -1,0 +1,99 @@
+"""What the parts of a run used while a trial was measured."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from laptime.api.base import TolerantModel
+
+
+class Source(StrEnum):
+    """Who read the figures."""
+
+    AGENT = "agent"
+    KUBELET = "kubelet"
+    NOBODY = "nobody"
+
+
+class ComponentUsage(TolerantModel):
+    """All pods of one component of a run, in the window of one trial."""
+
+    component: str
+    server: str | None = None
+    pods: int
+    cpu_seconds: float | None = Field(
+        None, description="CPU time within the window; None when the samples do not tell."
+    )
+    cores_mean: float | None = Field(None, description="CPU time divided by the window.")
+    cores_peak: float | None = Field(None, description="Highest use over any second.")
+    throttled_seconds: float | None = Field(
+        None, description="Time that tasks were held back by a CPU limit, summed over CPUs."
+    )
+    throttled_share: float | None = Field(
+        None, description="Share of the periods of 0.1 s in which a CPU limit was reached."
+    )
+    working_set_bytes: int | None = Field(None, description="Highest within the window.")
+    memory_peak_bytes: int | None = Field(
+        None, description="The kernel's own peak since the pods began, file cache included."
+    )
+    cpu_waiting_share: float | None = Field(
+        None, description="Share of the window in which a task was ready and had no CPU."
+    )
+    received_bytes: int | None = None
+    transmitted_bytes: int | None = None
+
+
+class NodeUsage(TolerantModel):
+    """One node with pods of the run, in the window of one trial."""
+
+    node: str
+    cpus: int
+    busy_share: float | None = Field(None, description="Share of all CPUs that was in use.")
+    stolen_share: float | None = Field(
+        None, description="Share of all CPUs that the hypervisor gave to others."
+    )
+    load1: float | None = Field(None, description="Highest within the window.")
+    memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
+    frequency_hertz: float | None = Field(None, description="Mean of the CPUs, lowest of all.")
+
+
+class TrialUsage(TolerantModel):
+    """What was used in the window of one trial, and how far that can be trusted."""
+
+    source: Source
+    resolution_seconds: float | None = Field(
+        None, description="Usual time between two readings of a pod."
+    )
+    complete: bool = Field(description="Whether nothing is missing.")
+    gaps: list[str] = Field(default_factory=list, description="What is missing, in words.")
+    components: list[ComponentUsage] = Field(default_factory=list)
+    nodes: list[NodeUsage] = Field(default_factory=list)
+
+    def component(self, name: str, server: str | None = None) -> ComponentUsage | None:
+        """Return the usage of a component; None when there is none.
+
+        With `server`, that of this server: pods of another one may still have been ending.
+        """
+        found = [one for one in self.components if one.component == name]
+        own = [one for one in found if server is not None and one.server == server]
+        return next(iter(own or found), None)
+
+
+class RowUsage(TolerantModel):
+    """What a server used under a load, over all repetitions that were read."""
+
+    source: Source
+    cores_mean: float | None = Field(None, description="CPU cores, mean of the repetitions.")
+    cores_peak: float | None = Field(None, description="Highest use over any second of any one.")
+    memory_bytes: int | None = Field(None, description="Highest working set of any repetition.")
+    requests_per_cpu_second: float | None = Field(
+        None, description="Right answers divided by the CPU time of the server."
+    )
+    requests_per_second_per_mib: float | None = Field(
+        None, description="Throughput divided by the highest working set."
+    )
+    doubts: list[str] = Field(
+        default_factory=list, description="Why these figures and the cause may be off."
+    )

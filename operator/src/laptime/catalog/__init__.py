@@ -1,0 +1,34 @@
+"""Scenarios and server presets as data, with a typed loader."""
+
+from laptime.catalog.loader import presets, scenarios
+from laptime.catalog.models import (
+    ID_PLACEHOLDER,
+    Answers,
+    Check,
+    Exchange,
+    Ids,
+    IdUse,
+    Preset,
+    Published,
+    PublishedMeasurement,
+    PublishedServer,
+    Request,
+    Scenario,
+)
+
+__all__ = [
+    "ID_PLACEHOLDER",
+    "Answers",
+    "Check",
+    "Exchange",
+    "IdUse",
+    "Ids",
+    "Preset",
+    "Published",
+    "PublishedMeasurement",
+    "PublishedServer",
+    "Request",
+    "Scenario",
+    "presets",
+    "scenarios",
+]

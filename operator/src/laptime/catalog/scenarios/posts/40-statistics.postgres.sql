@@ -1,0 +1,2 @@
+-- Now, so that autovacuum has no reason to start in the middle of a trial.
+VACUUM (FREEZE, ANALYZE) posts;

@@ -1,0 +1,1 @@
+"""The command line: kubectl laptime, and the commands of the operator image."""

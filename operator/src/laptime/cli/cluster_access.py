@@ -1,0 +1,257 @@
+"""What the command line asks of a cluster: the one module of it that talks to an API server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+
+from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
+from laptime.cli.runs import Run, parse_run
+from laptime.manifests.context import RUN_LABEL, TRIAL_LABEL
+from laptime.manifests.result import PAYLOAD_KEY
+
+FIELD_MANAGER = "laptime-cli"
+_APPLY = "application/apply-patch+yaml"
+_TIMEOUT_SECONDS = (5, 30)
+_PAGE = 100
+"""Objects per answer of a list: payloads of trials are large."""
+
+
+class Cluster:
+    """A connection to one cluster."""
+
+    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+        self.namespace = namespace
+        self.server = str(api.configuration.host)
+        self._custom = client.CustomObjectsApi(api)
+        self._core = client.CoreV1Api(api)
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
+        """Return a connection by a kubeconfig (default: `KUBECONFIG`, `~/.kube/config`, the pod).
+
+        Raises:
+            Mistake: there is no such file or context, or it cannot be read.
+        """
+        configuration = client.Configuration()
+        # The follower repeats a request on its own, and says so; hidden retries only add delay.
+        configuration.retries = False
+        path = None if kubeconfig is None else str(kubeconfig)
+        if path and not kubeconfig_exists(path):
+            raise Mistake(f"Cannot read the kubeconfig {path}: no such file")
+        try:
+            config.load_kube_config(path, context, client_configuration=configuration)
+            contexts, active = config.list_kube_config_contexts(path)
+            chosen = next((entry for entry in contexts if entry["name"] == context), active)
+            namespace = str(chosen.get("context", {}).get("namespace") or "default")
+        except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+            raise Mistake(f"Cannot read the kubeconfig: {error}") from error
+        except ConfigException as error:
+            namespace = cls._connect_in_pod(configuration, error, explicit=bool(path or context))
+        return cls(client.ApiClient(configuration), namespace)
+
+    @staticmethod
+    def _connect_in_pod(
+        configuration: client.Configuration, error: ConfigException, *, explicit: bool
+    ) -> str:
+        if explicit or "KUBERNETES_SERVICE_HOST" not in os.environ:
+            raise Mistake(
+                f"No cluster to talk to: {error}\n"
+                "Set KUBECONFIG (or give --kubeconfig), or start the embedded cluster: make cluster"
+            ) from error
+        config.load_incluster_config(client_configuration=configuration)
+        folder = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+        return (folder / "namespace").read_text(encoding="utf-8").strip()
+
+    def run(self, namespace: str, name: str) -> Run | None:
+        """Return the run, or None when there is none of that name."""
+        with _readable(f"read {KIND} {name}"):
+            try:
+                found = self._custom.get_namespaced_custom_object(
+                    GROUP, VERSION, namespace, PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
+                )
+            except ApiException as error:
+                if error.status == 404 and is_missing(error.body, name):
+                    return None
+                raise
+        return parse_run(found)
+
+    def run_names(self, namespace: str, timeout_seconds: float) -> list[str]:
+        """Return the names of all runs of a namespace."""
+        with _readable(f"list {KIND}s"):
+            found: Any = self._custom.list_namespaced_custom_object(
+                GROUP, VERSION, namespace, PLURAL, _request_timeout=timeout_seconds
+            )
+        return [str(item["metadata"]["name"]) for item in found["items"]]
+
+    def check_run(self, namespace: str, manifest: dict[str, Any]) -> None:
+        """Let the API server judge the manifest as if it were applied; nothing is stored.
+
+        Raises:
+            Mistake: the API server refuses it; the message lists each reason.
+        """
+        self._patch_run(namespace, manifest, "check", dry_run="All")
+
+    def apply_run(self, namespace: str, manifest: dict[str, Any]) -> Run:
+        """Create the run or bring it to the manifest by server-side apply; unknown fields refused.
+
+        Raises:
+            Mistake: the API server refused it; the message lists each reason.
+        """
+        self._patch_run(namespace, manifest, "apply")
+        name = str(manifest["metadata"]["name"])
+        # Read back: the client drops the answer to an apply that created the object (201).
+        applied = self.run(namespace, name)
+        if applied is None:
+            raise Mistake(f"{KIND} {name} was deleted right after it was applied.")
+        return applied
+
+    def _patch_run(
+        self, namespace: str, manifest: dict[str, Any], what: str, **options: Any
+    ) -> None:
+        name = str(manifest["metadata"]["name"])
+        with _readable(f"{what} {KIND} {name}"):
+            self._custom.patch_namespaced_custom_object(
+                GROUP,
+                VERSION,
+                namespace,
+                PLURAL,
+                name,
+                manifest,
+                field_manager=FIELD_MANAGER,
+                field_validation="Strict",
+                force=True,
+                _content_type=_APPLY,
+                _request_timeout=_TIMEOUT_SECONDS,
+                **options,
+            )
+
+    def apply_config_map(self, namespace: str, manifest: dict[str, Any]) -> None:
+        """Create the ConfigMap or bring it to the manifest; Mistake when refused."""
+        name = str(manifest["metadata"]["name"])
+        with _readable(f"apply ConfigMap {name}"):
+            self._core.patch_namespaced_config_map(
+                name,
+                namespace,
+                manifest,
+                field_manager=FIELD_MANAGER,
+                field_validation="Strict",
+                force=True,
+                _content_type=_APPLY,
+                _request_timeout=_TIMEOUT_SECONDS,
+            )
+
+    def delete_run(
+        self,
+        run: Run,
+        timeout_seconds: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Delete the run and wait until it and its results are gone.
+
+        Raises:
+            Mistake: refused, or still there after `timeout_seconds`.
+        """
+        with _readable(f"delete {KIND} {run.name}"):
+            try:
+                self._custom.delete_namespaced_custom_object(
+                    GROUP,
+                    VERSION,
+                    run.namespace,
+                    PLURAL,
+                    run.name,
+                    # Foreground: the next run of this name must not meet results of this one.
+                    body=client.V1DeleteOptions(
+                        propagation_policy="Foreground",
+                        preconditions=client.V1Preconditions(uid=run.uid),
+                    ),
+                    _request_timeout=_TIMEOUT_SECONDS,
+                )
+            except ApiException as error:
+                if error.status != 404:
+                    raise
+        deadline = time.monotonic() + timeout_seconds
+        while (left := self.run(run.namespace, run.name)) is not None and left.uid == run.uid:
+            if time.monotonic() > deadline:
+                raise Mistake(f"{KIND} {run.name} is still being deleted: try again in a while")
+            sleep(0.25)
+
+    def config_map_data(self, namespace: str, name: str) -> dict[str, str]:
+        """Return the data of a ConfigMap; Mistake when there is none."""
+        with _readable(f"read ConfigMap {name}"):
+            found = self._core.read_namespaced_config_map(
+                name, namespace, _request_timeout=_TIMEOUT_SECONDS
+            )
+        return dict(found.data or {})
+
+    def trial_payloads(self, namespace: str, run: str) -> dict[str, str]:
+        """Return what the generators of a run said, by trial; trials without it are left out."""
+        payloads: dict[str, str] = {}
+        following: str | None = None
+        with _readable(f"read the trials of {run}"):
+            while True:
+                found: Any = self._core.list_namespaced_config_map(
+                    namespace,
+                    label_selector=f"{RUN_LABEL}={run},{TRIAL_LABEL}",
+                    limit=_PAGE,
+                    _continue=following,
+                    _request_timeout=_TIMEOUT_SECONDS,
+                )
+                for item in found.items:
+                    if payload := (item.data or {}).get(PAYLOAD_KEY):
+                        payloads[item.metadata.name] = payload
+                following = found.metadata._continue
+                if not following:
+                    return payloads
+
+    def facts(self, nodes: list[str]) -> dict[str, str]:
+        """Return what the cluster says of itself and of these nodes; what is refused is left out.
+
+        Without names of nodes the only node of a cluster of one is meant.
+        """
+        facts: dict[str, str] = {}
+        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            api = client.VersionApi(self._core.api_client)
+            version: Any = api.get_code(_request_timeout=_TIMEOUT_SECONDS)
+            facts["Kubernetes"] = version.git_version
+        with contextlib.suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            found: Any = self._core.list_node(limit=_PAGE, _request_timeout=_TIMEOUT_SECONDS)
+            for node in found.items:
+                if node.metadata.name in nodes or (not nodes and len(found.items) == 1):
+                    info, capacity = node.status.node_info, node.status.capacity
+                    facts[f"Node {node.metadata.name}"] = (
+                        f"{capacity['cpu']} CPUs ({info.architecture}), {capacity['memory']} of "
+                        f"memory, kernel {info.kernel_version}, {info.os_image}, "
+                        f"{info.container_runtime_version}"
+                    )
+        return facts
+
+
+def kubeconfig_exists(paths: str) -> bool:
+    """Tell whether one of the paths of a KUBECONFIG-like list is a file."""
+    return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        if is_outage(error.status, error.body):
+            raise Unreachable(f"Could not {what}: the API server answers {error.status}") from error
+        raise explain_refusal(error.status, error.body, what) from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        reason = str(error.__cause__ or error).rsplit(": ", 1)[-1]
+        raise Unreachable(f"Could not {what}: the cluster cannot be reached ({reason})") from error

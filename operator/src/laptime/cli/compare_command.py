@@ -1,0 +1,175 @@
+"""`laptime compare`: the same servers in two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from laptime.cli.completion import run_names
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    connect,
+    existing_run,
+    namespace_of,
+)
+
+if TYPE_CHECKING:
+    from laptime.analysis.two_runs import Comparison
+    from laptime.api.results import Interval
+    from laptime.cli.stored_results import Stored
+
+_WORSE_EXIT_CODE = 2
+
+
+def compare(
+    before: Annotated[
+        str,
+        typer.Argument(help="The earlier run, or a results.json of it.", autocompletion=run_names),
+    ],
+    after: Annotated[
+        str,
+        typer.Argument(help="The later run, or a results.json of it.", autocompletion=run_names),
+    ],
+    output: OutputOption = Output.TABLE,
+    fail_if_worse: Annotated[
+        bool, typer.Option("--fail-if-worse", help="Exit with 2 when any figure got worse.")
+    ] = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say whether servers have changed from one run to another, and how sure that is.
+
+    Welch's test on the logarithms of the repetitions; the intervals of all lines hold at once with
+    95 %, and less than 1 % is no difference.
+    """
+    from laptime.analysis.two_runs import Change, compare_runs, what_differs
+    from laptime.cli.printing import print_all, print_document
+
+    earlier, later = (_results(one, namespace, kubeconfig, context) for one in (before, after))
+    found = compare_runs(earlier.report.spec, earlier.report.trials, later.report.trials)
+    if not found:
+        raise Mistake(f"{before} and {after} have no server and load in common.")
+    differences = what_differs(earlier.report.spec, later.report.spec)
+    nodes = [_nodes(one) for one in (earlier, later)]
+    if all(nodes) and nodes[0] != nodes[1]:
+        differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
+    if output is Output.TABLE:
+        print_all(_lines(found, before, after, differences))
+    else:
+        print_document(_document(found, before, after, differences), output)
+    if fail_if_worse and any(one.change is Change.WORSE for one in found):
+        raise typer.Exit(_WORSE_EXIT_CODE)
+
+
+def _results(
+    argument: str, namespace: str | None, kubeconfig: Path | None, context: str | None
+) -> Stored:
+    from laptime.cli.stored_results import results_of_file, stored_results
+
+    if argument.endswith(".json"):
+        stored = results_of_file(Path(argument))
+    else:
+        cluster = connect(kubeconfig, context)
+        target = namespace_of(namespace, None, cluster)
+        stored = stored_results(cluster, existing_run(cluster, target, argument))
+    if not stored.report.trials:
+        raise Mistake(
+            f"{argument} has no figures of single trials"
+            + (": they did not fit into its results" if stored.results.left_out else "")
+        )
+    return stored
+
+
+def _nodes(stored: Stored) -> list[str]:
+    trials = stored.report.trials
+    return sorted({node.node for one in trials if one.usage for node in one.usage.nodes})
+
+
+def _lines(
+    found: Sequence[Comparison], before: str, after: str, differences: Sequence[str]
+) -> list[Any]:
+    from laptime.analysis import wording
+    from laptime.analysis.two_runs import Change, Metric
+    from laptime.cli.printing import plain_table
+
+    styles = {
+        Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: "", Change.NOT_KNOWN: "dim",
+    }  # fmt: skip
+
+    def figure(one: Comparison, interval: Interval | None) -> str:
+        if interval is None:
+            return "-"
+        if one.metric is Metric.REQUESTS_PER_SECOND:
+            return wording.number(interval.value)
+        return wording.latency(interval.value)
+
+    rows = [
+        (
+            one.server,
+            one.load,
+            str(one.metric),
+            figure(one, one.before),
+            figure(one, one.after),
+            wording.factor(one.ratio) if one.ratio else "-",
+            Text(str(one.change), styles[one.change]),
+        )
+        for one in found
+    ]
+    headings = ("SERVER", "LOAD", "FIGURE", before, after, "AFTER / BEFORE (95 %)", "CHANGE")
+    lines: list[Any] = [plain_table(headings, rows), Text(_sentence(found))]
+    if differences:
+        lines.append(Text(f"The runs differ in more: {'; '.join(differences)}.", "yellow"))
+    return lines
+
+
+def _sentence(found: Sequence[Comparison]) -> str:
+    from laptime.analysis import wording
+    from laptime.analysis.two_runs import Change
+
+    said = []
+    for change in (Change.BETTER, Change.WORSE):
+        names = [
+            f"{one.server} ({one.metric}, {one.load})" for one in found if one.change is change
+        ]
+        if names:
+            said.append(f"{change}: {wording.listing(names)}")
+    if any(one.change is Change.NOT_KNOWN for one in found):
+        said.append("what was measured only once cannot be judged")
+    if not said:
+        return "No difference found: a smaller one than the intervals say may still be there."
+    return f"{'; '.join(said).capitalize()}."
+
+
+def _document(
+    found: Sequence[Comparison], before: str, after: str, differences: Sequence[str]
+) -> dict[str, Any]:
+    def wire(interval: Interval | None) -> dict[str, Any] | None:
+        return interval.to_wire() if interval else None
+
+    return {
+        "before": before,
+        "after": after,
+        "comparisons": [
+            {
+                "server": one.server,
+                "load": one.load,
+                "figure": str(one.metric),
+                "before": wire(one.before),
+                "after": wire(one.after),
+                "ratio": wire(one.ratio),
+                "change": str(one.change),
+            }
+            for one in found
+        ],
+        "differences": list(differences),
+    }

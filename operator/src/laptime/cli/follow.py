@@ -1,0 +1,67 @@
+"""Following a run to its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from laptime.api import KIND
+from laptime.cli.display import Display
+from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.progress import Tracker, warnings
+from laptime.cli.runs import Run
+
+POLL_SECONDS = 0.5
+_SILENT_OPERATOR_SECONDS = 10.0
+_UNREACHABLE_SECONDS = 120.0
+
+OPERATOR_HINT = (
+    "No sign of the operator yet. Is it running?  "
+    "kubectl --namespace laptime-system get pods,events"
+)
+
+
+def follow(
+    fetch: Callable[[], Run | None],
+    display: Display,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Run:
+    """Show the run until it is over, and return it as it is then.
+
+    A cluster that cannot be reached for a while is waited for.
+
+    Raises:
+        Mistake: the run was deleted, or the cluster was out of reach for two minutes.
+    """
+    tracker = Tracker()
+    shown: set[str] = set()
+    uid: str | None = None
+    started = last_answer = clock()
+
+    def warn_once(text: str) -> None:
+        if text not in shown:
+            shown.add(text)
+            display.warn(text)
+
+    while True:
+        try:
+            run = fetch()
+        except Unreachable as error:
+            if clock() - last_answer > _UNREACHABLE_SECONDS:
+                raise
+            warn_once(f"{error}; trying again")
+            sleep(2 * POLL_SECONDS)
+            continue
+        now = last_answer = clock()
+        if run is None or (uid is not None and run.uid != uid):
+            raise Mistake(f"The {KIND} was deleted while it was followed.")
+        uid = run.uid
+        for text in warnings(run.status):
+            warn_once(text)
+        if run.status.state is None and now - started > _SILENT_OPERATOR_SECONDS:
+            warn_once(OPERATOR_HINT)
+        display.show(tracker.view(run, now))
+        if run.over:
+            return run
+        sleep(POLL_SECONDS)

@@ -1,0 +1,135 @@
+"""`laptime` and `kubectl laptime`: measure, watch and report runs; the commands of the image.
+
+Exit codes: 0 the run succeeded, 1 it failed or something is to be mended first, 2 an objective
+was missed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from laptime import __version__
+from laptime.cli.catalogue_commands import list_scenarios, servers
+from laptime.cli.compare_command import compare
+from laptime.cli.completion import VARIABLE, Shell, completion_script, prepare_completion
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import program_name
+from laptime.cli.report_command import report
+from laptime.cli.run_commands import run, watch
+from laptime.cli.validate_command import validate
+
+# `laptime verify` runs once per server of every run: what only the other commands need is imported
+# where it is used.
+
+app = typer.Typer(
+    name="laptime",
+    help="Which server is faster, by how much, how sure: benchmarks in Kubernetes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_IN_CLUSTER = "In the cluster"
+
+app.command()(run)
+app.command()(watch)
+app.command()(report)
+app.command()(compare)
+app.command()(servers)
+app.command("scenarios")(list_scenarios)
+app.command()(validate)
+
+
+@app.command()
+def completion(
+    shell: Annotated[Shell, typer.Argument(help="Which shell.")],
+) -> None:
+    """Print the script that completes the words of `laptime` in a shell.
+
+    In bash: source <(laptime completion bash)
+    """
+    typer.echo(completion_script(shell))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+@app.command(rich_help_panel=_IN_CLUSTER)
+def operator() -> None:
+    """Run the operator (in its pod)."""
+    from laptime.handlers import run_operator
+
+    run_operator()
+
+
+@app.command(rich_help_panel=_IN_CLUSTER)
+def verify() -> None:
+    """Check a server's answers against its scenario's contract (in a Job of a run)."""
+    from laptime.measure.verify import main as verify_answers
+
+    raise typer.Exit(verify_answers())
+
+
+@app.command(rich_help_panel=_IN_CLUSTER)
+def make_sqlite(sql_folder: Path, file: Path) -> None:
+    """Make the SQLite database of a server (in the server's pod, before it starts)."""
+    from laptime.measure.sqlite_file import make_database
+
+    make_database(sql_folder, file)
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command and return its exit code; mistakes are printed, not raised."""
+    prepare_completion()
+    try:
+        code = app(
+            args=arguments,
+            prog_name=program_name(),
+            complete_var=VARIABLE,
+            standalone_mode=False,
+        )
+    except Mistake as mistake:
+        _complain(str(mistake))
+        return 1
+    except typer.TyperException as error:
+        # A wrong option is no missed objective: not the exit code 2 that shells are used to.
+        if message := error.format_message():
+            _complain(message)
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; Python must not complain about it at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def complete() -> None:
+    """Print the words that the environment, as a shell sets it, asks for."""
+    prepare_completion()
+    with contextlib.suppress(SystemExit):
+        app(args=[], prog_name="laptime", complete_var=VARIABLE, standalone_mode=False)
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True).print(
+        f"[bold red]Error:[/] {escape(text)}", highlight=False, soft_wrap=True
+    )

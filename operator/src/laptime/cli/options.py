@@ -1,0 +1,81 @@
+"""Options that several commands have, and how they are turned into a connection."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laptime.cli.completion import run_names
+from laptime.cli.mistakes import Mistake
+
+# The Kubernetes client takes a second to load: it is imported where it is used.
+if TYPE_CHECKING:
+    from laptime.cli.cluster_access import Cluster
+    from laptime.cli.runs import Run
+
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="Namespace of the run (default: the context's)."),
+]
+Kubeconfig = Annotated[
+    Path | None, typer.Option("--kubeconfig", help="Kubeconfig (default: $KUBECONFIG).")
+]
+Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig.")]
+Name = Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)]
+
+
+class Output(StrEnum):
+    """How a command prints what it found."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+OutputOption = Annotated[
+    Output, typer.Option("--output", "-o", help="For people, or for programs.")
+]
+
+
+def connect(kubeconfig: Path | None, context: str | None) -> Cluster:
+    """Return a connection; Mistake when there is no cluster to talk to."""
+    from laptime.cli.cluster_access import Cluster
+
+    return Cluster.connect(kubeconfig, context)
+
+
+def namespace_of(option: str | None, manifest: str | None, cluster: Cluster) -> str:
+    """Return the namespace of a run; Mistake when file and option disagree."""
+    if option and manifest and option != manifest:
+        raise Mistake(f"The file says namespace {manifest}, the option says {option}: which one?")
+    return option or manifest or cluster.namespace
+
+
+def existing_run(cluster: Cluster, namespace: str, name: str) -> Run:
+    """Return a run; Mistake when there is none of that name."""
+    found = cluster.run(namespace, name)
+    if found is None:
+        raise Mistake(
+            f"There is no BenchmarkRun {name} in namespace {namespace}. "
+            "All of them: kubectl get br --all-namespaces"
+        )
+    return found
+
+
+def program_name() -> str:
+    """Return what to type to call this program again: `laptime`, `kubectl laptime` or a path."""
+    called = Path(sys.argv[0])
+    if called.name.startswith("kubectl-"):
+        return called.name.replace("-", " ", 1)
+    if called.name != "laptime":
+        return "laptime"
+    found = shutil.which("laptime")
+    if found is not None and Path(found).absolute() == called.absolute():
+        return "laptime"
+    return os.path.relpath(called)

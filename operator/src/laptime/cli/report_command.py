@@ -1,0 +1,138 @@
+"""`laptime report`: the result of a run as a page, a document or a table."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import (
+    Context,
+    Kubeconfig,
+    Name,
+    Namespace,
+    connect,
+    existing_run,
+    namespace_of,
+)
+
+if TYPE_CHECKING:
+    from laptime.cli.cluster_access import Cluster
+    from laptime.cli.runs import Run
+
+STDOUT = Path("-")
+
+
+class ReportFormat(StrEnum):
+    """What `report` makes of a run."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    CSV = "csv"
+    TABLE = "table"
+
+
+_BY_SUFFIX = {
+    ".html": ReportFormat.HTML,
+    ".htm": ReportFormat.HTML,
+    ".md": ReportFormat.MARKDOWN,
+    ".json": ReportFormat.JSON,
+    ".csv": ReportFormat.CSV,
+}
+
+
+def report(
+    name: Name,
+    format_: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", "-f", help="Default: by the name of the file, else html."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="File to write, - for the screen. Default of html: RUN.html."
+        ),
+    ] = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Write the result of a run as one page of HTML, or print it in another form.
+
+    A table can be had while the run goes on, everything else when it is over.
+    """
+    chosen = format_ or _format_of(file)
+    if file is None and chosen is ReportFormat.HTML:
+        file = Path(f"{name}.html")
+    cluster = connect(kubeconfig, context)
+    target = namespace_of(namespace, None, cluster)
+    found = existing_run(cluster, target, name)
+    if chosen is ReportFormat.TABLE:
+        _print_table(found, file)
+        return
+    text = _text(chosen, found, cluster)
+    if file is None or file == STDOUT:
+        typer.echo(text, nl=not text.endswith("\n"))
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Mistake(f"Cannot write {file}: {error.strerror}") from error
+    typer.echo(f"Wrote {shlex.quote(str(file))}", err=True)
+
+
+def _format_of(file: Path | None) -> ReportFormat:
+    if file is None or file == STDOUT:
+        return ReportFormat.HTML
+    chosen = _BY_SUFFIX.get(file.suffix.lower())
+    if chosen is None:
+        formats = ", ".join(ReportFormat)
+        raise Mistake(
+            f"What shall {file} be? Give it the suffix {', '.join(_BY_SUFFIX)}, "
+            f"or say it: --format ({formats})"
+        )
+    return chosen
+
+
+def _print_table(found: Run, file: Path | None) -> None:
+    from laptime.cli.printing import open_console, print_all
+    from laptime.cli.result_table import result_lines
+
+    if file is not None and file != STDOUT:
+        raise Mistake("A table is for the screen: give a file the format markdown or csv.")
+    console = open_console()
+    print_all(result_lines(found, console), console)
+
+
+def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
+    from laptime.cli.stored_results import MARKDOWN_FILE, stored_document, stored_results
+
+    if chosen is ReportFormat.MARKDOWN:
+        return stored_document(cluster, found, MARKDOWN_FILE)
+    if chosen is ReportFormat.JSON:
+        return stored_document(cluster, found)
+    results = stored_results(cluster, found)
+    if chosen is ReportFormat.CSV:
+        from laptime.report import to_csv
+
+        return to_csv(results.report.summary.rows)
+    try:
+        from laptime.report.html import to_html
+    except ImportError as error:
+        raise Mistake(
+            f"A page of HTML needs more libraries than are here ({error.name} is missing):\n"
+            "  pip install 'laptime[report]'\n"
+            "Without them: --format markdown, json, csv or table"
+        ) from error
+    from laptime.cli.environment import environment_of
+
+    report = results.report
+    environment = {**environment_of(cluster, found, report.trials), **report.environment}
+    payloads = cluster.trial_payloads(found.namespace, found.name)
+    return to_html(replace(report, environment=environment), payloads)

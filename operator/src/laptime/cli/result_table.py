@@ -1,0 +1,201 @@
+"""The result of a run as a table for the terminal, out of nothing but its status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from laptime.analysis import wording
+from laptime.api.causes import Cause
+from laptime.api.results import Interval, ResultRow, RowState, Validity
+from laptime.api.status import RunStatus, State
+from laptime.cli.runs import Run
+from laptime.report.markdown import describe_load
+
+_WIDE_INTERVAL = 0.4
+_MARKS = {Validity.VALID: "green", Validity.DOUBTFUL: "yellow", Validity.INVALID: "red"}
+
+
+def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
+    """Yield what to print: the verdict, one table per load, notes, objectives.
+
+    A table that would not fit on the console's lines is set more closely.
+    """
+    status = run.status
+    yield _headline(run)
+    rows = status.results or []
+    for load in dict.fromkeys(row.load for row in rows):
+        of_load = [row for row in rows if row.load == load]
+        title = _title(run, load)
+        yield _widest(of_load, status.baseline, title, console)
+    yield from _notes(rows)
+    for objective in status.objectives or []:
+        mark = "[green]met   [/]" if objective.met else "[red]missed[/]"
+        yield Text.from_markup(
+            f"{mark} {escape(f'{objective.server}, {objective.load}: {objective.bound}')} "
+            f"(measured {escape(objective.measured)})"
+        )
+
+
+def _headline(run: Run) -> Text:
+    status = run.status
+    succeeded = status.condition("Succeeded")
+    style, said = "bold", status.verdict
+    if status.state is State.SUCCEEDED:
+        style = "bold green"
+    elif status.state is State.FAILED:
+        style = "bold red"
+        if succeeded is not None:
+            said = f"{succeeded.reason}: {succeeded.message}"
+    elif status.progress is not None:
+        said = status.progress.text
+    text = Text(f"{run.name}: {status.state or 'not started'}", style)
+    if said:
+        text.append(f". {said}", "default not bold")
+    return text
+
+
+def _title(run: Run, name: str) -> str:
+    if run.spec is None:
+        return f"Load {name}"
+    # With a precision to reach nobody knows before how many there will be.
+    made = max((row.trials for row in run.status.results or [] if row.load == name), default=0)
+    repetitions = made if run.spec.precision else run.spec.repetitions
+    return f"Load {name}: {describe_load(run.spec.load(name))}, {repetitions} repetitions"
+
+
+def _widest(rows: list[ResultRow], baseline: str | None, title: str, console: Console) -> Table:
+    """Return the fullest table that fits: CPU and memory only on wide consoles."""
+    unbounded = console.options.update_width(1000)
+    if any(row.usage is not None for row in rows):
+        full = _table(rows, baseline, title, narrow=False, usage=True)
+        if console.measure(full, options=unbounded).maximum <= console.width:
+            return full
+    wide = _table(rows, baseline, title, narrow=False)
+    fits = console.measure(wide, options=unbounded).maximum <= console.width
+    return wide if fits else _table(rows, baseline, title, narrow=True)
+
+
+def _table(
+    rows: list[ResultRow], baseline: str | None, title: str, *, narrow: bool, usage: bool = False
+) -> Table:
+    limits = any(row.limited_by is not None for row in rows)
+    published = any(row.published_factor is not None for row in rows)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="dim",
+        box=box.SIMPLE_HEAD,
+        padding=0 if narrow else (0, 1),
+        pad_edge=False,
+    )
+    table.add_column("server", overflow="fold")
+    headings = ["requests/s", "p50", "p99", "p99.9", "errors", "factor"]
+    headings[0] = "req/s" if narrow else headings[0]
+    if published:
+        headings.append("publ." if narrow else "published")
+    if usage:
+        headings += ["CPU", "memory"]
+    for heading in headings:
+        table.add_column(heading, justify="right", overflow="fold")
+    if limits:
+        table.add_column("limited by", overflow="fold")
+    table.add_column("validity", overflow="fold")
+    for row in rows:
+        cells: list[str | Text] = [row.server, *_figures(row, row.server == baseline)]
+        if narrow:
+            # An estimate and its interval on two lines.
+            compact = [str(cell).replace(" to ", "-") for cell in cells[1:]]
+            cells[1:] = [cell.replace(" ", "\n", 1) for cell in compact]
+        if published:
+            factor = row.published_factor
+            cells.append("" if factor is None else f"{wording.number(factor)}x")
+        if usage:
+            cells += _used(row)
+        if limits:
+            cells.append(wording.cause(row.limited_by.cause) if row.limited_by else "-")
+        cells.append(_validity(row))
+        table.add_row(*cells, style="dim" if row.state is RowState.PENDING else "")
+    return table
+
+
+def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
+    if row.requests_per_second is None:
+        return ["-"] * 6
+    latency = row.latency
+    percentiles = ["-"] * 3
+    if latency is not None:
+        seconds = (latency.p50_seconds, latency.p99_seconds, latency.p999_seconds)
+        percentiles = [wording.latency(value).replace(" ", "") for value in seconds]
+    errors = f"{row.errors:,}"
+    if row.error_rate:
+        errors += f" ({wording.share(row.error_rate)})"
+    factor = "-" if row.factor is None else wording.factor(row.factor)
+    if is_baseline:
+        factor = "1x (baseline)"
+    return [format_rate(row.requests_per_second), *percentiles, errors, factor]
+
+
+def _used(row: ResultRow) -> list[str]:
+    if row.usage is None:
+        return ["-", "-"]
+    cores, memory = row.usage.cores_mean, row.usage.memory_bytes
+    return [
+        "-" if cores is None else wording.cores(cores),
+        "-" if memory is None else wording.memory(memory),
+    ]
+
+
+def format_rate(rate: Interval) -> str:
+    """Return requests per second with half the width of its interval, such as `612 ± 8`.
+
+    A wide interval is not symmetric: then both ends are given, `118 (31.0 to 276)`.
+    """
+    digits = 0 if rate.value >= 100 else 1
+    text = f"{rate.value:,.{digits}f}"
+    if rate.low is None or rate.high is None:
+        return text
+    if rate.high - rate.low > _WIDE_INTERVAL * rate.value:
+        return wording.with_interval(rate)
+    return f"{text} ± {(rate.high - rate.low) / 2:,.{digits}f}"
+
+
+def _validity(row: ResultRow) -> Text:
+    if row.state is RowState.FAILED:
+        return Text("failed", "red")
+    if row.state is RowState.PENDING:
+        return Text("pending")
+    if row.validity is None:
+        return Text("-")
+    text = Text(str(row.validity), _MARKS[row.validity])
+    if row.state is RowState.PARTIAL:
+        text.append(f" ({row.trials}/{row.trials + row.failed_trials})", "yellow")
+    return text
+
+
+def _notes(rows: list[ResultRow]) -> Iterator[Text]:
+    for row in rows:
+        where = f"{row.server}, {row.load}" if len({r.load for r in rows}) > 1 else row.server
+        if row.state in (RowState.FAILED, RowState.PARTIAL) and (row.reason or row.message):
+            said = ": ".join(part for part in (row.reason, row.message) if part)
+            yield Text(f"  {where}: {said}", "red" if row.state is RowState.FAILED else "yellow")
+        for reason in row.validity_reasons:
+            yield Text(f"  {where}: {row.validity}: {reason}", "yellow")
+        for doubt in row.usage.doubts if row.usage else []:
+            yield Text(f"  {where}: CPU, memory and cause: {doubt}", "yellow")
+        if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN:
+            cause = wording.cause(row.limited_by.cause)
+            yield Text(f"  {where}: limited by {cause}: {row.limited_by.evidence}", "dim")
+
+
+def exit_code(status: RunStatus) -> int:
+    """Return what a gate needs: 0 succeeded, 1 failed or not over, 2 objectives missed."""
+    if status.state is not State.SUCCEEDED:
+        return 1
+    objectives = status.condition("ObjectivesMet")
+    return 2 if objectives is not None and objectives.status == "False" else 0

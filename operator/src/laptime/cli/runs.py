@@ -1,0 +1,46 @@
+"""A run as the command line sees it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import RunStatus
+
+
+@dataclass(frozen=True)
+class Run:
+    """A BenchmarkRun as the cluster has it."""
+
+    name: str
+    namespace: str
+    uid: str
+    deleting: bool
+    spec: BenchmarkRunSpec | None
+    """None when a newer version wrote it and this one cannot read it."""
+    status: RunStatus
+
+    @property
+    def over(self) -> bool:
+        """Whether the run has ended."""
+        return self.status.state is not None and self.status.state.terminal
+
+
+def parse_run(found: Any) -> Run:
+    """Return a run from the object that the API server sent."""
+    metadata = found["metadata"]
+    try:
+        spec = BenchmarkRunSpec.model_validate(found.get("spec") or {}).with_control()
+    except ValidationError:
+        spec = None
+    return Run(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        deleting="deletionTimestamp" in metadata,
+        spec=spec,
+        status=RunStatus.model_validate(found.get("status") or {}),
+    )

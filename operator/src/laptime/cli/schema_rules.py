@@ -1,0 +1,164 @@
+"""What the API server would say to a manifest, said without one: schema, defaults and CEL rules.
+
+The schema is that of the CRD. Rules that look at an older version of the object are left out: a
+file has none.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jsonschema
+
+_SUFFIXES = {
+    "": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30,
+}  # fmt: skip
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
+Schema = Mapping[str, Any]
+
+
+def schema_violations(schema: Schema, document: Any) -> list[str]:
+    """Return what breaks the schema, one sentence each: `spec.repetitions: 0 is less than …`."""
+    validator = jsonschema.Draft202012Validator(_closed(schema))
+    errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
+    said = [f"{_place(error.absolute_path)}: {_words(error)}" for error in errors]
+    return said or list(_repeated(schema, document, ""))
+
+
+def rule_violations(schema: Schema, document: Any) -> list[str]:
+    """Return which CEL rules are broken, with what the schema says to write instead.
+
+    The document must meet the schema.
+
+    Raises:
+        ImportError: the library that evaluates CEL is not installed.
+    """
+    said = []
+    for path, value, rule in _rules(schema, _with_defaults(schema, document), ""):
+        if not _holds(rule["rule"], value):
+            said.append(f"{path}{rule.get('fieldPath', '')}: {rule['message']}".lstrip("."))
+    return said
+
+
+def _holds(expression: str, value: Any) -> bool:
+    import cel
+
+    context = cel.Context(variables={"self": value})
+    for name, function in _FUNCTIONS.items():
+        context.add_function(name, function)
+    try:
+        return cel.evaluate(expression, context) is True
+    except (RuntimeError, LookupError, TypeError, ValueError):
+        # As for the API server: a rule that cannot be evaluated is not met.
+        return False
+
+
+def _quantity(text: str) -> float:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity")
+    return float(match[1]) * _SUFFIXES[match[2] or ""]
+
+
+# The functions that Kubernetes adds to CEL, as far as the CRD uses them:
+# https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-quantity-library
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "quantity": _quantity,
+    "isQuantity": lambda text: _QUANTITY.fullmatch(text) is not None,
+    "isGreaterThan": lambda one, other: one > other,
+    "isLessThan": lambda one, other: one < other,
+}
+
+
+def _repeated(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    """Yield which entries of a list have the key of an entry before them."""
+    if isinstance(value, dict):
+        for name, child in schema.get("properties", {}).items():
+            if name in value:
+                yield from _repeated(child, value[name], f"{path}.{name}".lstrip("."))
+    if isinstance(value, list) and "items" in schema:
+        keys = schema.get("x-kubernetes-list-map-keys", [])
+        seen: set[tuple[str, ...]] = set()
+        for place, item in enumerate(value):
+            yield from _repeated(schema["items"], item, f"{path}[{place}]")
+            entry = tuple(str(item.get(key)) for key in keys)
+            if keys and entry in seen:
+                yield f"{path}[{place}]: {' '.join(entry)} is there twice"
+            seen.add(entry)
+
+
+def _rules(schema: Schema, value: Any, path: str) -> Iterator[tuple[str, Any, Mapping[str, str]]]:
+    for rule in schema.get("x-kubernetes-validations", []):
+        if "oldSelf" not in rule["rule"]:
+            yield path, value, rule
+    if isinstance(value, dict):
+        for name, child in schema.get("properties", {}).items():
+            if name in value:
+                yield from _rules(child, value[name], f"{path}.{name}")
+    if isinstance(value, list) and "items" in schema:
+        for place, item in enumerate(value):
+            yield from _rules(schema["items"], item, f"{path}[{place}]")
+
+
+def _with_defaults(schema: Schema, value: Any) -> Any:
+    """Return the value as the API server completes it before it looks at the rules."""
+    if isinstance(value, list) and "items" in schema:
+        return [_with_defaults(schema["items"], item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    complete = {
+        **{
+            name: copy.deepcopy(child["default"])
+            for name, child in properties.items()
+            if "default" in child and name not in value
+        },
+        **value,
+    }
+    return {
+        name: _with_defaults(properties[name], child) if name in properties else child
+        for name, child in complete.items()
+    }
+
+
+def _closed(node: Any) -> Any:
+    """Return a structural schema as a JSON Schema that refuses unknown fields."""
+    if isinstance(node, list):
+        return [_closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    closed = {
+        key: {name: _closed(child) for name, child in value.items()}
+        if key == "properties"
+        else _closed(value)
+        for key, value in node.items()
+        if not key.startswith("x-kubernetes-")
+    }
+    if node.get("x-kubernetes-int-or-string"):
+        closed["type"] = ["integer", "string"]
+    if "properties" in node:
+        closed["additionalProperties"] = False
+    return closed
+
+
+def _place(path: Any) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.lstrip(".") or "the manifest"
+
+
+def _words(error: jsonschema.ValidationError) -> str:
+    rule: Any = error.validator_value
+    instance: Any = error.instance
+    if error.validator == "additionalProperties":
+        schema: Any = error.schema
+        return f"unknown field {', '.join(sorted(set(instance) - set(schema['properties'])))}"
+    if error.validator == "enum":
+        return f"{instance!r} is not one of {', '.join(map(str, rule))}"
+    if error.validator == "required":
+        missing = [name for name in rule if name not in instance]
+        return f"{', '.join(missing)} is missing"
+    text = str(error.message)
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,61 @@
+"""The results that a run left in the cluster, or that somebody kept in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import program_name
+from laptime.report import Report, Results, ResultsError, read_results
+from laptime.report.document import JSON_FILE, MARKDOWN_FILE
+
+if TYPE_CHECKING:
+    from laptime.cli.cluster_access import Cluster
+    from laptime.cli.runs import Run
+
+__all__ = ["JSON_FILE", "MARKDOWN_FILE", "Stored", "stored_document", "stored_results"]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A results.json, and the report that it was made from."""
+
+    results: Results
+    report: Report
+
+
+def stored_document(cluster: Cluster, found: Run, key: str = JSON_FILE) -> str:
+    """Return a document of the results of a run; Mistake when it has none yet."""
+    stored = found.status.results_config_map
+    if stored is None:
+        raise Mistake(
+            f"{found.name} has no report yet (state {found.status.state or 'unknown'}): it is "
+            "written when the run is over. Its figures so far: "
+            f"{program_name()} report {found.name} --format table"
+        )
+    data = cluster.config_map_data(found.namespace, stored)
+    if key not in data:
+        raise Mistake(f"ConfigMap {stored} has no {key}")
+    return data[key]
+
+
+def stored_results(cluster: Cluster, found: Run) -> Stored:
+    """Return the results of a run; Mistake when there are none that can be read."""
+    text = stored_document(cluster, found)
+    try:
+        return Stored(*read_results(text, found.spec))
+    except ResultsError as error:
+        raise Mistake(f"Cannot read the results of {found.name}: {error}") from error
+
+
+def results_of_file(path: Path) -> Stored:
+    """Return the results that a file holds; Mistake when it holds none."""
+    try:
+        return Stored(*read_results(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise Mistake(f"Cannot read {path}: {reason}") from error
+    except ResultsError as error:
+        raise Mistake(f"{path} is no results.json: {error}") from error

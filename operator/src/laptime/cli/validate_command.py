@@ -1,0 +1,81 @@
+"""`laptime validate`: is this file a run that the API server would take?"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    connect,
+    namespace_of,
+    program_name,
+)
+
+_METADATA = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+def validate(
+    file: Annotated[Path, typer.Argument(help="Manifest of a BenchmarkRun; - reads stdin.")],
+    server: Annotated[
+        bool,
+        typer.Option("--server", help="Ask the API server too, which stores nothing."),
+    ] = False,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Check a manifest without a cluster: unknown fields, bounds, names, and every rule of the CRD.
+
+    What only a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
+    """
+    from laptime.cli.manifest_file import read_manifest
+
+    manifest = read_manifest(file)
+    said, checked = violations(manifest.run)
+    if said:
+        lines = "\n".join(f"  {one}" for one in said)
+        raise Mistake(f"{manifest.name} would be refused.\n{lines}")
+    unchecked = (
+        ""
+        if checked
+        else "; its rules were not checked: pip install 'laptime[validate]', or "
+        f"{program_name()} validate --server"
+    )
+    if server:
+        cluster = connect(kubeconfig, context)
+        target = namespace_of(namespace, manifest.namespace, cluster)
+        cluster.check_run(target, manifest.run)
+        typer.echo(f"{manifest.name} is valid, and {cluster.server} would take it.")
+    else:
+        typer.echo(f"{manifest.name} is valid{unchecked}.")
+
+
+def violations(run: dict[str, Any]) -> tuple[list[str], bool]:
+    """Return what the API server would refuse in a run, and whether rules could be checked."""
+    from laptime.cli.schema_rules import rule_violations, schema_violations
+
+    schema = _schema()
+    document = {**run, "metadata": {"name": run["metadata"]["name"]}}
+    said = schema_violations(schema, document)
+    if said:
+        return said, True
+    try:
+        return rule_violations(schema, document), True
+    except ImportError:
+        return [], False
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    from laptime.cli.generate import catalogue_crd
+
+    schema = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    # The API server has a schema of its own for metadata; the rules see the name.
+    return {**schema, "properties": {**schema["properties"], "metadata": _METADATA}}

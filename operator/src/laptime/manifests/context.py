@@ -1,0 +1,233 @@
+"""What every builder knows: the run, its scenario, the images; and what every object carries.
+
+The API server has checked the spec already. The context checks again whatever the builders write
+into a configuration file or a name, so that no builder depends on a schema that an administrator
+may have changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from laptime.api import API_VERSION, GROUP, KIND
+from laptime.api.server import Server
+from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.catalog import Scenario, presets
+
+Manifest = dict[str, Any]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+
+HASH_ANNOTATION = f"{GROUP}/manifest-hash"
+RUN_LABEL = f"{GROUP}/run"
+UID_LABEL = f"{GROUP}/run-uid"
+"""Tells the objects of a run from those of a deleted one of the same name."""
+COMPONENT_LABEL = f"{GROUP}/component"
+SERVER_LABEL = f"{GROUP}/server"
+LOAD_LABEL = f"{GROUP}/load"
+TRIAL_LABEL = f"{GROUP}/trial"
+
+MAX_NAME_LENGTH = 63
+"""Longest name of a Service, and of a Job whose pods carry its name as a label."""
+
+MAX_MEMBER_LENGTH = 20
+"""Longest name of a server or a load."""
+
+_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+class Component(StrEnum):
+    """The parts of a run, as the component label names them."""
+
+    POSTGRES = "postgres"
+    PGBOUNCER = "pgbouncer"
+    HAPROXY = "haproxy"
+    SERVER = "server"
+    GENERATOR = "generator"
+    VERIFIER = "verifier"
+    RESULT = "result"
+    READINGS = "readings"
+    UPSTREAM = "upstream"
+    SQLITE = "sqlite"
+    DELAY = "delay"
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """References of all images that a run needs."""
+
+    postgres: str
+    pgbouncer: str
+    haproxy: str
+    generator: str
+    operator: str
+    servers: Mapping[str, str]
+    """By the name of the preset."""
+    exporter: str | None = None
+    """Stands beside Postgres and PgBouncer when Prometheus watches; None: it does not."""
+    upstream: str | None = None
+    """The stub that servers ask; only runs with an upstream need it."""
+    delay: str | None = None
+    """What makes a network longer; only runs with a delay need it."""
+    pull_policy: PullPolicy = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    """Names of Secrets in the namespace of the run."""
+
+    @classmethod
+    def from_wire(cls, document: Mapping[str, Any]) -> ImageSet:
+        """Return the images that a JSON document names; its keys are those of the chart.
+
+        Raises:
+            ValueError: an image is missing or a field is unknown.
+        """
+        known = {
+            "postgres": "postgres",
+            "pgbouncer": "pgbouncer",
+            "haproxy": "haproxy",
+            "generator": "generator",
+            "operator": "operator",
+            "servers": "servers",
+            "exporter": "exporter",
+            "upstream": "upstream",
+            "delay": "delay",
+            "pullPolicy": "pull_policy",
+            "pullSecrets": "pull_secrets",
+        }
+        unknown = sorted(set(document) - set(known))
+        missing = [key for key in list(known)[:6] if not document.get(key)]
+        if unknown or missing:
+            raise ValueError(f"fields that are missing: {missing}, that are unknown: {unknown}")
+        fields = {known[key]: value for key, value in document.items()}
+        for optional in ("exporter", "upstream", "delay"):
+            fields[optional] = fields.get(optional) or None
+        fields["pull_secrets"] = tuple(fields.get("pull_secrets") or ())
+        return cls(**fields)
+
+    def of(self, server: Server) -> str:
+        """Return the image of a server; ValueError if its preset has none."""
+        if server.image is not None:
+            return server.image
+        image = self.servers.get(server.preset or "")
+        if image is None:
+            raise ValueError(
+                f"server {server.name}: there is no image for preset {server.preset}; "
+                f"there is one for {', '.join(sorted(self.servers))}"
+            )
+        return image
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """One run, with everything that its objects depend on.
+
+    Raises:
+        ValueError: a name is not fit for a configuration file or the name of an object.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    spec: BenchmarkRunSpec
+    scenario: Scenario
+    images: ImageSet
+    cluster_domain: str = field(default="cluster.local")
+
+    def __post_init__(self) -> None:
+        _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)
+        _check("namespace", self.namespace, _NAMESPACE, MAX_NAME_LENGTH)
+        _check("cluster domain", self.cluster_domain, _DOMAIN, 253)
+        for server in self.spec.servers:
+            _check("server", server.name, _LABEL, MAX_MEMBER_LENGTH)
+        for load in self.spec.loads:
+            _check("load", load.name, _LABEL, MAX_MEMBER_LENGTH)
+
+    def object_name(self, *parts: str) -> str:
+        """Return the name of an object of the run, such as `demo-server-axum`."""
+        name = "-".join((self.name, *parts))
+        if len(name) > MAX_NAME_LENGTH:
+            raise ValueError(f"{name}: longer than {MAX_NAME_LENGTH} characters")
+        return name
+
+    def service_host(self, *parts: str) -> str:
+        """Return the fully qualified name of a Service of the run."""
+        return f"{self.object_name(*parts)}.{self.namespace}.svc.{self.cluster_domain}"
+
+    def threads(self, server: Server) -> int | None:
+        """Return the threads of a worker process: the run's, else the preset's, else None."""
+        preset = presets().get(server.preset or "")
+        return server.threads or (preset.threads if preset is not None else None)
+
+    def labels(
+        self,
+        component: Component,
+        *,
+        server: str | None = None,
+        load: str | None = None,
+        trial: str | None = None,
+    ) -> dict[str, str]:
+        """Return the labels of an object and of its pods."""
+        return {
+            "app.kubernetes.io/managed-by": "laptime",
+            "app.kubernetes.io/part-of": self.name,
+            UID_LABEL: self.uid,
+            **self.selector(component, server=server),
+            **({LOAD_LABEL: load} if load else {}),
+            **({TRIAL_LABEL: trial} if trial else {}),
+        }
+
+    def selector(self, component: Component, *, server: str | None = None) -> dict[str, str]:
+        """Return the labels that select the pods of a component; they never change."""
+        return {
+            RUN_LABEL: self.name,
+            COMPONENT_LABEL: str(component),
+            **({SERVER_LABEL: server} if server else {}),
+        }
+
+    def manifest(
+        self, api_version: str, kind: str, name: str, labels: Mapping[str, str], **content: Any
+    ) -> Manifest:
+        """Return a whole object: owned by the run, labelled, and with the hash of itself.
+
+        The owner reference does not block the deletion of the run, and Kubernetes itself deletes
+        the object afterwards, also while the operator is down.
+        """
+        manifest: Manifest = {
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {
+                "name": name,
+                "namespace": self.namespace,
+                "labels": dict(labels),
+                "ownerReferences": [
+                    {
+                        "apiVersion": API_VERSION,
+                        "kind": KIND,
+                        "name": self.name,
+                        "uid": self.uid,
+                        "controller": True,
+                        "blockOwnerDeletion": False,
+                    }
+                ],
+            },
+            **content,
+        }
+        manifest["metadata"]["annotations"] = {HASH_ANNOTATION: content_hash(manifest)}
+        return manifest
+
+
+def content_hash(content: Any) -> str:
+    """Return 16 hex digits that stand for JSON-like content, whatever the order of its keys."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _check(what: str, name: str, pattern: re.Pattern[str], longest: int) -> None:
+    if len(name) > longest or not pattern.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a {what} (at most {longest} characters)")

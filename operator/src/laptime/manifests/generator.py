@@ -1,0 +1,260 @@
+"""The Job of one trial: the database is brought to its initial state, then k6 sends the load."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from laptime.api.loads import Load, ScriptLoad
+from laptime.api.server import Server
+from laptime.catalog import Request
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.meeting import MEETING_PORT, meeting_address
+from laptime.manifests.pods import (
+    config_volume,
+    container,
+    pod_spec,
+    resources,
+    secret_variable,
+    variable,
+)
+from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
+from laptime.manifests.secret import DATABASE, USER, database_variables, secret_name
+from laptime.manifests.tiers import target_url
+from laptime.manifests.verifier import wait_container
+from laptime.plan import MOST_STEPS, Trial, sent_requests
+
+TRIAL_SCRIPT = "/opt/laptime/trial.js"
+
+METRICS_PORT = 9465
+"""Where the built-in trial shows its figures while it runs, for Prometheus."""
+
+_K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
+# A load that is bound by requests lasts as long as the slowest server needs for them.
+_REQUESTS_BOUND_SECONDS = 3600
+# Scheduling, pulling images and the reset of the database, before k6 runs.
+_START_SECONDS = 120
+_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+
+
+def trial_job(ctx: RunContext, trial: Trial) -> Manifest:
+    """Return the Job of a trial; it is never started a second time, whatever happens to it.
+
+    Raises:
+        ValueError: the key of a user's script is not one that a ConfigMap can have.
+    """
+    server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
+    parallelism = ctx.spec.generator.parallelism
+    labels = ctx.labels(Component.GENERATOR, server=trial.server, load=trial.load, trial=trial.name)
+    volumes: list[Manifest] = []
+    init: list[Manifest] = []
+    if load.script is not None and _has_reset(ctx):
+        # The built-in trial does it itself while the server starts, which is a second quicker.
+        init.append(_prepare(ctx))
+        volumes.append(config_volume("sql", postgres_name(ctx), {RESET_KEY: RESET_KEY}))
+    if load.script is not None:
+        # The built-in trial waits for the server itself, a user's script cannot be relied on.
+        init.append(wait_container(ctx, server))
+        volumes.append({"name": "scripts", "configMap": {"name": load.script.config_map}})
+    return ctx.manifest(
+        "batch/v1",
+        "Job",
+        trial.name,
+        labels,
+        spec={
+            "backoffLimit": 0,
+            "completions": parallelism,
+            "parallelism": parallelism,
+            # Each pod learns its index, and so its segment of the load.
+            **({"completionMode": "Indexed"} if parallelism > 1 else {}),
+            "activeDeadlineSeconds": deadline_seconds(ctx, load),
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": pod_spec(
+                    ctx,
+                    [_k6(ctx, trial, server, load)],
+                    init_containers=init,
+                    volumes=volumes,
+                    restart_policy="Never",
+                ),
+            },
+        },
+    )
+
+
+def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
+    """Return what LAPTIME_TRIAL says to the generator: the requests, the load, the target."""
+    load = ctx.spec.load(trial.load)
+    document = {
+        "trial": trial.name,
+        "target": target_url(ctx, ctx.spec.server(trial.server)),
+        "waitSeconds": ctx.spec.startup_seconds,
+        "requests": [_request(request) for request in sent_requests(load, ctx.scenario)],
+        "load": _shape(load),
+        **_generators(ctx),
+        "warmupSeconds": load.warmup_seconds,
+        "timeoutSeconds": load.timeout_seconds,
+    }
+    if _has_reset(ctx):
+        document["resetStatements"] = ctx.scenario.reset_statements
+    return document
+
+
+def _generators(ctx: RunContext) -> dict[str, Any]:
+    count = ctx.spec.generator.parallelism
+    if count == 1:
+        return {}
+    return {"generators": {"count": count, "meet": meeting_address(ctx)}}
+
+
+def _has_reset(ctx: RunContext) -> bool:
+    return ctx.spec.topology.postgres is not None and bool(ctx.scenario.reset_sql)
+
+
+def deadline_seconds(ctx: RunContext, load: Load) -> int:
+    """Return after how many seconds a trial's Job is ended, however far it is."""
+    measured = load.measured_seconds
+    if load.saturation is not None:
+        measured = MOST_STEPS * (load.saturation.step_seconds + load.timeout_seconds)
+    elif measured is None:
+        measured = _REQUESTS_BOUND_SECONDS
+    # First they wait for the server, then for each other.
+    waits = 1 if ctx.spec.generator.parallelism == 1 else 2
+    # The last requests of warm-up and of the measured part may each take their whole time-out.
+    return math.ceil(
+        _START_SECONDS
+        + waits * ctx.spec.startup_seconds
+        + load.warmup_seconds
+        + measured
+        + 2 * load.timeout_seconds
+    )
+
+
+def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
+    ports: dict[str, int] = {}
+    if load.script is not None:
+        args = [*_K6[1:], _script_path(load.script)]
+        env = [
+            variable("TARGET", target_url(ctx, server)),
+            variable("LAPTIME_TRIAL_NAME", trial.name),
+        ]
+    else:
+        args = [*_K6[1:], "--summary-mode=disabled", TRIAL_SCRIPT]
+        document = json.dumps(trial_document(ctx, trial), separators=(",", ":"))
+        env = [
+            variable("LAPTIME_TRIAL", document),
+            variable("LAPTIME_METRICS_ADDRESS", f":{METRICS_PORT}"),
+        ]
+        ports["metrics"] = METRICS_PORT
+        if _has_reset(ctx):
+            env += database_variables(ctx, postgres_name(ctx), PORT)
+    if ctx.spec.generator.parallelism > 1:
+        ports["meet"] = MEETING_PORT
+    return container(
+        ctx,
+        "k6",
+        ctx.images.generator,
+        # No limit of our own: a generator that is throttled measures itself.
+        resources=resources(ctx.spec.generator.resources, cpu="100m", memory="128Mi"),
+        command=_K6[:1],
+        args=args,
+        env=[variable("HOME", "/tmp"), *env],
+        ports=ports,
+        mounts={"/scripts": "scripts"} if load.script else None,
+    )
+
+
+def _prepare(ctx: RunContext) -> Manifest:
+    """Return the container that runs the scenario's reset SQL, from a file and without a shell."""
+    return container(
+        ctx,
+        "prepare",
+        ctx.images.postgres,
+        resources=resources(None, cpu="10m", memory="16Mi"),
+        command=[
+            "psql",
+            "--no-psqlrc",
+            "--quiet",
+            "--set=ON_ERROR_STOP=1",
+            "--output=/dev/null",
+            f"--file=/etc/laptime/{RESET_KEY}",
+        ],
+        env=[
+            variable("PGHOST", postgres_name(ctx)),
+            variable("PGPORT", str(PORT)),
+            variable("PGUSER", USER),
+            variable("PGDATABASE", DATABASE),
+            variable("PGCONNECT_TIMEOUT", "10"),
+            # Nothing is encrypted here: one round trip less.
+            variable("PGSSLMODE", "disable"),
+            variable("PGGSSENCMODE", "disable"),
+            secret_variable("PGPASSWORD", secret_name(ctx), "password"),
+        ],
+        mounts={"/etc/laptime": "sql"},
+    )
+
+
+def _script_path(script: ScriptLoad) -> str:
+    if not _KEY.fullmatch(script.key) or script.key in (".", ".."):
+        raise ValueError(f"{script.key!r} cannot be a key of a ConfigMap")
+    return f"/scripts/{script.key}"
+
+
+def _request(request: Request) -> dict[str, Any]:
+    document = {
+        "name": request.name,
+        "method": request.method,
+        "path": request.path,
+        "headers": dict(request.headers),
+        "body": request.body,
+        "expectStatus": request.expect_status,
+    }
+    if request.ids is not None:
+        document["ids"] = request.ids.to_wire()
+    return document
+
+
+def _shape(load: Load) -> dict[str, Any]:
+    if load.closed is not None:
+        return {
+            "closed": {
+                "connections": load.closed.connections,
+                "requests": load.closed.requests,
+                "durationSeconds": load.measured_seconds,
+                "keepAlive": load.closed.keep_alive,
+            }
+        }
+    if load.open is not None:
+        return {
+            "open": {
+                "rate": load.open.rate,
+                "durationSeconds": load.measured_seconds,
+                "maxConnections": load.open.max_connections,
+                "keepAlive": load.open.keep_alive,
+            }
+        }
+    if load.ramp is not None:
+        return {
+            "ramp": {
+                "from": load.ramp.from_,
+                "to": load.ramp.to,
+                "durationSeconds": load.measured_seconds,
+                "maxConnections": load.ramp.max_connections,
+                "keepAlive": load.ramp.keep_alive,
+            }
+        }
+    if load.saturation is not None:
+        return {
+            "saturation": {
+                "p99Seconds": load.saturation.p99_seconds,
+                "errorRate": load.saturation.error_rate,
+                "startRate": load.saturation.start_rate,
+                "maxRate": load.saturation.max_rate,
+                "stepSeconds": load.saturation.step_seconds,
+                "maxConnections": load.saturation.max_connections,
+                "keepAlive": load.saturation.keep_alive,
+            }
+        }
+    raise ValueError(f"load {load.name} is a script: its shape is in the script")

@@ -1,0 +1,170 @@
+"""HAProxy of a run, between the generator and the servers."""
+
+from __future__ import annotations
+
+import math
+
+from laptime.api.server import Server
+from laptime.api.topology import HAProxy
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.pods import (
+    config_map,
+    config_volume,
+    container,
+    deployment,
+    pod_spec,
+    quantity,
+    resources,
+    service,
+    startup_probe,
+)
+
+FIRST_PORT = 8001
+METRICS_PORT = 8404
+
+_CONFIG_KEY = "haproxy.cfg"
+_CONNECT_SECONDS = 5
+_CLIENT_SECONDS = 30
+_LEAST_CONNECTIONS = 4000
+_MOST_THREADS = 64
+
+
+def haproxy_name(ctx: RunContext) -> str:
+    """Return the name of the Deployment, the Service and the ConfigMap."""
+    return ctx.object_name("haproxy")
+
+
+def haproxy_port(ctx: RunContext, server: Server) -> int:
+    """Return the port that leads to a server: each has one, in the order of spec.servers."""
+    return FIRST_PORT + [one.name for one in ctx.spec.servers].index(server.name)
+
+
+def haproxy_objects(ctx: RunContext) -> list[Manifest]:
+    """Return ConfigMap, Deployment and Service; nothing when the run has no HAProxy."""
+    tier = ctx.spec.topology.haproxy
+    if tier is None:
+        return []
+    data = {_CONFIG_KEY: haproxy_config(ctx, tier)}
+    ports = {f"s{haproxy_port(ctx, one)}": haproxy_port(ctx, one) for one in ctx.spec.servers}
+    ports["metrics"] = METRICS_PORT
+    pod = pod_spec(
+        ctx,
+        [
+            container(
+                ctx,
+                "haproxy",
+                ctx.images.haproxy,
+                resources=resources(tier.resources, cpu="50m", memory="64Mi"),
+                ports=ports,
+                mounts={"/etc/laptime": "config"},
+                startup_probe=startup_probe(
+                    ctx, httpGet={"path": "/healthz", "port": METRICS_PORT}
+                ),
+            )
+        ],
+        volumes=[config_volume("config", haproxy_name(ctx), {_CONFIG_KEY: _CONFIG_KEY})],
+        grace_seconds=2,
+    )
+    # The names of servers are fully qualified; asked for as they are, not below five domains first.
+    pod["dnsConfig"] = {"options": [{"name": "ndots", "value": "1"}]}
+    return [
+        config_map(ctx, Component.HAPROXY, haproxy_name(ctx), data),
+        deployment(ctx, Component.HAPROXY, haproxy_name(ctx), pod, config=data),
+        service(ctx, Component.HAPROXY, haproxy_name(ctx), ports),
+    ]
+
+
+def haproxy_config(ctx: RunContext, tier: HAProxy) -> str:
+    """Return haproxy.cfg; only integers and checked names go into it."""
+    sections = [_global(ctx, tier), _defaults(ctx), _RESOLVERS, _METRICS]
+    sections += [_server(ctx, tier, server) for server in ctx.spec.servers]
+    return "\n".join(sections)
+
+
+# A Service keeps its address, so a name that is known is asked for rarely and kept when the DNS
+# is slow: under load it may be, and must not take a server away. A name that is not known yet is
+# asked for often.
+_RESOLVERS = """\
+resolvers cluster
+    parse-resolv-conf
+    accepted_payload_size 8192
+    resolve_retries 3
+    timeout resolve 500ms
+    timeout retry 500ms
+    hold valid 5s
+    hold nx 1s
+    hold obsolete 1s
+    hold refused 10m
+    hold timeout 10m
+    hold other 10m
+"""
+
+_METRICS = f"""\
+frontend metrics
+    bind :{METRICS_PORT}
+    monitor-uri /healthz
+    http-request use-service prometheus-exporter if {{ path /metrics }}
+    http-request return status 404
+"""
+
+
+def _global(ctx: RunContext, tier: HAProxy) -> str:
+    connections = [_LEAST_CONNECTIONS]
+    for load in ctx.spec.loads:
+        if load.closed:
+            connections.append(load.closed.connections)
+        if load.open:
+            connections.append(load.open.max_connections)
+        if load.ramp:
+            connections.append(load.ramp.max_connections)
+        if load.saturation:
+            connections.append(load.saturation.max_connections)
+    # A connection of a client needs a second one to a server, and closed ones linger. Not maxconn:
+    # HAProxy refuses to start when the node allows fewer files than that; from this upper bound it
+    # goes down to what the node allows.
+    lines = ["global", f"    fd-hard-limit {3 * max(connections)}", "    hard-stop-after 1s"]
+    if tier.resources is not None and tier.resources.cpu is not None:
+        # HAProxy counts the cores of the node, not those of its quota; more threads than cores
+        # only get in each other's way.
+        threads = math.ceil(quantity(tier.resources.cpu))
+        lines.append(f"    nbthread {max(1, min(_MOST_THREADS, threads))}")
+    return "\n".join(lines) + "\n"
+
+
+def _defaults(ctx: RunContext) -> str:
+    longest = max(_CLIENT_SECONDS, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
+    # Without retries a server that is not there gives a 503 at once, and no failed attempt hides
+    # behind a later good one. The queue's time-out would be that of connect: a request that waits
+    # for its turn must fail by the load's own time-out instead.
+    return f"""\
+defaults
+    mode http
+    timeout connect {_CONNECT_SECONDS}s
+    timeout client {longest}s
+    timeout server {longest}s
+    timeout queue {longest}s
+    retries 0
+    http-reuse safe
+"""
+
+
+def _server(ctx: RunContext, tier: HAProxy, server: Server) -> str:
+    host = ctx.service_host("server", server.name)
+    line = f"server {server.name} {host}:{server.listen_port} resolvers cluster init-addr libc,none"
+    limit = "" if tier.max_connections is None else f" maxconn {tier.max_connections}"
+    # While a Service has no pod, connections to it are refused by ICMP, and the kernel sends that
+    # only once a second to each pod. Whoever asks /healthz every 50 ms would hang in the others
+    # until TCP tries again, a second later or three, when the server has long been there.
+    return f"""\
+frontend to-{server.name}
+    bind :{haproxy_port(ctx, server)}
+    use_backend health-{server.name} if {{ path /healthz }}
+    default_backend server-{server.name}
+
+backend health-{server.name}
+    timeout connect 150ms
+    {line}
+
+backend server-{server.name}
+    {line}{limit}
+"""

@@ -1,0 +1,111 @@
+"""PgBouncer of a run, between the servers and Postgres."""
+
+from __future__ import annotations
+
+import math
+
+from laptime.api.topology import PgBouncer
+from laptime.manifests import postgres
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.exporter import exporter_containers
+from laptime.manifests.pods import (
+    config_map,
+    config_volume,
+    container,
+    deployment,
+    pod_spec,
+    resources,
+    service,
+    startup_probe,
+)
+from laptime.manifests.secret import DATABASE, USER, secret_name
+
+PORT = 6432
+
+_CONFIG_KEY = "pgbouncer.ini"
+_SPARE_CLIENTS = 100
+
+
+def pgbouncer_name(ctx: RunContext) -> str:
+    """Return the name of the Deployment, the Service and the ConfigMap."""
+    return ctx.object_name("pgbouncer")
+
+
+def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:
+    """Return ConfigMap, Deployment and Service; nothing when the run has no PgBouncer."""
+    tier = ctx.spec.topology.pgbouncer
+    if tier is None:
+        return []
+    data = {_CONFIG_KEY: pgbouncer_config(ctx, tier)}
+    pod = pod_spec(
+        ctx,
+        [
+            container(
+                ctx,
+                "pgbouncer",
+                ctx.images.pgbouncer,
+                resources=resources(tier.resources, cpu="50m", memory="32Mi"),
+                ports={"pgbouncer": PORT},
+                mounts={"/etc/laptime": "config", "/etc/laptime-secret": "users"},
+                startup_probe=startup_probe(ctx, tcpSocket={"port": PORT}),
+            ),
+            *exporter_containers(ctx, "pgbouncer"),
+        ],
+        volumes=[
+            config_volume("config", pgbouncer_name(ctx), {_CONFIG_KEY: _CONFIG_KEY}),
+            {
+                "name": "users",
+                "secret": {
+                    "secretName": secret_name(ctx),
+                    "items": [{"key": "userlist.txt", "path": "userlist.txt"}],
+                },
+            },
+        ],
+        grace_seconds=2,
+    )
+    return [
+        config_map(ctx, Component.PGBOUNCER, pgbouncer_name(ctx), data),
+        deployment(ctx, Component.PGBOUNCER, pgbouncer_name(ctx), pod, config=data),
+        service(ctx, Component.PGBOUNCER, pgbouncer_name(ctx), {"pgbouncer": PORT}),
+    ]
+
+
+def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
+    """Return pgbouncer.ini; only integers, enumerated words and checked names go into it."""
+    # One server runs at a time; the spare ones are for checks and for a pool that is being closed.
+    clients = max(s.workers * s.database_connections for s in ctx.spec.servers) + _SPARE_CLIENTS
+    timeout = max(120, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
+    settings: dict[str, str | int] = {
+        "listen_addr": "0.0.0.0",
+        "listen_port": PORT,
+        # No socket file: the root file system is read-only, and nobody would use it.
+        "unix_socket_dir": "",
+        "auth_type": "scram-sha-256",
+        "auth_file": "/etc/laptime-secret/userlist.txt",
+        # Figures of the pool (SHOW POOLS, SHOW STATS) for whoever knows the run's password.
+        "stats_users": USER,
+        "pool_mode": str(tier.pool_mode),
+        "default_pool_size": tier.pool_size,
+        "max_client_conn": clients,
+        # Prepared statements of clients keep working although the server connection changes.
+        "max_prepared_statements": 200,
+        "ignore_startup_parameters": "extra_float_digits",
+        "query_wait_timeout": timeout,
+        # Connections once made stay, so that no trial pays for making them again.
+        "server_idle_timeout": 0,
+        "server_lifetime": 86400,
+        "server_tls_sslmode": "disable",
+        # Postgres may come up after PgBouncer: try again at once (the default is after 15 s).
+        "server_login_retry": 1,
+        "server_connect_timeout": 5,
+        "dns_nxdomain_ttl": 1,
+        "log_connections": 0,
+        "log_disconnections": 0,
+        "log_stats": 0,
+    }
+    host = postgres.postgres_name(ctx)
+    return (
+        f"[databases]\n{DATABASE} = host={host} port={postgres.PORT} dbname={DATABASE}\n\n"
+        "[pgbouncer]\n"
+        + "".join(f"{name} = {value}".rstrip() + "\n" for name, value in settings.items())
+    )

@@ -1,0 +1,259 @@
+"""What all pods of a run share: the restricted security level, probes, volumes, environment."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from laptime.api import GROUP
+from laptime.api.resources import Resources
+from laptime.manifests.context import Component, Manifest, RunContext, content_hash
+
+USER_ID = 10001
+"""User and group of every image of Laptime."""
+
+CONFIG_HASH_ANNOTATION = f"{GROUP}/config-hash"
+
+_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
+_FACTORS = {
+    None: 1.0,
+    "m": 1e-3,
+    "k": 1e3,
+    "M": 1e6,
+    "G": 1e9,
+    "Ki": 2.0**10,
+    "Mi": 2.0**20,
+    "Gi": 2.0**30,
+}
+
+
+def pod_spec(
+    ctx: RunContext,
+    containers: Sequence[Manifest],
+    *,
+    init_containers: Sequence[Manifest] = (),
+    volumes: Sequence[Manifest] = (),
+    restart_policy: str = "Always",
+    grace_seconds: int = 5,
+    own_user: bool = True,
+) -> Manifest:
+    """Return a pod spec of the restricted Pod Security level, without any reach into the cluster.
+
+    With `own_user` false the image decides which user it runs as, as long as it is not root.
+    """
+    spec: Manifest = {
+        "automountServiceAccountToken": False,
+        # Variables of other Services would come into the environment of what is measured.
+        "enableServiceLinks": False,
+        "restartPolicy": restart_policy,
+        "terminationGracePeriodSeconds": grace_seconds,
+        "securityContext": {
+            "runAsNonRoot": True,
+            **({"runAsUser": USER_ID, "runAsGroup": USER_ID} if own_user else {}),
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": list(containers),
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, *volumes],
+    }
+    if init_containers:
+        spec["initContainers"] = list(init_containers)
+    if ctx.images.pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in ctx.images.pull_secrets]
+    return spec
+
+
+def container(
+    ctx: RunContext,
+    name: str,
+    image: str,
+    *,
+    resources: Manifest,
+    command: Sequence[str] = (),
+    args: Sequence[str] = (),
+    env: Sequence[Manifest] = (),
+    ports: Mapping[str, int] | None = None,
+    mounts: Mapping[str, str] | None = None,
+    startup_probe: Manifest | None = None,
+) -> Manifest:
+    """Return a container of the restricted level; `mounts` maps paths to names of volumes.
+
+    Every container has a writable /tmp and nothing else; what is mounted is read-only unless it
+    is an emptyDir.
+    """
+    content: Manifest = {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": ctx.images.pull_policy,
+        "resources": resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        # The last lines of a log say more about a crash than an exit code does.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": volume, "mountPath": path}
+            for path, volume in {"/tmp": "tmp", **(mounts or {})}.items()
+        ],
+    }
+    if command:
+        content["command"] = [literal(word) for word in command]
+    if args:
+        content["args"] = [literal(word) for word in args]
+    if env:
+        content["env"] = list(env)
+    if ports:
+        content["ports"] = [
+            {"name": port_name, "containerPort": port, "protocol": "TCP"}
+            for port_name, port in ports.items()
+        ]
+    if startup_probe:
+        content["startupProbe"] = startup_probe
+    return content
+
+
+def startup_probe(ctx: RunContext, **action: Any) -> Manifest:
+    """Return the probe that makes a pod ready, asked every second until it succeeds once.
+
+    Readiness probes would go on during the measurement: an exec probe costs some 5 % of a core,
+    and a saturated server that answers its probe late would be taken out of its Service in the
+    middle of a trial. After a restart of the container the probe starts again. The kubelet ends a
+    container whose probe never succeeds, but only after the run has given it up.
+    """
+    return {
+        **action,
+        "periodSeconds": 1,
+        "timeoutSeconds": 2,
+        "failureThreshold": math.ceil(ctx.spec.startup_seconds) + 60,
+    }
+
+
+def deployment(
+    ctx: RunContext,
+    component: Component,
+    name: str,
+    pod: Manifest,
+    *,
+    replicas: int = 1,
+    server: str | None = None,
+    trial: str | None = None,
+    config: Any = None,
+    overlap: bool = False,
+) -> Manifest:
+    """Return a Deployment of at most one pod that is not being deleted.
+
+    `config` is what the pod has mounted: when it changes, the pod is replaced. The old pod is gone
+    before the new one starts; with `overlap` it is only told to end before.
+    """
+    labels = ctx.labels(component, server=server)
+    template: Manifest = {
+        "metadata": {"labels": ctx.labels(component, server=server, trial=trial)},
+        "spec": pod,
+    }
+    if config is not None:
+        template["metadata"]["annotations"] = {CONFIG_HASH_ANNOTATION: content_hash(config)}
+    return ctx.manifest(
+        "apps/v1",
+        "Deployment",
+        name,
+        labels,
+        spec={
+            "replicas": replicas,
+            "revisionHistoryLimit": 0,
+            "progressDeadlineSeconds": max(10, math.ceil(ctx.spec.startup_seconds)),
+            "strategy": _OVERLAP if overlap else {"type": "Recreate"},
+            "selector": {"matchLabels": ctx.selector(component, server=server)},
+            "template": template,
+        },
+    )
+
+
+_OVERLAP = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+
+
+def service(
+    ctx: RunContext,
+    component: Component,
+    name: str,
+    ports: Mapping[str, int],
+    *,
+    server: str | None = None,
+    also_selected: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Return a Service for the pods of a component; the ports are those of the pods.
+
+    `also_selected` are further labels that a pod must have.
+    """
+    return ctx.manifest(
+        "v1",
+        "Service",
+        name,
+        ctx.labels(component, server=server),
+        spec={
+            "type": "ClusterIP",
+            "selector": {**ctx.selector(component, server=server), **(also_selected or {})},
+            "ports": [
+                {"name": port_name, "port": port, "targetPort": port, "protocol": "TCP"}
+                for port_name, port in ports.items()
+            ],
+        },
+    )
+
+
+def config_map(
+    ctx: RunContext, component: Component, name: str, data: Mapping[str, str]
+) -> Manifest:
+    """Return a ConfigMap of the run."""
+    return ctx.manifest("v1", "ConfigMap", name, ctx.labels(component), data=dict(data))
+
+
+def config_volume(name: str, config_map_name: str, paths: Mapping[str, str]) -> Manifest:
+    """Return a volume with keys of a ConfigMap; `paths` maps each key to its path."""
+    return {
+        "name": name,
+        "configMap": {
+            "name": config_map_name,
+            "items": [{"key": key, "path": path} for key, path in paths.items()],
+        },
+    }
+
+
+def resources(wanted: Resources | None, *, cpu: str, memory: str) -> Manifest:
+    """Return the resources of a container.
+
+    What the run sets is request and limit alike, so that the container has exactly that; the rest
+    is a small request without a limit, so that the pod takes what is free.
+    """
+    limits = wanted.to_wire() if wanted else {}
+    requests = {"cpu": cpu, "memory": memory, **limits}
+    return {"requests": requests, "limits": limits} if limits else {"requests": requests}
+
+
+def quantity(text: str) -> float:
+    """Return the number that a Kubernetes quantity such as `500m` or `256Mi` stands for.
+
+    Raises:
+        ValueError: the text is not a quantity.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity: write for example 500m, 2 or 256Mi")
+    return float(match[1]) * _FACTORS[match[2]]
+
+
+def variable(name: str, value: str) -> Manifest:
+    """Return an environment variable with exactly this value."""
+    return {"name": name, "value": literal(value)}
+
+
+def secret_variable(name: str, secret: str, key: str) -> Manifest:
+    """Return an environment variable with the value of a key of a Secret."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def literal(text: str) -> str:
+    """Return the text so that the kubelet, which expands `$(NAME)`, gives it back as it was."""
+    return text.replace("$", "$$")

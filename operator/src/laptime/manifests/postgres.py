@@ -1,0 +1,129 @@
+"""Postgres of a run: its configuration, the scenario's schema and data, one pod, a Service."""
+
+from __future__ import annotations
+
+import re
+
+from laptime.api.topology import Postgres
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.exporter import exporter_containers
+from laptime.manifests.pods import (
+    config_map,
+    config_volume,
+    container,
+    deployment,
+    pod_spec,
+    quantity,
+    resources,
+    secret_variable,
+    service,
+    startup_probe,
+)
+from laptime.manifests.secret import DATABASE, USER, secret_name
+
+PORT = 5432
+RESET_KEY = "reset.sql"
+
+_CONFIG_KEY = "postgresql.conf"
+_SQL_FILE = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]*[.]sql")
+_MIB = 2**20
+
+
+def postgres_name(ctx: RunContext) -> str:
+    """Return the name of the Deployment, the Service and the ConfigMap."""
+    return ctx.object_name("postgres")
+
+
+def postgres_objects(ctx: RunContext) -> list[Manifest]:
+    """Return ConfigMap, Deployment and Service; nothing when the run has no Postgres."""
+    if ctx.spec.topology.postgres is None:
+        return []
+    data = _files(ctx, ctx.spec.topology.postgres)
+    return [
+        config_map(ctx, Component.POSTGRES, postgres_name(ctx), data),
+        _deployment(ctx, ctx.spec.topology.postgres, data),
+        service(ctx, Component.POSTGRES, postgres_name(ctx), {"postgres": PORT}),
+    ]
+
+
+def postgres_config(postgres: Postgres) -> str:
+    """Return postgresql.conf: what this run sets beyond what the image has.
+
+    Data is as safe as in production (fsync and synchronous_commit stay on): a benchmark without
+    them would measure something that nobody runs.
+    """
+    shared = _shared_buffers_mib(postgres)
+    settings = {
+        "max_connections": postgres.max_connections,
+        "shared_buffers": f"{shared}MB",
+        "effective_cache_size": f"{3 * shared}MB",
+        "maintenance_work_mem": "64MB",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        # Every trial begins with a CHECKPOINT; none may fall into its middle.
+        "checkpoint_timeout": "1h",
+        "max_wal_size": "2GB",
+        "shared_preload_libraries": "'pg_stat_statements'",
+        "pg_stat_statements.track": "top",
+    }
+    return "".join(f"{name} = {value}\n" for name, value in settings.items())
+
+
+def _shared_buffers_mib(postgres: Postgres) -> int:
+    # A quarter of the memory is what Postgres' documentation recommends.
+    if postgres.resources is None or postgres.resources.memory is None:
+        return 256
+    return max(16, min(8192, int(quantity(postgres.resources.memory) / 4 / _MIB)))
+
+
+def _files(ctx: RunContext, postgres: Postgres) -> dict[str, str]:
+    files = {_CONFIG_KEY: postgres_config(postgres), RESET_KEY: ctx.scenario.reset_sql}
+    for name, sql in ctx.scenario.init_sql:
+        if not _SQL_FILE.fullmatch(name) or name in files:
+            raise ValueError(f"{name!r} of scenario {ctx.scenario.name} is not a new NAME.sql")
+        files[name] = sql
+    return files
+
+
+def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> Manifest:
+    paths = {_CONFIG_KEY: _CONFIG_KEY} | {
+        name: f"init.d/{name}" for name, _ in ctx.scenario.init_sql
+    }
+    pod = pod_spec(
+        ctx,
+        [
+            container(
+                ctx,
+                "postgres",
+                ctx.images.postgres,
+                resources=resources(postgres.resources, cpu="100m", memory="256Mi"),
+                env=[secret_variable("POSTGRES_PASSWORD", secret_name(ctx), "password")],
+                ports={"postgres": PORT},
+                mounts={"/etc/laptime": "config", "/var/lib/postgresql/data": "data"},
+                startup_probe=startup_probe(
+                    ctx,
+                    # By TCP, which opens only after schema and data are there.
+                    exec={
+                        "command": [
+                            "pg_isready",
+                            "--quiet",
+                            "--host=127.0.0.1",
+                            f"--port={PORT}",
+                            f"--username={USER}",
+                            f"--dbname={DATABASE}",
+                        ]
+                    },
+                ),
+            ),
+            *exporter_containers(ctx, "postgres"),
+        ],
+        volumes=[
+            config_volume("config", postgres_name(ctx), paths),
+            # Outlives a crash of the container. A new pod makes its data anew from the scenario,
+            # which is quick and always gives the same rows.
+            {"name": "data", "emptyDir": {"sizeLimit": "16Gi"}},
+        ],
+    )
+    # Not a StatefulSet: it would wait for a lost node before it replaces the pod, and there is no
+    # volume that two pods could fight for.
+    return deployment(ctx, Component.POSTGRES, postgres_name(ctx), pod, config=files)

@@ -1,0 +1,100 @@
+"""ConfigMaps that keep results: those of each trial, written once, and one with the whole run's.
+
+A trial has two: its result, and what Prometheus had read of its pods. The second follows some
+seconds later, since samples need that long to arrive and the next trial need not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laptime.api import GROUP
+from laptime.api.results import TrialReadings, TrialResult
+from laptime.manifests.context import Component, Manifest, RunContext
+
+RESULT_KEY = "result.json"
+PAYLOAD_KEY = "generator.b64"
+READINGS_KEY = "readings.json"
+PAYLOAD_OMITTED_ANNOTATION = f"{GROUP}/payload-omitted"
+
+MAX_PAYLOAD_BYTES = 900_000
+"""An object of the API server may have 1 MiB in all."""
+
+
+def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Manifest:
+    """Return the immutable ConfigMap of a trial's result, named like the trial.
+
+    `payload` is what the generator printed: base64 of gzipped JSON, with the histograms that
+    merge without loss. One that the API server could not take is left out, and an annotation says
+    how many bytes it had; an empty one (a failed trial) is left out as well.
+    """
+    data = {RESULT_KEY: result.model_dump_json(by_alias=True, exclude_none=True, indent=1)}
+    fits = len(payload.encode()) <= MAX_PAYLOAD_BYTES
+    if payload and fits:
+        data[PAYLOAD_KEY] = payload
+    manifest = ctx.manifest(
+        "v1",
+        "ConfigMap",
+        result.trial,
+        ctx.labels(Component.RESULT, server=result.server, load=result.load, trial=result.trial),
+        immutable=True,
+        data=data,
+    )
+    if not fits:
+        omitted = str(len(payload.encode()))
+        manifest["metadata"]["annotations"][PAYLOAD_OMITTED_ANNOTATION] = omitted
+    return manifest
+
+
+def read_result(manifest: Mapping[str, Any]) -> tuple[TrialResult, str]:
+    """Return what `result_config_map` stored: the result, and the payload (empty if left out).
+
+    Raises:
+        ValueError: somebody else wrote this object.
+    """
+    data = manifest.get("data") or {}
+    if RESULT_KEY not in data:
+        raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {RESULT_KEY}")
+    result = TrialResult.model_validate_json(data[RESULT_KEY])
+    return result, data.get(PAYLOAD_KEY, "")
+
+
+def readings_name(trial: str) -> str:
+    """Return the name of the ConfigMap with the readings of a trial."""
+    return f"{trial}-readings"
+
+
+def readings_config_map(ctx: RunContext, result: TrialResult, readings: TrialReadings) -> Manifest:
+    """Return the immutable ConfigMap of what was read of the pods of a measured trial."""
+    return ctx.manifest(
+        "v1",
+        "ConfigMap",
+        readings_name(result.trial),
+        ctx.labels(Component.READINGS, server=result.server, load=result.load, trial=result.trial),
+        immutable=True,
+        data={READINGS_KEY: readings.model_dump_json(by_alias=True, exclude_none=True, indent=1)},
+    )
+
+
+def read_readings(manifest: Mapping[str, Any]) -> TrialReadings:
+    """Return what `readings_config_map` stored.
+
+    Raises:
+        ValueError: somebody else wrote this object.
+    """
+    data = manifest.get("data") or {}
+    if READINGS_KEY not in data:
+        raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {READINGS_KEY}")
+    return TrialReadings.model_validate_json(data[READINGS_KEY])
+
+
+def results_config_map(ctx: RunContext, files: Mapping[str, str]) -> Manifest:
+    """Return the ConfigMap with the results of the whole run, such as results.json, report.md."""
+    return ctx.manifest(
+        "v1",
+        "ConfigMap",
+        ctx.object_name("results"),
+        ctx.labels(Component.RESULT),
+        data=dict(files),
+    )

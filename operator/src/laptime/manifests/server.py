@@ -1,0 +1,133 @@
+"""A server under test: its Service, and its Deployment, which has a fresh pod for every trial."""
+
+from __future__ import annotations
+
+from laptime.api.server import Server
+from laptime.manifests import delay, pgbouncer, postgres
+from laptime.manifests.context import TRIAL_LABEL, Component, Manifest, RunContext
+from laptime.manifests.pods import (
+    container,
+    deployment,
+    pod_spec,
+    resources,
+    service,
+    startup_probe,
+    variable,
+)
+from laptime.manifests.secret import database_variables
+from laptime.manifests.sqlite import FOLDER, URL, sqlite_containers, sqlite_volumes
+from laptime.manifests.upstream import upstream_url
+
+# The contract's own variables; a user's variable of such a name is left out.
+_RESERVED = (
+    "PORT",
+    "WORKERS",
+    "THREADS",
+    "UPSTREAM_URL",
+    "DATABASE_CONNECTIONS",
+    "DATABASE_PREPARED_STATEMENTS",
+    "DATABASE_PASSWORD",
+    "DATABASE_URL",
+)
+
+
+def server_name(ctx: RunContext, server: Server) -> str:
+    """Return the name of the Deployment and the Service."""
+    return ctx.object_name("server", server.name)
+
+
+def server_service(ctx: RunContext, server: Server, trial: str | None = None) -> Manifest:
+    """Return the Service of a server; with a trial it leads to that trial's pod and no other.
+
+    With a trial it leads there as soon as the pod has an address: whoever sends the requests
+    waits for the server itself, every 50 ms, which is up to a second faster than to wait until
+    the kubelet has probed it. A pod of an earlier trial is out of it at once; one that was only
+    being deleted would stay, and connections to it end nowhere instead of being refused.
+
+    Apply it before the Deployment: then a Deployment that has the trial means that its Service
+    has it too. The hash is the same for all trials, so `tier_objects` does not show as drift.
+    """
+    manifest = service(
+        ctx,
+        Component.SERVER,
+        server_name(ctx, server),
+        {"http": server.listen_port},
+        server=server.name,
+    )
+    if trial is not None:
+        manifest["spec"]["selector"][TRIAL_LABEL] = trial
+        manifest["spec"]["publishNotReadyAddresses"] = True
+    return manifest
+
+
+def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Manifest:
+    """Return the Deployment of a server: without a pod, or with a fresh one for a trial.
+
+    The name of the trial is a label of the pod template. So a new trial means a new pod. It need
+    not wait until the one of the trial before has gone: no request reaches that one any more, and
+    it has gone long before the measuring begins.
+    """
+    pod = pod_spec(
+        ctx,
+        [
+            container(
+                ctx,
+                "server",
+                ctx.images.of(server),
+                resources=resources(server.resources, cpu="50m", memory="64Mi"),
+                env=_environment(ctx, server),
+                ports={"http": server.listen_port},
+                mounts={FOLDER: "data"} if ctx.spec.topology.sqlite else None,
+                startup_probe=startup_probe(
+                    ctx, httpGet={"path": "/healthz", "port": server.listen_port}
+                ),
+            )
+        ],
+        init_containers=sqlite_containers(ctx),
+        volumes=sqlite_volumes(ctx),
+        # A user's own image need not know Laptime's user: its files may belong to the user that
+        # its Dockerfile names. It may be any but root.
+        own_user=server.image is None,
+    )
+    return deployment(
+        ctx,
+        Component.SERVER,
+        server_name(ctx, server),
+        pod,
+        replicas=0 if trial is None else 1,
+        server=server.name,
+        trial=trial,
+        overlap=True,
+    )
+
+
+def database_address(ctx: RunContext) -> tuple[str, int]:
+    """Return host and port of the tier that the servers take for their Postgres."""
+    if ctx.spec.topology.pgbouncer is not None:
+        return pgbouncer.pgbouncer_name(ctx), pgbouncer.PORT
+    return postgres.postgres_name(ctx), postgres.PORT
+
+
+def _environment(ctx: RunContext, server: Server) -> list[Manifest]:
+    own = [one for one in server.env if one.name not in _RESERVED]
+    environment = [variable(one.name, one.value) for one in own]
+    environment += [
+        variable("PORT", str(server.listen_port)),
+        variable("WORKERS", str(server.workers)),
+        variable("DATABASE_CONNECTIONS", str(server.database_connections)),
+        # PgBouncer is set up to keep them working in every pool mode.
+        variable("DATABASE_PREPARED_STATEMENTS", "true"),
+    ]
+    threads = ctx.threads(server)
+    if threads is not None:
+        environment.append(variable("THREADS", str(threads)))
+    if (url := upstream_url(ctx)) is not None:
+        environment.append(variable("UPSTREAM_URL", url))
+    if ctx.spec.topology.sqlite:
+        environment.append(variable("DATABASE_URL", URL))
+    if ctx.spec.topology.postgres is not None:
+        host, port = database_address(ctx)
+        if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.database is not None:
+            host, port = delay.delay_name(ctx), delay.DATABASE_PORT
+        environment += database_variables(ctx, host, port)
+    return environment

@@ -1,0 +1,69 @@
+"""Everything of a run that is deployed once, and the address under which a server is reached."""
+
+from __future__ import annotations
+
+from laptime.api.server import Server
+from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.delay import (
+    DATABASE_PORT,
+    Link,
+    delay_name,
+    delay_objects,
+    delayed_port,
+)
+from laptime.manifests.haproxy import haproxy_name, haproxy_objects, haproxy_port
+from laptime.manifests.meeting import meeting_objects
+from laptime.manifests.pgbouncer import pgbouncer_objects
+from laptime.manifests.postgres import postgres_objects
+from laptime.manifests.server import database_address, server_name, server_service
+from laptime.manifests.sqlite import sqlite_objects
+from laptime.manifests.upstream import upstream_objects
+
+
+def tier_objects(ctx: RunContext) -> list[Manifest]:
+    """Return the tiers and the Services of all servers, what takes longest to start first.
+
+    The Secret of the database is not among them: it is created once and never applied again. Nor
+    are the Deployments of the servers: they change with every trial.
+    """
+    return [
+        *postgres_objects(ctx),
+        *sqlite_objects(ctx),
+        *upstream_objects(ctx),
+        # HAProxy resolves them when it starts, so they come before it.
+        *(server_service(ctx, server) for server in ctx.spec.servers),
+        *pgbouncer_objects(ctx),
+        *haproxy_objects(ctx),
+        *meeting_objects(ctx),
+        *delay_objects(ctx, _links(ctx)),
+    ]
+
+
+def target_url(ctx: RunContext, server: Server) -> str:
+    """Return the URL, without a path, at which the generator and the verifier reach a server."""
+    host, port = _server_address(ctx, server)
+    if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.servers is not None:
+        host, port = delay_name(ctx), delayed_port(ctx, server)
+    return f"http://{host}:{port}"
+
+
+def _server_address(ctx: RunContext, server: Server) -> tuple[str, int]:
+    if ctx.spec.topology.haproxy is not None:
+        return haproxy_name(ctx), haproxy_port(ctx, server)
+    return server_name(ctx, server), server.listen_port
+
+
+def _links(ctx: RunContext) -> list[Link]:
+    delay = ctx.spec.topology.delay
+    if delay is None:
+        return []
+    domain = f"{ctx.namespace}.svc.{ctx.cluster_domain}"
+    links: list[Link] = []
+    if delay.servers is not None:
+        for server in ctx.spec.servers:
+            host, port = _server_address(ctx, server)
+            links.append(Link(delayed_port(ctx, server), f"{host}.{domain}:{port}", delay.servers))
+    if delay.database is not None:
+        host, port = database_address(ctx)
+        links.append(Link(DATABASE_PORT, f"{host}.{domain}:{port}", delay.database))
+    return links

@@ -1,0 +1,65 @@
+"""The upstream of a run: a stub behind the servers that answers JSON after a while."""
+
+from __future__ import annotations
+
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.pods import (
+    container,
+    deployment,
+    pod_spec,
+    resources,
+    service,
+    startup_probe,
+    variable,
+)
+
+PORT = 8080
+PATH = "/users"
+
+
+def upstream_name(ctx: RunContext) -> str:
+    """Return the name of the Deployment and the Service."""
+    return ctx.object_name("upstream")
+
+
+def upstream_url(ctx: RunContext) -> str | None:
+    """Return the URL that the servers fetch; None when the run has no upstream."""
+    if ctx.spec.topology.upstream is None:
+        return None
+    return f"http://{upstream_name(ctx)}:{PORT}{PATH}"
+
+
+def upstream_objects(ctx: RunContext) -> list[Manifest]:
+    """Return Deployment and Service; nothing when the run has no upstream.
+
+    Raises:
+        ValueError: the run has an upstream, and the operator no image for it.
+    """
+    upstream = ctx.spec.topology.upstream
+    if upstream is None:
+        return []
+    if ctx.images.upstream is None:
+        raise ValueError("there is no image for the upstream: set images.upstream of the chart")
+    pod = pod_spec(
+        ctx,
+        [
+            container(
+                ctx,
+                "upstream",
+                ctx.images.upstream,
+                resources=resources(upstream.resources, cpu="50m", memory="32Mi"),
+                env=[
+                    variable("PORT", str(PORT)),
+                    variable("LATENCY_SECONDS", f"{upstream.latency_seconds:g}"),
+                    variable("ANSWER_BYTES", str(upstream.bytes)),
+                ],
+                ports={"http": PORT},
+                startup_probe=startup_probe(ctx, httpGet={"path": "/healthz", "port": PORT}),
+            )
+        ],
+        grace_seconds=2,
+    )
+    return [
+        deployment(ctx, Component.UPSTREAM, upstream_name(ctx), pod),
+        service(ctx, Component.UPSTREAM, upstream_name(ctx), {"http": PORT}),
+    ]

@@ -1,0 +1,92 @@
+"""The Job that checks a server's answers against the scenario's contract."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from laptime.api.server import Server
+from laptime.catalog import Check
+from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.pods import container, pod_spec, resources, variable
+from laptime.manifests.postgres import PORT, postgres_name
+from laptime.manifests.secret import database_variables
+from laptime.manifests.tiers import target_url
+from laptime.manifests.upstream import upstream_url
+
+_START_SECONDS = 120
+
+
+def verify_name(ctx: RunContext, server: Server) -> str:
+    """Return the name of the Job."""
+    return ctx.object_name("verify", server.name)
+
+
+def verify_job(ctx: RunContext, server: Server) -> Manifest:
+    """Return the Job; its verdict is in the termination message of its pod."""
+    labels = ctx.labels(Component.VERIFIER, server=server.name)
+    checks = ctx.scenario.counting_checks
+    return ctx.manifest(
+        "batch/v1",
+        "Job",
+        verify_name(ctx, server),
+        labels,
+        spec={
+            "backoffLimit": 0,
+            "completions": 1,
+            "parallelism": 1,
+            "activeDeadlineSeconds": math.ceil(
+                _START_SECONDS
+                + ctx.spec.startup_seconds
+                + sum(check.times * check.min_seconds for check in checks)
+            ),
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": pod_spec(
+                    ctx,
+                    [_verifier(ctx, "verify", server, checks, counting=True)],
+                    restart_policy="Never",
+                ),
+            },
+        },
+    )
+
+
+def wait_container(ctx: RunContext, server: Server) -> Manifest:
+    """Return a container that ends when a server answers, or when it has had its time."""
+    return _verifier(ctx, "wait", server, [Check(name="healthz", path="/healthz")])
+
+
+def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) -> dict[str, Any]:
+    """Return what LAPTIME_VERIFY says: the target, how long to wait for it, and the checks."""
+    document: dict[str, Any] = {
+        "target": target_url(ctx, server),
+        "waitSeconds": ctx.spec.startup_seconds,
+        "checks": [check.to_wire() for check in checks],
+    }
+    if (url := upstream_url(ctx)) is not None:
+        document["upstreamUrl"] = url
+    return document
+
+
+def _verifier(
+    ctx: RunContext, name: str, server: Server, checks: Sequence[Check], counting: bool = False
+) -> Manifest:
+    # Straight to Postgres, also where the servers go through PgBouncer.
+    database = (
+        database_variables(ctx, postgres_name(ctx), PORT)
+        if counting and ctx.spec.topology.postgres is not None
+        else []
+    )
+    document = json.dumps(verify_document(ctx, server, checks), separators=(",", ":"))
+    return container(
+        ctx,
+        name,
+        ctx.images.operator,
+        resources=resources(None, cpu="50m", memory="64Mi"),
+        command=["laptime"],
+        args=["verify"],
+        env=[variable("HOME", "/tmp"), variable("LAPTIME_VERIFY", document), *database],
+    )

@@ -1,0 +1,36 @@
+"""What the generator says, as the figures of one trial."""
+
+from laptime.measure.figures import (
+    failed_trial,
+    latency_histogram,
+    measured_phase,
+    right_answers_by_second,
+    trial_result,
+)
+from laptime.measure.generator import (
+    GeneratorError,
+    GeneratorResult,
+    parse_generator_output,
+    parse_payload,
+)
+from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.merge import merge_results
+from laptime.measure.validity import error_reason
+from laptime.measure.watched import watched_result
+
+__all__ = [
+    "GeneratorError",
+    "GeneratorResult",
+    "Histogram",
+    "HistogramError",
+    "error_reason",
+    "failed_trial",
+    "latency_histogram",
+    "measured_phase",
+    "merge_results",
+    "parse_generator_output",
+    "parse_payload",
+    "right_answers_by_second",
+    "trial_result",
+    "watched_result",
+]

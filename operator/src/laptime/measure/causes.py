@@ -1,0 +1,202 @@
+"""What limited a trial: the innermost resource that was full. Pure.
+
+The reasoning stands in docs/measurement.md, "What limited it". In short: a request holds outer
+resources (a place at the proxy, a thread, a connection) while it waits for inner ones, so a full
+outer resource is a consequence wherever an inner one is full too. That is the definition of a
+software bottleneck by J. E. Neilson, C. M. Woodside, D. C. Petriu and S. Majumdar (Software
+Bottlenecking in Client-Server Systems and Rendezvous Networks, IEEE TSE 21(9), 1995).
+"""
+
+from __future__ import annotations
+
+from laptime.api.causes import Cause, LimitedBy
+from laptime.api.evidence import TierEvidence
+from laptime.api.loads import Load
+from laptime.api.results import Figures
+from laptime.api.server import Server
+from laptime.api.topology import Topology
+from laptime.api.usage import TrialUsage
+from laptime.measure.saturation import (
+    SATURATED,
+    Resource,
+    Scene,
+    busy_cpus,
+    busy_nodes,
+    full_slots,
+)
+
+NEAR = 0.7
+"""From here on a resource is named beside the cause."""
+RATE_MET = 0.99
+DROPPED_AT_MOST = 0.001
+
+_SERVED_SHARE = 0.75
+_UPSTREAM_SHARE = 0.75
+_NARROW = 1.5
+_FAST_START = 0.6
+_ONE_SLOT = 0.7
+
+
+def limited_by(
+    load: Load,
+    server: Server,
+    topology: Topology,
+    figures: Figures,
+    usage: TrialUsage | None,
+    tiers: TierEvidence | None,
+    generator_share: float | None,
+    *,
+    requests_at_once: int | None = None,
+    upstream_seconds: float | None = None,
+) -> LimitedBy:
+    """Return what held the throughput of a trial down, with the readings that say so.
+
+    `requests_at_once` is how many requests one worker of the server works on at the same time,
+    where that is known; `upstream_seconds` is how long the run's upstream takes on purpose.
+    `unknown` is an answer: nothing is named that the readings do not show.
+    """
+    if figures.latency is None or figures.requests_per_second <= 0:
+        return LimitedBy(cause=Cause.UNKNOWN, evidence="there was no right answer")
+    scene = Scene(server, topology, figures, usage, tiers or TierEvidence())
+    cpus = busy_cpus(scene, generator_share)
+    nodes = busy_nodes(scene)
+    slots = full_slots(scene, requests_at_once)
+    every = [*cpus, *nodes, *slots]
+
+    met = _rate_met(load, figures)
+    if met is not None:
+        return _named(met, every)
+    fullest = max(cpus, key=lambda one: one.utilisation, default=None)
+    if fullest is not None and _full(fullest):
+        return _named(fullest, every)
+    for resource in nodes:
+        if _full(resource):
+            return _named(resource, every)
+    if _one_connection(load):
+        return _named(_too_few_connections(scene, load), every)
+    if not scene.watched:
+        return _unwatched(scene, every)
+    waited = _upstream(scene, upstream_seconds)
+    for resource in [*slots, *([waited] if waited else [])]:
+        if _full(resource):
+            return _named(resource, every)
+    for found in (_hidden_slots(scene, every), _work_per_connection(scene, load)):
+        if found is not None:
+            return _named(found, every)
+    return _unknown(every)
+
+
+def _full(resource: Resource) -> bool:
+    return resource.utilisation >= SATURATED
+
+
+def _named(cause: Resource, every: list[Resource]) -> LimitedBy:
+    return LimitedBy(
+        cause=cause.cause, evidence=cause.evidence, also=_near(every, besides=cause.cause)
+    )
+
+
+def _near(every: list[Resource], besides: Cause) -> list[Cause]:
+    close = [one for one in every if one.utilisation >= NEAR and one.cause is not besides]
+    close.sort(key=lambda one: -one.utilisation)
+    return list(dict.fromkeys(one.cause for one in close))
+
+
+def _rate_met(load: Load, figures: Figures) -> Resource | None:
+    if load.open is None:
+        return None
+    dropped = figures.errors_by_kind.get("dropped", 0)
+    if figures.requests_per_second < RATE_MET * load.open.rate:
+        return None
+    if dropped > DROPPED_AT_MOST * figures.requests:
+        return None
+    said = (
+        f"{figures.requests_per_second:,.0f} of the {load.open.rate:,} requests/s that were asked "
+        "for were answered: more were not sent"
+    )
+    return Resource(Cause.OFFERED_LOAD, 1.0, said)
+
+
+def _one_connection(load: Load) -> bool:
+    return load.closed is not None and load.closed.connections == 1
+
+
+def _too_few_connections(scene: Scene, load: Load) -> Resource:
+    connections = load.closed.connections if load.closed else 0
+    said = (
+        f"{connections} {'connection' if connections == 1 else 'connections'} with one request "
+        f"each, a mean response time of {_time(scene.figures)}, and nothing that they had to "
+        "queue for: more connections would be answered more often"
+    )
+    return Resource(Cause.OFFERED_LOAD, 1.0, said)
+
+
+def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
+    full = [one for one in every if _full(one)]
+    why = "nobody watched the pods" if scene.usage is None else "their readings are missing"
+    said = f"whether a CPU was busy is not known: {why}"
+    if full:
+        said = f"{full[0].evidence}; {said}"
+    return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
+
+
+def _upstream(scene: Scene, upstream_seconds: float | None) -> Resource | None:
+    time = scene.figures.server_time or scene.figures.latency
+    if upstream_seconds is None or time is None or time.p50_seconds <= 0:
+        return None
+    share = min(1.0, upstream_seconds / time.p50_seconds)
+    said = (
+        f"the upstream takes {1e3 * upstream_seconds:.3g} ms, {share:.0%} of the server's "
+        "time for a request, and no CPU was busy"
+    )
+    return Resource(Cause.UPSTREAM, 1.0 if share >= _UPSTREAM_SHARE else 0.0, said)
+
+
+def _hidden_slots(scene: Scene, every: list[Resource]) -> Resource | None:
+    """Recognise a fixed number of slots in a server that nobody knows the number of.
+
+    At the start of the measured phase all connections begin at once, and the first requests find
+    free slots: they take the bare service time. All later ones also queue, each about as long
+    as the next. So the response times are narrow with a few far below them, and throughput
+    times the bare time is the number of slots in use (Little). Only where nothing else is near.
+    """
+    time = scene.figures.server_time
+    if time is None or time.min_seconds is None or _near(every, Cause.UNKNOWN):
+        return None
+    slots = scene.figures.requests_per_second * time.min_seconds
+    narrow = time.p90_seconds <= _NARROW * time.p50_seconds
+    fast_start = time.min_seconds <= _FAST_START * time.p50_seconds
+    if not (narrow and fast_start and slots >= _ONE_SLOT and scene.at_server >= 2.0):
+        return None
+    said = (
+        f"{scene.at_server:.1f} requests were at the server and it worked on about {slots:.1f} at "
+        f"once: the first ones took {1e3 * time.min_seconds:.3g} ms, half of all "
+        f"{1e3 * time.p50_seconds:.3g} ms and more, and nothing behind the server was busy"
+    )
+    return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
+
+
+def _work_per_connection(scene: Scene, load: Load) -> Resource | None:
+    """Return the load as the cause where nearly all requests under way were being worked on."""
+    if load.closed is None:
+        return None
+    database = scene.tiers.database
+    parts = ("generator", "haproxy", "server", "pgbouncer")
+    working = sum(scene.cores(part) or 0.0 for part in parts)
+    working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
+    if working < _SERVED_SHARE * load.closed.connections:
+        return None
+    return _too_few_connections(scene, load)
+
+
+def _unknown(every: list[Resource]) -> LimitedBy:
+    nearest = max(every, key=lambda one: one.utilisation, default=None)
+    said = "nothing that was watched was near its limit"
+    if nearest is not None and nearest.utilisation > 0:
+        said = f"nothing that was watched was at its limit; nearest ({nearest.utilisation:.0%}): "
+        said += nearest.evidence
+    return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
+
+
+def _time(figures: Figures) -> str:
+    return f"{1e3 * figures.latency.mean_seconds:.3g} ms" if figures.latency else "unknown length"

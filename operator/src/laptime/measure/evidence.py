@@ -1,0 +1,150 @@
+"""What HAProxy, PgBouncer and Postgres said of the window of one trial: who waited for whom."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import fmean
+
+from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
+from laptime.measure.promql import (
+    AGENT_MARGIN_SECONDS,
+    Query,
+    TrialWindow,
+    query_samples,
+    selector,
+)
+from laptime.measure.timeseries import Series, Window, increase
+
+Labels = Mapping[str, str]
+
+_METRICS = (
+    "haproxy_backend_current_queue",
+    "haproxy_backend_current_sessions",
+    "haproxy_process_idle_time_percent",
+    "laptime_pgbouncer_clients_waiting",
+    "laptime_pgbouncer_pool_size",
+    "laptime_pgbouncer_servers_active",
+    "laptime_pgbouncer_wait_seconds_total",
+    "laptime_pgbouncer_queries_total",
+    "laptime_postgres_connections",
+    "laptime_postgres_max_connections",
+    "laptime_postgres_statements_total",
+    "laptime_postgres_statement_seconds_total",
+)
+
+
+async def tier_evidence(query: Query, wanted: TrialWindow, server: str) -> TierEvidence:
+    """Return what the tiers of a run said in the window of a trial of a server.
+
+    Raises:
+        PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
+    """
+    found = await query_samples(
+        query, evidence_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
+    )
+    by_metric: dict[str, list[tuple[Labels, Series]]] = defaultdict(list)
+    for labels, series in found:
+        by_metric[labels["__name__"]].append((labels, series))
+    return TierEvidence(
+        proxy=_proxy(by_metric, wanted.window, f"server-{server}"),
+        pool=_pool(by_metric, wanted.window),
+        database=_database(by_metric, wanted.window),
+    )
+
+
+def evidence_query(wanted: TrialWindow) -> str:
+    """Return the PromQL query of all samples that the tiers of a run exported."""
+    labels = {
+        "__name__": ("=~", "|".join(_METRICS)),
+        "namespace": ("=", wanted.namespace),
+        "run": ("=", wanted.run),
+    }
+    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+
+
+_Found = Mapping[str, list[tuple[Labels, Series]]]
+
+
+def _proxy(found: _Found, window: Window, backend: str) -> ProxyEvidence | None:
+    def of_backend(name: str) -> list[float]:
+        return _values(
+            [one for one in found.get(name, []) if one[0].get("proxy") == backend], window
+        )
+
+    sessions = of_backend("haproxy_backend_current_sessions")
+    queue = of_backend("haproxy_backend_current_queue")
+    if not sessions or not queue:
+        return None
+    idle = _values(found.get("haproxy_process_idle_time_percent", []), window)
+    return ProxyEvidence(
+        queue_mean=fmean(queue),
+        queue_max=max(queue),
+        sessions_mean=fmean(sessions),
+        sessions_max=max(sessions),
+        idle_share=fmean(idle) / 100 if idle else None,
+    )
+
+
+def _pool(found: _Found, window: Window) -> PoolEvidence | None:
+    active = _values(found.get("laptime_pgbouncer_servers_active", []), window)
+    waiting = _values(found.get("laptime_pgbouncer_clients_waiting", []), window)
+    if not active or not waiting:
+        return None
+    size = _values(found.get("laptime_pgbouncer_pool_size", []), window)
+    return PoolEvidence(
+        pool_size=round(max(size)) if size else None,
+        active_mean=fmean(active),
+        active_max=max(active),
+        waiting_mean=fmean(waiting),
+        waiting_max=max(waiting),
+        wait_seconds=_grown(found, "laptime_pgbouncer_wait_seconds_total", window),
+        queries=_grown(found, "laptime_pgbouncer_queries_total", window),
+    )
+
+
+def _database(found: _Found, window: Window) -> DatabaseEvidence | None:
+    connections = found.get("laptime_postgres_connections", [])
+    # A state that nobody is in has no sample: the means are over the scrapes, not over the samples.
+    moments = {time for _, series in connections for time in _times(series, window)}
+    if not moments:
+        return None
+    totals: dict[float, float] = defaultdict(float)
+    active = on_cpu = 0.0
+    waits: dict[str, float] = defaultdict(float)
+    for labels, series in connections:
+        values = series.within(window.start, window.end)
+        for time, value in zip(_times(series, window), values, strict=True):
+            totals[time] += value
+        if labels.get("state") != "active":
+            continue
+        active += sum(values)
+        if "wait_event_type" not in labels:
+            on_cpu += sum(values)
+        else:
+            name = f"{labels['wait_event_type']}:{labels.get('wait_event', '')}"
+            waits[name] += sum(values)
+    limit = _values(found.get("laptime_postgres_max_connections", []), window)
+    return DatabaseEvidence(
+        max_connections=round(max(limit)) if limit else None,
+        connections_max=max(totals.values()),
+        active_mean=active / len(moments),
+        on_cpu_mean=on_cpu / len(moments),
+        waits={name: value / len(moments) for name, value in sorted(waits.items()) if value},
+        statements=_grown(found, "laptime_postgres_statements_total", window),
+        statement_seconds=_grown(found, "laptime_postgres_statement_seconds_total", window),
+    )
+
+
+def _times(series: Series, window: Window) -> list[float]:
+    return [time for time in series.times if window.start <= time <= window.end]
+
+
+def _values(found: Iterable[tuple[Labels, Series]], window: Window) -> list[float]:
+    return [value for _, series in found for value in series.within(window.start, window.end)]
+
+
+def _grown(found: _Found, name: str, window: Window) -> float | None:
+    grows = [increase(series, window) for _, series in found.get(name, [])]
+    known = [one for one in grows if one is not None]
+    return sum(known) if known else None

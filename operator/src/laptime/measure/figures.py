@@ -1,0 +1,306 @@
+"""From what a generator said to the figures of one trial."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from laptime.api.loads import Load
+from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
+from laptime.catalog import Request
+from laptime.measure.generator import (
+    GeneratorCost,
+    GeneratorEndpoint,
+    GeneratorPhase,
+    GeneratorResult,
+    GeneratorSearch,
+    GeneratorSecond,
+)
+from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.statements import expected_statements, most_in_flight, statements_of_work
+from laptime.measure.validity import (
+    Judgement,
+    judge_answers,
+    judge_generator,
+    judge_statements,
+)
+from laptime.plan import Trial
+
+WARMUP = "warmup"
+MAX_ENDPOINTS = 50
+"""Figures of their own for this many requests of a scenario or script, the most used ones."""
+
+
+def trial_result(
+    trial: Trial,
+    result: GeneratorResult,
+    load: Load | None = None,
+    requests: Sequence[Request] = (),
+) -> TrialResult:
+    """Return the figures of a trial; a result that cannot be used makes a failed trial.
+
+    `load` is what the generator was told to send and `requests` are those of the scenario: they
+    are what the figures are judged by.
+    """
+    if result.trial and result.trial != trial.name:
+        return failed_trial(
+            trial,
+            "ResultOfAnotherTrial",
+            f"the generator answered for {result.trial[:80]} and not for {trial.name}",
+        )
+    phase = measured_phase(result)
+    if phase is None:
+        return failed_trial(
+            trial, "NothingMeasured", "the generator's result has no phase but the warm-up"
+        )
+    try:
+        figures = _figures_of_phase(phase, _found(result.search))
+        endpoints = {
+            name: _figures_of_endpoint(endpoint, phase) for name, endpoint in _most_used(phase)
+        }
+        judgement = _judged(figures, endpoints, phase, result, load, requests)
+    except HistogramError as error:
+        return failed_trial(
+            trial, "ResultGarbled", f"a histogram of the generator cannot be read: {error}"
+        )
+    return TrialResult(
+        trial=trial.name,
+        ordinal=trial.ordinal,
+        server=trial.server,
+        load=trial.load,
+        repetition=trial.repetition,
+        outcome=TrialOutcome.MEASURED,
+        validity=judgement.validity,
+        validity_reasons=list(judgement.reasons),
+        started_at=_rfc3339(phase.first_request_at),
+        finished_at=_rfc3339(phase.last_response_at),
+        figures=figures,
+        endpoints=endpoints,
+        generator_cpu_seconds=sum(cost.cpu_seconds for cost in result.costs),
+        generator_wall_seconds=max(cost.wall_seconds for cost in result.costs),
+        generator_share=generator_share(result),
+        statements=None if result.statements is None else statements_of_work(result.statements),
+    )
+
+
+def failed_trial(trial: Trial, reason: str, message: str) -> TrialResult:
+    """Return the result of a trial that measured nothing; `reason` is CamelCase."""
+    return TrialResult(
+        trial=trial.name,
+        ordinal=trial.ordinal,
+        server=trial.server,
+        load=trial.load,
+        repetition=trial.repetition,
+        outcome=TrialOutcome.FAILED,
+        reason=reason,
+        message=message[:1000],
+        validity=Validity.INVALID,
+        validity_reasons=[f"failed: {reason}"],
+    )
+
+
+def measured_phase(result: GeneratorResult) -> GeneratorPhase | None:
+    """Return everything but the warm-up as one phase; None when nothing else was there.
+
+    A k6 script may have several scenarios: their counts are added, and the window is from the
+    first request of all to the last response of all.
+    """
+    phases = [phase for name, phase in sorted(result.phases.items()) if name != WARMUP]
+    used = [phase for phase in phases if phase.requests or phase.dropped_iterations] or phases
+    if len(used) <= 1:
+        return used[0] if used else None
+    errors: dict[str, int] = {}
+    endpoints: dict[str, GeneratorEndpoint] = {}
+    for number, phase in enumerate(used):
+        for kind, count in phase.errors.items():
+            errors[kind] = errors.get(kind, 0) + count
+        for name, endpoint in phase.endpoints.items():
+            endpoints[name if name not in endpoints else f"{name} ({number + 1})"] = endpoint
+    return GeneratorPhase(
+        first_request_at=min(
+            (phase.first_request_at for phase in used if phase.requests), default=0.0
+        ),
+        last_response_at=max(phase.last_response_at for phase in used),
+        requests=sum(phase.requests for phase in used),
+        responses=sum(phase.responses for phase in used),
+        completed_in_window=sum(_completed(phase) for phase in used),
+        errors=errors,
+        bytes_received=sum(phase.bytes_received for phase in used),
+        dropped_iterations=sum(phase.dropped_iterations for phase in used),
+        lateness=_merged(phase.lateness for phase in used).encode()
+        if any(phase.lateness for phase in used)
+        else "",
+        endpoints=endpoints,
+        seconds=_on_one_clock(used),
+    )
+
+
+def right_answers_by_second(phase: GeneratorPhase) -> dict[int, int]:
+    """Return how many right answers ended in each whole second of a phase, by its number.
+
+    The last second is left out where the phase ends within it.
+    """
+    window = _window(phase)
+    return {
+        second.t: max(0, second.requests - second.errors)
+        for second in phase.seconds
+        if second.t + 1 <= window + 1e-6
+    }
+
+
+def latency_histogram(phase: GeneratorPhase) -> Histogram:
+    """Return the response times of all endpoints of a phase together.
+
+    Raises:
+        HistogramError: one of them cannot be read.
+    """
+    return _merged(endpoint.latency for endpoint in phase.endpoints.values())
+
+
+def _on_one_clock(phases: Sequence[GeneratorPhase]) -> list[GeneratorSecond]:
+    """Return the seconds of several phases, counted from the start of the first of them."""
+    began = [phase.first_request_at for phase in phases if phase.requests]
+    requests: Counter[int] = Counter()
+    errors: Counter[int] = Counter()
+    for phase in phases:
+        shift = round(phase.first_request_at - min(began)) if phase.requests else 0
+        for second in phase.seconds:
+            requests[second.t + shift] += second.requests
+            errors[second.t + shift] += second.errors
+    return [GeneratorSecond(t=t, requests=requests[t], errors=errors[t]) for t in sorted(requests)]
+
+
+def _most_used(phase: GeneratorPhase) -> list[tuple[str, GeneratorEndpoint]]:
+    # A script can make a name for each request: what is stored must stay small.
+    by_use = sorted(phase.endpoints.items(), key=lambda item: -item[1].requests)
+    kept = {name[:100]: endpoint for name, endpoint in by_use[:MAX_ENDPOINTS]}
+    return sorted(kept.items(), key=lambda item: item[0])
+
+
+def _found(search: GeneratorSearch | None) -> Saturation | None:
+    if search is None:
+        return None
+    return Saturation(
+        low_rate=search.low,
+        high_rate=search.high or None,
+        breaking_rate=search.breaking or None,
+        p99_objective_seconds=search.p99_seconds,
+        error_rate_objective=search.error_rate,
+    )
+
+
+def _figures_of_phase(phase: GeneratorPhase, found: Saturation | None) -> Figures:
+    # A request that was due and never sent had no answer in time either.
+    kinds = {**phase.errors, "dropped": phase.dropped_iterations}
+    window = _window(phase)
+    server_time = _merged(one.server_time for one in phase.endpoints.values())
+    return Figures(
+        requests=phase.requests + phase.dropped_iterations,
+        errors=sum(kinds.values()),
+        errors_by_kind={kind: count for kind, count in sorted(kinds.items()) if count},
+        window_seconds=window,
+        requests_per_second=_completed(phase) / window if window > 0 else 0.0,
+        bytes_received=phase.bytes_received,
+        latency=latency_histogram(phase).latency(),
+        server_time=server_time.latency(),
+        uncorrected_latency=_merged(
+            one.uncorrected_latency for one in phase.endpoints.values()
+        ).latency(),
+        lateness_p99_seconds=_decode(phase.lateness).quantile_seconds(0.99)
+        if phase.lateness
+        else None,
+        saturation=found,
+    )
+
+
+def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> Figures:
+    window = _window(phase)
+    right = max(0, endpoint.requests - endpoint.errors)
+    if endpoint.completed_in_window is not None:
+        completed = float(endpoint.completed_in_window)
+    else:
+        # Answers that came after the window are known for the whole phase only: each endpoint
+        # takes its share of them.
+        all_right = sum(max(0, one.requests - one.errors) for one in phase.endpoints.values())
+        completed = _completed(phase) * right / all_right if all_right else 0.0
+    return Figures(
+        requests=endpoint.requests,
+        errors=endpoint.errors,
+        window_seconds=window,
+        requests_per_second=completed / window if window > 0 else 0.0,
+        latency=_decode(endpoint.latency).latency(),
+        server_time=_decode(endpoint.server_time).latency(),
+        uncorrected_latency=_decode(endpoint.uncorrected_latency).latency(),
+    )
+
+
+def _window(phase: GeneratorPhase) -> float:
+    if phase.window_seconds is not None:
+        return phase.window_seconds
+    return max(0.0, phase.last_response_at - phase.first_request_at)
+
+
+def _completed(phase: GeneratorPhase) -> int:
+    if phase.completed_in_window is not None:
+        return phase.completed_in_window
+    return max(0, phase.requests - sum(phase.errors.values()))
+
+
+def _merged(texts: Iterable[str]) -> Histogram:
+    return Histogram.merged(_decode(text) for text in texts)
+
+
+def _decode(text: str) -> Histogram:
+    return Histogram.decode(text) if text else Histogram()
+
+
+def _judged(
+    figures: Figures,
+    endpoints: Mapping[str, Figures],
+    phase: GeneratorPhase,
+    result: GeneratorResult,
+    load: Load | None,
+    requests: Sequence[Request],
+) -> Judgement:
+    answers = judge_answers(figures)
+    if answers.validity is Validity.INVALID:
+        return answers
+    found = figures.saturation
+    if found is not None and not found.low_rate:
+        reason = "the objective was met at no rate, not even the lowest one tried"
+        return answers.and_also(Judgement(Validity.INVALID, (reason,)))
+    share = generator_share(result)
+    judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
+    if load is None or result.statements is None or found is not None:
+        # The statements of a search are those of all its steps, the requests those of one.
+        return judgement
+    ran = statements_of_work(result.statements)
+    right = figures.requests - figures.errors
+    expected = expected_statements(requests, endpoints, load)
+    return judgement.and_also(
+        judge_statements(ran, figures.requests, right, expected, most_in_flight(load))
+    )
+
+
+def generator_share(result: GeneratorResult) -> float:
+    """Return the share (0 … 1) of its CPU that the busiest generator used in the measured phase."""
+    return max(_share(cost) for cost in result.costs)
+
+
+def _share(cost: GeneratorCost) -> float:
+    """Return the share of its CPU that one generator used.
+
+    The higher of two: all its threads against all cores it may use, and its busiest thread
+    against one core, since a load of one thread cannot use a second core.
+    """
+    available = cost.wall_seconds * cost.max_procs
+    whole = cost.cpu_seconds / available if available > 0 else 0.0
+    return min(1.0, max(whole, cost.busiest_thread))
+
+
+def _rfc3339(unix_seconds: float) -> str | None:
+    if not 0 < unix_seconds < 1e11:
+        return None
+    moment = datetime.fromtimestamp(unix_seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,246 @@
+"""What a generator pod wrote to its log, as a typed result."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from laptime.api.base import TolerantModel
+
+RESULT_PREFIX = "LAPTIME-RESULT "
+ERROR_PREFIX = "LAPTIME-ERROR "
+SCHEMA_VERSION = 1
+
+MAX_PAYLOAD_LENGTH = 900_000
+"""Largest result in base64: it is stored in a ConfigMap, which holds 1 MiB at most."""
+MAX_PLAIN_BYTES = 32 * 1024 * 1024
+_QUOTED = 300
+_REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
+
+Count = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+
+
+class GeneratorEndpoint(TolerantModel):
+    """Counts and histograms (base64) of one request of the scenario."""
+
+    requests: Count = 0
+    errors: Count = 0
+    completed_in_window: Count | None = None
+    latency: str = ""
+    server_time: str = ""
+    connect: str = ""
+    uncorrected_latency: str = Field("", description="Open loads: from sent and not from due.")
+
+
+class GeneratorSecond(TolerantModel):
+    """What ended in one second of a phase."""
+
+    t: Count = Field(0, description="Seconds from the start of the phase.")
+    requests: Count = Field(0, description="All that ended, right answers and errors.")
+    errors: Count = 0
+
+
+class GeneratorPhase(TolerantModel):
+    """Figures of one phase; times are unix seconds."""
+
+    first_request_at: Seconds = 0.0
+    last_response_at: Seconds = 0.0
+    requests: Count = 0
+    responses: Count = 0
+    window_seconds: Seconds | None = None
+    completed_in_window: Count | None = None
+    errors: dict[str, Count] = Field(default_factory=dict)
+    bytes_received: Count = 0
+    dropped_iterations: Count = 0
+    lateness: str = Field("", description="Open loads: from due to sent, a histogram.")
+    endpoints: dict[str, GeneratorEndpoint] = Field(default_factory=dict)
+    seconds: list[GeneratorSecond] = Field(default_factory=list)
+
+
+class GeneratorCost(TolerantModel):
+    """What the measuring itself cost during the measured phase."""
+
+    cpu_seconds: Seconds = 0.0
+    wall_seconds: Seconds = 0.0
+    max_procs: Count = 0
+    busiest_thread: Seconds = Field(0.0, description="Share of one core, 0 … 1.")
+    peak_memory_bytes: Count = 0
+    version: str = ""
+
+
+class GeneratorStatement(TolerantModel):
+    """How often the database ran a statement in the measured phase."""
+
+    query: str
+    calls: Count
+
+
+class Segment(TolerantModel):
+    """A generator's place, from 0, among those that share a load."""
+
+    index: Annotated[int, Field(ge=0, le=15)]
+    count: Annotated[int, Field(ge=1, le=16)]
+
+
+class GeneratorSearch(TolerantModel):
+    """What a saturation search found, in requests per second; 0: no rate is known."""
+
+    low: Seconds = 0.0
+    high: Seconds = 0.0
+    breaking: Seconds = 0.0
+    p99_seconds: Seconds = 0.0
+    error_rate: Seconds = 0.0
+
+
+class _Document(TolerantModel):
+    schema_version: int
+    trial: str = ""
+    segment: Segment | None = None
+    phases: dict[str, GeneratorPhase]
+    generator: GeneratorCost
+    statements: list[GeneratorStatement] | None = None
+    generators: list[GeneratorCost] = Field(default_factory=list, max_length=16)
+    saturation: GeneratorSearch | None = None
+
+
+@dataclass(frozen=True)
+class GeneratorResult:
+    """The result of a trial, and the text it came as, kept for merging without loss."""
+
+    trial: str
+    phases: dict[str, GeneratorPhase]
+    costs: tuple[GeneratorCost, ...]
+    """Of each generator that took part."""
+    payload: str
+    """Base64 of gzipped JSON."""
+    statements: tuple[GeneratorStatement, ...] | None = None
+    """What the database ran in the measured phase; None when nobody asked it."""
+    segment: Segment | None = None
+    """The place of the one generator that this is the result of, when it was not alone."""
+    search: GeneratorSearch | None = None
+
+    @property
+    def cores(self) -> float:
+        """CPU time of all generators in the measured phase, divided by its length."""
+        wall = max(cost.wall_seconds for cost in self.costs)
+        return sum(cost.cpu_seconds for cost in self.costs) / wall if wall > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class GeneratorError:
+    """Why there is no result: a CamelCase reason and a message for people."""
+
+    reason: str
+    message: str
+
+
+def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
+    """Return the result in a generator's log, or why there is none; other lines do not matter."""
+    results: list[str] = []
+    said: list[str] = []
+    # Not splitlines(): it also breaks lines at characters that JSON texts may hold.
+    for line in log_text.split("\n"):
+        line = line.strip()
+        if line.startswith(ERROR_PREFIX):
+            return _reported(line.removeprefix(ERROR_PREFIX))
+        if line.startswith(RESULT_PREFIX):
+            results.append(line)
+        elif line and not line.startswith("LAPTIME-"):
+            said.append(line)
+    if not results:
+        last = f"; its last line was: {said[-1][:_QUOTED]}" if said else "; its log is empty"
+        return GeneratorError("ResultMissing", f"the generator printed no result{last}")
+    if len(results) > 1:
+        return GeneratorError(
+            "ResultDuplicate", f"the generator printed {len(results)} results instead of one"
+        )
+    return parse_payload(results[0].removeprefix(RESULT_PREFIX))
+
+
+def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
+    """Return the result that a payload (base64 of gzipped JSON) carries, or what is wrong."""
+    if len(payload) > MAX_PAYLOAD_LENGTH:
+        return _too_large(f"{len(payload)} characters")
+    try:
+        packed = base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        return _garbled("it is not base64")
+    inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        plain = inflate.decompress(packed, MAX_PLAIN_BYTES + 1)
+    except zlib.error as error:
+        return _garbled(f"it cannot be decompressed ({error})")
+    if len(plain) > MAX_PLAIN_BYTES:
+        return _too_large(f"more than {MAX_PLAIN_BYTES} bytes unpacked")
+    if not inflate.eof:
+        return _garbled("it is cut off")
+    try:
+        document: Any = json.loads(plain)
+    except (ValueError, RecursionError):
+        return _garbled("it is not JSON")
+    version = document.get("schemaVersion") if isinstance(document, dict) else None
+    if version != SCHEMA_VERSION:
+        return GeneratorError(
+            "ResultVersionUnknown",
+            f"the generator's result has schemaVersion {str(version)[:20]}, this operator reads "
+            f"{SCHEMA_VERSION}: use the k6 image of the same release",
+        )
+    try:
+        parsed = _Document.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return _garbled(f"{place}: {first['msg']}")
+    statements = None if parsed.statements is None else tuple(parsed.statements)
+    costs = tuple(parsed.generators) or (parsed.generator,)
+    return GeneratorResult(
+        parsed.trial,
+        parsed.phases,
+        costs,
+        payload,
+        statements,
+        parsed.segment,
+        parsed.saturation,
+    )
+
+
+def document_of(result: GeneratorResult) -> dict[str, Any]:
+    """Return everything that a result, which was read before, says."""
+    document: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(result.payload)))
+    return document
+
+
+def _reported(text: str) -> GeneratorError:
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        return GeneratorError("GeneratorFailed", text[:_QUOTED])
+    reason = document.get("reason")
+    if not isinstance(reason, str) or not _REASON.fullmatch(reason):
+        reason = "GeneratorFailed"
+    return GeneratorError(reason, str(document.get("message", ""))[:1000])
+
+
+def _garbled(why: str) -> GeneratorError:
+    return GeneratorError(
+        "ResultGarbled", f"the generator's result cannot be read: {why[:_QUOTED]}"
+    )
+
+
+def _too_large(size: str) -> GeneratorError:
+    return GeneratorError(
+        "ResultTooLarge",
+        f"the generator's result has {size}; at most {MAX_PAYLOAD_LENGTH} characters can be "
+        "stored: shorten the load",
+    )

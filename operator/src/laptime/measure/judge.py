@@ -1,0 +1,176 @@
+"""Sends the requests of a contract in their order and judges the answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from laptime.catalog import ID_PLACEHOLDER, Answers, Check
+from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
+from laptime.measure.verdict import Wrong
+
+if TYPE_CHECKING:
+    from laptime.measure.statement_counter import StatementCounter
+
+_MAX_ANSWER_BYTES = 8 * 1024 * 1024
+
+
+class Judge:
+    """One conversation with a server: what it said before matters for what is right now."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        upstream_url: str | None = None,
+        counter: StatementCounter | None = None,
+    ) -> None:
+        self._client = client
+        self._upstream_url = upstream_url
+        self._counter = counter
+        self._id: int | str | None = None
+
+    def judge(self, check: Check) -> None:
+        """Ask as often as the check says.
+
+        Raises:
+            Wrong: with the first thing that is not right.
+        """
+        check = self._with_id(check)
+        what = f"{check.method} {check.path}"
+        if check.same_as_upstream:
+            check = check.model_copy(update={"expected": self._upstream_answer(what)})
+        before = self._counter.total() if self._counter else 0
+        answers = [self._right_answer(check, what)]
+        for _ in range(check.times - 1):
+            answers.append(self._right_answer(check, f"{what}, asked again"))
+        differences = [first_difference(answers[0], other) for other in answers[1:]]
+        if check.answers is Answers.DIFFERENT:
+            if not any(differences):
+                raise Wrong(
+                    "AnswerNeverChanges",
+                    f"{what} answered the same {check.times} times, expected a random choice",
+                )
+        # Only where the whole answer is not compared anyway can another one differ.
+        elif difference := next(filter(None, differences), None):
+            raise Wrong(
+                "AnswerNotStable", f"{what} answered differently when asked again: {difference}"
+            )
+        if self._counter is not None and check.statements is not None:
+            each = (self._counter.total() - before) / check.times
+            if each < check.statements:
+                raise Wrong(
+                    "StatementMissing",
+                    f"{what}: statements for each request: expected {check.statements:g}, the "
+                    f"database saw {each:g}",
+                )
+        if check.keeps_id:
+            self._id = answers[-1]["id"]
+
+    def _with_id(self, check: Check) -> Check:
+        if self._id is None:
+            return check
+        changes = {
+            "path": check.path.replace(ID_PLACEHOLDER, str(self._id)),
+            "body": check.body and check.body.replace(ID_PLACEHOLDER, str(self._id)),
+            "expected": _filled(check.expected, self._id),
+        }
+        return check.model_copy(update=changes)
+
+    def _upstream_answer(self, what: str) -> Any:
+        if self._upstream_url is None:
+            raise Wrong("NoUpstream", f"{what}: the run has no upstream to compare the answer with")
+        upstream = Check(name="upstream", path=self._upstream_url)
+        response, body = self._request(upstream, f"the upstream {self._upstream_url}")
+        if response.status_code != upstream.expect_status:
+            raise Wrong("NoUpstream", f"the upstream answers {response.status_code}")
+        return _json(body, f"the upstream {self._upstream_url}")
+
+    def _right_answer(self, check: Check, what: str) -> Any:
+        began = time.monotonic()
+        response, body = self._request(check, what)
+        seconds = time.monotonic() - began
+        if response.status_code != check.expect_status:
+            raise Wrong(
+                "WrongStatus",
+                f"{what}: expected status {check.expect_status}, got {response.status_code}"
+                f"{_excerpt(body)}",
+            )
+        if check.content_type is not None:
+            got = response.headers.get("content-type", "")
+            if got.partition(";")[0].strip().lower() != check.content_type:
+                raise Wrong(
+                    "WrongContentType",
+                    f"{what}: expected content type {check.content_type}, got {quoted(got)}",
+                )
+        if seconds < check.min_seconds:
+            raise Wrong(
+                "AnsweredTooSoon",
+                f"{what}: expected an answer after {check.min_seconds:g}s, got it after "
+                f"{seconds:.2f}s",
+            )
+        if check.expected is None and check.json_schema is None:
+            return None
+        answer = _json(body, what)
+        difference = None
+        if check.expected is not None:
+            difference = first_difference(check.expected, answer)
+        if difference is None and check.json_schema is not None:
+            difference = first_violation(check.json_schema, answer)
+        if difference is not None:
+            raise Wrong("WrongAnswer", f"{what}: {difference}")
+        return answer
+
+    def _request(self, check: Check, what: str) -> tuple[httpx.Response, bytes]:
+        deadline = time.monotonic() + check.timeout_seconds
+        limit = f"{check.timeout_seconds:g}s"
+        content = None if check.body is None else check.body.encode()
+        body = bytearray()
+        try:
+            with self._client.stream(
+                check.method,
+                check.path,
+                headers=check.headers,
+                content=content,
+                timeout=check.timeout_seconds,
+            ) as response:
+                for part in response.iter_bytes():
+                    body += part
+                    if len(body) > _MAX_ANSWER_BYTES:
+                        raise Wrong("WrongAnswer", f"{what}: longer than {_MAX_ANSWER_BYTES} bytes")
+                    # httpx only bounds the pause between two parts.
+                    if time.monotonic() > deadline:
+                        raise Wrong("TimedOut", f"{what}: no whole answer in {limit}")
+                return response, bytes(body)
+        except httpx.TimeoutException:
+            raise Wrong("TimedOut", f"{what}: no answer in {limit}") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Wrong("ConnectionLost", f"{what}: {said(error)}") from None
+
+
+def said(error: Exception) -> str:
+    """Return what an error says, or its name if it says nothing."""
+    return str(error) or type(error).__name__
+
+
+def _filled(expected: Any, kept: int | str) -> Any:
+    """Return a JSON value with the kept id where the placeholder is the whole of a string."""
+    if isinstance(expected, Mapping):
+        return {key: _filled(value, kept) for key, value in expected.items()}
+    if isinstance(expected, Sequence) and not isinstance(expected, str):
+        return [_filled(value, kept) for value in expected]
+    return kept if expected == ID_PLACEHOLDER else expected
+
+
+def _json(body: bytes, what: str) -> Any:
+    try:
+        return parse_strict(body.decode("utf-8"))
+    except ValueError as error:
+        raise Wrong("NotJson", f"{what}: not JSON: {error}{_excerpt(body)}") from None
+
+
+def _excerpt(body: bytes) -> str:
+    text = body[:400].decode("utf-8", "replace").strip()
+    return f"; it said {quoted(text)}" if text else ""

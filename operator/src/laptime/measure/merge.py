@@ -1,0 +1,177 @@
+"""One result of what the generators of a trial measured together; nothing is lost.
+
+Counts and histograms add. Generators begin together, so their times are laid over each other at
+their starts: the clocks of two nodes need not agree.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from laptime.measure.generator import (
+    GeneratorError,
+    GeneratorResult,
+    document_of,
+    parse_payload,
+)
+from laptime.measure.histogram import Histogram, HistogramError
+
+Document = dict[str, Any]
+
+_ADDED = (
+    "requests",
+    "responses",
+    "completedInWindow",
+    "bytesReceived",
+    "droppedIterations",
+    "retried",
+)
+_ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
+
+
+def merge_results(results: Sequence[GeneratorResult]) -> GeneratorResult | GeneratorError:
+    """Return the result of all generators of a trial together, or why there cannot be one.
+
+    There must be one result of each generator. Of a second of the phase, counts and the maximum
+    are known together; its median and p99 are left out, since they cannot be had from those of
+    the parts.
+    """
+    if len(results) == 1 and results[0].segment is None:
+        return results[0]
+    error = _incomplete(results)
+    if error is not None:
+        return error
+    documents = [
+        document_of(result)
+        for result in sorted(results, key=lambda one: one.segment.index if one.segment else 0)
+    ]
+    try:
+        merged = _merged(documents)
+    except HistogramError as garbled:
+        return GeneratorError(
+            "ResultGarbled", f"a histogram of the generator cannot be read: {garbled}"
+        )
+    packed = gzip.compress(json.dumps(merged, separators=(",", ":")).encode(), mtime=0)
+    return parse_payload(base64.b64encode(packed).decode())
+
+
+def _incomplete(results: Sequence[GeneratorResult]) -> GeneratorError | None:
+    count = results[0].segment.count if results and results[0].segment else len(results)
+    segments = [(one.segment.index, one.segment.count) for one in results if one.segment]
+    if sorted(segments) != [(index, count) for index in range(count)]:
+        return GeneratorError(
+            "GeneratorLost",
+            f"there are results of the generators {sorted(index for index, _ in segments)}, "
+            f"and {count} shared the load",
+        )
+    if len({one.trial for one in results}) > 1:
+        return GeneratorError(
+            "ResultOfAnotherTrial", "the generators answered for different trials"
+        )
+    return None
+
+
+def _merged(documents: list[Document]) -> Document:
+    first = documents[0]
+    names = {name: None for document in documents for name in document["phases"]}
+    merged: Document = {
+        "schemaVersion": first["schemaVersion"],
+        "trial": first.get("trial", ""),
+        "phases": {
+            name: _phase([one["phases"][name] for one in documents if name in one["phases"]])
+            for name in names
+        },
+        "generator": _cost([document["generator"] for document in documents]),
+        "generators": [document["generator"] for document in documents],
+    }
+    # Only generator 0 asks the database.
+    asked = (one["statements"] for one in documents if one.get("statements") is not None)
+    statements = next(asked, None)
+    if statements is not None:
+        merged["statements"] = statements
+    return merged
+
+
+def _phase(parts: list[Document]) -> Document:
+    merged: Document = {key: sum(part.get(key, 0) for part in parts) for key in _ADDED}
+    merged["errors"] = _sums(part.get("errors", {}) for part in parts)
+    merged["statusCodes"] = _sums(part.get("statusCodes", {}) for part in parts)
+    merged |= _times(parts)
+    lateness = [part["lateness"] for part in parts if part.get("lateness")]
+    if lateness:
+        merged["lateness"] = _histogram(lateness)
+    names = {name: None for part in parts for name in part.get("endpoints", {})}
+    merged["endpoints"] = {
+        name: _endpoint([p["endpoints"][name] for p in parts if name in p.get("endpoints", {})])
+        for name in names
+    }
+    merged["seconds"] = _seconds(row for part in parts for row in part.get("seconds", []))
+    return merged
+
+
+def _times(parts: list[Document]) -> Document:
+    """Return start, end and window, in the time of the first generator that sent anything."""
+    used = [part for part in parts if part.get("requests")] or parts[:1]
+    base = used[0].get("startedAt")
+
+    def shift(part: Document) -> float:
+        """Return what to add to a generator's times to have them in that of the first one."""
+        return base - part["startedAt"] if base and part.get("startedAt") else 0.0
+
+    first = min(part.get("firstRequestAt", 0.0) + shift(part) for part in used)
+    last = max(part.get("lastResponseAt", 0.0) + shift(part) for part in used)
+    times = {"firstRequestAt": first, "lastResponseAt": last, "windowSeconds": last - first}
+    if base:
+        times["startedAt"] = base
+    duration = max(part.get("durationSeconds", 0.0) for part in parts)
+    if duration:
+        times["durationSeconds"] = times["windowSeconds"] = duration
+    return times
+
+
+def _endpoint(parts: list[Document]) -> Document:
+    merged: Document = {
+        key: sum(part.get(key, 0) for part in parts) for key in ("requests", "errors")
+    }
+    for key in _ENDPOINT_HISTOGRAMS:
+        texts = [part[key] for part in parts if part.get(key)]
+        if texts or key != "uncorrectedLatency":
+            merged[key] = _histogram(texts)
+    return merged
+
+
+def _seconds(rows: Iterable[Document]) -> list[Document]:
+    merged: dict[int, Document] = {}
+    for row in rows:
+        into = merged.setdefault(row["t"], {"t": row["t"], "requests": 0, "errors": 0, "maxUs": 0})
+        into["requests"] += row.get("requests", 0)
+        into["errors"] += row.get("errors", 0)
+        into["maxUs"] = max(into["maxUs"], row.get("maxUs", 0))
+    return [merged[t] for t in sorted(merged)]
+
+
+def _cost(costs: list[Document]) -> Document:
+    """Return what all generators cost together; `generators` keeps what each cost."""
+    added = ("cpuSeconds", "maxProcs", "threads")
+    highest = ("wallSeconds", "busiestThread", "peakMemoryBytes")
+    return {
+        **{key: sum(cost.get(key, 0) for cost in costs) for key in added},
+        **{key: max(cost.get(key, 0) for cost in costs) for key in highest},
+        "version": costs[0].get("version", ""),
+    }
+
+
+def _sums(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for one in counts:
+        for key, count in one.items():
+            total[key] = total.get(key, 0) + count
+    return total
+
+
+def _histogram(texts: Iterable[str]) -> str:
+    return Histogram.merged(Histogram.decode(text) for text in texts).encode()

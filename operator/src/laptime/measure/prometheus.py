@@ -1,0 +1,356 @@
+"""What Prometheus knows of the window of one trial: queries, and figures from the answers.
+
+Nothing is computed in PromQL. Its `rate` and `increase` extrapolate to the ends of a range, and
+that range ends where a query is evaluated; here the raw samples, whose times are those of the
+readings, give the exact difference of a counter between the first request and the last response.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.measure.promql import (
+    AGENT_MARGIN_SECONDS,
+    Query,
+    TrialWindow,
+    query_samples,
+    selector,
+)
+from laptime.measure.timeseries import Series, Window, highest_rate, increase
+
+KUBELET_MARGIN_SECONDS = 60.0
+AGENT_LONGEST_GAP_SECONDS = 3.0
+KUBELET_LONGEST_GAP_SECONDS = 45.0
+MISSING_SHARE = 0.02
+"""More of a window without samples makes a figure one that something is missing from."""
+
+_PERIOD_SECONDS = 0.1
+_EXPORTER = "exporter"
+_POD_METRICS = {
+    "laptime_pod_cpu_seconds_total": "cpu",
+    "laptime_pod_cpu_cores_peak": "peak",
+    "laptime_pod_cpu_throttled_seconds_total": "throttled",
+    "laptime_pod_cpu_throttled_periods_total": "periods",
+    "laptime_pod_memory_working_set_bytes": "working_set",
+    "laptime_pod_memory_peak_bytes": "memory_peak",
+    "laptime_pod_network_receive_bytes_total": "received",
+    "laptime_pod_network_transmit_bytes_total": "transmitted",
+    # The exporter beside a tier is no part of what is measured.
+    "laptime_container_cpu_seconds_total": "exporter_cpu",
+    "laptime_container_memory_working_set_bytes": "exporter_working_set",
+}
+_POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_NODE_METRICS = (
+    "laptime_node_cpus",
+    "laptime_node_cpu_seconds_total",
+    "laptime_node_load1",
+    "laptime_node_memory_available_bytes",
+    "laptime_node_cpu_frequency_hertz",
+)
+_KUBELET_METRICS = {
+    "container_cpu_usage_seconds_total": "cpu",
+    "container_cpu_cfs_throttled_seconds_total": "throttled",
+    "container_memory_working_set_bytes": "working_set",
+    "container_memory_max_usage_bytes": "memory_peak",
+}
+_IDLE = ("idle", "iowait", "steal")
+
+
+@dataclass
+class _Pod:
+    component: str
+    server: str | None
+    node: str | None
+    series: dict[str, Series]
+
+    def add(self, key: str, series: Series) -> None:
+        # A new agent, or a second Prometheus behind the same address, goes on with the same
+        # counter under another `instance`.
+        known = self.series.get(key)
+        self.series[key] = series if known is None else known.merged(series)
+
+
+async def trial_usage(query: Query, wanted: TrialWindow) -> TrialUsage:
+    """Return what the pods of a run used in the window of a trial.
+
+    The agent's readings, else the kubelet's, else nothing: `source` says which, `gaps` what is
+    missing. Ask not before a second or two after the window: the last samples must be there.
+
+    Raises:
+        PrometheusError: Prometheus refused a query; whatever `query` raises is passed on.
+    """
+    found = await query_samples(
+        query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
+    )
+    pods = _pods_of_agent(found)
+    if any("cpu" in pod.series for pod in pods.values()):
+        return await _usage_of_agent(query, wanted, pods)
+    found = await query_samples(
+        query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
+    )
+    pods = _pods_of_kubelet(found, wanted)
+    if not any("cpu" in pod.series for pod in pods.values()):
+        return TrialUsage(
+            source=Source.NOBODY,
+            complete=False,
+            gaps=["neither the agent nor the kubelet has a sample of this window"],
+        )
+    return _usage(
+        wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, ["only the kubelet's figures"]
+    )
+
+
+def agent_query(wanted: TrialWindow) -> str:
+    """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers."""
+    labels = {
+        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE))),
+        "namespace": ("=", wanted.namespace),
+        "run": ("=", wanted.run),
+        # Tiers have no trial; servers and generators of other trials are none of ours.
+        "trial": ("=~", f"|{wanted.trial}"),
+        # The whole pod, and of its containers only the exporter.
+        "container": ("=~", f"|{_EXPORTER}"),
+    }
+    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+
+
+def node_query(nodes: Iterable[str], window: Window) -> str:
+    """Return the PromQL query of all samples of some nodes."""
+    labels = {
+        "__name__": ("=~", "|".join(_NODE_METRICS)),
+        "node": ("=~", "|".join(re.escape(node) for node in sorted(nodes))),
+    }
+    return selector(labels, window.seconds + 2 * AGENT_MARGIN_SECONDS)
+
+
+def kubelet_query(wanted: TrialWindow) -> str:
+    """Return the PromQL query of what the kubelet (cAdvisor) knows of the pods of a run."""
+    labels = {
+        "__name__": ("=~", "|".join(_KUBELET_METRICS)),
+        "namespace": ("=", wanted.namespace),
+        "pod": ("=~", f"{wanted.run}-.+"),
+        # The whole pod, not its containers.
+        "container": ("=", ""),
+    }
+    return selector(labels, wanted.window.seconds + 2 * KUBELET_MARGIN_SECONDS)
+
+
+def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[str, _Pod]:
+    pods: dict[str, _Pod] = {}
+    for labels, series in found:
+        name = labels["__name__"]
+        key = _POD_METRICS.get(name)
+        if name == _POD_PRESSURE:
+            if (labels.get("resource"), labels.get("kind")) != ("cpu", "some"):
+                continue
+            key = "waiting"
+        if key is None:
+            continue
+        pod = pods.setdefault(
+            labels["pod"],
+            _Pod(labels.get("component", ""), labels.get("server"), labels.get("node"), {}),
+        )
+        pod.add(key, series)
+    return pods
+
+
+def _pods_of_kubelet(
+    found: Iterable[tuple[Mapping[str, str], Series]], wanted: TrialWindow
+) -> dict[str, _Pod]:
+    pods: dict[str, _Pod] = {}
+    for labels, series in found:
+        part = component_of_pod(labels["pod"], wanted)
+        key = _KUBELET_METRICS.get(labels["__name__"])
+        # A pod of another trial that is still being deleted has no say in this window.
+        if part is None or key is None or series.covered(wanted.window) == 0.0:
+            continue
+        pod = pods.setdefault(labels["pod"], _Pod(part[0], part[1], labels.get("node"), {}))
+        pod.add(key, series)
+    return pods
+
+
+def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | None:
+    """Return component and server of a pod by its name alone, which is all that the kubelet tells.
+
+    None for pods that have no part in the trial.
+    """
+    rest = pod.removeprefix(f"{wanted.run}-")
+    tier = re.fullmatch(r"(postgres|pgbouncer|haproxy|upstream|delay)-[a-z0-9]+-[a-z0-9]+", rest)
+    if tier:
+        return tier[1], None
+    server = re.fullmatch(r"server-(.+)-[a-z0-9]+-[a-z0-9]+", rest)
+    if server:
+        return "server", server[1]
+    if pod.startswith(f"{wanted.trial}-"):
+        return "generator", None
+    return None
+
+
+async def _usage_of_agent(
+    query: Query, wanted: TrialWindow, pods: Mapping[str, _Pod]
+) -> TrialUsage:
+    usage = _usage(wanted, pods, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
+    nodes = sorted({pod.node for pod in pods.values() if pod.node})
+    if not nodes:
+        return usage
+    found = await query_samples(
+        query, node_query(nodes, wanted.window), wanted.window.end + AGENT_MARGIN_SECONDS
+    )
+    by_node: dict[str, list[tuple[Mapping[str, str], Series]]] = defaultdict(list)
+    for labels, series in found:
+        by_node[labels["node"]].append((labels, series))
+    gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
+    return usage.model_copy(
+        update={
+            "nodes": [_node(name, by_node[name], wanted.window) for name in sorted(by_node)],
+            "gaps": [*usage.gaps, *gaps],
+            "complete": usage.complete and not gaps,
+        }
+    )
+
+
+def _usage(
+    wanted: TrialWindow,
+    pods: Mapping[str, _Pod],
+    source: Source,
+    longest_gap: float,
+    gaps: list[str],
+) -> TrialUsage:
+    parts: dict[tuple[str, str], dict[str, _Pod]] = defaultdict(dict)
+    for name, pod in pods.items():
+        if "cpu" in pod.series and pod.series["cpu"].covered(wanted.window) > 0.0:
+            parts[pod.component, pod.server or ""][name] = pod
+    of_one = [
+        gap
+        for part in sorted(parts)
+        for name, pod in sorted(parts[part].items())
+        for gap in _gaps(name, pod.series["cpu"], wanted.window, longest_gap)
+    ]
+    distances = [
+        after - before
+        for part in parts.values()
+        for pod in part.values()
+        for before, after in pairwise(pod.series["cpu"].times)
+    ]
+    return TrialUsage(
+        source=source,
+        resolution_seconds=round(median(distances), 3) if distances else None,
+        complete=not of_one and bool(parts) and source is Source.AGENT,
+        gaps=[*gaps, *of_one] if parts else [*gaps, "no pod of the run has samples"],
+        components=[
+            _component(component, server or None, list(parts[component, server].values()), wanted)
+            for component, server in sorted(parts)
+        ],
+    )
+
+
+def _gaps(pod: str, cpu: Series, window: Window, longest: float) -> list[str]:
+    found = []
+    missing = window.seconds - cpu.covered(window)
+    if missing > MISSING_SHARE * window.seconds:
+        found.append(f"{pod}: no samples for {missing:.1f} s of the {window.seconds:.1f} s")
+    gap = cpu.longest_gap(window)
+    if gap > longest:
+        found.append(f"{pod}: {gap:.1f} s without a sample")
+    if increase(cpu, window) is None and not found:
+        found.append(f"{pod}: its CPU counter went back")
+    return found
+
+
+def _component(
+    component: str, server: str | None, pods: list[_Pod], wanted: TrialWindow
+) -> ComponentUsage:
+    window = wanted.window
+
+    def grown(key: str) -> float | None:
+        grows = [increase(pod.series[key], window) for pod in pods if key in pod.series]
+        known = [one for one in grows if one is not None]
+        return sum(known) if known and len(known) == len(pods) else None
+
+    def of_exporters(key: str) -> float:
+        grows = [increase(pod.series[key], window) for pod in pods if key in pod.series]
+        return sum(one for one in grows if one is not None)
+
+    def highest(key: str) -> int | None:
+        # The last sample before the window and the first one after it speak of its ends.
+        values = [
+            max(pod.series[key].within(window.start - 1.0, window.end + 1.0), default=None)
+            for pod in pods
+            if key in pod.series
+        ]
+        known = [one for one in values if one is not None]
+        return round(sum(known)) if known else None
+
+    pod_cpu = grown("cpu")
+    cpu = None if pod_cpu is None else max(0.0, pod_cpu - of_exporters("exporter_cpu"))
+    working_set, exporters = highest("working_set"), highest("exporter_working_set") or 0
+    throttled, periods = grown("throttled"), grown("periods")
+    waiting, received, transmitted = grown("waiting"), grown("received"), grown("transmitted")
+    return ComponentUsage(
+        component=component,
+        server=server,
+        pods=len(pods),
+        cpu_seconds=cpu,
+        cores_mean=None if cpu is None else cpu / window.seconds,
+        cores_peak=_peak(pods, window),
+        throttled_seconds=throttled,
+        throttled_share=(
+            None
+            if periods is None
+            else min(1.0, periods * _PERIOD_SECONDS / (window.seconds * len(pods)))
+        ),
+        working_set_bytes=None if working_set is None else max(0, working_set - exporters),
+        memory_peak_bytes=highest("memory_peak"),
+        cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),
+        received_bytes=None if received is None else round(received),
+        transmitted_bytes=None if transmitted is None else round(transmitted),
+    )
+
+
+def _peak(pods: list[_Pod], window: Window) -> float | None:
+    """The highest use over a second: of the counters, and of the agent's finer readings."""
+    together = highest_rate([pod.series["cpu"] for pod in pods], window)
+    # What a scrape says is about the time since the one before: not before the window.
+    of_one = [
+        value
+        for pod in pods
+        if "peak" in pod.series
+        for value in pod.series["peak"].within(window.start + 2.0, window.end)
+    ]
+    return max([together, *of_one])
+
+
+def _node(
+    name: str, found: Iterable[tuple[Mapping[str, str], Series]], window: Window
+) -> NodeUsage:
+    counters: dict[str, Series] = {}
+    gauges: dict[str, tuple[float, ...]] = defaultdict(tuple)
+    for labels, series in found:
+        if "mode" in labels:
+            mode = labels["mode"]
+            counters[mode] = series.merged(counters[mode]) if mode in counters else series
+        elif labels.get("statistic") != "min":
+            gauges[labels["__name__"]] += series.within(window.start - 1.0, window.end + 1.0)
+    grown = {mode: increase(series, window) for mode, series in counters.items()}
+    modes = {mode: value for mode, value in grown.items() if value is not None}
+    total = sum(modes.values())
+    load = gauges.get("laptime_node_load1")
+    memory = gauges.get("laptime_node_memory_available_bytes")
+    frequency = gauges.get("laptime_node_cpu_frequency_hertz")
+    cpus = gauges.get("laptime_node_cpus")
+    busy = sum(value for mode, value in modes.items() if mode not in _IDLE)
+    return NodeUsage(
+        node=name,
+        cpus=round(max(cpus)) if cpus else 0,
+        busy_share=busy / total if total else None,
+        stolen_share=modes.get("steal", 0.0) / total if total else None,
+        load1=max(load) if load else None,
+        memory_available_bytes=round(min(memory)) if memory else None,
+        frequency_hertz=min(frequency) if frequency else None,
+    )

@@ -1,0 +1,70 @@
+"""Asking Prometheus for raw samples of one trial, and for nothing that it would compute."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from laptime.measure.timeseries import Series, Window
+
+Query = Callable[[str, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
+"""Asks a path of Prometheus' HTTP API, with parameters; gives the decoded JSON."""
+
+QUERY_PATH = "/api/v1/query"
+
+AGENT_MARGIN_SECONDS = 5.0
+"""How far beyond the window samples are asked for: the ends need a sample on each side."""
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+class PrometheusError(Exception):
+    """Prometheus answered with an error, or with something else than samples."""
+
+
+@dataclass(frozen=True)
+class TrialWindow:
+    """Whose figures are wanted: one trial of a run and its measured phase.
+
+    Raises:
+        ValueError: a name is none that Kubernetes allows.
+    """
+
+    namespace: str
+    run: str
+    trial: str
+    window: Window
+
+    def __post_init__(self) -> None:
+        for name in (self.namespace, self.run, self.trial):
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is not the name of an object")
+
+
+def selector(labels: Mapping[str, tuple[str, str]], seconds: float) -> str:
+    """Return a PromQL range selector: of each label how it is compared, and with what."""
+    # A string of JSON is one of PromQL too.
+    matchers = ",".join(f"{name}{how}{json.dumps(value)}" for name, (how, value) in labels.items())
+    return f"{{{matchers}}}[{int(1000 * seconds) + 1}ms]"
+
+
+async def query_samples(
+    query: Query, promql: str, time: float
+) -> list[tuple[Mapping[str, str], Series]]:
+    """Return the samples of all series of a range selector, evaluated at a Unix time.
+
+    Raises:
+        PrometheusError: the answer is an error, or no samples.
+    """
+    answer = await query(QUERY_PATH, {"query": promql, "time": f"{time:.3f}"})
+    if answer.get("status") != "success":
+        raise PrometheusError(
+            f"{answer.get('errorType', 'no status')}: {answer.get('error', '')}"[:500]
+        )
+    data = answer.get("data") or {}
+    if data.get("resultType") != "matrix":
+        raise PrometheusError(f"expected a matrix, got {data.get('resultType')!r}")
+    return [(one["metric"], Series.of(one["values"])) for one in data["result"]]

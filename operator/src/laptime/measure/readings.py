@@ -1,0 +1,30 @@
+"""Everything that Prometheus knows of the window of one trial."""
+
+from __future__ import annotations
+
+import asyncio
+
+from laptime.api.evidence import TierEvidence
+from laptime.api.results import TrialReadings
+from laptime.api.usage import Source, TrialUsage
+from laptime.measure.evidence import tier_evidence
+from laptime.measure.prometheus import trial_usage
+from laptime.measure.promql import Query, TrialWindow
+
+
+async def trial_readings(query: Query, wanted: TrialWindow, server: str) -> TrialReadings:
+    """Return what the pods used in the window of a trial of a server, and what the tiers said.
+
+    Raises:
+        PrometheusError: Prometheus refused a query or cannot be reached.
+    """
+    usage, tiers = await asyncio.gather(
+        trial_usage(query, wanted), tier_evidence(query, wanted, server)
+    )
+    return TrialReadings(trial=wanted.trial, usage=usage, tiers=tiers)
+
+
+def no_readings(trial: str, why: str) -> TrialReadings:
+    """Return the readings of a trial of which nobody can say anything, and why."""
+    usage = TrialUsage(source=Source.NOBODY, complete=False, gaps=[why[:500]])
+    return TrialReadings(trial=trial, usage=usage, tiers=TierEvidence())

@@ -1,0 +1,320 @@
+"""How full each resource of a run was in the window of one trial. Pure.
+
+A utilisation is a mean over the window: use divided by the most that can be used. For slots
+(connections, threads) use is the mean number of those that are taken, by Little's law
+(J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9(3), 1961) where
+nobody counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from laptime.api.causes import Cause
+from laptime.api.evidence import TierEvidence
+from laptime.api.resources import Resources
+from laptime.api.results import Figures
+from laptime.api.server import Server
+from laptime.api.topology import Topology
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.manifests.pods import quantity
+
+SATURATED = 0.9
+"""A resource in use for this share cannot give more than 1 / 0.9 of the throughput, however much
+is asked of it: at most 11 % more (asymptotic bound of operational analysis, P. J. Denning and
+J. P. Buzen, The Operational Analysis of Queueing Network Models, ACM Computing Surveys 10(3))."""
+
+_SHOWN_CORES = 0.02
+_ONE_THREAD = 1.1
+"""A server whose peak is above its workers' cores by more than this has other threads as well."""
+_COARSEST = 3.0
+"""Readings further apart than this part of the window do not tell its CPU time."""
+_QUEUED_PER_CONNECTION = 1.5
+_HELD_AT_LEAST = 0.8
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource: how full it was, and what says so."""
+
+    cause: Cause
+    utilisation: float
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Everything that is known of one trial."""
+
+    server: Server
+    topology: Topology
+    figures: Figures
+    usage: TrialUsage | None
+    tiers: TierEvidence
+
+    @property
+    def watched(self) -> bool:
+        """Whether the CPU time of all parts and nodes behind the generator is known."""
+        parts = ["server"]
+        parts += ["postgres"] if self.topology.postgres else []
+        return (
+            all(self.cores(part) is not None for part in parts)
+            and bool(self.nodes)
+            and all(node.busy_share is not None for node in self.nodes)
+        )
+
+    @property
+    def nodes(self) -> list[NodeUsage]:
+        """The nodes of the run's pods."""
+        return list(self.usage.nodes) if self.usage else []
+
+    @property
+    def node_cpus(self) -> int | None:
+        """CPUs of the largest node; None when no node was read."""
+        return max((node.cpus for node in self.nodes if node.cpus), default=None)
+
+    def component(self, name: str) -> ComponentUsage | None:
+        """Return what a part used; None when the readings are too coarse for the window."""
+        usage = self.usage
+        if usage is None or usage.source is Source.NOBODY:
+            return None
+        resolution = usage.resolution_seconds or 0.0
+        if resolution * _COARSEST > self.figures.window_seconds:
+            return None
+        return usage.component(name, self.server.name)
+
+    def cores(self, name: str) -> float | None:
+        """Return the mean number of cores that a part used."""
+        found = self.component(name)
+        return found.cores_mean if found else None
+
+    @property
+    def in_flight(self) -> float:
+        """Requests under way on average, by Little's law."""
+        latency = self.figures.latency
+        return self.figures.requests_per_second * latency.mean_seconds if latency else 0.0
+
+    @property
+    def at_server(self) -> float:
+        """Requests that are at the server on average: as its proxy counts them, else by Little."""
+        if self.tiers.proxy is not None:
+            return self.tiers.proxy.sessions_mean
+        time = self.figures.server_time
+        return self.figures.requests_per_second * time.mean_seconds if time else self.in_flight
+
+
+def busy_cpus(scene: Scene, generator_share: float | None) -> list[Resource]:
+    """Return the parts that have a CPU limit of their own: the parts of a closed circuit.
+
+    Of stations in a circuit the fullest one bounds the throughput.
+    """
+    found = [
+        _server_cpu(scene),
+        _postgres_cpu(scene),
+        _pgbouncer_cpu(scene),
+        _haproxy_cpu(scene),
+    ]
+    found.append(_generator(scene, generator_share))
+    return [one for one in found if one is not None]
+
+
+def busy_nodes(scene: Scene) -> list[Resource]:
+    """Return the nodes; time that the hypervisor took is no more there than time in use."""
+    found = []
+    for node in scene.nodes:
+        if node.busy_share is None:
+            continue
+        stolen = node.stolen_share or 0.0
+        taken = f", {stolen:.1%} of them taken by the hypervisor" if stolen >= 0.01 else ""
+        said = (
+            f"node {node.node} was busy for {min(1.0, node.busy_share + stolen):.0%} of its "
+            f"{node.cpus} CPUs{taken}; no part has reached a limit of its own; cores: "
+            f"{_shares(scene, node)}"
+        )
+        found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
+    return found
+
+
+def full_slots(scene: Scene, requests_at_once: int | None) -> list[Resource]:
+    """Return connections and threads that requests hold while they wait for others.
+
+    Innermost first: what is nearer to the CPU that does the work.
+    """
+    found = [
+        _pgbouncer_pool(scene),
+        _database_connections(scene),
+        _known_concurrency(scene, requests_at_once),
+        _haproxy_cap(scene),
+    ]
+    return [one for one in found if one is not None]
+
+
+def _shares(scene: Scene, node: NodeUsage) -> str:
+    parts = scene.usage.components if scene.usage else []
+    cores = [
+        (part.cores_mean, part.component)
+        for part in parts
+        if part.cores_mean is not None and part.cores_mean >= _SHOWN_CORES
+    ]
+    rest = (node.busy_share or 0.0) * node.cpus - sum(value for value, _ in cores)
+    if len(scene.nodes) == 1 and rest >= _SHOWN_CORES:
+        cores.append((rest, "others"))
+    return ", ".join(f"{name} {value:.2f}" for value, name in sorted(cores, reverse=True))
+
+
+def _generator(scene: Scene, share: float | None) -> Resource | None:
+    """Return the busiest generator; one with a quota is as full as it was held back often."""
+    used = scene.component("generator")
+    held = (used.throttled_share if used else None) or 0.0
+    if share is None or held > share:
+        if held == 0.0:
+            return None
+        said = f"the generator was held back by its CPU limit in {held:.0%} of the time"
+        return Resource(Cause.GENERATOR, held, said)
+    said = f"the busiest generator used {share:.0%} of the CPU it can use"
+    return Resource(Cause.GENERATOR, share, said)
+
+
+def _server_cpu(scene: Scene) -> Resource | None:
+    server, used = scene.server, scene.component("server")
+    if used is None or used.cores_mean is None:
+        return None
+    limits = _limits(server.resources)
+    peak = max(used.cores_mean, used.cores_peak or 0.0)
+    # With more workers than CPUs it is the node that they run out of.
+    fits = scene.node_cpus is None or server.workers <= scene.node_cpus
+    if fits and peak <= _ONE_THREAD * server.workers:
+        of = "worker" if server.workers == 1 else "workers"
+        limits.append((float(server.workers), f"the {server.workers} that its {of} can use"))
+    return _of_limit(Cause.SERVER_CPU, "the server", used, limits)
+
+
+def _postgres_cpu(scene: Scene) -> Resource | None:
+    tier, used = scene.topology.postgres, scene.component("postgres")
+    if tier is None or used is None:
+        return None
+    found = _of_limit(Cause.POSTGRES_CPU, "Postgres", used, _limits(tier.resources))
+    database = scene.tiers.database
+    if found is None or database is None:
+        return found
+    said = (
+        f"{found.evidence}; of {database.active_mean:.1f} active connections "
+        f"{database.on_cpu_mean:.1f} waited for nothing but a CPU"
+    )
+    return Resource(found.cause, found.utilisation, said)
+
+
+def _pgbouncer_cpu(scene: Scene) -> Resource | None:
+    tier, used = scene.topology.pgbouncer, scene.component("pgbouncer")
+    if tier is None or used is None:
+        return None
+    # PgBouncer is one thread.
+    limits = [*_limits(tier.resources), (1.0, "the 1 that its one thread can use")]
+    return _of_limit(Cause.PGBOUNCER_CPU, "PgBouncer", used, limits)
+
+
+def _haproxy_cpu(scene: Scene) -> Resource | None:
+    tier, used = scene.topology.haproxy, scene.component("haproxy")
+    if tier is None or used is None:
+        return None
+    return _of_limit(Cause.HAPROXY_CPU, "HAProxy", used, _limits(tier.resources))
+
+
+def _limits(resources: Resources | None) -> list[tuple[float, str]]:
+    """Return the limits that a pod has of its own; the CPUs of its node are none of them."""
+    if resources is None or resources.cpu is None:
+        return []
+    limit = quantity(resources.cpu)
+    return [(limit, f"its limit of {limit:g}")]
+
+
+def _of_limit(
+    cause: Cause, name: str, used: ComponentUsage, limits: Iterable[tuple[float, str]]
+) -> Resource | None:
+    """Return the use of a part against the lowest of its limits.
+
+    A CPU quota is spent per period of 0.1 s: a part that is held back in most periods is at its
+    limit even where bursts and pauses make the mean lower.
+    """
+    lowest = min(limits, default=None, key=lambda limit: limit[0])
+    if lowest is None or used.cores_mean is None or lowest[0] <= 0:
+        return None
+    said = f"{name} used {used.cores_mean:.2f} cores of {lowest[1]}"
+    throttled = used.throttled_share or 0.0
+    if throttled >= 0.01:
+        said += f" and was held back by it in {throttled:.0%} of the time"
+    return Resource(cause, min(1.0, max(used.cores_mean / lowest[0], throttled)), said)
+
+
+def _pgbouncer_pool(scene: Scene) -> Resource | None:
+    tier, pool = scene.topology.pgbouncer, scene.tiers.pool
+    if tier is None or pool is None:
+        return None
+    size = pool.pool_size or tier.pool_size
+    waiting = pool.waiting_mean
+    if pool.wait_seconds is not None and scene.figures.window_seconds > 0:
+        # The time that clients waited, divided by the window, is exact; samples are not.
+        waiting = pool.wait_seconds / scene.figures.window_seconds
+    said = (
+        f"{pool.active_mean:.1f} of the {size} connections of PgBouncer's pool were in use and "
+        f"{waiting:.1f} clients waited for one"
+    )
+    # A pool that nobody waits for holds nobody up, however full it is.
+    full = pool.active_mean / size if max(waiting, pool.waiting_mean) > 0 else 0.0
+    return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said)
+
+
+def _database_connections(scene: Scene) -> Resource | None:
+    """The server's own pool.
+
+    Nobody sees from outside whether a connection is taken out of it. Less than the connections
+    that run a statement cannot be; a server also holds one while it works on rows, so at most
+    its CPU time and its waiting for a CPU, and PgBouncer's, come on top.
+    """
+    database, pool = scene.tiers.database, scene.tiers.pool
+    if scene.topology.postgres is None or database is None:
+        return None
+    size = scene.server.workers * scene.server.database_connections
+    running = max(database.active_mean, pool.active_mean if pool else 0.0)
+    if database.statement_seconds is not None and scene.figures.window_seconds > 0:
+        running = max(running, database.statement_seconds / scene.figures.window_seconds)
+    parts = [scene.component("server"), scene.component("pgbouncer")]
+    around = sum(
+        (one.cores_mean or 0.0) + (one.cpu_waiting_share or 0.0) for one in parts if one is not None
+    )
+    held = min(1.0, (running + around) / size)
+    queued = scene.at_server >= _QUEUED_PER_CONNECTION * size
+    said = (
+        f"{scene.at_server:.1f} requests were at the server, whose pool has {size} connections to "
+        f"the database; {running:.1f} of them ran a statement, up to {size * held:.1f} were in use"
+    )
+    full = 0.0
+    if queued and running / size >= SATURATED:
+        full = min(1.0, running / size)
+    elif queued and running > 0 and held >= _HELD_AT_LEAST:
+        full = max(held, SATURATED)
+    return Resource(Cause.DATABASE_CONNECTIONS, full, said)
+
+
+def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource | None:
+    if requests_at_once is None:
+        return None
+    slots = requests_at_once * scene.server.workers
+    said = (
+        f"{scene.at_server:.1f} requests were at the server, which works on {slots} at once, "
+        "and nothing behind it was busy"
+    )
+    return Resource(Cause.SERVER_CONCURRENCY, min(1.0, scene.at_server / slots), said)
+
+
+def _haproxy_cap(scene: Scene) -> Resource | None:
+    tier, proxy = scene.topology.haproxy, scene.tiers.proxy
+    if tier is None or tier.max_connections is None or proxy is None:
+        return None
+    said = (
+        f"HAProxy let {proxy.sessions_mean:.1f} of at most {tier.max_connections} requests to the "
+        f"server and kept {proxy.queue_mean:.1f} in its queue"
+    )
+    full = proxy.sessions_mean / tier.max_connections if proxy.queue_mean > 0 else 0.0
+    return Resource(Cause.HAPROXY_CAP, min(1.0, full), said)

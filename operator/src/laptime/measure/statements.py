@@ -1,0 +1,54 @@
+"""The statements that a database ran for a trial, and those that the work needs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from laptime.api.loads import Load
+from laptime.api.results import Figures
+from laptime.catalog import Request
+from laptime.measure.generator import GeneratorStatement
+
+_SHOWN = 200
+_GAP = r"(\s|;|/\*.*?\*/|--[^\n]*)*"
+# What a driver does around the work and no scenario counts: transactions, settings, clean-up, and
+# pings of nothing but a comment.
+_AROUND = re.compile(
+    _GAP + r"((BEGIN|START\s+TRANSACTION|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|SET|SHOW|RESET"
+    r"|DISCARD|DEALLOCATE|LISTEN|UNLISTEN|CLOSE|SELECT\s+pg_advisory_unlock_all)\b|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def statements_of_work(statements: Iterable[GeneratorStatement]) -> int:
+    """Return how many statements ran that do work, in the measured phase."""
+    return sum(one.calls for one in statements if not _AROUND.match(one.query[:_SHOWN]))
+
+
+def expected_statements(
+    requests: Sequence[Request], endpoints: Mapping[str, Figures], load: Load
+) -> float | None:
+    """Return the statements per right answer that the work needs, by the scenario's contract.
+
+    None for a user's own script, and where the scenario does not say it of each endpoint.
+    """
+    if load.script is not None:
+        return None
+    by_name = {request.name: request.statements for request in requests}
+    right = {name: one.requests - one.errors for name, one in endpoints.items()}
+    total = sum(right.values())
+    needed = 0.0
+    for name, count in right.items():
+        statements = by_name.get(name)
+        if statements is None:
+            return None
+        needed += statements * count
+    return needed / total if total > 0 else None
+
+
+def most_in_flight(load: Load) -> int:
+    """Return how many requests may be under way at once."""
+    if load.closed is not None:
+        return load.closed.connections
+    return load.open.max_connections if load.open is not None else 0

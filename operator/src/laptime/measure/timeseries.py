@@ -1,0 +1,129 @@
+"""Samples of one time series, and what they say of a window of time. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Window:
+    """A span of time, in Unix seconds, such as the measured phase of a trial.
+
+    Raises:
+        ValueError: it ends before it begins.
+    """
+
+    start: float
+    end: float
+
+    def __post_init__(self) -> None:
+        if not self.start < self.end:
+            raise ValueError(f"a window from {self.start} to {self.end} has no length")
+
+    @property
+    def seconds(self) -> float:
+        """Its length."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Series:
+    """Samples of one series in the order of time: Unix seconds and values, as many of each."""
+
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, samples: Iterable[Sequence[float | str]]) -> Series:
+        """Return the series of pairs (time, value), in any order, without repeated times."""
+        pairs = sorted({float(time): float(value) for time, value in samples}.items())
+        return cls(tuple(time for time, _ in pairs), tuple(value for _, value in pairs))
+
+    def merged(self, other: Series) -> Series:
+        """Return the samples of both: one series that two scrapes know by different names."""
+        return Series.of(
+            zip((*self.times, *other.times), (*self.values, *other.values), strict=True)
+        )
+
+    def at(self, time: float) -> float | None:
+        """Return the value at a moment, on the line between the samples around it.
+
+        None before the first sample and after the last one.
+        """
+        index = bisect_left(self.times, time)
+        if index < len(self.times) and self.times[index] == time:
+            return self.values[index]
+        if index == 0 or index == len(self.times):
+            return None
+        before, after = self.times[index - 1], self.times[index]
+        share = (time - before) / (after - before)
+        return self.values[index - 1] + share * (self.values[index] - self.values[index - 1])
+
+    def within(self, start: float, end: float) -> tuple[float, ...]:
+        """Return the values of the samples from `start` to `end`, both included."""
+        return self.values[bisect_left(self.times, start) : bisect_right(self.times, end)]
+
+    def covered(self, window: Window) -> float:
+        """Return how many seconds of a window lie between the first and the last sample."""
+        if not self.times:
+            return 0.0
+        return max(0.0, min(window.end, self.times[-1]) - max(window.start, self.times[0]))
+
+    def longest_gap(self, window: Window) -> float:
+        """Return the longest time without a sample that touches a window, in seconds.
+
+        From or to the ends of the window where the series does not reach beyond them.
+        """
+        first = bisect_right(self.times, window.start) - 1
+        last = bisect_left(self.times, window.end)
+        times = [
+            self.times[first] if first >= 0 else window.start,
+            *self.times[first + 1 : last],
+            self.times[last] if last < len(self.times) else window.end,
+        ]
+        return max(after - before for before, after in pairwise(times))
+
+
+def increase(series: Series, window: Window) -> float | None:
+    """Return by how much a counter grew in a window.
+
+    The exact difference of the counter at both ends, each on the line between two samples. Where
+    the samples do not reach an end, the growth per second of the rest of the window is taken for
+    what is missing. None when less than half of the window has samples, or the counter went back.
+    """
+    covered = series.covered(window)
+    if covered < window.seconds / 2:
+        return None
+    first = series.at(max(window.start, series.times[0]))
+    last = series.at(min(window.end, series.times[-1]))
+    assert first is not None
+    assert last is not None
+    values = (first, *series.within(window.start, window.end), last)
+    if any(after < before for before, after in pairwise(values)):
+        return None
+    return (last - first) * window.seconds / covered
+
+
+def highest_rate(all_series: Iterable[Series], window: Window, seconds: float = 1.0) -> float:
+    """Return the highest growth per second of several counters together.
+
+    Over spans of `seconds`, which begin four times in each of them; a counter without samples
+    around a span counts as one that stood still. A shorter window is one span.
+    """
+    every = list(all_series)
+    length = min(seconds, window.seconds)
+    step = length / 4
+    count = int((window.seconds - length) / step + 1e-9)
+    highest = 0.0
+    for number in range(count + 1):
+        start = window.start + number * step
+        growth = 0.0
+        for series in every:
+            before, after = series.at(start), series.at(start + length)
+            if before is not None and after is not None:
+                growth += max(0.0, after - before)
+        highest = max(highest, growth / length)
+    return highest

@@ -1,0 +1,225 @@
+"""When the figures of a trial can be trusted. Pure.
+
+Doubtful figures stand with their reasons; invalid ones are about something else than the work that
+was asked for. What each rule rests on is written in docs/measurement.md, "Validity".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from laptime.api.loads import Load
+from laptime.api.results import Figures, Validity
+from laptime.api.usage import TrialUsage
+from laptime.measure.generator import GeneratorPhase, GeneratorSecond
+from laptime.measure.histogram import Histogram
+
+MAX_ERROR_RATE = 0.001
+"""More errors than this share make a figure doubtful."""
+MAX_GENERATOR_SHARE = 0.9
+"""A generator that uses this share of its CPU may have been the limit itself."""
+MAX_STOLEN_SHARE = 0.01
+MAX_THROTTLED_SHARE = 0.01
+MAX_RATE_DEVIATION = 0.005
+MAX_STATEMENT_DEVIATION = 0.02
+
+_HISTOGRAM_WIDTH = 0.001
+_LITTLE_MARGIN = 0.02
+_LATE_SHARE = 0.1
+_LATE_SECONDS = 0.001
+_DRIFT = 0.05
+_DRIFT_ERRORS = 3.0
+_DRIFT_SECONDS = 8
+_TIERS = {"postgres": "Postgres", "pgbouncer": "PgBouncer", "haproxy": "HAProxy"}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How far figures can be trusted, and why not further."""
+
+    validity: Validity
+    reasons: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(doubts: Iterable[str | None], invalid: Iterable[str | None] = ()) -> Judgement:
+        """Return the judgement that follows from reasons; None is no reason."""
+        worst = tuple(reason for reason in invalid if reason)
+        reasons = worst + tuple(reason for reason in doubts if reason)
+        if worst:
+            return Judgement(Validity.INVALID, reasons)
+        return Judgement(Validity.DOUBTFUL if reasons else Validity.VALID, reasons)
+
+    def and_also(self, other: Judgement) -> Judgement:
+        """Return both together: the worse validity, the reasons of both."""
+        order = (Validity.VALID, Validity.DOUBTFUL, Validity.INVALID)
+        worse = max(self.validity, other.validity, key=order.index)
+        return Judgement(worse, (*self.reasons, *other.reasons))
+
+
+def judge_answers(figures: Figures) -> Judgement:
+    """Judge by what came back: whether anything did, and how many errors."""
+    if figures.latency is None or figures.requests_per_second <= 0:
+        most = max(figures.errors_by_kind.items(), key=lambda kind: kind[1], default=None)
+        why = f", mostly {most[0]} ({most[1]} of {figures.requests} requests)" if most else ""
+        return Judgement(Validity.INVALID, (f"no right answer{why}",))
+    return Judgement.of([error_reason(figures.requests, figures.errors)])
+
+
+def error_reason(requests: int, errors: int) -> str | None:
+    """Return why so many errors make a figure doubtful; None when there are few enough."""
+    if not requests or errors / requests <= MAX_ERROR_RATE:
+        return None
+    return f"{errors / requests:.2%} of the requests had no right answer"
+
+
+def judge_generator(
+    figures: Figures, phase: GeneratorPhase, cores: float, share: float, load: Load | None
+) -> Judgement:
+    """Judge by what the generator says of itself: whether it sent the load that was asked for.
+
+    `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
+    how much of its CPU the busiest one used.
+    """
+    doubts = [_no_head_room(share)]
+    if load is not None and figures.latency is not None:
+        doubts += [
+            _breaks_littles_law(figures, cores, load),
+            _rate_not_held(figures, load),
+            _late(figures, phase, load),
+            _still_warming_up(phase.seconds, figures.window_seconds) if load.closed else None,
+        ]
+    return Judgement.of(doubts)
+
+
+def _no_head_room(share: float) -> str | None:
+    if share < MAX_GENERATOR_SHARE:
+        return None
+    return f"the generator used {share:.0%} of its CPU and may have been the limit"
+
+
+def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> str | None:
+    """Compare the connections with throughput times mean response time.
+
+    In a closed load each connection always has a request under way, but for the time that the
+    generator needs between two of them, which its CPU time bounds. At the end requests reach
+    beyond the window, or connections have none left: by one response time at most.
+    """
+    latency, window = figures.latency, figures.window_seconds
+    if load.closed is None or latency is None or window <= 0:
+        return None
+    if figures.errors > MAX_ERROR_RATE * figures.requests:
+        return None
+    connections = load.closed.connections
+    busy = (figures.requests - figures.errors) * latency.mean_seconds / window
+    at_the_end = latency.max_seconds / window
+    between = cores / connections
+    lowest = 1.0 - between - at_the_end - _LITTLE_MARGIN - _HISTOGRAM_WIDTH
+    highest = 1.0 + at_the_end + _LITTLE_MARGIN + _HISTOGRAM_WIDTH
+    if lowest <= busy / connections <= highest:
+        return None
+    return (
+        f"Little's law does not hold: {connections} connections, but throughput times mean "
+        f"response time is {busy:.2f}"
+    )
+
+
+def _rate_not_held(figures: Figures, load: Load) -> str | None:
+    if load.open is None or load.measured_seconds is None:
+        return None
+    due = load.open.rate * load.measured_seconds
+    # One request is due at the start: by as much the number may be off.
+    if abs(figures.requests - due) <= max(1.0, MAX_RATE_DEVIATION * due):
+        return None
+    return (
+        f"the rate was not held: {figures.requests / load.measured_seconds:,.1f} requests/s were "
+        f"due instead of {load.open.rate:,}"
+    )
+
+
+def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> str | None:
+    """Say when the generator itself was late, and not because all connections were busy."""
+    latency = figures.latency
+    if load.open is None or latency is None or not phase.lateness:
+        return None
+    in_flight = figures.requests_per_second * latency.mean_seconds
+    if in_flight > load.open.max_connections / 2:
+        return None
+    late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
+    if late < _LATE_SECONDS or late <= _LATE_SHARE * latency.p99_seconds:
+        return None
+    return (
+        f"the generator sent 1 of 100 requests {1e3 * late:.3g} ms late or more, which their "
+        f"response times include (p99 {1e3 * latency.p99_seconds:.3g} ms)"
+    )
+
+
+def _still_warming_up(seconds: Sequence[GeneratorSecond], window: float) -> str | None:
+    """Compare the first quarter of the whole seconds with the rest.
+
+    The noise of one second is taken from neighbouring seconds (von Neumann's successive
+    differences), so that a trend does not hide itself.
+    """
+    counts = [one.requests - one.errors for one in seconds if one.t + 1 <= window]
+    if len(counts) < _DRIFT_SECONDS:
+        return None
+    first, rest = counts[: len(counts) // 4], counts[len(counts) // 4 :]
+    begins, goes_on = sum(first) / len(first), sum(rest) / len(rest)
+    if goes_on <= 0:
+        return None
+    steps = [(after - before) ** 2 for before, after in pairwise(counts)]
+    noise = math.sqrt(sum(steps) / (2 * len(steps)))
+    error = noise * math.sqrt(1 / len(first) + 1 / len(rest))
+    difference = begins - goes_on
+    if abs(difference) <= max(_DRIFT * goes_on, _DRIFT_ERRORS * error):
+        return None
+    slower = "slower" if difference < 0 else "faster"
+    return (
+        f"the first {len(first)} s were {abs(difference) / goes_on:.0%} {slower} than the rest: "
+        "make the warm-up longer"
+    )
+
+
+def judge_statements(
+    ran: float | None, requests: int, right: int, expected: float | None, connections: int
+) -> Judgement:
+    """Judge by the statements that the database ran, against those that the work needs.
+
+    `expected` is per request; `connections` is how many requests may have been counted on one side
+    of the ends of the phase and not on the other. Fewer statements than right answers need is
+    other work than was asked for; errors may have cost statements without a right answer.
+    """
+    if ran is None or expected is None or right <= 0:
+        return Judgement(Validity.VALID)
+    margin = 1 + MAX_STATEMENT_DEVIATION
+    said = f"{ran / right:.3g} statements per right answer instead of {expected:.3g}"
+    if ran < (right - connections) * expected / margin:
+        return Judgement.of([], [f"{said}: the server does less than the work, or remembers it"])
+    if ran > (requests + connections) * expected * margin + connections:
+        return Judgement.of([f"{said}: the server does more than the work"])
+    return Judgement(Validity.VALID)
+
+
+def judge_usage(usage: TrialUsage | None) -> Judgement:
+    """Judge by what the pods used. That a server is held back by its limit is a result."""
+    if usage is None:
+        return Judgement(Validity.VALID)
+    doubts: list[str | None] = []
+    for part in usage.components:
+        throttled = part.throttled_share or 0.0
+        if throttled < MAX_THROTTLED_SHARE:
+            continue
+        if part.component == "generator":
+            doubts.append(f"the generator was held back by a CPU limit in {throttled:.0%} of time")
+        elif part.component in _TIERS:
+            doubts.append(
+                f"{_TIERS[part.component]} was held back by its CPU limit in {throttled:.0%} of "
+                "time: the figures are about it as much as about the server"
+            )
+    for node in usage.nodes:
+        stolen = node.stolen_share or 0.0
+        if stolen > MAX_STOLEN_SHARE:
+            doubts.append(f"the hypervisor took {stolen:.1%} of the CPU time of node {node.node}")
+    return Judgement.of(doubts)

@@ -1,0 +1,35 @@
+"""What is said of a server's answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+MAX_VERDICT_BYTES = 3 * 1024
+"""The kubelet keeps 4 KiB of a termination message."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the answers were right, or the first thing that was not."""
+
+    ok: bool
+    reason: str
+    """CamelCase; `AnswersRight` when ok."""
+    message: str
+
+    def to_json(self) -> str:
+        """Return the verdict as JSON of at most 3 KiB; a long message is cut."""
+        message = self.message
+        while True:
+            text = json.dumps({**asdict(self), "message": message}, ensure_ascii=False)
+            if len(text.encode()) <= MAX_VERDICT_BYTES:
+                return text
+            message = message[: len(message) * 3 // 4].rstrip("…") + "…"
+
+
+class Wrong(Exception):
+    """Something that is not right; carries the verdict."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        self.verdict = Verdict(False, reason, message)

@@ -1,0 +1,122 @@
+"""Asks a server for what its scenario promises, and says whether the answers are right.
+
+Runs as `laptime verify` in a Job beside the server, since only there the server can be reached.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+from pydantic import Field, ValidationError
+
+from laptime.api.base import TolerantModel
+from laptime.catalog import Check
+from laptime.measure.judge import Judge, said
+from laptime.measure.verdict import Verdict, Wrong
+
+if TYPE_CHECKING:
+    from laptime.measure.statement_counter import StatementCounter
+
+ENVIRONMENT_VARIABLE = "LAPTIME_VERIFY"
+_DATABASE_VARIABLE = "DATABASE_URL"
+TERMINATION_LOG = Path("/dev/termination-log")
+
+_POLL_SECONDS = 0.05
+_HEALTH_SECONDS = 10.0
+
+
+class Task(TolerantModel):
+    """What is to be verified."""
+
+    target: str = Field(description="Such as http://demo-server-axum:8080.")
+    wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
+    checks: list[Check] = Field(min_length=1)
+    upstream_url: str | None = Field(None, description="What the server's upstream answers at.")
+
+
+def main(
+    environment: Mapping[str, str] = os.environ, termination_log: Path = TERMINATION_LOG
+) -> int:
+    """Verify what the environment says, print the verdict, return the exit code.
+
+    0 when it could judge, whatever the judgement; 2 when the task itself cannot be read.
+    """
+    code = 0
+    try:
+        task = Task.model_validate_json(environment.get(ENVIRONMENT_VARIABLE, ""))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        message = f"{ENVIRONMENT_VARIABLE}: {place}: {first['msg']}"
+        verdict, code = Verdict(False, "TaskUnreadable", message), 2
+    else:
+        verdict = _verify_counting(task, environment.get(_DATABASE_VARIABLE))
+    print(verdict.to_json(), flush=True)
+    try:
+        termination_log.write_text(verdict.to_json(), "utf-8")
+    except OSError as error:
+        # Outside a pod there is none; the verdict has been printed.
+        print(f"no termination log: {error.strerror}", flush=True)
+    return code
+
+
+def _verify_counting(task: Task, database_url: str | None) -> Verdict:
+    if database_url is None:
+        return verify(task)
+    # Loaded only where it is needed: the driver takes longer to load than many a check.
+    from laptime.measure.statement_counter import postgres_counter
+
+    try:
+        with postgres_counter(database_url) as counter:
+            return verify(task, counter=counter)
+    except Wrong as wrong:
+        return wrong.verdict
+
+
+def verify(
+    task: Task,
+    transport: httpx.BaseTransport | None = None,
+    counter: StatementCounter | None = None,
+) -> Verdict:
+    """Wait until the server is healthy, go through the checks, and return the verdict.
+
+    `transport` stands in for the network where there is none. With a counter the statements of
+    each request are counted too.
+    """
+    # Neither proxies nor certificates of the environment: the server is next door.
+    with httpx.Client(base_url=task.target, trust_env=False, transport=transport) as client:
+        judge = Judge(client, task.upstream_url, counter)
+        try:
+            _wait_until_healthy(client, task.wait_seconds)
+            for check in task.checks:
+                judge.judge(check)
+        except Wrong as wrong:
+            return wrong.verdict
+    count = len(task.checks)
+    return Verdict(True, "AnswersRight", f"{count} {'check' if count == 1 else 'checks'} passed")
+
+
+def _wait_until_healthy(client: httpx.Client, wait_seconds: float) -> None:
+    deadline = time.monotonic() + wait_seconds
+    seen = Verdict(False, "NotReachable", "no connection")
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            response = client.get("/healthz", timeout=min(_HEALTH_SECONDS, max(left, 0.05)))
+            if response.status_code == 200:
+                return
+            seen = Verdict(
+                False, "NotReady", f"GET /healthz answers {response.status_code}, expected 200"
+            )
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            # A status once seen says more than the connection refused after it.
+            if seen.reason == "NotReachable":
+                seen = Verdict(False, "NotReachable", f"GET /healthz: {said(error)}")
+        if time.monotonic() + _POLL_SECONDS >= deadline:
+            raise Wrong(seen.reason, f"{seen.message} (waited {wait_seconds:g}s)")
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,60 @@
+"""A trial's result together with what was read of its pods: validity and cause. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laptime.api.results import TrialReadings, TrialResult, Validity
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Request
+from laptime.measure.causes import limited_by
+from laptime.measure.statements import expected_statements, most_in_flight
+from laptime.measure.validity import Judgement, judge_statements, judge_usage
+
+
+def watched_result(
+    result: TrialResult,
+    readings: TrialReadings | None,
+    spec: BenchmarkRunSpec,
+    requests: Sequence[Request],
+) -> TrialResult:
+    """Return a measured result with usage, tiers, what limited it, and doubts that follow.
+
+    Without readings only the cause is added, as far as the generator alone can tell it. Readings
+    that are incomplete make no throughput doubtful: they concern usage and cause, which say so.
+    """
+    if result.figures is None:
+        return result
+    usage = readings.usage if readings else None
+    tiers = readings.tiers if readings else None
+    load = spec.load(result.load)
+    judgement = Judgement(result.validity, tuple(result.validity_reasons))
+    if result.validity is not Validity.INVALID:
+        judgement = judgement.and_also(judge_usage(usage))
+        counted = tiers.database.statements if tiers and tiers.database else None
+        if result.statements is None and counted is not None:
+            right = result.figures.requests - result.figures.errors
+            expected = expected_statements(requests, result.endpoints, load)
+            # Begin and commit are in this count too: it can show too few, not too many.
+            fewer = judge_statements(
+                counted, result.figures.requests, right, expected, most_in_flight(load)
+            )
+            if fewer.validity is Validity.INVALID:
+                judgement = judgement.and_also(fewer)
+    return result.model_copy(
+        update={
+            "usage": usage,
+            "tiers": tiers,
+            "limited_by": limited_by(
+                load,
+                spec.server(result.server),
+                spec.topology,
+                result.figures,
+                usage,
+                tiers,
+                result.generator_share,
+            ),
+            "validity": judgement.validity,
+            "validity_reasons": list(judgement.reasons),
+        }
+    )

@@ -1,0 +1,16 @@
+"""From a spec to its ordered trials. Pure."""
+
+from laptime.plan.endpoints import load_problem, sent_requests
+from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, remaining_seconds
+from laptime.plan.trials import Trial, plan_trials, seed_of
+
+__all__ = [
+    "MOST_STEPS",
+    "OVERHEAD_SECONDS",
+    "Trial",
+    "load_problem",
+    "plan_trials",
+    "remaining_seconds",
+    "seed_of",
+    "sent_requests",
+]

@@ -1,0 +1,62 @@
+"""How long a run still takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from laptime.api.loads import Load
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan.trials import Trial
+
+OVERHEAD_SECONDS = 4.0
+"""From one trial's last request to the next one's first, with a new pod of the server."""
+
+MOST_STEPS = 40
+"""Of a saturation search; the generator ends one that takes more."""
+
+_USUAL_STEPS = 14
+"""Of a saturation search: some ways up, some bisections, some ways to the breaking point."""
+
+_UNKNOWN_SECONDS = 20.0
+"""A trial bound by requests that nothing is known about yet."""
+
+
+def remaining_seconds(
+    spec: BenchmarkRunSpec,
+    trials_left: Sequence[Trial],
+    measured_durations: Mapping[tuple[str, str], Sequence[float]],
+) -> float:
+    """Estimate the seconds that the trials left will take, one after the other.
+
+    `measured_durations` are the whole lengths in seconds of the trials that are over, from one
+    trial's start to the next one's, by (server, load). What was measured wins over what the spec
+    says; a pair with nothing measured takes the mean of its load.
+    """
+    return sum(
+        _expected(spec.load(trial.load), trial.server, measured_durations) for trial in trials_left
+    )
+
+
+def _expected(
+    load: Load, server: str, measured: Mapping[tuple[str, str], Sequence[float]]
+) -> float:
+    if load.saturation is not None:
+        # What is measured of it is the best step alone.
+        steps = _USUAL_STEPS * load.saturation.step_seconds
+        return load.warmup_seconds + steps + OVERHEAD_SECONDS
+    own = measured.get((server, load.name))
+    if own:
+        return fmean(own)
+    seconds = load.measured_seconds
+    if seconds is not None and load.script is None:
+        return load.warmup_seconds + seconds + OVERHEAD_SECONDS
+    same_load = [
+        fmean(durations)
+        for (_, name), durations in measured.items()
+        if name == load.name and durations
+    ]
+    if same_load:
+        return fmean(same_load)
+    unknown = _UNKNOWN_SECONDS if seconds is None else seconds
+    return load.warmup_seconds + unknown + OVERHEAD_SECONDS

@@ -1,0 +1,1 @@
+"""Observe the cluster, decide the next actions (pure), apply them."""

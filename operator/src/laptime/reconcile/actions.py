@@ -1,0 +1,52 @@
+"""What a decision can ask for, and the decision itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from laptime.api.status import RunStatus
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Make an object so by server-side apply."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create an object unless one of that name exists: it is never changed and never doubled."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CreateDatabaseSecret:
+    """Create the Secret of the database with a new random password, unless it exists."""
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete an object and what it owns, if it exists."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class DeleteRun:
+    """Delete the run itself: its time to live is over."""
+
+
+Action = Apply | Create | CreateDatabaseSecret | Delete | DeleteRun
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do now, what to say, and when to look again at the latest."""
+
+    status: RunStatus
+    actions: tuple[Action, ...] = ()
+    requeue_seconds: float | None = None

@@ -1,0 +1,194 @@
+"""Reading everything of one run from the API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from laptime.analysis.stopping import trials_so_far
+from laptime.analysis.summary import Summary, summarise
+from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.status import ServerState
+from laptime.kube import Kube
+from laptime.manifests.context import RunContext
+from laptime.manifests.result import read_readings, read_result, readings_name
+from laptime.measure import watched_result
+from laptime.plan import plan_trials, seed_of
+from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.views import (
+    LABEL,
+    Observed,
+    PodView,
+    Run,
+    deployment_view,
+    hash_by_name,
+    job_view,
+    pod_view,
+)
+
+GENERATOR_CONTAINER = "k6"
+
+
+class ResultCache:
+    """Stored results of one run. They never change, so each is read from the API server once."""
+
+    def __init__(self) -> None:
+        self._results: dict[str, TrialResult] = {}
+        # The same judged with their readings, where those are there.
+        self._judged: dict[str, TrialResult] = {}
+        self._payloads: dict[str, str] = {}
+        self._readings: dict[str, TrialReadings] = {}
+        self._summary: tuple[object, Summary] | None = None
+
+    def known(self) -> set[str]:
+        """Return the trials whose results are here."""
+        return set(self._results)
+
+    def results(self, names: set[str]) -> dict[str, TrialResult]:
+        """Return the results of those trials that are stored in the cluster now."""
+        return {name: result for name, result in self._judged.items() if name in names}
+
+    def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
+        """Take in the ConfigMap of a trial's result."""
+        self._results[trial], self._payloads[trial] = read_result(manifest)
+        self._judge(trial, context)
+
+    def read(self) -> set[str]:
+        """Return the trials whose readings are here."""
+        return set(self._readings)
+
+    def add_readings(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
+        """Take in the ConfigMap of what was read of a trial whose result is here."""
+        self._readings[trial] = read_readings(manifest)
+        self._judge(trial, context)
+
+    def _judge(self, trial: str, context: RunContext) -> None:
+        self._judged[trial] = watched_result(
+            self._results[trial],
+            self._readings.get(trial),
+            context.spec,
+            context.scenario.requests,
+        )
+
+    def summary(self, run: Run, context: RunContext, names: set[str]) -> Summary:
+        """Return the figures of all trials together; computed again only when something changed."""
+        failures = {
+            server.name: (server.reason or "Failed", server.message or "")
+            for server in run.status.servers or []
+            if server.state is ServerState.FAILED
+        }
+        key = (frozenset(names), frozenset(self._readings), tuple(sorted(failures.items())))
+        if self._summary is None or self._summary[0] != key:
+            results = self.results(names)
+            seed = seed_of(run.spec, run.uid)
+            trials = trials_so_far(
+                run.name, run.spec, seed, list(results.values()), frozenset(failures)
+            )
+            self._summary = (
+                key,
+                summarise(
+                    run.spec,
+                    trials,
+                    [results[trial.name] for trial in trials if trial.name in results],
+                    {name: self._payloads[name] for name in results},
+                    context.scenario.published,
+                    failures,
+                ),
+            )
+        return self._summary[1]
+
+
+async def observe(
+    kube: Kube,
+    run: Run,
+    context: RunContext,
+    cache: ResultCache,
+    printed: set[str],
+    desk: ReadingsDesk,
+) -> Observed:
+    """Return what the API server shows of a run.
+
+    `printed` names trials whose generator was seen to print its result although its container may
+    still be ending; it only makes the result known a moment earlier. `desk` asks Prometheus.
+
+    Raises:
+        KubeError: the API server cannot be reached, or rights in the namespace are missing.
+    """
+    selector = f"{LABEL}run-uid={run.uid}"
+    pods, jobs, deployments, services, config_maps = await asyncio.gather(
+        kube.list("Pod", run.namespace, selector),
+        kube.list("Job", run.namespace, selector),
+        kube.list("Deployment", run.namespace, selector),
+        kube.list("Service", run.namespace, selector, metadata_only=True),
+        kube.list("ConfigMap", run.namespace, selector, metadata_only=True),
+    )
+    seed, most = seed_of(run.spec, run.uid), run.spec.most_repetitions
+    trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most)}
+    config_map_names = {m["metadata"]["name"] for m in config_maps}
+    result_names = config_map_names & trials
+    for name in sorted(result_names - cache.known()):
+        manifest = await kube.get("ConfigMap", run.namespace, name)
+        if manifest is not None:
+            cache.add(name, manifest, context)
+    result_names &= cache.known()
+    stored = {trial for trial in result_names if readings_name(trial) in config_map_names}
+    for name in sorted(stored - cache.read()):
+        manifest = await kube.get("ConfigMap", run.namespace, readings_name(name))
+        if manifest is not None:
+            cache.add_readings(name, manifest, context)
+    results = cache.results(result_names)
+    readings, unread = desk.look(run, results.values(), stored)
+    pod_views = tuple(pod_view(manifest) for manifest in pods)
+    return Observed(
+        deployments={v.name: v for v in map(deployment_view, deployments)},
+        jobs={v.name: v for v in map(job_view, jobs)},
+        pods=pod_views,
+        services=hash_by_name(services),
+        config_maps=hash_by_name(config_maps),
+        results=results,
+        readings=readings,
+        unread=unread,
+        outputs=await _outputs(kube, run, pod_views, result_names, printed),
+        scripts=await _scripts(kube, run),
+        summary=cache.summary(run, context, result_names),
+    )
+
+
+async def _outputs(
+    kube: Kube, run: Run, pods: tuple[PodView, ...], stored: set[str], printed: set[str]
+) -> dict[str, dict[int, str]]:
+    over = [
+        pod
+        for pod in pods
+        if pod.component == "generator"
+        and pod.trial not in stored
+        and (pod.name in printed or _ended(pod))
+    ]
+    logs = await asyncio.gather(
+        *(kube.log(run.namespace, pod.name, GENERATOR_CONTAINER) for pod in over)
+    )
+    outputs: dict[str, dict[int, str]] = {}
+    for pod, log in zip(over, logs, strict=True):
+        outputs.setdefault(pod.trial or "", {})[pod.index] = log
+    return outputs
+
+
+def _ended(pod: PodView) -> bool:
+    return any(
+        container.name == GENERATOR_CONTAINER and container.exit_code is not None
+        for container in pod.containers
+    )
+
+
+async def _scripts(kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
+    found: dict[str, frozenset[str] | None] = {}
+    for load in run.spec.loads:
+        # Once the run is measured, the script is in the pods; nobody needs to look again.
+        if load.script is None or (run.status.state is not None and run.status.state.terminal):
+            continue
+        manifest = await kube.get("ConfigMap", run.namespace, load.script.config_map)
+        found[load.script.config_map] = (
+            frozenset(manifest.get("data") or {}) if manifest is not None else None
+        )
+    return found

@@ -1,0 +1,111 @@
+"""Asking Prometheus about measured trials, beside the reconcile and without holding it up.
+
+Nothing here has to be remembered: what is asked follows from results that have no readings yet,
+and Prometheus still has the samples when a new operator asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.measure.promql import PrometheusError, Query, TrialWindow
+from laptime.measure.readings import no_readings, trial_readings
+from laptime.measure.timeseries import Window
+from laptime.reconcile.views import Run, parse_time
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long an answer is waited for, in seconds."""
+
+    settle_seconds: float = 2.2
+    """The agent reads and Prometheus scrapes once a second: after this there is a sample from
+    behind the window."""
+    late_seconds: float = 8.0
+    """As long after the window samples that are missing may still be on their way."""
+    again_seconds: float = 0.5
+    unreachable_seconds: float = 20.0
+    """As long a Prometheus that does not answer is asked again: it may just be starting anew."""
+
+
+_logger = logging.getLogger("laptime")
+
+
+class ReadingsDesk:
+    """The questions of one run to Prometheus: one task for each trial that has no readings."""
+
+    def __init__(
+        self, query: Query | None, wake: Callable[[], None], patience: Patience | None = None
+    ) -> None:
+        """Ask by `query` (None: nobody watches) and call `wake` whenever an answer is there."""
+        self._patience = patience or Patience()
+        self._query = query
+        self._wake = wake
+        self._tasks: dict[str, asyncio.Task[TrialReadings]] = {}
+        self._asking = asyncio.Semaphore(_AT_ONCE)
+
+    def look(
+        self, run: Run, results: Iterable[TrialResult], stored: set[str]
+    ) -> tuple[dict[str, TrialReadings], frozenset[str]]:
+        """Return the readings that are here and not stored, and the trials that wait for theirs."""
+        if self._query is None:
+            return {}, frozenset()
+        ready: dict[str, TrialReadings] = {}
+        unread: set[str] = set()
+        for result in results:
+            if result.outcome is not TrialOutcome.MEASURED or result.trial in stored:
+                self._tasks.pop(result.trial, None)
+                continue
+            task = self._tasks.get(result.trial)
+            if task is None:
+                task = asyncio.create_task(self._read(self._query, run, result))
+                task.add_done_callback(lambda _: self._wake())
+                self._tasks[result.trial] = task
+            if not task.done():
+                unread.add(result.trial)
+            elif task.cancelled() or task.exception() is not None:
+                why = "it was stopped" if task.cancelled() else repr(task.exception())
+                ready[result.trial] = no_readings(result.trial, f"reading failed: {why}")
+            else:
+                ready[result.trial] = task.result()
+        return ready, frozenset(unread)
+
+    def close(self) -> None:
+        """End all questions; they are asked again when somebody looks again."""
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    async def _read(self, query: Query, run: Run, result: TrialResult) -> TrialReadings:
+        begin, end = parse_time(result.started_at), parse_time(result.finished_at)
+        if begin is None or end is None or end <= begin:
+            return no_readings(result.trial, "the trial has no window of time")
+        window = Window(begin.timestamp(), end.timestamp())
+        wanted = TrialWindow(run.namespace, run.name, result.trial, window)
+        await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(end)))
+        failing_since: float | None = None
+        clock = asyncio.get_running_loop()
+        while True:
+            try:
+                async with self._asking:
+                    readings = await trial_readings(query, wanted, result.server)
+            except PrometheusError as error:
+                failing_since = failing_since or clock.time()
+                if clock.time() - failing_since >= self._patience.unreachable_seconds:
+                    _logger.warning("%s: no readings: %s", result.trial, error)
+                    return no_readings(result.trial, f"Prometheus has no answer: {error}")
+            else:
+                if readings.usage.complete or _age(end) >= self._patience.late_seconds:
+                    return readings
+            await asyncio.sleep(self._patience.again_seconds)
+
+
+def _age(moment: datetime) -> float:
+    return (datetime.now(moment.tzinfo) - moment).total_seconds()

@@ -1,0 +1,307 @@
+"""The figures of runs for Prometheus: progress, trials and results, as the runs say themselves.
+
+Level-triggered: every scrape shows what the newest look found, and nothing of a deleted run.
+The number of series is bounded, whatever the runs are: the newest runs are shown and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from laptime.api.resources import Resources
+from laptime.api.results import Interval, Latency, ResultRow, TrialResult
+from laptime.api.status import RunStatus
+from laptime.manifests.context import Component
+from laptime.manifests.pods import quantity
+from laptime.plan import Trial, plan_trials, seed_of
+from laptime.reconcile.views import Run, parse_time
+
+MOST_RUNS = 50
+MOST_ROWS = 500
+"""Rows of result tables, over all runs: the newest runs first."""
+MOST_TRIALS = 500
+"""Trials over all runs, the newest runs first."""
+
+_AHEAD = 50
+"""Trials to come that are shown of a run with too many of them."""
+
+_RUN = ("namespace", "run")
+_ROW = (*_RUN, "server", "load")
+_TRIAL = (*_RUN, "trial", "server", "load", "repetition")
+_QUANTILES = {
+    "0.5": "p50_seconds",
+    "0.8": "p80_seconds",
+    "0.9": "p90_seconds",
+    "0.99": "p99_seconds",
+    "0.999": "p999_seconds",
+}
+
+Key = tuple[str, str]
+
+
+class _Families:
+    """Metric families of one scrape, made as they are needed."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, GaugeMetricFamily] = {}
+
+    def declare(self, name: str, help_: str, labels: Iterable[str]) -> None:
+        self._families[name] = GaugeMetricFamily(name, help_, labels=list(labels))
+
+    def add(self, name: str, labels: Iterable[str], value: float | None) -> None:
+        if value is not None:
+            self._families[name].add_metric(list(labels), value)
+
+    def all(self) -> Iterator[GaugeMetricFamily]:
+        yield from self._families.values()
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """What is known of the trials of one run."""
+
+    uid: str
+    generation: int
+    plan: tuple[Trial, ...]
+    results: Mapping[str, TrialResult]
+
+    def around_the_newest(self, most: int) -> tuple[Trial, ...]:
+        """Return so many trials of the plan: those that are over last, and some to come."""
+        end = min(len(self.plan), max(most, len(self.results) + _AHEAD))
+        return self.plan[max(0, end - most) : end]
+
+
+class RunFigures(Collector):
+    """Holds what was last seen of all runs, and writes it down when it is scraped.
+
+    Scrapes come in a thread of their own, so what is held is replaced and never changed.
+    """
+
+    def __init__(self) -> None:
+        self._runs: tuple[Run, ...] = ()
+        self._trials: dict[Key, _Trials] = {}
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The runs that were seen last, newest first."""
+        return self._runs
+
+    def see(self, runs: Iterable[Run]) -> None:
+        """Replace all runs by those that there are now."""
+        self._runs = tuple(sorted(runs, key=lambda run: (run.created, run.key), reverse=True))
+        uids = {run.uid for run in self._runs}
+        self._trials = {key: one for key, one in self._trials.items() if one.uid in uids}
+
+    def see_trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
+        """Replace what is known of the trials of one run by these results."""
+        known = self._trials.get(run.key)
+        # A plan follows from the spec; it is long for a long run, and this is called at each look.
+        if known is not None and (known.uid, known.generation) == (run.uid, run.generation):
+            plan = known.plan
+        else:
+            plan = plan_trials(run.name, run.spec, seed_of(run.spec, run.uid))
+        newest = _Trials(run.uid, run.generation, plan, dict(results))
+        self._trials = {**self._trials, run.key: newest}
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Drop a run that is gone."""
+        key = (namespace, name)
+        self._runs = tuple(run for run in self._runs if run.key != key)
+        self._trials = {other: one for other, one in self._trials.items() if other != key}
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield all families; called for each scrape."""
+        families = _declared()
+        trials, rows = MOST_TRIALS, MOST_ROWS
+        for run in self._runs[:MOST_RUNS]:
+            _add_run(families, run)
+            results = (run.status.results or [])[:rows]
+            rows -= len(results)
+            for row in results:
+                _add_row(families, run, row)
+            known = self._trials.get(run.key)
+            if known is not None and known.uid == run.uid:
+                shown = known.around_the_newest(trials)
+                trials -= len(shown)
+                for trial in shown:
+                    _add_trial(families, run, trial, known.results.get(trial.name))
+        yield from families.all()
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the names of the families, for the registry."""
+        yield from _declared().all()
+
+
+def _declared() -> _Families:
+    families = _Families()
+    for name, help_, labels in (
+        (
+            "laptime_run_info",
+            "1 for each run; fastest and verdict are empty until they are known.",
+            (*_RUN, "scenario", "state", "baseline", "fastest", "verdict"),
+        ),
+        ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
+        ("laptime_run_started_timestamp_seconds", "When the run got its turn.", _RUN),
+        ("laptime_run_finished_timestamp_seconds", "When the run was over.", _RUN),
+        ("laptime_run_progress_ratio", "Share of the trials that are over.", _RUN),
+        ("laptime_run_trials", "Trials of the run in all.", _RUN),
+        ("laptime_run_trials_completed", "Trials of the run that are over.", _RUN),
+        ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
+        (
+            "laptime_run_server_position",
+            "Place of a server in the spec of the run, from 1.",
+            (*_RUN, "server"),
+        ),
+        (
+            "laptime_run_cpu_limit_cores",
+            "CPU limit of each pod of a component; none where the spec sets none.",
+            (*_RUN, "component", "server"),
+        ),
+        ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
+        ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
+        ("laptime_trial_finished_timestamp_seconds", "Last measured response.", _TRIAL),
+        (
+            "laptime_trial_requests_per_second",
+            "Right answers a second in the measured phase of the trial.",
+            _TRIAL,
+        ),
+        (
+            "laptime_trial_outcome",
+            "1 for the outcome and validity of a trial that is over.",
+            (*_TRIAL, "outcome", "validity"),
+        ),
+        ("laptime_result_trials", "Measured trials behind a row.", _ROW),
+        ("laptime_result_errors_ratio", "Errors divided by requests.", _ROW),
+        ("laptime_result_rank", "Rank under this load; equals share one.", _ROW),
+        (
+            "laptime_result_latency_seconds",
+            "Exact percentiles over all repetitions.",
+            (*_ROW, "quantile"),
+        ),
+        ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _ROW),
+        ("laptime_result_memory_bytes", "Highest working set of the server.", _ROW),
+        (
+            "laptime_result_limited_by",
+            "1 for the cause that limited a row; evidence is there when the run is over.",
+            (*_ROW, "cause", "evidence"),
+        ),
+        (
+            "laptime_result_state",
+            "1 for the state and validity of a row.",
+            (*_ROW, "state", "validity"),
+        ),
+    ):
+        families.declare(name, help_, labels)
+    for name, what in (
+        ("laptime_result_requests_per_second", "Right answers a second"),
+        ("laptime_result_factor", "Throughput divided by the baseline's"),
+    ):
+        families.declare(name, f"{what}, over all repetitions.", _ROW)
+        families.declare(f"{name}_low", f"{what}: low end of the 95 % interval.", _ROW)
+        families.declare(f"{name}_high", f"{what}: high end of the 95 % interval.", _ROW)
+    return families
+
+
+def _add_run(families: _Families, run: Run) -> None:
+    status = run.status
+    families.add("laptime_run_info", (*run.key, run.spec.scenario, *_words(status)), 1.0)
+    families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
+    families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
+    families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
+    for position, server in enumerate(run.spec.servers, 1):
+        families.add("laptime_run_server_position", (*run.key, server.name), position)
+    for component, name, resources in _limited(run):
+        if resources is not None and resources.cpu is not None:
+            cores = quantity(resources.cpu)
+            families.add("laptime_run_cpu_limit_cores", (*run.key, component, name), cores)
+    progress = status.progress
+    if progress is None:
+        return
+    if progress.total:
+        ratio = progress.completed / progress.total
+        families.add("laptime_run_progress_ratio", run.key, ratio)
+    families.add("laptime_run_trials", run.key, progress.total)
+    families.add("laptime_run_trials_completed", run.key, progress.completed)
+    families.add("laptime_run_remaining_seconds", run.key, progress.remaining_seconds)
+
+
+def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
+    """Yield component, server (or nothing) and resources of each part of a run."""
+    for server in run.spec.servers:
+        yield Component.SERVER.value, server.name, server.resources
+    topology = run.spec.topology
+    for component, tier in (
+        (Component.POSTGRES, topology.postgres),
+        (Component.PGBOUNCER, topology.pgbouncer),
+        (Component.HAPROXY, topology.haproxy),
+        (Component.UPSTREAM, topology.upstream),
+    ):
+        if tier is not None:
+            yield component.value, "", tier.resources
+
+
+def _words(status: RunStatus) -> tuple[str, str, str, str]:
+    over = status.state is not None and status.state.terminal
+    # While a run goes on its sentence changes with each trial, and each text is a series more.
+    verdict = status.verdict if over else None
+    state = status.state.value if status.state is not None else "Queued"
+    return state, status.baseline or "", status.fastest or "", verdict or ""
+
+
+def _add_row(families: _Families, run: Run, row: ResultRow) -> None:
+    labels = (*run.key, row.server, row.load)
+    families.add("laptime_result_trials", labels, row.trials)
+    families.add("laptime_result_errors_ratio", labels, row.error_rate)
+    families.add("laptime_result_rank", labels, row.rank)
+    _add_interval(families, "laptime_result_requests_per_second", labels, row.requests_per_second)
+    _add_interval(families, "laptime_result_factor", labels, row.factor)
+    _add_latency(families, labels, row.latency)
+    if row.usage is not None:
+        families.add("laptime_result_cpu_cores", labels, row.usage.cores_mean)
+        families.add("laptime_result_memory_bytes", labels, row.usage.memory_bytes)
+    if row.limited_by is not None:
+        over = run.status.state is not None and run.status.state.terminal
+        evidence = row.limited_by.evidence if over else ""
+        limited = (*labels, row.limited_by.cause.value, evidence)
+        families.add("laptime_result_limited_by", limited, 1.0)
+    validity = row.validity.value if row.validity is not None else ""
+    families.add("laptime_result_state", (*labels, row.state.value, validity), 1.0)
+
+
+def _add_interval(
+    families: _Families, name: str, labels: tuple[str, ...], interval: Interval | None
+) -> None:
+    if interval is not None:
+        families.add(name, labels, interval.value)
+        families.add(f"{name}_low", labels, interval.low)
+        families.add(f"{name}_high", labels, interval.high)
+
+
+def _add_latency(families: _Families, labels: tuple[str, ...], latency: Latency | None) -> None:
+    if latency is not None:
+        for quantile, name in _QUANTILES.items():
+            value: float = getattr(latency, name)
+            families.add("laptime_result_latency_seconds", (*labels, quantile), value)
+
+
+def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
+    labels = (*run.key, trial.name, trial.server, trial.load, str(trial.repetition))
+    families.add("laptime_trial_info", labels, 1.0)
+    if result is None:
+        return
+    families.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))
+    families.add("laptime_trial_finished_timestamp_seconds", labels, _seconds(result.finished_at))
+    outcome = (*labels, result.outcome.value, result.validity.value)
+    families.add("laptime_trial_outcome", outcome, 1.0)
+    if result.figures is not None:
+        rate = result.figures.requests_per_second
+        families.add("laptime_trial_requests_per_second", labels, rate)
+
+
+def _seconds(text: str | None) -> float | None:
+    time = parse_time(text)
+    return time.timestamp() if time is not None else None

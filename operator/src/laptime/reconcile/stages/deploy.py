@@ -1,0 +1,104 @@
+"""The first stage: the tiers of a run are deployed and get ready."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from laptime.api.conditions import Verdict
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.tiers import tier_objects
+from laptime.plan import load_problem
+from laptime.reconcile.actions import Apply, CreateDatabaseSecret, Decision
+from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.tiers import tiers_ready
+from laptime.reconcile.views import LABEL, parse_time
+
+_SOON_SECONDS = 1.0
+
+
+def impossible_load(situation: Situation) -> Decision | None:
+    """Fail a run with a load that its scenario cannot serve, before anything is deployed."""
+    for load in situation.spec.loads:
+        message = load_problem(
+            load, situation.context.scenario, situation.spec.generator.parallelism
+        )
+        if message is not None:
+            problem = Problem("LoadImpossible", message)
+            situation.progressing("", "", problem)
+            situation.fail(problem)
+            return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+    return None
+
+
+def missing_script(situation: Situation) -> Decision | None:
+    """Wait for the ConfigMap of a user's own script; fail the run when it does not come."""
+    for load in situation.spec.loads:
+        if load.script is None or load.script.config_map not in situation.observed.scripts:
+            continue
+        keys = situation.observed.scripts[load.script.config_map]
+        if keys is not None and load.script.key in keys:
+            continue
+        name = f"ConfigMap {load.script.config_map} in namespace {situation.run.namespace}"
+        problem = (
+            Problem(
+                "ConfigMapMissing",
+                f"load {load.name} needs {name}, and there is none: create it with "
+                f"kubectl create configmap {load.script.config_map} "
+                f"--from-file={load.script.key} -n {situation.run.namespace}",
+            )
+            if keys is None
+            else Problem(
+                "ConfigMapKeyMissing",
+                f"load {load.name} needs the key {load.script.key} of {name}; "
+                f"it has {', '.join(sorted(keys)) or 'no keys'}",
+            )
+        )
+        situation.say(
+            Verdict(
+                ConditionType.TIERS_READY, ConditionStatus.FALSE, problem.reason, problem.message
+            )
+        )
+        situation.progressing("", "", problem)
+        started = parse_time(situation.run.status.started_at)
+        waited = (situation.now - started).total_seconds() if started else 0.0
+        if waited >= situation.spec.startup_seconds:
+            situation.fail(problem)
+        return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+    return None
+
+
+def deploy(situation: Situation) -> Decision | None:
+    """Apply what is missing or different; wait until every tier is ready before the first trial."""
+    observed = situation.observed
+    stored = {
+        "Deployment": {name: view.manifest_hash for name, view in observed.deployments.items()},
+        "Service": observed.services,
+        "ConfigMap": observed.config_maps,
+    }
+    reached_later = situation.run.status.state in (State.VERIFYING, State.RUNNING)
+    missing = [
+        manifest
+        for manifest in tier_objects(situation.context)
+        if manifest["metadata"]["name"] not in stored[manifest["kind"]]
+        # Once servers are verified on them, tiers stay as they are: a new version of the operator
+        # must not replace a database in the middle of a run.
+        or not (reached_later or _is_as_wanted(manifest, stored[manifest["kind"]]))
+    ]
+    if missing:
+        if situation.spec.topology.postgres is not None:
+            situation.actions.append(CreateDatabaseSecret())
+        situation.actions += [Apply(manifest) for manifest in missing]
+    ready = tiers_ready(situation)
+    situation.tiers_ready = ready
+    if not situation.actions and (ready or reached_later):
+        # A tier that goes away later on is dealt with by the stage that was reached.
+        return None
+    situation.progressing("Deploying", "the tiers and Services are set up")
+    return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+
+
+def _is_as_wanted(manifest: dict[str, Any], stored: Mapping[str, str | None]) -> bool:
+    wanted: str = manifest["metadata"]["annotations"][LABEL + "manifest-hash"]
+    return stored[manifest["metadata"]["name"]] == wanted

@@ -1,0 +1,134 @@
+"""The last stage: everything that the run needed goes, its results stay."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from laptime.api.conditions import Verdict
+from laptime.api.results import RowState
+from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
+from laptime.manifests.result import readings_name, results_config_map
+from laptime.reconcile.actions import Create, Decision, Delete
+from laptime.reconcile.stages.readings import store_readings
+from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.views import PodView
+from laptime.report.document import result_files
+
+_SOON_SECONDS = 1.0
+_STUCK_SECONDS = 120.0
+
+
+def finish(situation: Situation) -> Decision:
+    """Store the results of all trials together, clean up, and end the run."""
+    observed, run = situation.observed, situation.run
+    store_readings(situation)
+    if observed.readings or observed.unread:
+        # The last trial's samples are on their way; the figures of the run rest on them.
+        situation.progressing("Finishing", "reading what the last trials used")
+        return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
+    leftovers = _clean_up(situation)
+    results_name = f"{run.name}-results"
+    if results_name not in observed.config_maps and observed.summary is not None:
+        trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
+        files = result_files(
+            run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
+        )
+        # Before anything is deleted: it is what the run was made for.
+        situation.actions.insert(0, Create(results_config_map(situation.context, files)))
+        leftovers.append(f"ConfigMap {results_name}")
+    _say_outcome(situation)
+    if leftovers:
+        situation.progressing("Finishing", "cleaning up: " + ", ".join(leftovers))
+        return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
+    succeeded = situation.outcome().status == ConditionStatus.TRUE
+    situation.say(
+        Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over")
+    )
+    return situation.decision(
+        State.SUCCEEDED if succeeded else State.FAILED, requeue_seconds=0.0, finished=True
+    )
+
+
+def _clean_up(situation: Situation) -> list[str]:
+    """Delete what the results do not need; return what is still there."""
+    observed, run = situation.observed, situation.run
+    keep = {f"{run.name}-results", *observed.results, *map(readings_name, observed.results)}
+    doomed = [
+        *(("Job", name) for name, job in observed.jobs.items() if not job.deleting),
+        *(("Deployment", name) for name, one in observed.deployments.items() if not one.deleting),
+        *(("Service", name) for name in observed.services),
+        *(("ConfigMap", name) for name in observed.config_maps if name not in keep),
+    ]
+    if doomed and run.spec.topology.postgres is not None:
+        # First of all: while anything else is left, the next pass would delete it again.
+        situation.actions.append(Delete("Secret", f"{run.name}-database"))
+    situation.actions += [Delete(kind, name) for kind, name in doomed]
+    left = [f"{kind} {name}" for kind, name in doomed]
+    return left + [f"Pod {pod.name}" for pod in observed.pods if not _stuck(pod, situation.now)]
+
+
+def _stuck(pod: PodView, now: datetime) -> bool:
+    """Return whether a pod should have ended long ago: its node is gone. It holds up no run."""
+    since = pod.deleting_since
+    return since is not None and (now - since).total_seconds() >= _STUCK_SECONDS
+
+
+def _say_outcome(situation: Situation) -> None:
+    """Say in `Succeeded` whether every server was measured, unless the run was given up before."""
+    if situation.run.status.condition(ConditionType.SUCCEEDED) is not None and (
+        situation.outcome().status == ConditionStatus.FALSE
+    ):
+        return
+    failures: dict[str, str] = {}
+    reason = "ServersFailed"
+    for server in situation.spec.servers:
+        if situation.server_state(server.name) is ServerState.FAILED:
+            failures[server.name] = situation.server_message(server.name)
+    for row in situation.observed.summary.rows if situation.observed.summary else []:
+        if row.state in (RowState.FAILED, RowState.PENDING) and row.server not in failures:
+            failures[row.server] = (
+                f"server {row.server} under {row.load}: {row.message or row.reason}"
+            )
+    if len(failures) == len(situation.spec.servers):
+        reason = "AllServersFailed"
+    if failures:
+        verdict = Verdict(
+            ConditionType.SUCCEEDED, ConditionStatus.FALSE, reason, "; ".join(failures.values())
+        )
+    else:
+        summary = situation.observed.summary
+        verdict = Verdict(
+            ConditionType.SUCCEEDED,
+            ConditionStatus.TRUE,
+            "Completed",
+            (summary.verdict if summary else None) or "every trial was run",
+        )
+    situation.say(verdict, *_objectives(situation))
+
+
+def _objectives(situation: Situation) -> list[Verdict]:
+    summary = situation.observed.summary
+    if not situation.spec.objectives or summary is None:
+        return []
+    missed = [
+        f"{o.server} under {o.load}: {o.bound}, measured {o.measured}"
+        for o in summary.objectives
+        if not o.met
+    ]
+    if missed:
+        return [
+            Verdict(
+                ConditionType.OBJECTIVES_MET,
+                ConditionStatus.FALSE,
+                "ObjectivesMissed",
+                "; ".join(missed),
+            )
+        ]
+    return [
+        Verdict(
+            ConditionType.OBJECTIVES_MET,
+            ConditionStatus.TRUE,
+            "AllMet",
+            f"all {len(summary.objectives)} objectives are met",
+        )
+    ]

@@ -1,0 +1,247 @@
+"""A run as the stages see it: what is observed, what they say, and the status made of both."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from laptime.analysis import trials_so_far
+from laptime.api.conditions import Verdict, merge_conditions
+from laptime.api.durations import format_duration
+from laptime.api.results import TrialOutcome
+from laptime.api.status import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    Progress,
+    RunStatus,
+    ServerState,
+    ServerStatus,
+    State,
+)
+from laptime.manifests.context import RunContext
+from laptime.plan import OVERHEAD_SECONDS, Trial, remaining_seconds, seed_of
+from laptime.reconcile.actions import Action, Decision
+from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.views import Observed, Run, format_time, parse_time
+from laptime.report.status import status_rows
+
+_ENOUGH_FAILED_TRIALS = 2
+
+
+class Situation:
+    """One pass over one run. Holds what the stages have said so far in this pass."""
+
+    def __init__(self, run: Run, observed: Observed, context: RunContext, now: datetime) -> None:
+        self.run = run
+        self.spec = run.spec
+        self.observed = observed
+        self.context = context
+        self.now = now
+        self.seed = seed_of(run.spec, run.uid)
+        known = {server.name: server for server in run.status.servers or []}
+        out = frozenset(
+            name for name, server in known.items() if server.state is ServerState.FAILED
+        )
+        self.trials = trials_so_far(
+            run.name, run.spec, self.seed, list(observed.results.values()), out
+        )
+        self.actions: list[Action] = []
+        self.tiers_ready = False
+        self._verdicts: list[Verdict] = []
+        self._servers = {
+            server.name: known.get(server.name)
+            or ServerStatus(name=server.name, state=ServerState.PENDING)
+            for server in run.spec.servers
+        }
+
+    # What is known ------------------------------------------------------------------------
+
+    def server_state(self, name: str) -> ServerState:
+        """Return what is known of a server's answers."""
+        return self._servers[name].state
+
+    def server_reason(self, name: str) -> str:
+        """Return the CamelCase reason why a server is out."""
+        return self._servers[name].reason or "Failed"
+
+    def server_message(self, name: str) -> str:
+        """Return why a server is out, in words."""
+        return self._servers[name].message or f"server {name} failed"
+
+    def outcome(self) -> Verdict:
+        """Return what is said of `Succeeded`: in this pass, or else in the status."""
+        for verdict in reversed(self._verdicts):
+            if verdict.type is ConditionType.SUCCEEDED:
+                return verdict
+        old = self.run.status.condition(ConditionType.SUCCEEDED)
+        if old is None:
+            return Verdict(ConditionType.SUCCEEDED, ConditionStatus.UNKNOWN, "NotFinished")
+        return Verdict(ConditionType.SUCCEEDED, old.status, old.reason, old.message)
+
+    def broken(self, name: str) -> bool:
+        """Whether a server is out: its answers were wrong, or its trials failed repeatedly."""
+        if self._servers[name].state is ServerState.FAILED:
+            return True
+        outcomes = [
+            self.observed.results[trial.name].outcome
+            for trial in self.trials
+            if trial.server == name and trial.name in self.observed.results
+        ]
+        last = outcomes[-_ENOUGH_FAILED_TRIALS:]
+        return len(last) == _ENOUGH_FAILED_TRIALS and all(o is TrialOutcome.FAILED for o in last)
+
+    def trials_left(self) -> list[Trial]:
+        """Return the trials that still have to be run, in their order."""
+        broken = {server.name for server in self.spec.servers if self.broken(server.name)}
+        return [
+            trial
+            for trial in self.trials
+            if trial.name not in self.observed.results and trial.server not in broken
+        ]
+
+    def nothing_left(self) -> bool:
+        """Whether every server was checked and no trial has to be run any more."""
+        checked = all(one.state is not ServerState.PENDING for one in self._servers.values())
+        return checked and not self.trials_left()
+
+    def condition_since(self, type_: ConditionType, status: ConditionStatus) -> datetime | None:
+        """Return since when a condition has had a status, or None when it has not."""
+        condition = self.run.status.condition(type_)
+        if condition is None or condition.status != status:
+            return None
+        return parse_time(condition.last_transition_time)
+
+    # What is said -------------------------------------------------------------------------
+
+    def say(self, *verdicts: Verdict) -> None:
+        """Set conditions; the last word on a type counts."""
+        self._verdicts += verdicts
+
+    def set_server(
+        self,
+        name: str,
+        state: ServerState,
+        problem: Problem | None = None,
+        image: str | None = None,
+    ) -> None:
+        """Record what is known of a server's answers."""
+        self._servers[name] = ServerStatus(
+            name=name,
+            state=state,
+            reason=problem.reason if problem else None,
+            message=problem.message if problem else None,
+            image=image or self._servers[name].image,
+        )
+
+    def progressing(self, reason: str, message: str, problem: Problem | None = None) -> None:
+        """Say what goes on, or what keeps it from going on."""
+        self.say(
+            Verdict(
+                ConditionType.PROGRESSING, ConditionStatus.FALSE, problem.reason, problem.message
+            )
+            if problem
+            else Verdict(ConditionType.PROGRESSING, ConditionStatus.TRUE, reason, message)
+        )
+
+    def fail(self, problem: Problem) -> None:
+        """Give the run up: it cleans up and ends with Succeeded=False."""
+        self.say(
+            Verdict(ConditionType.SUCCEEDED, ConditionStatus.FALSE, problem.reason, problem.message)
+        )
+
+    def decision(
+        self,
+        state: State,
+        *,
+        requeue_seconds: float | None,
+        current_trial: str | None = None,
+        queue_position: int | None = None,
+        finished: bool = False,
+        text: str | None = None,
+    ) -> Decision:
+        """Return the decision of this pass with the status that follows from it."""
+        return Decision(
+            status=self._status(state, current_trial, queue_position, finished, text),
+            actions=tuple(self.actions),
+            requeue_seconds=requeue_seconds,
+        )
+
+    def _status(
+        self,
+        state: State,
+        current_trial: str | None,
+        queue_position: int | None,
+        finished: bool,
+        text: str | None,
+    ) -> RunStatus:
+        old, summary = self.run.status, self.observed.summary
+        now = format_time(self.now)
+        return RunStatus(
+            observed_generation=self.run.generation,
+            state=state,
+            verdict=summary.verdict if summary else None,
+            seed=self.seed,
+            baseline=self.spec.baseline_name,
+            queue_position=queue_position,
+            started_at=old.started_at or (now if state is not State.QUEUED else None),
+            finished_at=(old.finished_at or now) if finished else None,
+            progress=self._progress(state, text),
+            current_trial=current_trial,
+            fastest=summary.fastest if summary else None,
+            fastest_factor=summary.fastest_factor if summary else None,
+            servers=[self._servers[server.name] for server in self.spec.servers],
+            results=status_rows(summary.rows) if summary else None,
+            objectives=list(summary.objectives) if summary and summary.objectives else None,
+            control=list(summary.control) if summary and summary.control else None,
+            results_config_map=old.results_config_map
+            or (f"{self.run.name}-results" if state.terminal else None),
+            conditions=self._conditions(now),
+        )
+
+    def _conditions(self, now: str) -> list[Condition]:
+        old = list(self.run.status.conditions or [])
+        if self.run.status.condition(ConditionType.SUCCEEDED) is None:
+            unknown = Verdict(
+                ConditionType.SUCCEEDED, ConditionStatus.UNKNOWN, "NotFinished", "the run goes on"
+            )
+            self._verdicts.insert(0, unknown)
+        latest = {verdict.type: verdict for verdict in self._verdicts}
+        return merge_conditions(old, latest.values(), self.run.generation, now)
+
+    def _progress(self, state: State, text: str | None) -> Progress:
+        left = self.trials_left()
+        total = len(self.trials)
+        completed = total - len(left)
+        if state.terminal:
+            return Progress(
+                completed=completed, total=total, percent=100, text=f"{completed}/{total}"
+            )
+        seconds = self._seconds_left(left)
+        return Progress(
+            completed=completed,
+            total=total,
+            percent=100 * completed // total,
+            remaining_seconds=round(seconds),
+            text=text or f"{completed}/{total}, {format_duration(seconds)} left",
+        )
+
+    def _seconds_left(self, left: list[Trial]) -> float:
+        durations: dict[tuple[str, str], list[float]] = {}
+        for result in self.observed.results.values():
+            begin, end = parse_time(result.started_at), parse_time(result.finished_at)
+            if begin is not None and end is not None:
+                load = self.spec.load(result.load)
+                whole = (end - begin).total_seconds() + load.warmup_seconds + OVERHEAD_SECONDS
+                durations.setdefault((result.server, result.load), []).append(whole)
+        seconds = remaining_seconds(self.spec, left, durations)
+        job = self.observed.jobs.get(left[0].name) if left else None
+        if job is not None:
+            # The trial that runs now has used up some of its time.
+            first = remaining_seconds(self.spec, left[:1], durations)
+            seconds -= min(first, max(0.0, (self.now - job.created).total_seconds()))
+        pending = sum(
+            1
+            for server in self.spec.servers
+            if self.server_state(server.name) is ServerState.PENDING
+        )
+        return seconds + OVERHEAD_SECONDS * pending

@@ -1,0 +1,285 @@
+"""What the reconcile knows of the cluster: small frozen views of Kubernetes objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from laptime.analysis.summary import Summary
+from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import RunStatus
+
+LABEL = "laptime.dev/"
+_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+@dataclass(frozen=True)
+class ContainerView:
+    """State of one container of a pod."""
+
+    name: str
+    ready: bool = False
+    restarts: int = 0
+    waiting_reason: str | None = None
+    waiting_message: str | None = None
+    # The termination that is current, or the last one when the container was started again.
+    exit_code: int | None = None
+    exit_reason: str | None = None
+    exit_message: str | None = None
+    ended_at: datetime | None = None
+    running: bool = False
+
+
+@dataclass(frozen=True)
+class PodView:
+    """A pod of the run."""
+
+    name: str
+    component: str
+    created: datetime
+    server: str | None = None
+    trial: str | None = None
+    # Of a pod of an Indexed Job; 0 for all others.
+    index: int = 0
+    owner: str | None = None
+    phase: str = "Pending"
+    ready: bool = False
+    deleting_since: datetime | None = None
+    # When the newest of its containers was started.
+    last_started: datetime | None = None
+    unschedulable_message: str | None = None
+    pod_reason: str | None = None
+    pod_message: str | None = None
+    image: str | None = None
+    containers: tuple[ContainerView, ...] = ()
+
+    @property
+    def deleting(self) -> bool:
+        """Whether it was told to end."""
+        return self.deleting_since is not None
+
+    @property
+    def live(self) -> bool:
+        """Whether the pod counts: not being deleted and not over."""
+        return not self.deleting and self.phase not in ("Succeeded", "Failed")
+
+    @property
+    def restarts(self) -> int:
+        """Restarts of its containers together."""
+        return sum(container.restarts for container in self.containers)
+
+
+@dataclass(frozen=True)
+class WorkloadView:
+    """A Deployment or a Job of the run."""
+
+    name: str
+    created: datetime
+    manifest_hash: str | None = None
+    trial: str | None = None
+    replicas: int = 1
+    deleting: bool = False
+    refused_message: str | None = None
+    failed_reason: str | None = None
+    failed_message: str | None = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Everything of one run that the API server shows."""
+
+    deployments: Mapping[str, WorkloadView] = field(default_factory=dict)
+    jobs: Mapping[str, WorkloadView] = field(default_factory=dict)
+    pods: tuple[PodView, ...] = ()
+    # Manifest hash (None where there is none) by name.
+    services: Mapping[str, str | None] = field(default_factory=dict)
+    config_maps: Mapping[str, str | None] = field(default_factory=dict)
+    # Stored results by trial.
+    results: Mapping[str, TrialResult] = field(default_factory=dict)
+    # What Prometheus read of measured trials and is not stored yet, by trial.
+    readings: Mapping[str, TrialReadings] = field(default_factory=dict)
+    # Measured trials whose readings will still come: nothing of the run ends before.
+    unread: frozenset[str] = frozenset()
+    # Logs of generators whose container ended or whose result line was seen, by trial and index.
+    outputs: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
+    scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    summary: Summary | None = None
+
+    def pods_of(
+        self, component: str, *, server: str | None = None, trial: str | None = None
+    ) -> list[PodView]:
+        """Return the pods of a component, oldest first."""
+        return sorted(
+            (
+                pod
+                for pod in self.pods
+                if pod.component == component
+                and (server is None or pod.server == server)
+                and (trial is None or pod.trial == trial)
+            ),
+            key=lambda pod: (pod.created, pod.name),
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """A BenchmarkRun as it is in the API server."""
+
+    name: str
+    namespace: str
+    uid: str
+    generation: int
+    created: datetime
+    spec: BenchmarkRunSpec
+    status: RunStatus
+    deleting: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Return an RFC 3339 time of the API server, or None."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
+
+
+def format_time(time: datetime) -> str:
+    """Return a time as RFC 3339 with whole seconds, as Kubernetes writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def run_view(manifest: Mapping[str, Any]) -> Run:
+    """Return the view of a BenchmarkRun.
+
+    Raises:
+        pydantic.ValidationError: the spec does not fit this version's models.
+    """
+    metadata = manifest["metadata"]
+    return Run(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata["uid"],
+        generation=metadata.get("generation", 1),
+        created=_created(metadata),
+        spec=BenchmarkRunSpec.model_validate(manifest["spec"]).with_control(),
+        status=RunStatus.model_validate(manifest.get("status") or {}),
+        deleting="deletionTimestamp" in metadata,
+    )
+
+
+def pod_view(manifest: Mapping[str, Any]) -> PodView:
+    """Return the view of a Pod."""
+    metadata, status = manifest["metadata"], manifest.get("status") or {}
+    labels = metadata.get("labels") or {}
+    conditions = {c["type"]: c for c in status.get("conditions") or []}
+    scheduled = conditions.get("PodScheduled", {})
+    owners = metadata.get("ownerReferences") or []
+    statuses = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
+    containers = manifest.get("spec", {}).get("containers") or [{}]
+    begun = (
+        parse_time((one.get("state") or {}).get("running", {}).get("startedAt"))
+        for one in status.get("containerStatuses") or []
+    )
+    started = [time for time in begun if time is not None]
+    return PodView(
+        name=metadata["name"],
+        component=labels.get(LABEL + "component", ""),
+        created=_created(metadata),
+        server=labels.get(LABEL + "server"),
+        trial=labels.get(LABEL + "trial"),
+        index=int(labels.get(_COMPLETION_INDEX, "0")),
+        owner=owners[0]["name"] if owners else None,
+        phase=status.get("phase", "Pending"),
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        deleting_since=parse_time(metadata.get("deletionTimestamp")),
+        last_started=max(started) if started else None,
+        unschedulable_message=(
+            scheduled.get("message") if scheduled.get("reason") == "Unschedulable" else None
+        ),
+        pod_reason=status.get("reason"),
+        pod_message=status.get("message"),
+        image=containers[0].get("image"),
+        containers=tuple(_container_view(one) for one in statuses),
+    )
+
+
+def _container_view(status: Mapping[str, Any]) -> ContainerView:
+    state = status.get("state") or {}
+    waiting = state.get("waiting") or {}
+    ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated") or {}
+    return ContainerView(
+        name=status["name"],
+        ready=bool(status.get("ready")),
+        restarts=status.get("restartCount", 0),
+        waiting_reason=waiting.get("reason"),
+        waiting_message=waiting.get("message"),
+        exit_code=ended.get("exitCode"),
+        exit_reason=ended.get("reason"),
+        exit_message=ended.get("message"),
+        ended_at=parse_time(ended.get("finishedAt")),
+        running="running" in state,
+    )
+
+
+def deployment_view(manifest: Mapping[str, Any]) -> WorkloadView:
+    """Return the view of a Deployment."""
+    metadata, spec = manifest["metadata"], manifest["spec"]
+    refused = _condition(manifest, "ReplicaFailure")
+    template_labels = spec["template"]["metadata"].get("labels") or {}
+    return WorkloadView(
+        name=metadata["name"],
+        created=_created(metadata),
+        manifest_hash=_hash(metadata),
+        trial=template_labels.get(LABEL + "trial"),
+        replicas=spec.get("replicas", 1),
+        deleting="deletionTimestamp" in metadata,
+        refused_message=refused.get("message") if refused else None,
+    )
+
+
+def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
+    """Return the view of a Job."""
+    metadata = manifest["metadata"]
+    failed = _condition(manifest, "Failed") or {}
+    return WorkloadView(
+        name=metadata["name"],
+        created=_created(metadata),
+        manifest_hash=_hash(metadata),
+        trial=(metadata.get("labels") or {}).get(LABEL + "trial"),
+        deleting="deletionTimestamp" in metadata,
+        failed_reason=failed.get("reason"),
+        failed_message=failed.get("message"),
+    )
+
+
+def hash_by_name(manifests: list[dict[str, Any]]) -> dict[str, str | None]:
+    """Return the manifest hash of each object, by name."""
+    return {m["metadata"]["name"]: _hash(m["metadata"]) for m in manifests}
+
+
+def _condition(manifest: Mapping[str, Any], type_: str) -> Mapping[str, Any] | None:
+    for condition in (manifest.get("status") or {}).get("conditions") or []:
+        if condition["type"] == type_ and condition["status"] == "True":
+            found: Mapping[str, Any] = condition
+            return found
+    return None
+
+
+def _hash(metadata: Mapping[str, Any]) -> str | None:
+    value: str | None = (metadata.get("annotations") or {}).get(LABEL + "manifest-hash")
+    return value
+
+
+def _created(metadata: Mapping[str, Any]) -> datetime:
+    created = parse_time(metadata.get("creationTimestamp"))
+    assert created is not None
+    return created

@@ -1,0 +1,97 @@
+"""The results of a run as one JSON document, and the files of its results ConfigMap."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from laptime import __version__
+from laptime.analysis import Summary
+from laptime.api.results import TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.report.contents import Report
+from laptime.report.markdown import to_markdown
+from laptime.report.results import SCHEMA_VERSION
+
+JSON_FILE = "results.json"
+MARKDOWN_FILE = "report.md"
+MAX_JSON_BYTES = 600_000
+MAX_MARKDOWN_BYTES = 200_000
+"""Together well below the 1 MiB that a ConfigMap may have."""
+
+
+def result_files(
+    name: str,
+    namespace: str,
+    spec: BenchmarkRunSpec,
+    seed: int,
+    summary: Summary,
+    trials: Sequence[TrialResult],
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the files of the ConfigMap `<run>-results`, by name."""
+    report = Report(name, namespace, spec, seed, summary, trials, environment or {})
+    return {
+        JSON_FILE: to_json(report, MAX_JSON_BYTES),
+        MARKDOWN_FILE: to_markdown(report, MAX_MARKDOWN_BYTES),
+    }
+
+
+def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
+    """Return the document as JSON, the same for the same report.
+
+    Of a run too large for `max_bytes` first the figures per request of each trial are left out,
+    then the trials, then what the rows say beyond figures; `leftOut` lists what is missing.
+    Nothing else is ever left out: the rows of the largest run that the schema allows fit.
+    """
+    text = ""
+    for document in _smaller_and_smaller(_document(report)):
+        text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+        if len(text.encode()) > max_bytes:
+            text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+        if len(text.encode()) <= max_bytes:
+            break
+    return text
+
+
+def _document(report: Report) -> dict[str, Any]:
+    summary, published = report.summary, report.published
+    begin, end = report.measured_between
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "laptimeVersion": __version__,
+        "run": {
+            "name": report.name,
+            "namespace": report.namespace,
+            "seed": report.seed,
+            "baseline": report.spec.baseline_name,
+            "startedAt": begin,
+            "finishedAt": end,
+        },
+        "environment": dict(sorted(report.environment.items())),
+        "verdict": summary.verdict,
+        "fastest": summary.fastest,
+        "fastestFactor": summary.fastest_factor,
+        "rows": [row.to_wire() for row in summary.rows],
+        "control": [one.to_wire() for one in summary.control],
+        "halfWidth": summary.half_width,
+        "objectives": [objective.to_wire() for objective in summary.objectives],
+        "published": published.to_wire() if published else None,
+        "spec": report.spec.to_wire(),
+        "trials": [trial.to_wire() for trial in report.trials],
+        "leftOut": [],
+    }
+
+
+def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield document
+    trials = [{**trial, "endpoints": {}} for trial in document["trials"]]
+    yield {**document, "trials": trials, "leftOut": ["trials.endpoints"]}
+    yield {**document, "trials": [], "leftOut": ["trials"]}
+    texts = ("message", "validityReasons", "limitedBy", "usage")
+    rows = [
+        {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
+    ]
+    left_out = ["trials", *(f"rows.{text}" for text in texts), "spec"]
+    yield {**document, "trials": [], "rows": rows, "spec": None, "leftOut": left_out}

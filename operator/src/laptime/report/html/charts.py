@@ -1,0 +1,265 @@
+"""The charts of one load, each drawn for a wide page and for a narrow one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+from laptime.analysis import wording
+from laptime.api.results import ResultRow
+from laptime.measure import Histogram
+from laptime.report.html.drawing import canvas, to_svg
+from laptime.report.html.palette import INK, MUTED, SURFACE, look
+
+WIDE, NARROW = 920, 350
+_LOG_FROM_RATIO = 5.0
+"""Figures that differ by more than this are drawn on a logarithmic axis."""
+_FEW_ANSWERS = 10
+_POINTS_PER_CURVE = 160
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart as the page shows it."""
+
+    wide: str
+    narrow: str
+    title: str
+    caption: str
+
+
+def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -> Chart | None:
+    """Return each server's factor with its interval, and the published one; None without any."""
+    shown = [row for row in rows if row.factor is not None]
+    if len(shown) < 2:
+        return None
+    said = "; ".join(f"{row.server} {wording.factor(row.factor)}" for row in shown if row.factor)
+    published = any(row.published_factor is not None for row in shown)
+
+    def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
+        values: list[float] = [1.0]
+        for place, row in enumerate(reversed(shown)):
+            factor, style = row.factor, look(servers, row.server)
+            if factor is None:
+                continue
+            low, high = factor.low or factor.value, factor.high or factor.value
+            # An interval without end must not make everything else a dot.
+            values += [max(low, factor.value / 10), min(high, factor.value * 10)]
+            axes.plot([low, high], [place, place], color=style.colour, linewidth=3)
+            axes.plot(factor.value, place, style.marker, color=style.colour, markersize=9)
+            if row.published_factor is not None:
+                values.append(row.published_factor)
+                axes.plot(
+                    row.published_factor, place, "D", markersize=13, markerfacecolor=SURFACE,
+                    markeredgecolor=INK, markeredgewidth=1.5, zorder=1.9,
+                )  # fmt: skip
+            if narrow:
+                text = f"{row.server}  {wording.factor(factor)}"
+                axes.text(
+                    0, place + 0.34, text, transform=axes.get_yaxis_transform(), va="center",
+                    bbox={"facecolor": SURFACE, "edgecolor": "none", "pad": 1},
+                )  # fmt: skip
+            else:
+                text = wording.factor(factor)
+                axes.text(1.02, place, text, transform=axes.get_yaxis_transform(), va="center")
+        axes.axvline(1, color=MUTED, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
+        axes.set_ylim(-0.6, len(shown) - 0.3)
+        names = [] if narrow else [row.server for row in reversed(shown)]
+        axes.set_yticks(range(len(names)), names)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.spines["left"].set_visible(False)
+        _scale(axes, "x", values, "x", from_zero=False)
+        axes.set_xlabel("throughput divided by the baseline's")
+
+    height = 70 + len(shown) * 34
+    return Chart(
+        *_both(draw, (height, 60 + len(shown) * 48), name, "Factor of each server", said),
+        "Factor against the baseline",
+        "Dot and bar: the measured factor and its 95 % interval, paired by repetition. "
+        + ("Hollow diamond: the published factor. " if published else "")
+        + "A bar that crosses the dashed line at 1x means: no difference was seen.",
+    )
+
+
+def latency_chart(
+    histograms: Mapping[str, Histogram], servers: Sequence[str], name: str
+) -> Chart | None:
+    """Return the response times by percentile, of all repetitions merged; None without any."""
+    shown = {server: one for server, one in histograms.items() if one.total > 1}
+    if not shown:
+        return None
+    most = max(one.total for one in shown.values())
+    said = "; ".join(
+        f"{server}: half of the answers within {wording.latency(one.quantile_seconds(0.5))}, "
+        f"99 % within {wording.latency(one.quantile_seconds(0.99))}"
+        for server, one in shown.items()
+    )
+
+    def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
+        values: list[float] = []
+        for server, histogram in shown.items():
+            style = look(servers, server)
+            steps = [
+                histogram.total ** (n / _POINTS_PER_CURVE) for n in range(_POINTS_PER_CURVE + 1)
+            ]
+            times = histogram.quantiles_seconds([1 - 1 / step for step in steps])
+            values += times
+            sure = sum(1 for step in steps if step <= max(2, histogram.total / _FEW_ANSWERS))
+            axes.plot(
+                steps[:sure], times[:sure], color=style.colour, linestyle=style.dash, linewidth=2,
+                marker=style.marker, markevery=(12, 32), markersize=6, label=server,
+            )  # fmt: skip
+            axes.plot(steps[sure - 1 :], times[sure - 1 :], color=style.colour, linewidth=0.8)
+        axes.set_xscale("log")
+        axes.set_xlim(1, most)
+        ticks = {1: "0 %", 2: "50 %", 10: "90 %", 100: "99 %", 1000: "99.9 %", 10_000: "99.99 %",
+                 100_000: "99.999 %", 1_000_000: "99.9999 %"}  # fmt: skip
+        if narrow:
+            del ticks[2]
+        near = {place: text for place, text in ticks.items() if place <= most}
+        axes.xaxis.set_major_locator(FixedLocator(list(near)))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticklabels(list(near.values()))
+        _scale(axes, "y", values, "", from_zero=True, seconds=True)
+        axes.set_xlabel("share of the answers within this time")
+        axes.set_ylabel("response time")
+        axes.grid(True)
+        _legend(figure, axes, narrow)
+
+    heights = _with_legend(360, list(shown))
+    return Chart(
+        *_both(draw, heights, name, "Response times by percentile", said),
+        "Response times by percentile",
+        "From the merged histograms of all repetitions, warm-up left out. The axis gives each "
+        "further nine the same room. Thin: fewer than ten answers are slower, so chance rules.",
+    )
+
+
+def throughput_chart(
+    seconds: Mapping[str, Sequence[Mapping[int, int]]], servers: Sequence[str], name: str
+) -> Chart | None:
+    """Return right answers by second of the measured phase; None when no trial has two seconds.
+
+    `seconds` holds, by server, the counts by second of each repetition.
+    """
+    shown = {
+        server: [one for one in repetitions if len(one) > 1]
+        for server, repetitions in seconds.items()
+        if any(len(one) > 1 for one in repetitions)
+    }
+    if not shown:
+        return None
+    means = {server: _mean_by_second(repetitions) for server, repetitions in shown.items()}
+    said = "; ".join(
+        f"{server}: between {min(mean.values()):,.0f} and {max(mean.values()):,.0f}"
+        for server, mean in means.items()
+    )
+
+    def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
+        values: list[float] = []
+        for server, repetitions in shown.items():
+            style = look(servers, server)
+            for one in repetitions:
+                values += one.values()
+                axes.plot(list(one), list(one.values()), color=style.colour, linewidth=0.8,
+                          alpha=0.55)  # fmt: skip
+            mean = means[server]
+            axes.plot(
+                list(mean), list(mean.values()), color=style.colour, linestyle=style.dash,
+                linewidth=2.4, marker=style.marker, markersize=5, label=server,
+                markevery=max(1, len(mean) // 12),
+            )  # fmt: skip
+        _scale(axes, "y", values, "", from_zero=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12))
+        axes.set_xlabel("second of the measured phase")
+        axes.set_ylabel("right answers per second")
+        axes.grid(True)
+        _legend(figure, axes, narrow)
+
+    return Chart(
+        *_both(draw, _with_legend(320, list(shown)), name, "Right answers by second", said),
+        "Throughput over time",
+        "Thick: the mean of all repetitions at that second; thin: each repetition. A line that "
+        "rises was not warm yet, one that falls was running into something.",
+    )
+
+
+def _both(
+    draw: Callable[[Figure, Axes, bool], None],
+    heights: tuple[int, int],
+    name: str,
+    title: str,
+    description: str,
+) -> tuple[str, str]:
+    drawings = []
+    for width, height, narrow in ((WIDE, heights[0], False), (NARROW, heights[1], True)):
+        unique = f"{name}-{'narrow' if narrow else 'wide'}"
+        with canvas(width, height, unique) as (figure, axes):
+            draw(figure, axes, narrow)
+            drawings.append(to_svg(figure, unique, title, description))
+    return drawings[0], drawings[1]
+
+
+def _mean_by_second(repetitions: Sequence[Mapping[int, int]]) -> dict[int, float]:
+    every = sorted({second for one in repetitions for second in one})
+    found = {t: [one[t] for one in repetitions if t in one] for t in every}
+    return {t: sum(counts) / len(counts) for t, counts in found.items()}
+
+
+def _columns(names: Sequence[str], narrow: bool) -> int:
+    width = (NARROW if narrow else WIDE) - 40
+    return max(1, min(len(names), width // (50 + 8 * max(map(len, names)))))
+
+
+def _with_legend(height: int, names: Sequence[str]) -> tuple[int, int]:
+    wide, narrow = (-(-len(names) // _columns(names, one)) for one in (False, True))
+    return height + 20 * wide, height - 40 + 20 * narrow
+
+
+def _legend(figure: Figure, axes: Axes, narrow: bool) -> None:
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        names,
+        loc="outside upper left",
+        ncols=_columns([str(one) for one in names], narrow),
+    )
+
+
+def _scale(
+    axes: Axes,
+    which: str,
+    values: Sequence[float],
+    unit: str,
+    *,
+    from_zero: bool,
+    seconds: bool = False,
+) -> None:
+    """Give an axis a scale that suits its values, and ticks as people read them."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    above = [value for value in values if value > 0]
+    low, high = min(above, default=1.0), max(above, default=1.0)
+    limits = axes.set_xlim if which == "x" else axes.set_ylim
+    if high / low > _LOG_FROM_RATIO:
+        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+        subs = (1, 2, 5) if high / low < 200 else (1, 3)
+        axis.set_major_locator(LogLocator(base=10, subs=subs if high / low < 5000 else (1,)))
+        axis.set_minor_locator(NullLocator())
+        limits(low / 1.25, high * 1.25)
+    else:
+        room = 0.08 * (high - low) or 0.1 * high
+        limits(0 if from_zero else low - room, high + room)
+        axis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=3))
+
+    def words(value: float, _: object = None) -> str:
+        if seconds:
+            return wording.latency(value) if value > 0 else "0"
+        return f"{value:,.12g}{unit}"
+
+    axis.set_major_formatter(FuncFormatter(words))
+    if which == "x":
+        axes.grid(True, axis="x")

@@ -1,0 +1,134 @@
+"""What limited whom, and what each part used: over the repetitions of a server under a load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from laptime.analysis import wording
+from laptime.api.results import ResultRow, TrialResult
+from laptime.api.usage import ComponentUsage, Source
+
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limited a server under a load."""
+
+    server: str
+    cause: str
+    """In words; empty when no trial says."""
+    agreement: str
+    """Such as `5 of 5`: the repetitions that say the same."""
+    evidence: str
+    also: str
+
+
+def limits(trials: Sequence[TrialResult], rows: Iterable[ResultRow]) -> list[Limit]:
+    """Return what the rows of a load say limited each server that was measured."""
+    found = []
+    for row in rows:
+        measured = [one for one in _of(trials, row.server, row.load) if one.figures is not None]
+        limited = row.limited_by
+        if limited is not None:
+            count = sum(
+                one.limited_by is not None and one.limited_by.cause is limited.cause
+                for one in measured
+            )
+            also = wording.listing([wording.cause(one) for one in limited.also])
+            agreement = f"{count} of {len(measured)}" if measured else ""
+            cause = wording.cause(limited.cause)
+            found.append(Limit(row.server, cause, agreement, limited.evidence, also))
+        elif measured:
+            found.append(Limit(row.server, "", "", _why_not(measured), ""))
+    return found
+
+
+def _why_not(measured: Sequence[TrialResult]) -> str:
+    if all(one.usage is None or one.usage.source is Source.NOBODY for one in measured):
+        return "nobody watched its pods"
+    return "not judged"
+
+
+@dataclass(frozen=True)
+class Use:
+    """What one component used under a load, over the repetitions of a server."""
+
+    server: str
+    component: str
+    cores: str
+    """Mean over the repetitions."""
+    peak_cores: str
+    throttled: str
+    memory: str
+
+
+def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> list[Use]:
+    """Return what was used, by server and component; empty when nobody watched."""
+    found = []
+    for server in servers:
+        by_component: dict[str, list[ComponentUsage]] = {}
+        for trial in _of(trials, server, load):
+            for one in trial.usage.components if trial.usage else ():
+                by_component.setdefault(one.component, []).append(one)
+        for component, used in by_component.items():
+            found.append(
+                Use(
+                    server,
+                    component,
+                    _mean([one.cores_mean for one in used]),
+                    _most([one.cores_peak for one in used]),
+                    _share([one.throttled_share for one in used]),
+                    _mebibytes([one.working_set_bytes for one in used]),
+                )
+            )
+    return found
+
+
+def watchers(trials: Iterable[TrialResult]) -> str:
+    """Return who watched the pods, and what is missing, as sentences."""
+    all_trials = [trial for trial in trials if trial.figures is not None]
+    sources = Counter(
+        str(trial.usage.source) if trial.usage else str(Source.NOBODY) for trial in all_trials
+    )
+    nobody = sources.pop(str(Source.NOBODY), 0)
+    if not sources:
+        return (
+            "Nobody watched the pods while this was measured: there are no figures of CPU and "
+            "memory, and what limited a server cannot be told. The chart values agent.enabled and "
+            "prometheus.enabled turn it on."
+        )
+    who = wording.listing([f"the {source}" for source in sources])
+    said = f"The pods were watched by {who}."
+    if nobody:
+        said += f" {nobody} of {len(all_trials)} trials were not watched."
+    gaps = Counter(gap for trial in all_trials if trial.usage for gap in trial.usage.gaps)
+    if gaps:
+        said += " Missing: " + "; ".join(gap for gap, _ in gaps.most_common(3)) + "."
+    return said
+
+
+def _of(trials: Iterable[TrialResult], server: str, load: str) -> list[TrialResult]:
+    return [trial for trial in trials if (trial.server, trial.load) == (server, load)]
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return wording.number(sum(known) / len(known)) if known else "-"
+
+
+def _most(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return wording.number(max(known)) if known else "-"
+
+
+def _share(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return wording.share(sum(known) / len(known)) if known else "-"
+
+
+def _mebibytes(values: Sequence[int | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{wording.number(max(known) / _MIB)} MiB" if known else "-"

@@ -1,0 +1,111 @@
+"""The report as one HTML file: nothing is loaded from anywhere, and no script is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import yaml
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from laptime import __version__
+from laptime.analysis import wording
+from laptime.api import API_VERSION, KIND
+from laptime.report.contents import Report
+from laptime.report.html.limits import watchers
+from laptime.report.html.palette import (
+    DARK_SERVERS,
+    DARK_SURFACE,
+    LIGHT_SERVERS,
+    LIGHT_SURFACE,
+    server_variables,
+)
+from laptime.report.html.sections import SHARES, section
+from laptime.report.markdown import tiers
+from laptime.report.published import published_tables
+
+_TEMPLATE = "page.html.j2"
+_STYLE = "style.css"
+
+
+def to_html(report: Report, payloads: Mapping[str, str]) -> str:
+    """Return the report as HTML, the same for the same report.
+
+    `payloads` are the generator's results (base64 of gzipped JSON) by trial: response times and
+    throughput over time are drawn from them, and left out where they are missing.
+    """
+    spec = report.spec
+    begin, end = report.measured_between
+    # Autoescape: messages come from servers that nobody vouches for.
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_resource(_TEMPLATE))
+    return template.render(
+        report=report,
+        spec=spec,
+        summary=report.summary,
+        verdict=_sentences(report),
+        style=Markup(_style()),
+        version=__version__,
+        begin=begin,
+        end=end,
+        tiers=tiers(spec.topology),
+        measured=sum(1 for trial in report.trials if trial.figures is not None),
+        planned=len(spec.servers) * len(spec.loads) * spec.repetitions,
+        sections=[section(report, load, payloads) for load in spec.loads],
+        shares=[f"{share * 100:g} %" for share in SHARES],
+        watchers=watchers(report.trials),
+        nodes=sorted({n.node for t in report.trials if t.usage for n in t.usage.nodes}),
+        published=published_tables(report.published) if report.published else [],
+        manifest=manifest_to_repeat(report),
+        # Charts are made here, out of figures and escaped names.
+        Markup=Markup,
+        number=wording.number,
+        latency=wording.latency,
+    )
+
+
+def manifest_to_repeat(report: Report) -> str:
+    """Return the BenchmarkRun that measures the same again in the same order, as YAML."""
+    spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {"name": report.name, "namespace": report.namespace},
+        "spec": spec,
+    }
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _sentences(report: Report) -> tuple[str, str]:
+    """Return the first sentence of the verdict, for the heading, and the others."""
+    names = {server.name for server in report.spec.servers}
+
+    def sentence(part: str) -> str:
+        # The name of a server is not written differently because it stands first.
+        is_name = part.partition(" ")[0].rstrip(",") in names
+        return f"{part}." if is_name else f"{part[:1].upper()}{part[1:]}."
+
+    first, *others = [sentence(part) for part in report.summary.verdict.split("; ")]
+    return first, " ".join(others)
+
+
+def _style() -> str:
+    colours = {
+        "light-servers": server_variables(LIGHT_SERVERS),
+        "dark-servers": server_variables(DARK_SERVERS),
+        "light-surface": f"--surface:{LIGHT_SURFACE};",
+        "dark-surface": f"--surface:{DARK_SURFACE};",
+    }
+    style = _resource(_STYLE)
+    for name, declarations in colours.items():
+        style = style.replace(f"/*{name}*/", declarations)
+    return style
+
+
+def _resource(name: str) -> str:
+    return (files(__package__) / name).read_text("utf-8")

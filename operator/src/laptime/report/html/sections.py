@@ -1,0 +1,154 @@
+"""What the page shows of one load, ready for the template: words, tables and charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from laptime.analysis import wording
+from laptime.analysis.ties import log_rates, tie_groups
+from laptime.api.loads import Load
+from laptime.api.results import ResultRow, TrialResult
+from laptime.measure import (
+    GeneratorError,
+    Histogram,
+    HistogramError,
+    latency_histogram,
+    measured_phase,
+    parse_payload,
+    right_answers_by_second,
+)
+from laptime.report.contents import Report
+from laptime.report.html.charts import Chart, factor_chart, latency_chart, throughput_chart
+from laptime.report.html.limits import Limit, Use, limits, usage
+from laptime.report.html.palette import look
+from laptime.report.markdown import describe_load, errors_of, validity_of
+
+SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One server in the table of results, in words."""
+
+    server: str
+    colour: str
+    is_baseline: bool
+    rate: str
+    p50: str
+    p90: str
+    p99: str
+    p999: str
+    errors: str
+    factor: str
+    published: str
+    group: str
+    limited_by: str
+    validity: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Everything about one load."""
+
+    name: str
+    shape: str
+    lines: tuple[Line, ...]
+    groups_known: bool
+    published: bool
+    charts: tuple[Chart, ...]
+    percentiles: Mapping[str, Sequence[str]]
+    """By server, one response time for each of `SHARES`."""
+    limits: tuple[Limit, ...]
+    usage: tuple[Use, ...]
+    missing: str
+    """Why charts are missing; empty when they are there."""
+
+
+def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
+    """Return the section of a load; `payloads` are the generator's results by trial."""
+    servers = [server.name for server in report.spec.servers]
+    rows = [row for row in report.summary.rows if row.load == load.name]
+    trials = [trial for trial in report.trials if trial.load == load.name]
+    groups = tie_groups(log_rates(trials, load.name))
+    limited = limits(trials, rows)
+    histograms, seconds = _of_generator(trials, servers, payloads)
+    identifier = f"chart-{load.name}"
+    charts = (
+        factor_chart(rows, servers, f"{identifier}-factors"),
+        latency_chart(histograms, servers, f"{identifier}-latency"),
+        throughput_chart(seconds, servers, f"{identifier}-throughput"),
+    )
+    return Section(
+        name=load.name,
+        shape=describe_load(load),
+        lines=tuple(
+            _line(row, report.spec.baseline_name, servers, groups, limited) for row in rows
+        ),
+        groups_known=bool(groups),
+        published=any(row.published_factor is not None for row in rows),
+        charts=tuple(chart for chart in charts if chart is not None),
+        percentiles={
+            server: [wording.latency(value) for value in one.quantiles_seconds(SHARES)]
+            for server, one in histograms.items()
+            if one.total
+        },
+        limits=tuple(limited),
+        usage=tuple(usage(trials, servers, load.name)),
+        missing="" if histograms else "The generator's own results were not at hand: no curves.",
+    )
+
+
+def _of_generator(
+    trials: Sequence[TrialResult], servers: Sequence[str], payloads: Mapping[str, str]
+) -> tuple[dict[str, Histogram], dict[str, list[dict[int, int]]]]:
+    """Return merged response times, and answers by second of each repetition, by server."""
+    times: dict[str, list[Histogram]] = {}
+    seconds: dict[str, list[dict[int, int]]] = {}
+    # In the order of the spec, as everywhere on the page.
+    for trial in sorted(trials, key=lambda trial: (servers.index(trial.server), trial.ordinal)):
+        parsed = parse_payload(payloads.get(trial.trial, ""))
+        phase = None if isinstance(parsed, GeneratorError) else measured_phase(parsed)
+        if phase is None or trial.figures is None:
+            continue
+        try:
+            times.setdefault(trial.server, []).append(latency_histogram(phase))
+        except HistogramError:
+            continue
+        seconds.setdefault(trial.server, []).append(right_answers_by_second(phase))
+    return {server: Histogram.merged(all_of) for server, all_of in times.items()}, seconds
+
+
+def _line(
+    row: ResultRow,
+    baseline: str,
+    servers: Sequence[str],
+    groups: Mapping[str, str],
+    limited: Sequence[Limit],
+) -> Line:
+    latency = row.latency
+    limit = next((one for one in limited if one.server == row.server), None)
+    return Line(
+        server=row.server,
+        colour=look(servers, row.server).variable,
+        is_baseline=row.server == baseline,
+        rate=wording.with_interval(row.requests_per_second) if row.requests_per_second else "-",
+        p50=wording.latency(latency.p50_seconds) if latency else "-",
+        p90=wording.latency(latency.p90_seconds) if latency else "-",
+        p99=wording.latency(latency.p99_seconds) if latency else "-",
+        p999=wording.latency(latency.p999_seconds) if latency else "-",
+        errors=errors_of(row),
+        factor=wording.factor(row.factor) if row.factor else "-",
+        published=f"{wording.number(row.published_factor)}x" if row.published_factor else "-",
+        group=groups.get(row.server, "-"),
+        limited_by=(limit.cause if limit else "") or "-",
+        validity=validity_of(row),
+        notes=tuple(_notes(row)),
+    )
+
+
+def _notes(row: ResultRow) -> list[str]:
+    said = ": ".join(part for part in (row.reason, row.message) if part)
+    first = [f"{str(row.state).lower()}: {said}"] if said else []
+    return [*first, *(f"{row.validity}: {reason}" for reason in row.validity_reasons)]

@@ -1,0 +1,273 @@
+"""The report that people read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from laptime.analysis import wording
+from laptime.api.loads import Load
+from laptime.api.results import ResultRow, RowState
+from laptime.api.topology import Topology
+from laptime.api.usage import RowUsage
+from laptime.catalog import Published
+from laptime.report.contents import Report
+from laptime.report.published import HEADINGS, published_tables
+
+_HEADINGS = (
+    "server", "rank", "requests/s (95 %)", "p50", "p99", "p99.9", "errors", "factor (95 %)",
+    "CPU cores", "memory", "limited by", "validity",
+)  # fmt: skip
+_PUBLISHED = 8
+"""Place of the published factor in a line: beside the measured one."""
+_CUT = "\n\n*The rest is left out: the report would not fit. Everything is in results.json.*\n"
+
+
+def to_markdown(report: Report, max_bytes: int = 200_000) -> str:
+    """Return the report as Markdown, cut at a line when it would exceed `max_bytes` in UTF-8."""
+    text = "\n".join(_lines(report)) + "\n"
+    if len(text.encode()) <= max_bytes:
+        return text
+    kept = text.encode()[: max_bytes - len(_CUT.encode())].decode(errors="ignore")
+    return kept.rpartition("\n")[0] + _CUT
+
+
+def _lines(report: Report) -> Iterator[str]:
+    spec, summary = report.spec, report.summary
+    yield f"# {report.name}"
+    yield ""
+    yield f"**{_plain(summary.verdict)}**"
+    yield ""
+    yield from _facts(report)
+    for load in spec.loads:
+        yield from _load(report, load)
+    yield from _objectives(report)
+    if report.published is not None:
+        yield from _published(report.published)
+    yield from _environment(report)
+    yield from _explanation()
+
+
+def _facts(report: Report) -> Iterator[str]:
+    spec, summary = report.spec, report.summary
+    begin, end = report.measured_between
+    measured = sum(1 for trial in report.trials if trial.figures is not None)
+    made = max((trial.repetition for trial in report.trials), default=spec.repetitions)
+    repetitions = made if spec.precision else spec.repetitions
+    planned = len(spec.servers) * len(spec.loads) * repetitions
+    yield f"- Scenario: {spec.scenario}; baseline: {spec.baseline_name}"
+    yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(spec.topology)}"
+    yield (
+        f"- Trials: {measured} of {planned} measured, in {repetitions} "
+        f"{'repetition' if repetitions == 1 else 'repetitions'}, shuffled with seed "
+        f"{report.seed}"
+    )
+    if spec.precision:
+        yield f"- Precision: {spec.precision} asked for, {_widest(report)} reached"
+    for one in summary.control:
+        yield f"- Control under {one.load}: {wording.control(one)}"
+    if begin and end:
+        yield f"- Measured from {begin} to {end}"
+
+
+def _widest(report: Report) -> str:
+    width = report.summary.half_width
+    return "none" if width is None else f"{wording.share(width)} to each side"
+
+
+def tiers(topology: Topology) -> str:
+    """Return the way of a request: `HAProxy → server → PgBouncer → Postgres`."""
+    parts = []
+    if topology.haproxy is not None:
+        parts.append("HAProxy")
+    parts.append("server")
+    if topology.pgbouncer is not None:
+        parts.append("PgBouncer")
+    if topology.postgres is not None:
+        parts.append("Postgres")
+    return " → ".join(parts)
+
+
+def _load(report: Report, load: Load) -> Iterator[str]:
+    rows = [row for row in report.summary.rows if row.load == load.name]
+    published = any(row.published_factor is not None for row in rows)
+    yield ""
+    yield f"## Load {load.name}: {describe_load(load)}"
+    yield ""
+    headings = [*_HEADINGS]
+    if published:
+        headings.insert(_PUBLISHED, "published")
+    yield _table_line(headings)
+    yield _table_line(["---", *["---:"] * (len(headings) - 3), "---", "---"])
+    for row in rows:
+        yield _table_line(_cells(row, report.spec.baseline_name, published))
+    notes = [note for row in rows for note in _notes(row)]
+    if notes:
+        yield ""
+        yield from notes
+
+
+def describe_load(load: Load) -> str:
+    """Return the shape of a load in words."""
+    if load.closed is not None:
+        shape = load.closed
+        keep = "with" if shape.keep_alive else "without"
+        length = f"{shape.requests:,} requests" if shape.requests else f"for {shape.duration}"
+        connections = (
+            "1 connection" if shape.connections == 1 else f"{shape.connections} connections"
+        )
+        return f"closed, {connections} {keep} keep-alive, {length}"
+    if load.open is not None:
+        keep = "with" if load.open.keep_alive else "without"
+        return f"open, {load.open.rate:,} requests/s for {load.open.duration}, {keep} keep-alive"
+    if load.ramp is not None:
+        ramp = load.ramp
+        keep = "with" if ramp.keep_alive else "without"
+        return (
+            f"ramp, {ramp.from_:,} to {ramp.to:,} requests/s over {ramp.duration}, "
+            f"{keep} keep-alive"
+        )
+    if load.saturation is not None:
+        search = load.saturation
+        keep = "with" if search.keep_alive else "without"
+        return (
+            f"saturation, the highest rate with a p99 of at most {search.p99} and errors of at "
+            f"most {search.error_rate:.2%}, {keep} keep-alive"
+        )
+    return "a k6 script of one's own"
+
+
+def _cells(row: ResultRow, baseline: str, published: bool) -> list[str]:
+    name = f"{row.server} (baseline)" if row.server == baseline else row.server
+    rate = row.requests_per_second
+    latency = row.latency
+    usage = row.usage
+    cells = [
+        name,
+        str(row.rank or "-"),
+        wording.with_interval(rate) if rate else "-",
+        wording.latency(latency.p50_seconds) if latency else "-",
+        wording.latency(latency.p99_seconds) if latency else "-",
+        wording.latency(latency.p999_seconds) if latency else "-",
+        errors_of(row),
+        wording.factor(row.factor) if row.factor else "-",
+        _cores(usage),
+        wording.memory(usage.memory_bytes) if usage and usage.memory_bytes else "-",
+        wording.cause(row.limited_by.cause) if row.limited_by else "-",
+        validity_of(row),
+    ]
+    if published:
+        factor = row.published_factor
+        cells.insert(_PUBLISHED, f"{wording.number(factor)}x" if factor is not None else "-")
+    return cells
+
+
+def _cores(usage: RowUsage | None) -> str:
+    if usage is None or usage.cores_mean is None:
+        return "-"
+    text = wording.cores(usage.cores_mean)
+    return text if usage.cores_peak is None else f"{text} (peak {wording.cores(usage.cores_peak)})"
+
+
+def errors_of(row: ResultRow) -> str:
+    """Return the errors of a row with their share: `10 (0.826%)`."""
+    if row.error_rate is None:
+        return "-"
+    return f"{row.errors:,} ({wording.share(row.error_rate)})" if row.errors else "0"
+
+
+def validity_of(row: ResultRow) -> str:
+    """Return whether the figures of a row can be trusted, or that there are none."""
+    if row.state in (RowState.FAILED, RowState.PENDING):
+        return "failed" if row.state is RowState.FAILED else "not measured"
+    return str(row.validity or "-")
+
+
+def _notes(row: ResultRow) -> Iterator[str]:
+    if row.reason or row.message:
+        said = ": ".join(part for part in (row.reason, row.message) if part)
+        yield f"- {row.server}, {str(row.state).lower()}: {_plain(said)}"
+    for reason in row.validity_reasons:
+        yield f"- {row.server}, {row.validity}: {_plain(reason)}"
+    if row.limited_by is not None:
+        also = wording.listing([wording.cause(one) for one in row.limited_by.also])
+        near = f"; near their limits too: {also}" if also else ""
+        cause = wording.cause(row.limited_by.cause)
+        yield f"- {row.server}, limited by {cause}: {_plain(row.limited_by.evidence)}{near}"
+    if row.usage is not None:
+        yield from _efficiency(row, row.usage)
+
+
+def _efficiency(row: ResultRow, usage: RowUsage) -> Iterator[str]:
+    parts = []
+    if usage.requests_per_cpu_second is not None:
+        parts.append(f"{wording.number(usage.requests_per_cpu_second)} requests per CPU-second")
+    if usage.requests_per_second_per_mib is not None:
+        parts.append(f"{wording.number(usage.requests_per_second_per_mib)} requests/s per MiB")
+    if row.statements_per_request is not None:
+        parts.append(f"{wording.number(row.statements_per_request)} statements per request")
+    if parts:
+        yield f"- {row.server}: {', '.join(parts)}"
+    for doubt in usage.doubts:
+        yield f"- {row.server}, CPU, memory and cause: {_plain(doubt)}"
+
+
+def _objectives(report: Report) -> Iterator[str]:
+    if not report.summary.objectives:
+        return
+    yield from ("", "## Objectives", "")
+    yield _table_line(["", "server", "load", "bound", "measured"])
+    yield _table_line(["---"] * 5)
+    for one in report.summary.objectives:
+        mark = "met" if one.met else "**missed**"
+        yield _table_line([mark, one.server, one.load, _plain(one.bound), _plain(one.measured)])
+
+
+def _published(published: Published) -> Iterator[str]:
+    yield from ("", f"## As published: {published.title}")
+    for table in published_tables(published):
+        yield from ("", f"Load: {table.shape}", "")
+        if table.order:
+            yield from (f"Fastest first: {', '.join(table.order)}", "")
+        if not table.lines:
+            continue
+        yield _table_line(HEADINGS)
+        yield _table_line(["---", *["---:"] * (len(HEADINGS) - 1)])
+        for line in table.lines:
+            yield _table_line(line)
+    yield ""
+    for note in published.notes:
+        yield f"- {note}"
+
+
+def _environment(report: Report) -> Iterator[str]:
+    if report.environment:
+        yield from ("", "## Environment", "")
+        for name, value in sorted(report.environment.items()):
+            yield f"- {_plain(name)}: {_plain(value)}"
+
+
+def _explanation() -> Iterator[str]:
+    yield from (
+        "",
+        "## How to read this",
+        "",
+        "Requests/s are right answers within the measured window; the value is the geometric mean "
+        "of the repetitions (from 8 on their Hodges-Lehmann estimate), with its 95 % confidence "
+        "interval (Student's t of the logarithms, from 8 repetitions on signed ranks). "
+        "The factor divides a server's throughput by the baseline's, paired by repetition. "
+        "Percentiles come from all response times of all repetitions together; they count from the "
+        "moment a request was issued (closed load) or due (open load), connection set-up included. "
+        "Warm-up is never counted. A doubtful figure says why. Servers that cannot be told apart "
+        "share a rank. CPU cores and memory (highest working set) are the server's alone. What "
+        "limited a server is the innermost resource that was full (docs/measurement.md).",
+    )
+
+
+def _table_line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Return text of others so that Markdown shows it and does nothing else with it."""
+    return re.sub(r"([\\`*|<>\[\]])", r"\\\1", " ".join(text.split()))

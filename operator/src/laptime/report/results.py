@@ -1,0 +1,141 @@
+"""The document results.json: what is in it, its JSON Schema, and reading it back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from laptime.analysis import Summary
+from laptime.api.base import TolerantModel
+from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Published
+from laptime.report.contents import Report
+
+SCHEMA_VERSION = 1
+"""Changes when a field of the document changes its meaning or goes away."""
+
+
+class RunFacts(TolerantModel):
+    """Which run it was."""
+
+    name: str
+    namespace: str
+    seed: int = Field(description="Seed of the order of the trials.")
+    baseline: str = Field(description="The server that factors are against.")
+    started_at: str | None = Field(None, description="First measured request, RFC 3339.")
+    finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
+
+
+class Results(TolerantModel):
+    """The results of one run of Laptime. A field without a value is null or left out."""
+
+    schema_version: int = Field(
+        description="Changes when a field changes its meaning or goes away; new fields may come "
+        "without a change."
+    )
+    laptime_version: str
+    run: RunFacts
+    environment: dict[str, str] = Field(
+        default_factory=dict, description="Where it was measured, as far as known."
+    )
+    verdict: str = Field(description="The result in a sentence.")
+    fastest: str | None = Field(
+        None, description="The fastest server, or those that cannot be told apart from it."
+    )
+    fastest_factor: str | None = Field(
+        None, description="Its factor against the baseline, such as `25.1x`."
+    )
+    rows: list[ResultRow] = Field(description="One per server and load.")
+    objectives: list[ObjectiveResult] = Field(default_factory=list)
+    control: list[ControlResult] = Field(
+        default_factory=list, description="The control arm, load by load; empty without one."
+    )
+    half_width: float | None = Field(
+        None, description="Of the widest interval that the run is about, as a share."
+    )
+    published: Published | None = Field(
+        None, description="The published benchmark behind the scenario."
+    )
+    spec: BenchmarkRunSpec | None = Field(None, description="What was asked for.")
+    trials: list[TrialResult] = Field(
+        default_factory=list, description="Every trial, in the order in which they ran."
+    )
+    left_out: list[str] = Field(
+        default_factory=list, description="What did not fit into a ConfigMap; usually empty."
+    )
+
+
+class ResultsError(ValueError):
+    """The text is no results.json that this version can read; the message says why."""
+
+
+def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Results, Report]:
+    """Return the document, and the report that it was made from.
+
+    `spec` is that of the run in the cluster, for a document so large that it was left out.
+
+    Raises:
+        ResultsError: it is not such a document, or one of another version.
+    """
+    try:
+        document: Any = json.loads(text)
+    except ValueError as error:
+        raise ResultsError(f"it is not JSON: {error}") from None
+    version = document.get("schemaVersion") if isinstance(document, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ResultsError(
+            f"it has schemaVersion {str(version)[:20]}, this version of Laptime reads "
+            f"{SCHEMA_VERSION}"
+        )
+    try:
+        results = Results.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ResultsError(f"{place}: {first['msg']}") from None
+    asked = results.spec or spec
+    if asked is None:
+        raise ResultsError("its spec was left out, and the run is not there any more")
+    summary = Summary(
+        rows=tuple(results.rows),
+        fastest=results.fastest,
+        fastest_factor=results.fastest_factor,
+        verdict=results.verdict,
+        objectives=tuple(results.objectives),
+        control=tuple(results.control),
+        half_width=results.half_width,
+        finished=True,
+    )
+    run = results.run
+    return results, Report(
+        run.name, run.namespace, asked, run.seed, summary, results.trials, results.environment
+    )
+
+
+def results_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of the document."""
+    schema = Results.model_json_schema(by_alias=True)
+    _tidy(schema)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Laptime results.json, version {SCHEMA_VERSION}",
+        **{key: value for key, value in schema.items() if key != "title"},
+    }
+
+
+def _tidy(node: Any) -> None:
+    """Leave out titles that repeat names, and what only the API server understands."""
+    if isinstance(node, list):
+        for child in node:
+            _tidy(child)
+    if not isinstance(node, dict):
+        return
+    for key in [key for key in node if key.startswith("x-kubernetes-")]:
+        del node[key]
+    if isinstance(node.get("title"), str):
+        del node["title"]
+    for child in node.values():
+        _tidy(child)

@@ -1,0 +1,43 @@
+"""The rows as they fit into the status of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from laptime.api.results import ResultRow
+
+MAX_STATUS_BYTES = 400_000
+"""The API server stores at most 1.5 MiB of an object, and keeps who set each field beside it."""
+
+
+def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
+    """Return the rows, with shorter texts where there are too many of them; figures stay."""
+    shortened = list(rows)
+    for candidate in _shorter_and_shorter(rows):
+        shortened = candidate
+        if len(json.dumps([row.to_wire() for row in candidate]).encode()) <= max_bytes:
+            break
+    return shortened
+
+
+def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
+    yield list(rows)
+    for texts, length in ((1, 200), (1, 80), (0, 0)):
+        yield [
+            row.model_copy(
+                update={
+                    "message": row.message[:length] if row.message and length else None,
+                    "validity_reasons": [one[:length] for one in row.validity_reasons[:texts]],
+                    "limited_by": row.limited_by
+                    and row.limited_by.model_copy(
+                        update={"evidence": row.limited_by.evidence[:length]}
+                    ),
+                    "usage": row.usage
+                    and row.usage.model_copy(
+                        update={"doubts": [one[:length] for one in row.usage.doubts[:texts]]}
+                    ),
+                }
+            )
+            for row in rows
+        ]

@@ -1,0 +1,74 @@
+"""The rows of a result as CSV (RFC 4180), one server under one load per line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+from laptime.api.results import Interval, Latency, ResultRow
+
+Value = str | int | float | None
+
+
+def _interval(field: Callable[[ResultRow], Interval | None], part: str) -> Callable[..., Value]:
+    def read(row: ResultRow) -> Value:
+        interval = field(row)
+        return None if interval is None else getattr(interval, part)
+
+    return read
+
+
+def _latency(part: str) -> Callable[..., Value]:
+    def read(row: ResultRow) -> Value:
+        latency: Latency | None = row.latency
+        return None if latency is None else getattr(latency, part)
+
+    return read
+
+
+COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
+    "server": lambda row: row.server,
+    "load": lambda row: row.load,
+    "state": lambda row: row.state,
+    "reason": lambda row: row.reason,
+    "trials": lambda row: row.trials,
+    "failed_trials": lambda row: row.failed_trials,
+    "requests": lambda row: row.requests,
+    "errors": lambda row: row.errors,
+    "error_rate": lambda row: row.error_rate,
+    "requests_per_second": _interval(lambda row: row.requests_per_second, "value"),
+    "requests_per_second_low": _interval(lambda row: row.requests_per_second, "low"),
+    "requests_per_second_high": _interval(lambda row: row.requests_per_second, "high"),
+    "factor": _interval(lambda row: row.factor, "value"),
+    "factor_low": _interval(lambda row: row.factor, "low"),
+    "factor_high": _interval(lambda row: row.factor, "high"),
+    "published_factor": lambda row: row.published_factor,
+    "mean_seconds": _latency("mean_seconds"),
+    "p50_seconds": _latency("p50_seconds"),
+    "p80_seconds": _latency("p80_seconds"),
+    "p90_seconds": _latency("p90_seconds"),
+    "p99_seconds": _latency("p99_seconds"),
+    "p999_seconds": _latency("p999_seconds"),
+    "max_seconds": _latency("max_seconds"),
+    "validity": lambda row: row.validity,
+    "validity_reasons": lambda row: "; ".join(row.validity_reasons),
+}
+"""The columns, in their order; what is not known is an empty cell."""
+
+
+def to_csv(rows: Sequence[ResultRow]) -> str:
+    """Return the rows with a head line; figures have all their digits."""
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(COLUMNS)
+    for row in rows:
+        writer.writerow([_cell(read(row)) for read in COLUMNS.values()])
+    return file.getvalue()
+
+
+def _cell(value: Value) -> Value:
+    # A spreadsheet must not take a text of a server under test for a formula.
+    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{value}"
+    return value

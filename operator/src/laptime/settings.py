@@ -1,0 +1,67 @@
+"""What the chart tells the operator: images, names, where it runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from laptime.manifests.context import ImageSet
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one operator process."""
+
+    images: ImageSet
+    cluster_domain: str = "cluster.local"
+    service_account: str = "laptime-system:laptime-operator"
+    runs_role: str = "laptime-runs"
+    prometheus_url: str | None = None
+    """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
+    log_level: str = "INFO"
+    metrics_port: int = 8081
+    liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
+
+
+class SettingsError(Exception):
+    """A setting is missing or wrong; the message says which and what to write."""
+
+
+def load_settings() -> Settings:
+    """Return the settings from the environment and the file that LAPTIME_IMAGES_FILE names.
+
+    Raises:
+        SettingsError: the file is missing or does not have the shape of ImageSet.
+    """
+    path = Path(os.environ.get("LAPTIME_IMAGES_FILE", "/etc/laptime/images.json"))
+    try:
+        images = ImageSet.from_wire(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise SettingsError(
+            f"{path} does not exist: set LAPTIME_IMAGES_FILE to a JSON file with the images "
+            "(the chart mounts one)"
+        ) from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise SettingsError(f"{path} is not a set of images: {error}") from error
+    return Settings(
+        images=images,
+        cluster_domain=os.environ.get("LAPTIME_CLUSTER_DOMAIN", "cluster.local"),
+        service_account=(
+            f"{os.environ.get('LAPTIME_NAMESPACE', 'laptime-system')}:"
+            f"{os.environ.get('LAPTIME_SERVICE_ACCOUNT', 'laptime-operator')}"
+        ),
+        runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
+        prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
+        log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
+        metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
+        liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
+    )
+
+
+def _port(name: str, otherwise: int) -> int:
+    text = os.environ.get(name) or str(otherwise)
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise SettingsError(f"{name} is {text!r}: write a TCP port such as {otherwise}")
+    return int(text)

@@ -1,0 +1,82 @@
+"""The control arm: the baseline a second time says what chance does here."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from laptime.analysis.control import smallest_detectable
+from laptime.analysis.statistics import can_be_told_apart
+from laptime.api.results import ControlResult
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome, make_spec, steady, summary_of
+
+SPEC = make_spec("fastapi", "axum", control=True).with_control()
+
+
+def test_the_control_is_the_baseline_under_another_name_after_all_others() -> None:
+    assert [server.name for server in SPEC.servers] == ["fastapi", "axum", "fastapi-control"]
+    control, baseline = SPEC.server("fastapi-control"), SPEC.server("fastapi")
+    assert control.model_copy(update={"name": "fastapi"}) == baseline
+    assert SPEC.with_control() is SPEC
+    assert SPEC.baseline_name == "fastapi"
+
+
+def test_the_baseline_need_not_be_the_first_server() -> None:
+    spec = make_spec("fastapi", "axum", control=True, baseline="axum").with_control()
+    assert [server.name for server in spec.servers][-1] == "axum-control"
+
+
+def test_without_control_nothing_is_added() -> None:
+    spec = make_spec("fastapi", "axum")
+    assert spec.with_control() is spec
+    assert summary_of(spec, steady({"fastapi": 600.0, "axum": 900.0})).control == ()
+
+
+def control_of(factor: float) -> ControlResult:
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 600.0 * factor}
+    (found,) = summary_of(SPEC, steady(rates)).control
+    return found
+
+
+def test_a_control_like_the_baseline_says_how_small_a_difference_can_be_found() -> None:
+    like = control_of(1.0)
+    assert (like.load, like.differs) == ("closed", False)
+    assert like.smallest_detectable is not None
+    assert 0.01 <= like.smallest_detectable < 0.03
+
+
+def test_a_control_that_differs_is_a_false_positive_and_the_verdict_says_so() -> None:
+    assert control_of(1.1).differs
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 660.0}
+    verdict = summary_of(SPEC, steady(rates)).verdict
+    assert verdict.startswith("axum is fastest")
+    assert "was told apart from it under closed: differences of that size are chance" in verdict
+
+
+def test_a_control_that_was_not_measured_says_nothing() -> None:
+    def only_others(trial: Trial) -> Outcome | None:
+        return None if trial.server == "fastapi-control" else Outcome(600.0)
+
+    assert summary_of(SPEC, only_others).control == ()
+
+
+def test_one_repetition_detects_nothing() -> None:
+    assert smallest_detectable([0.1]) is None
+
+
+@pytest.mark.parametrize("repetitions", [5, 10, 20])
+def test_a_difference_of_that_size_is_found_about_four_times_of_five(repetitions: int) -> None:
+    dice = random.Random(3)
+    rounds, found = 1500, 0
+    sizes = [
+        smallest_detectable([dice.gauss(0, 0.03) for _ in range(repetitions)]) or 0.0
+        for _ in range(rounds)
+    ]
+    size = sum(sizes) / rounds
+    for _ in range(rounds):
+        one = {n: dice.gauss(0, 0.03) for n in range(repetitions)}
+        found += can_be_told_apart(one, dict.fromkeys(one, math.log1p(size)))
+    assert 0.72 <= found / rounds <= 0.9

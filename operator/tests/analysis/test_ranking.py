@@ -1,0 +1,175 @@
+"""The verdict: who is fastest, and no word more than is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome, Script, make_spec, steady, summary_of
+
+THREE = make_spec("sync", "async", "axum")
+RATES = {"sync": 600.0, "async": 2220.0, "axum": 15000.0}
+
+
+def test_the_fastest_is_named_with_its_factor_and_interval() -> None:
+    summary = summary_of(THREE, steady(RATES))
+    assert summary.fastest == "axum"
+    assert summary.fastest_factor == "25.1x"
+    assert summary.verdict.startswith("axum is fastest: 25.1x (25.")
+    assert summary.verdict.endswith(") the throughput of sync under closed")
+
+
+def test_a_baseline_that_is_fastest_is_compared_with_the_next() -> None:
+    summary = summary_of(make_spec("axum", "async", "sync"), steady(RATES))
+    assert summary.fastest == "axum"
+    assert summary.fastest_factor == "1.00x"
+    assert summary.verdict.startswith("axum, the baseline, is fastest: the next, async, has 0.148x")
+
+
+def noisy(rates: dict[str, float]) -> Script:
+    """Return a script in which each server wins some repetitions."""
+
+    def outcome(trial: Trial) -> Outcome:
+        up = (trial.repetition + len(trial.server)) % 2
+        return Outcome(rates[trial.server] * (1.2 if up else 0.85))
+
+    return outcome
+
+
+def test_servers_that_cannot_be_told_apart_are_not_ranked() -> None:
+    summary = summary_of(
+        make_spec("base", "one", "three"), noisy({"base": 100.0, "one": 1000.0, "three": 1010.0})
+    )
+    assert summary.fastest == "one or three"
+    assert summary.verdict.startswith(
+        "one and three cannot be told apart by throughput under closed: "
+    )
+    assert summary.verdict.endswith("that of base")
+
+
+def test_a_tie_with_the_baseline_has_no_factor_to_show() -> None:
+    summary = summary_of(make_spec("base", "one"), steady({"base": 1000.0, "one": 1000.0}))
+    assert summary.verdict == "base and one cannot be told apart by throughput under closed"
+
+
+def test_many_servers_in_a_tie_are_counted() -> None:
+    names = [f"s{n}" for n in range(9)]
+    summary = summary_of(make_spec(*names), noisy(dict.fromkeys(names, 500.0)))
+    assert "and 6 others cannot be told apart" in summary.verdict
+
+
+OPEN = [{"name": "open", "open": {"rate": 1000, "duration": "10s"}}]
+
+
+def test_servers_that_keep_up_with_a_fixed_rate_are_compared_by_latency() -> None:
+    spec = BenchmarkRunSpec.model_validate({**make_spec("a", "b").to_wire(), "loads": OPEN})
+    tie = summary_of(spec, steady({"a": 1000.0, "b": 1000.0}))
+    assert "each kept up with the rate" in tie.verdict
+    behind = summary_of(spec, steady({"a": 400.0, "b": 400.0}))
+    assert "each kept up" not in behind.verdict
+
+
+def test_one_repetition_claims_no_more_than_it_is() -> None:
+    summary = summary_of(make_spec("sync", "axum", repetitions=1), steady(RATES))
+    assert summary.fastest == "axum"
+    assert summary.verdict.startswith("axum was fastest in the only repetition: 2")
+    assert "x the throughput of sync under closed" in summary.verdict
+    assert "doubtful" in summary.verdict
+
+
+def test_over_several_loads_the_geometric_mean_decides_and_the_sentence_says_so() -> None:
+    spec = make_spec("base", "even", "uneven", loads=("few", "many"))
+    rates = {
+        ("base", "few"): 100.0,
+        ("base", "many"): 100.0,
+        ("even", "few"): 400.0,
+        ("even", "many"): 400.0,
+        # Ten times at its best, and still slower over both: sqrt(10 * 1) < 4.
+        ("uneven", "few"): 1000.0,
+        ("uneven", "many"): 100.0,
+    }
+    wobble = (1.0, 1.003, 0.998, 1.001, 0.999)
+
+    def script(trial: Trial) -> Outcome:
+        return Outcome(rates[trial.server, trial.load] * wobble[trial.ordinal % 5])
+
+    summary = summary_of(spec, script)
+    assert summary.fastest == "even"
+    assert summary.fastest_factor == "4.00x"
+    assert "over the loads few and many (geometric mean)" in summary.verdict
+
+
+def test_a_server_not_measured_under_every_load_is_left_out_of_the_ranking() -> None:
+    spec = make_spec("base", "axum", loads=("few", "many"))
+
+    def script(trial: Trial) -> Outcome:
+        if trial.server == "axum" and trial.load == "many":
+            return Outcome(0, latencies=(), errors=50)
+        return Outcome(100.0 if trial.server == "base" else 9000.0)
+
+    summary = summary_of(spec, script)
+    assert summary.fastest == "base"
+    assert "without a right answer under every load: axum" in summary.verdict
+
+
+def test_servers_that_failed_are_named_with_their_reason() -> None:
+    def script(trial: Trial) -> Outcome | None:
+        return None if trial.server == "async" else Outcome(RATES[trial.server])
+
+    summary = summary_of(THREE, script, failures={"async": ("WrongAnswer", "...")})
+    assert summary.fastest == "axum"
+    assert summary.verdict.endswith("; not measured: async (WrongAnswer)")
+
+
+def test_without_the_baseline_the_fastest_has_no_factor() -> None:
+    def script(trial: Trial) -> Outcome | None:
+        return None if trial.server == "sync" else steady(RATES)(trial)
+
+    summary = summary_of(THREE, script, failures={"sync": ("ImagePullFailed", "...")})
+    assert (summary.fastest, summary.fastest_factor) == ("axum", None)
+    assert "there is no baseline to compare it with" in summary.verdict
+
+
+def test_a_single_server_has_figures_and_no_contest() -> None:
+    summary = summary_of(make_spec("sync"), steady(RATES))
+    assert summary.verdict.startswith("sync served 600 (59")
+    assert summary.verdict.endswith(") requests/s under closed")
+
+
+def test_while_the_run_goes_on_the_verdict_is_preliminary() -> None:
+    def first_two(trial: Trial) -> Outcome | None:
+        return steady(RATES)(trial) if trial.repetition < 3 else None
+
+    summary = summary_of(THREE, first_two)
+    assert not summary.finished
+    assert summary.verdict.startswith("so far: axum is fastest")
+
+
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        ({}, "nothing is measured yet"),
+        (
+            dict.fromkeys(RATES, ("NotReady", "...")),
+            "no server could be measured; not measured: sync (NotReady), async (NotReady) "
+            "and axum (NotReady)",
+        ),
+    ],
+)
+def test_without_figures_the_verdict_says_so(
+    failures: dict[str, tuple[str, str]], said: str
+) -> None:
+    summary = summary_of(THREE, lambda _: None, failures=failures)
+    assert (summary.fastest, summary.fastest_factor) == (None, None)
+    assert summary.verdict == said
+
+
+def test_doubtful_figures_are_not_passed_off_as_good() -> None:
+    def script(trial: Trial) -> Outcome:
+        errors = 100 if trial.server == "axum" else 0
+        return Outcome(RATES[trial.server], errors=errors)
+
+    summary = summary_of(THREE, script)
+    assert summary.fastest == "axum"
+    assert "the figures of axum are doubtful (20.00% of the requests" in summary.verdict

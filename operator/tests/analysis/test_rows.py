@@ -1,0 +1,253 @@
+"""Rows of the result table: figures, states and how far they can be trusted."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laptime.analysis import Summary, summarise
+from laptime.api.results import Interval, ResultRow, RowState, Validity
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import scenarios
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
+
+TWO = make_spec("fastapi", "axum")
+RATES = {"fastapi": 600.0, "axum": 15000.0}
+
+
+def row(summary: Summary, server: str, load: str = "closed") -> ResultRow:
+    return next(one for one in summary.rows if (one.server, one.load) == (server, load))
+
+
+def value(interval: Interval | None) -> float:
+    assert interval is not None
+    return interval.value
+
+
+def test_rows_come_load_by_load_in_the_order_of_the_spec() -> None:
+    spec = make_spec("b", "a", loads=("late", "early"))
+    summary = summary_of(spec, lambda _: None)
+    assert [(one.load, one.server) for one in summary.rows] == [
+        ("late", "b"),
+        ("late", "a"),
+        ("early", "b"),
+        ("early", "a"),
+    ]
+
+
+def test_throughput_and_factor_belong_together() -> None:
+    summary = summary_of(TWO, steady(RATES))
+    base, fast = row(summary, "fastapi"), row(summary, "axum")
+    assert value(fast.factor) == pytest.approx(25, rel=0.01)
+    assert value(fast.factor) == pytest.approx(
+        value(fast.requests_per_second) / value(base.requests_per_second)
+    )
+    assert base.factor == Interval(value=1.0, low=1.0, high=1.0)
+
+
+def test_the_factor_is_against_the_baseline_that_the_spec_names() -> None:
+    summary = summary_of(make_spec("fastapi", "axum", baseline="axum"), steady(RATES))
+    assert value(row(summary, "axum").factor) == 1
+    assert value(row(summary, "fastapi").factor) == pytest.approx(1 / 25, rel=0.01)
+
+
+def test_a_drift_of_the_machine_cancels_in_the_factor_but_not_in_the_throughput() -> None:
+    def drifting(trial: Trial) -> Outcome:
+        return Outcome(RATES[trial.server] * 2.0**-trial.repetition)
+
+    fast = row(summary_of(TWO, drifting), "axum")
+    assert fast.factor is not None
+    assert fast.factor.low == pytest.approx(25, rel=1e-6)
+    assert fast.factor.high == pytest.approx(25, rel=1e-6)
+    assert fast.requests_per_second is not None
+    assert fast.requests_per_second.low is not None
+    assert fast.requests_per_second.low < value(fast.requests_per_second) / 2
+
+
+@settings(max_examples=15)
+@given(st.lists(st.lists(st.integers(1, 10**7), min_size=1, max_size=60), min_size=2, max_size=4))
+def test_percentiles_are_those_of_all_repetitions_together(parts: list[list[int]]) -> None:
+    spec = make_spec("axum", repetitions=len(parts))
+    summary = summary_of(
+        spec, lambda trial: Outcome(1000.0, latencies=tuple(parts[trial.repetition - 1]))
+    )
+    latency = row(summary, "axum").latency
+    assert latency is not None
+    everything = sorted(value for part in parts for value in part)
+
+    def exact(q: float) -> float:
+        return everything[math.ceil(q * len(everything) - 1e-9) - 1] / 1e6
+
+    assert latency.p50_seconds == pytest.approx(exact(0.5), rel=1e-3)
+    assert latency.p90_seconds == pytest.approx(exact(0.9), rel=1e-3)
+    assert latency.p99_seconds == pytest.approx(exact(0.99), rel=1e-3)
+    assert latency.p999_seconds == pytest.approx(exact(0.999), rel=1e-3)
+    assert latency.max_seconds == pytest.approx(everything[-1] / 1e6, rel=1e-3)
+    mean = sum(everything) / len(everything) / 1e6
+    assert latency.mean_seconds == pytest.approx(mean, rel=1e-3)
+
+
+def test_a_clean_server_is_valid() -> None:
+    clean = row(summary_of(TWO, steady(RATES)), "axum")
+    assert (clean.state, clean.validity) == (RowState.MEASURED, Validity.VALID)
+    assert (clean.trials, clean.failed_trials) == (5, 0)
+    assert (clean.requests, clean.errors, clean.error_rate) == (2000, 0, 0.0)
+
+
+def doubts(spec: BenchmarkRunSpec, **change: object) -> list[str]:
+    doubtful = row(summary_of(spec, lambda _: Outcome(600.0, **change)), "fastapi")  # type: ignore[arg-type]
+    assert doubtful.validity is Validity.DOUBTFUL
+    return doubtful.validity_reasons
+
+
+def test_errors_make_it_doubtful_and_are_said_once() -> None:
+    assert doubts(TWO, errors=4) == ["0.99% of the requests had no right answer"]
+
+
+def test_errors_of_one_repetition_are_doubtful_even_when_few_in_all() -> None:
+    def once(trial: Trial) -> Outcome:
+        errors = 4 if trial.repetition == 2 else 0
+        return Outcome(600.0, latencies=(1000,) * 1000, errors=errors)
+
+    doubtful = row(summary_of(TWO, once), "fastapi")
+    assert doubtful.error_rate is not None
+    assert doubtful.error_rate < 0.001
+    assert doubtful.validity is Validity.DOUBTFUL
+    assert doubtful.validity_reasons == [
+        "0.40% of the requests had no right answer (in 1 of 5 repetitions)"
+    ]
+
+
+def test_a_busy_generator_makes_it_doubtful() -> None:
+    assert doubts(TWO, busiest_thread=0.97) == [
+        "the generator used 97% of its CPU and may have been the limit (in 5 of 5 repetitions)"
+    ]
+
+
+def test_too_few_answers_make_the_last_percentile_doubtful() -> None:
+    assert doubts(TWO, latencies=(1000,) * 199) == ["only 995 answers: p99.9 needs at least 1000"]
+
+
+def test_a_single_repetition_makes_it_doubtful_and_has_no_interval() -> None:
+    spec = make_spec("fastapi", "axum", repetitions=1)
+    assert any("only once" in reason for reason in doubts(spec, latencies=(1000,) * 1000))
+    fast = row(summary_of(spec, steady(RATES)), "axum")
+    assert fast.factor is not None
+    assert fast.factor.low is None
+    assert value(fast.factor) == pytest.approx(25, rel=0.01)
+
+
+def test_no_right_answer_is_invalid_and_has_no_factor() -> None:
+    def broken(trial: Trial) -> Outcome:
+        if trial.server == "axum":
+            return Outcome(0.0, latencies=(), errors=50)
+        return Outcome(600.0)
+
+    invalid = row(summary_of(TWO, broken), "axum")
+    assert (invalid.state, invalid.validity) == (RowState.MEASURED, Validity.INVALID)
+    assert (invalid.requests_per_second, invalid.factor, invalid.latency) == (None, None, None)
+    assert (invalid.requests, invalid.error_rate) == (250, 1.0)
+    assert "no right answer, mostly timeout" in invalid.validity_reasons[0]
+
+
+def test_a_trial_that_failed_leaves_the_rest_and_says_so() -> None:
+    def once(trial: Trial) -> Outcome:
+        if (trial.server, trial.repetition) == ("axum", 3):
+            return Outcome(0, failure=("ServerOutOfMemory", "killed at 256Mi"))
+        return Outcome(RATES[trial.server])
+
+    partial = row(summary_of(TWO, once), "axum")
+    assert (partial.state, partial.reason) == (RowState.PARTIAL, "TrialsFailed")
+    assert (partial.trials, partial.failed_trials) == (4, 1)
+    assert partial.message == (
+        "1 of 5 trials failed, the first with ServerOutOfMemory: killed at 256Mi"
+    )
+    assert partial.validity is Validity.DOUBTFUL
+    assert value(partial.factor) == pytest.approx(25)
+
+
+def test_a_server_all_of_whose_trials_failed_keeps_its_row_with_the_reason() -> None:
+    def broken(trial: Trial) -> Outcome:
+        if trial.server == "axum":
+            return Outcome(0, failure=("TargetNotReachable", "no answer"))
+        return Outcome(600.0)
+
+    failed = row(summary_of(TWO, broken), "axum")
+    assert (failed.state, failed.reason) == (RowState.FAILED, "TargetNotReachable")
+    assert (failed.message, failed.failed_trials) == ("no answer", 5)
+    assert (failed.validity, failed.factor) == (None, None)
+
+
+def test_a_server_that_is_out_keeps_its_row_with_the_reason() -> None:
+    def only_fastapi(trial: Trial) -> Outcome | None:
+        return Outcome(600.0) if trial.server == "fastapi" else None
+
+    failures = {"axum": ("WrongAnswer", "GET /: $[3].email: expected ...")}
+    summary = summary_of(TWO, only_fastapi, failures=failures)
+    failed = row(summary, "axum")
+    assert (failed.state, failed.reason) == (RowState.FAILED, "WrongAnswer")
+    assert summary.finished
+
+
+def test_a_server_that_failed_half_way_is_partial() -> None:
+    def half(trial: Trial) -> Outcome | None:
+        return Outcome(RATES[trial.server]) if trial.repetition < 3 else None
+
+    failures = {"axum": ("CrashLoop", "exits with 1")}
+    partial = row(summary_of(TWO, half, failures=failures), "axum")
+    assert (partial.state, partial.reason, partial.trials) == (RowState.PARTIAL, "CrashLoop", 2)
+
+
+def test_rows_not_measured_yet_are_pending() -> None:
+    summary = summary_of(TWO, lambda _: None)
+    assert {one.state for one in summary.rows} == {RowState.PENDING}
+    assert {one.validity for one in summary.rows} == {None}
+    assert not summary.finished
+
+
+def test_published_factors_stand_beside_the_measured_ones() -> None:
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            **TWO.to_wire(),
+            "servers": [
+                {"name": "fastapi", "preset": "fastapi-sync"},
+                {"name": "axum", "preset": "axum-sqlx"},
+            ],
+        }
+    )
+    summary = summary_of(spec, steady(RATES), published=scenarios()["users"].published)
+    assert row(summary, "axum").published_factor == pytest.approx(25.1)
+
+
+def test_a_payload_that_was_too_large_to_keep_is_said_to_be_missing() -> None:
+    trials, results, payloads = run(TWO, steady(RATES))
+    first = next(trial.name for trial in trials if trial.server == "axum")
+    del payloads[first]
+    doubtful = row(summarise(TWO, trials, results, payloads, None, {}), "axum")
+    assert doubtful.validity is Validity.DOUBTFUL
+    assert "the response times of 1 of 5 trials are missing" in doubtful.validity_reasons
+    assert doubtful.latency is not None
+
+
+def test_results_of_another_run_do_not_count() -> None:
+    trials, results, payloads = run(TWO, steady(RATES))
+    stranger = results[0].model_copy(update={"trial": "other-trial-001"})
+    with_it = summarise(TWO, trials, [*results, stranger], payloads, None, {})
+    assert with_it == summarise(TWO, trials, results, payloads, None, {})
+
+
+@settings(max_examples=15)
+@given(st.floats(0.01, 100))
+def test_a_faster_machine_changes_no_factor(scale: float) -> None:
+    plain = summary_of(TWO, steady(RATES))
+    faster = summary_of(TWO, steady({name: rate * scale for name, rate in RATES.items()}))
+    for one, other in zip(plain.rows, faster.rows, strict=True):
+        assert one.factor is not None
+        assert other.factor is not None
+        assert other.factor.low == pytest.approx(one.factor.low)
+        assert other.factor.value == pytest.approx(one.factor.value)
+    assert faster.verdict == plain.verdict

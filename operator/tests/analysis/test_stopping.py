@@ -1,0 +1,147 @@
+"""How many repetitions a run needs follows from its results, and from nothing else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laptime.analysis.stopping import repetitions_needed, trials_so_far
+from laptime.api.results import Figures, TrialOutcome, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import plan_trials
+from tests.analysis.runs import make_spec
+
+STEADY = (0.0, 0.001, -0.001)
+LOUD = (0.0, 0.1, -0.1)
+
+
+def spec_of(*servers: str, **more: Any) -> BenchmarkRunSpec:
+    fields = {"precision": "1%", "maxRepetitions": 20, "repetitions": 3, **more}
+    return make_spec(*servers, **fields)
+
+
+def result(server: str, repetition: int, log: float | None, ordinal: int = 1) -> TrialResult:
+    return TrialResult(
+        trial=f"{server}-{repetition}",
+        ordinal=ordinal,
+        server=server,
+        load="closed",
+        repetition=repetition,
+        outcome=TrialOutcome.FAILED if log is None else TrialOutcome.MEASURED,
+        figures=None
+        if log is None
+        else Figures(
+            requests=1, errors=0, window_seconds=1.0, requests_per_second=1000 * math.exp(log)
+        ),
+        started_at=f"2026-01-01T{repetition // 60:02}:{repetition % 60:02}:00Z",
+        finished_at=f"2026-01-01T{repetition // 60:02}:{repetition % 60:02}:50Z",
+    )
+
+
+def blocks(count: int, **wobbles: tuple[float, ...]) -> list[TrialResult]:
+    return [
+        result(server, n, wobble[n % len(wobble)])
+        for n in range(1, count + 1)
+        for server, wobble in wobbles.items()
+    ]
+
+
+def test_without_a_precision_it_is_the_number_of_the_spec() -> None:
+    assert repetitions_needed(make_spec("a", "b"), blocks(5, a=LOUD, b=LOUD)) == 5
+
+
+def test_before_the_first_look_nothing_is_decided() -> None:
+    spec = spec_of("a", "b")
+    assert repetitions_needed(spec, []) == 8
+    assert repetitions_needed(spec, blocks(7, a=LOUD, b=STEADY)) == 8
+
+
+def test_narrow_intervals_end_a_run_and_wide_ones_ask_for_one_more_repetition() -> None:
+    spec = spec_of("a", "b")
+    assert repetitions_needed(spec, blocks(8, a=STEADY, b=STEADY)) == 8
+    assert repetitions_needed(spec, blocks(8, a=STEADY, b=LOUD)) == 9
+    assert repetitions_needed(spec, blocks(20, a=STEADY, b=LOUD)) == 20
+
+
+def test_what_both_share_does_not_count() -> None:
+    assert repetitions_needed(spec_of("a", "b"), blocks(8, a=LOUD, b=LOUD)) == 8
+
+
+def test_of_a_single_server_its_throughput_counts() -> None:
+    assert repetitions_needed(spec_of("a"), blocks(8, a=LOUD)) == 9
+    assert repetitions_needed(spec_of("a"), blocks(8, a=STEADY)) == 8
+
+
+def test_later_results_do_not_change_what_was_decided() -> None:
+    calm_then_loud = [*blocks(8, a=STEADY, b=STEADY), result("b", 9, 0.7), result("a", 9, 0.0)]
+    assert repetitions_needed(spec_of("a", "b"), calm_then_loud) == 8
+
+
+def test_a_repetition_that_is_not_complete_is_waited_for() -> None:
+    half = [*blocks(8, a=STEADY, b=LOUD), result("a", 9, 0.0)]
+    assert repetitions_needed(spec_of("a", "b"), half) == 9
+
+
+def test_a_server_that_is_out_is_not_waited_for() -> None:
+    measured = blocks(8, a=STEADY, c=STEADY)
+    spec = spec_of("a", "b", "c")
+    assert repetitions_needed(spec, measured) == 8
+    loud = blocks(8, a=STEADY, c=LOUD)
+    assert repetitions_needed(spec, loud) == 8
+    assert repetitions_needed(spec, loud, frozenset({"b"})) == 9
+
+
+def test_a_server_whose_last_trials_failed_is_not_waited_for() -> None:
+    failed = [result("b", n, None, ordinal=n) for n in (1, 2)]
+    loud = blocks(8, a=STEADY, c=LOUD)
+    assert repetitions_needed(spec_of("a", "b", "c"), [*loud, *failed]) == 9
+
+
+def test_without_a_baseline_throughput_counts() -> None:
+    failed = [result("a", n, None, ordinal=n) for n in (1, 2)]
+    spec = spec_of("a", "b")
+    assert repetitions_needed(spec, [*blocks(8, b=LOUD), *failed]) == 9
+    assert repetitions_needed(spec, [*blocks(8, b=STEADY), *failed]) == 8
+
+
+def test_a_budget_that_is_spent_ends_a_run() -> None:
+    results = blocks(8, a=STEADY, b=LOUD)
+    assert repetitions_needed(spec_of("a", "b", budget="10m"), results) == 9
+    assert repetitions_needed(spec_of("a", "b", budget="7m"), results) == 8
+
+
+def test_a_run_has_never_more_trials_than_a_run_may_have() -> None:
+    spec = make_spec(*(f"s{n}" for n in range(20)), loads=("a", "b", "c", "d"), precision="1%")
+    assert spec.most_repetitions == 2000 // 80
+    assert make_spec("a", precision="1%").most_repetitions == 30
+
+
+@pytest.mark.parametrize("most", [8, 99, 200])
+def test_trials_keep_their_names_when_more_are_asked_for(most: int) -> None:
+    spec = spec_of("a", "b", maxRepetitions=most)
+    few, many = plan_trials("demo", spec, 1), plan_trials("demo", spec, 1, most)
+    assert len(few) == 16
+    assert many[: len(few)] == few
+    assert len({len(trial.name) for trial in many}) == 1
+
+
+@given(
+    st.lists(st.tuples(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2)), max_size=14),
+    st.integers(0, 2),
+)
+def test_results_only_ever_ask_for_more(logs: list[tuple[float, float]], extra: int) -> None:
+    spec = spec_of("a", "b")
+    results = [
+        result(server, n, pair[place])
+        for n, pair in enumerate(logs, start=1)
+        for place, server in enumerate("ab")
+    ]
+    fewer = results[: max(0, len(results) - extra)]
+    before, after = repetitions_needed(spec, fewer), repetitions_needed(spec, results)
+    assert 8 <= before <= after <= 20
+    planned = trials_so_far("demo", spec, 1, fewer)
+    assert trials_so_far("demo", spec, 1, results)[: len(planned)] == planned

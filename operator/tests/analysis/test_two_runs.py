@@ -1,0 +1,113 @@
+"""The same server in two runs."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy import stats
+
+from laptime.analysis.two_runs import (
+    Change,
+    Metric,
+    compare_runs,
+    welch_interval,
+    what_differs,
+)
+from laptime.api.results import TrialResult
+from tests.analysis.runs import Outcome, make_spec, run, steady
+
+ONE = make_spec("axum", "sync")
+
+
+def trials(
+    axum: float = 1000.0, sync: float = 500.0, microseconds: int = 1000
+) -> list[TrialResult]:
+    rates = {"axum": axum, "sync": sync}
+    wobbly = steady(rates)
+
+    def script(trial: object) -> Outcome:
+        outcome = wobbly(trial)  # type: ignore[arg-type]
+        assert outcome is not None
+        return Outcome(outcome.rate, (microseconds,) * 400)
+
+    return run(ONE, script)[1]
+
+
+def changes(before: list[TrialResult], after: list[TrialResult]) -> dict[tuple[str, str], Change]:
+    return {(one.server, one.metric): one.change for one in compare_runs(ONE, before, after)}
+
+
+def test_the_same_again_has_not_changed() -> None:
+    assert set(changes(trials(), trials()).values()) == {Change.NONE_FOUND}
+
+
+def test_more_requests_and_shorter_times_are_better() -> None:
+    found = changes(trials(), trials(axum=1100.0, microseconds=900))
+    assert found["axum", Metric.REQUESTS_PER_SECOND] is Change.BETTER
+    assert found["axum", Metric.P99] is Change.BETTER
+    assert found["sync", Metric.REQUESTS_PER_SECOND] is Change.NONE_FOUND
+    back = changes(trials(axum=1100.0, microseconds=900), trials())
+    assert back["axum", Metric.REQUESTS_PER_SECOND] is Change.WORSE
+    assert back["axum", Metric.P99] is Change.WORSE
+
+
+def test_less_than_one_percent_is_no_change() -> None:
+    found = changes(trials(microseconds=100_000), trials(microseconds=100_300))
+    assert found["axum", Metric.P50] is Change.NONE_FOUND
+
+
+def test_a_single_repetition_tells_nothing() -> None:
+    first = [trial for trial in trials() if trial.repetition == 1]
+    found = compare_runs(ONE, first, trials(axum=3000.0))
+    assert {one.change for one in found} == {Change.NOT_KNOWN}
+    assert found[0].ratio is not None
+    assert found[0].ratio.low is None
+
+
+def test_only_what_both_runs_have_is_compared() -> None:
+    only = [trial for trial in trials() if trial.server == "sync"]
+    assert {one.server for one in compare_runs(ONE, trials(), only)} == {"sync"}
+
+
+def test_the_interval_is_that_of_welchs_test() -> None:
+    chance = random.Random(1)
+    before = [chance.gauss(0, 0.1) for _ in range(6)]
+    after = [chance.gauss(0.2, 0.4) for _ in range(9)]
+    expected = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.9)
+    found = welch_interval(before, after, 0.9)
+    assert found.low == pytest.approx(math.exp(expected.low))
+    assert found.high == pytest.approx(math.exp(expected.high))
+
+
+def test_values_without_any_variance_have_an_exact_ratio() -> None:
+    found = welch_interval([0.0, 0.0], [math.log(2)] * 2, 0.95)
+    assert (found.value, found.low, found.high) == pytest.approx((2, 2, 2))
+
+
+def test_equal_runs_are_rarely_called_different() -> None:
+    chance = random.Random(7)
+    wrong = 0
+    for _ in range(400):
+        before, after = ([chance.gauss(0, 0.05) for _ in range(5)] for _ in range(2))
+        found = welch_interval(before, after, 0.95)
+        assert found.low is not None
+        assert found.high is not None
+        wrong += not found.low <= 1 <= found.high
+    assert 4 <= wrong <= 32
+
+
+def test_what_else_differs_is_said() -> None:
+    other = make_spec("axum", "new", loads=("closed", "open"), topology={"postgres": {}})
+    other = other.model_copy(
+        update={"servers": [other.servers[0].model_copy(update={"workers": 4}), other.servers[1]]}
+    )
+    assert what_differs(ONE, ONE) == []
+    assert what_differs(ONE, other) == [
+        "the topology, or the sizes of its tiers",
+        "the settings of server axum",
+        "server sync is in one of them only",
+        "server new is in one of them only",
+        "load open is in one of them only",
+    ]

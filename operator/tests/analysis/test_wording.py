@@ -1,0 +1,61 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from laptime.analysis import wording
+from laptime.api.results import Interval
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00"),
+        (0.0123456, "0.0123"),
+        (0.148, "0.148"),
+        (1.0, "1.00"),
+        (9.994, "9.99"),
+        (9.996, "10.0"),
+        (25.123, "25.1"),
+        (99.96, "100"),
+        (15363.4, "15,363"),
+    ],
+)
+def test_numbers_have_three_digits_or_all(value: float, text: str) -> None:
+    assert wording.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.00064, "640 us"),
+        (0.000042, "42.0 us"),
+        (0.0009997, "1.00 ms"),
+        (0.0154, "15.4 ms"),
+        (0.9996, "1.00 s"),
+        (75.2, "75.2 s"),
+    ],
+)
+def test_response_times_have_the_unit_that_suits(seconds: float, text: str) -> None:
+    assert wording.latency(seconds) == text
+
+
+def test_an_interval_is_shown_where_there_is_one() -> None:
+    assert wording.factor(Interval(value=22.3, low=20.1, high=24.6)) == "22.3x (20.1 to 24.6)"
+    assert wording.factor(Interval(value=22.3)) == "22.3x"
+    assert wording.factor(Interval(value=1, low=1, high=1)) == "1.00x"
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["a"], "a"),
+        (["a", "b"], "a and b"),
+        (["a", "b", "c", "d"], "a, b, c and d"),
+        (["a", "b", "c", "d", "e"], "a, b, c and 2 others"),
+    ],
+)
+def test_names_are_listed_as_in_a_sentence(names: list[str], text: str) -> None:
+    assert wording.listing(names) == text

@@ -1,0 +1,117 @@
+"""The CRD is a structural schema that says what the models say.
+
+What the API server makes of it is tested on a real one, in e2e/test_schema.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from laptime.api.crd import build_crd, structural_schema
+from laptime.api.scenario_rules import ScenarioFacts
+from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+
+USERS = ScenarioFacts("users", ("list",), ("axum-sqlx", "fastapi-sync"), needs_database=True)
+TASKS = ScenarioFacts(
+    "tasks", ("read", "create"), ("fastapi-tasks",), needs_database=True, offers_sqlite=True
+)
+UPSTREAM = ScenarioFacts("upstream", ("users",), ("flask",), needs_upstream=True)
+CRD = build_crd([USERS, TASKS, UPSTREAM])
+SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+SPEC = SCHEMA["properties"]["spec"]
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        for child in node.values():
+            yield from _nodes(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _nodes(child)
+
+
+def test_nothing_is_left_that_a_structural_schema_forbids() -> None:
+    for node in _nodes(SCHEMA):
+        assert not {"$ref", "$defs", "anyOf", "allOf", "const"} & set(node)
+        assert "default" not in node or node["default"] is not None
+        if node.get("type") == "object" and "properties" in node:
+            assert "additionalProperties" not in node
+
+
+def test_names_of_the_catalogue_are_listed() -> None:
+    assert SPEC["properties"]["scenario"]["enum"] == ["tasks", "upstream", "users"]
+    preset = SPEC["properties"]["servers"]["items"]["properties"]["preset"]
+    assert preset["enum"] == ["axum-sqlx", "fastapi-sync", "fastapi-tasks", "flask"]
+    endpoints = SPEC["properties"]["loads"]["items"]["properties"]["endpoints"]
+    assert endpoints["items"]["enum"] == ["create", "list", "read", "users"]
+
+
+def messages() -> list[str]:
+    return [one["message"] for one in SPEC["x-kubernetes-validations"]]
+
+
+def test_only_scenarios_with_a_database_ask_for_one() -> None:
+    assert [message for message in messages() if "need a database" in message] == [
+        "the presets of scenario users need a database: add postgres: {} to the topology",
+        "the presets of scenario tasks need a database: "
+        "add postgres: {} or database: sqlite to the topology",
+    ]
+
+
+def test_only_scenarios_with_an_upstream_ask_for_one() -> None:
+    (asked,) = [message for message in messages() if "add upstream: {}" in message]
+    assert "scenario upstream" in asked
+
+
+def test_sqlite_endpoints_and_presets_are_those_of_the_scenario() -> None:
+    assert "database: sqlite is offered by scenario tasks: use postgres: {} instead" in messages()
+    (endpoints,) = [message for message in messages() if "write endpoints" in message]
+    assert "; upstream has users; users has list" in endpoints
+    (preset,) = [message for message in messages() if "write a preset" in message]
+    assert preset.endswith("; upstream has flask; users has axum-sqlx or fastapi-sync")
+
+
+def test_more_scenarios_make_no_more_rules() -> None:
+    again = replace(TASKS, name="again")
+    longer = build_crd([USERS, TASKS, UPSTREAM, again])["spec"]["versions"][0]["schema"]
+    spec = longer["openAPIV3Schema"]["properties"]["spec"]
+    assert len(spec["x-kubernetes-validations"]) == len(SPEC["x-kubernetes-validations"])
+
+
+def test_it_is_the_same_every_time() -> None:
+    assert json.dumps(build_crd([UPSTREAM, TASKS, USERS])) == json.dumps(CRD)
+
+
+def test_every_rule_has_a_message() -> None:
+    rules = [rule for node in _nodes(SCHEMA) for rule in node.get("x-kubernetes-validations", [])]
+    assert len(rules) > 30
+    for rule in rules:
+        assert len(rule["message"]) > 15, rule
+
+
+def test_the_longest_names_fit_where_kubernetes_allows_63_characters() -> None:
+    server = SPEC["properties"]["servers"]["items"]["properties"]["name"]["maxLength"]
+    for middle in ("-server-", "-verify-"):
+        assert MAX_RUN_NAME_LENGTH + len(middle) + server <= 63
+
+
+def test_every_field_of_the_spec_is_described() -> None:
+    def check(node: dict[str, Any], path: str) -> None:
+        assert node.get("description"), path
+        for name, child in node.get("properties", {}).items():
+            check(child, f"{path}.{name}")
+        if "properties" in node.get("items", {}):
+            check(node["items"], f"{path}[]")
+
+    check(structural_schema(BenchmarkRunSpec.model_json_schema(by_alias=True)), "spec")
+
+
+def test_a_status_of_another_version_stays_readable() -> None:
+    status = SCHEMA["properties"]["status"]
+    required = [node["required"] for node in _nodes(status) if "required" in node]
+    assert required == [["type"]]
+    assert status["properties"]["conditions"]["x-kubernetes-list-map-keys"] == ["type"]

@@ -1,0 +1,129 @@
+"""Published figures stand beside servers and loads that are set up the same, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Published, presets, scenarios
+
+
+def published(scenario: str) -> Published:
+    found = scenarios()[scenario].published
+    assert found is not None
+    return found
+
+
+def spec(
+    scenario: str, servers: list[dict[str, Any]], endpoints: list[str] | None, connections: int
+) -> BenchmarkRunSpec:
+    return BenchmarkRunSpec.model_validate(
+        {
+            "scenario": scenario,
+            "servers": servers,
+            "loads": [
+                {
+                    "name": "closed",
+                    "endpoints": endpoints,
+                    "closed": {"connections": connections, "requests": 1000},
+                }
+            ],
+        }
+    )
+
+
+SLEEPERS: list[dict[str, Any]] = [
+    {"name": f"w{workers}-t{threads}", "preset": "fastapi-sleep", "workers": workers}
+    | ({"threads": threads} if threads > 1 else {})
+    for workers in (1, 4)
+    for threads in (1, 4)
+]
+APIS: list[dict[str, Any]] = [
+    {"name": "flask", "preset": "flask"},
+    {"name": "starlette", "preset": "starlette"},
+    {
+        "name": "starlette-sync",
+        "preset": "starlette",
+        "env": [{"name": "DATABASE_ACCESS", "value": "sync"}],
+    },
+    {"name": "go", "preset": "go-nethttp", "workers": 2},
+]
+TASK_SERVERS: list[dict[str, Any]] = [
+    {"name": "fastapi", "preset": "fastapi-tasks", "workers": 2},
+    {"name": "rocket", "preset": "rocket-diesel", "workers": 2},
+    {"name": "axum", "preset": "axum-diesel", "workers": 2},
+]
+
+
+@pytest.mark.parametrize("endpoint", ["sync", "sync-1s"])
+def test_four_sleeping_workers_answer_two_and_a_half_times_as_many(endpoint: str) -> None:
+    one = spec("sleep", SLEEPERS, [endpoint], 100)
+    factors = [published("sleep").factor(one, name["name"], "closed") for name in SLEEPERS]
+    assert factors == pytest.approx([1, 1, 8.33 / 3.33, 8.33 / 3.33])
+
+
+def test_what_does_not_block_is_the_same_with_every_set_up() -> None:
+    one = spec("sleep", SLEEPERS, ["async"], 100)
+    assert {published("sleep").factor(one, s["name"], "closed") for s in SLEEPERS} == {1.0}
+
+
+def test_nothing_is_published_about_a_mix_of_both_or_other_workers() -> None:
+    assert published("sleep").factor(spec("sleep", SLEEPERS, None, 100), "w4-t1", "closed") is None
+    mixed = spec("sleep", SLEEPERS, ["sync", "async"], 100)
+    assert published("sleep").factor(mixed, "w4-t1", "closed") is None
+    other = [*SLEEPERS, {"name": "w2", "preset": "fastapi-sleep", "workers": 2}]
+    assert published("sleep").factor(spec("sleep", other, ["sync"], 100), "w2", "closed") is None
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "order"),
+    [
+        ("hi", ["go", "starlette", "starlette-sync", "flask"]),
+        ("users", ["go", "starlette", "starlette-sync", "flask"]),
+        ("posts", ["go", "starlette-sync", "starlette", "flask"]),
+    ],
+)
+def test_each_endpoint_has_its_own_order(endpoint: str, order: list[str]) -> None:
+    one = spec("apibench", APIS, [endpoint], 50)
+    assert published("apibench").order(one, "closed") == order
+
+
+def test_settings_tell_servers_of_one_preset_apart() -> None:
+    one = spec("posts", APIS, None, 50)
+    assert published("posts").factor(one, "starlette-sync", "closed") == pytest.approx(1388 / 690)
+    assert published("posts").factor(one, "starlette", "closed") == pytest.approx(712 / 690)
+
+
+@pytest.mark.parametrize("connections", [1, 10])
+def test_an_order_can_be_published_without_figures(connections: int) -> None:
+    one = spec("tasks", TASK_SERVERS, ["create"], connections)
+    assert published("tasks").order(one, "closed") == ["axum", "rocket", "fastapi"]
+    assert published("tasks").factor(one, "rocket", "closed") is None
+    factor = published("tasks").factor(one, "axum", "closed")
+    assert factor == (2.5 if connections == 1 else None)
+
+
+def test_the_servers_of_recipes_are_compared_with_the_workers_of_the_source() -> None:
+    servers = [
+        {"name": name, "preset": name, "workers": presets()[name].workers}
+        for name in ("django-psycopg", "starlette-asyncpg", "axum-bb8")
+    ]
+    one = spec("recipes", servers, None, 50)
+    assert published("recipes").order(one, "closed") == [
+        "starlette-asyncpg",
+        "axum-bb8",
+        "django-psycopg",
+    ]
+    assert published("recipes").factor(one, "axum-bb8", "closed") == pytest.approx(267 / 58)
+
+
+def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:
+    whole = {
+        (measurement.load.endpoints or [""])[0]: measurement.servers
+        for measurement in published("apibench").measurements
+    }
+    for scenario in ("hello", "upstream", "posts"):
+        (measurement,) = published(scenario).measurements
+        assert whole[scenarios()[scenario].requests[0].name] == measurement.servers

@@ -1,0 +1,254 @@
+"""An API server of a few lines that holds BenchmarkRuns and ConfigMaps, for the commands."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+RUNS = "/apis/laptime.dev/v1alpha1/namespaces/"
+
+
+class FakeApiServer:
+    """Answers GET, server-side apply and DELETE; remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.applied: list[dict[str, Any]] = []
+        self.refuse: tuple[int, dict[str, Any] | str] | None = None
+        self.statuses: list[dict[str, Any]] = []
+        """What the operator would write: each read of a run takes the next one, the last stays."""
+        self.status_of_new: dict[str, Any] = {}
+        self._uids = 0
+
+    def put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
+        self._uids += 1
+        name = path.rsplit("/", 1)[1]
+        namespace = path.split("/namespaces/")[1].split("/")[0]
+        document = document | {
+            "metadata": {
+                **document.get("metadata", {}),
+                "name": name,
+                "namespace": namespace,
+                "uid": f"uid-{self._uids}",
+            }
+        }
+        self.objects[path] = document
+        return document
+
+    def list(self, where: str, path: str) -> dict[str, Any]:
+        """Return the objects of a collection by label, in pages of ten."""
+        query = parse_qs(urlsplit(path).query)
+        wanted = [one.split("=") for one in query.get("labelSelector", [""])[0].split(",") if one]
+        found = []
+        for name, document in sorted(self.objects.items()):
+            labels = document["metadata"].get("labels", {})
+            if name.rsplit("/", 1)[0] == where and all(
+                # `label=value`, or only `label`: it is there.
+                labels.get(one[0]) == one[1] if len(one) > 1 else one[0] in labels
+                for one in wanted
+            ):
+                found.append(document)
+        start = int(query.get("continue", ["0"])[0])
+        more = str(start + 10) if start + 10 < len(found) else ""
+        return {"items": found[start : start + 10], "metadata": {"continue": more}}
+
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any] | str]:
+        self.requests.append((method, path))
+        where, _, _ = path.partition("?")
+        if self.refuse is not None:
+            return self.refuse
+        if method == "PATCH":
+            document = yaml.safe_load(body)
+            self.applied.append(document)
+            kept = self.objects.get(where)
+            if kept is not None:
+                kept["spec"] = document.get("spec")
+                return 200, kept
+            return 201, self.put(where, document | {"status": self.status_of_new})
+        if where == "/version":
+            return 200, {"major": "1", "minor": "34", "gitVersion": "v1.34.1"} | dict.fromkeys(
+                ("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "platform"), ""
+            )
+        if where == "/api/v1/nodes":
+            return 403, {"kind": "Status", "message": "nodes is forbidden"}
+        if where.endswith(("/configmaps", "/benchmarkruns")):
+            return 200, self.list(where, path)
+        if where not in self.objects:
+            kind, name = where.rsplit("/", 2)[1:]
+            return 404, {
+                "kind": "Status",
+                "message": f'{kind} "{name}" not found',
+                "details": {"kind": kind, "name": name},
+            }
+        if method == "DELETE":
+            return 200, self.objects.pop(where)
+        if where.startswith(RUNS) and self.statuses:
+            status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+            self.objects[where]["status"] = status
+        return 200, self.objects[where]
+
+
+@pytest.fixture
+def api_server() -> Iterator[tuple[FakeApiServer, int]]:
+    fake = FakeApiServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_any(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            status, answer = fake.answer(self.command, self.path, self.rfile.read(length))
+            text = answer if isinstance(answer, str) else json.dumps(answer)
+            self.send_response(status)
+            self.send_header(
+                "Content-Type", "text/plain" if isinstance(answer, str) else "application/json"
+            )
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_GET = do_PATCH = do_DELETE = do_any
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield fake, server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def fake(api_server: tuple[FakeApiServer, int]) -> FakeApiServer:
+    return api_server[0]
+
+
+@pytest.fixture
+def kubeconfig(api_server: tuple[FakeApiServer, int], tmp_path: Path) -> Path:
+    return write_kubeconfig(tmp_path, f"http://127.0.0.1:{api_server[1]}")
+
+
+def write_kubeconfig(folder: Path, server: str) -> Path:
+    path = folder / "kubeconfig"
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "test",
+                "clusters": [{"name": "test", "cluster": {"server": server}}],
+                "users": [{"name": "test", "user": {}}],
+                "contexts": [
+                    {
+                        "name": "test",
+                        "context": {"cluster": "test", "user": "test", "namespace": "team"},
+                    }
+                ],
+            }
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def unreachable_kubeconfig(tmp_path: Path) -> Path:
+    # Port 1 needs no reservation: nothing of an ordinary machine listens there.
+    return write_kubeconfig(tmp_path, "http://127.0.0.1:1")
+
+
+@pytest.fixture
+def finished_status() -> dict[str, Any]:
+    def row(server: str, rate: float, factor: float, published: float) -> dict[str, Any]:
+        latency = dict.fromkeys(("meanSeconds", "p80Seconds", "p90Seconds", "maxSeconds"), 0.01) | {
+            "p50Seconds": 0.0154,
+            "p99Seconds": 0.0291,
+            "p999Seconds": 1.404,
+        }
+        return {
+            "server": server,
+            "load": "closed",
+            "state": "Measured",
+            "trials": 5,
+            "requests": 50_000,
+            "errors": 0,
+            "errorRate": 0.0,
+            "requestsPerSecond": {"value": rate, "low": rate - 8, "high": rate + 8},
+            "latency": latency,
+            "factor": {"value": factor, "low": factor - 0.5, "high": factor + 0.5},
+            "publishedFactor": published,
+            "validity": "valid",
+        }
+
+    return {
+        "state": "Succeeded",
+        "verdict": "axum is the fastest.",
+        "baseline": "fastapi",
+        "seed": 7,
+        "progress": {"completed": 10, "total": 10, "percent": 100, "text": "10/10"},
+        "fastest": "axum",
+        "results": [row("fastapi", 612, 1, 1), row("axum", 15_363, 25.1, 25.1)],
+        "resultsConfigMap": "demo-results",
+        "conditions": [
+            {
+                "type": "Succeeded",
+                "status": "True",
+                "reason": "Measured",
+                "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        ],
+    }
+
+
+@pytest.fixture
+def manifest() -> dict[str, Any]:
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "demo"},
+        "spec": {
+            "scenario": "users",
+            "servers": [
+                {"name": "fastapi", "preset": "fastapi-sync"},
+                {"name": "axum", "preset": "axum-sqlx"},
+            ],
+            "topology": {"postgres": {}},
+            "loads": [{"name": "closed", "closed": {"connections": 10, "duration": "5s"}}],
+        },
+    }
+
+
+@pytest.fixture
+def manifest_file(manifest: dict[str, Any], tmp_path: Path) -> Path:
+    path = tmp_path / "demo.yaml"
+    path.write_text(yaml.safe_dump(manifest))
+    return path
+
+
+@pytest.fixture
+def laptime(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command; returns exit code, output and errors."""
+    from laptime.cli import follow, main
+
+    monkeypatch.setattr(follow, "POLL_SECONDS", 0.01)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main.run_command([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return call

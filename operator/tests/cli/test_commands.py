@@ -1,0 +1,283 @@
+"""The commands against an API server: what they print and how they exit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laptime.cli.options import program_name
+
+Laptime = Callable[..., tuple[int, str, str]]
+RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
+
+
+def test_run_applies_follows_and_prints_the_table(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, finished_status: Any
+) -> None:
+    fake.statuses = [
+        {},
+        {"state": "Deploying"},
+        {
+            "state": "Running",
+            "seed": 7,
+            "currentTrial": "demo-trial-001",
+            "progress": {"completed": 0, "total": 10, "remainingSeconds": 80},
+        },
+        finished_status,
+    ]
+    code, out, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert "demo: Running, 0/10 trials" in out
+    assert "repetition 1 of 5" in out
+    assert "15,363 ± 8 " in out
+    assert "25.1x (24.6 to 25.6)" in out
+    assert "laptime report demo\n" in out
+
+
+def test_run_asks_the_server_to_refuse_unknown_fields(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, finished_status: Any
+) -> None:
+    fake.statuses = [finished_status]
+    laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    (path,) = [path for method, path in fake.requests if method == "PATCH"]
+    assert "fieldValidation=Strict" in path
+    assert "fieldManager=laptime-cli" in path
+
+
+def test_a_missed_objective_exits_2(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, finished_status: Any
+) -> None:
+    missed = {**finished_status["conditions"][0], "type": "ObjectivesMet", "status": "False"}
+    finished_status["conditions"].append(missed)
+    finished_status["objectives"] = [
+        {
+            "server": "axum",
+            "load": "closed",
+            "metric": "p99",
+            "bound": "p99 at most 5ms",
+            "measured": "29.1 ms",
+            "met": False,
+        }
+    ]
+    fake.statuses = [finished_status]
+    code, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 2
+    assert "missed axum, closed: p99 at most 5ms (measured 29.1 ms)" in out
+
+
+def test_a_failed_run_exits_1_and_says_why(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    condition = {"lastTransitionTime": "2026-01-01T00:00:00Z", "status": "False"}
+    fake.statuses = [
+        {"state": "Deploying"},
+        {
+            "state": "Failed",
+            "conditions": [
+                condition
+                | {
+                    "type": "TiersReady",
+                    "reason": "ImagePullFailed",
+                    "message": "image x:1 cannot be pulled",
+                },
+                condition
+                | {"type": "Succeeded", "reason": "TiersFailed", "message": "no database"},
+            ],
+        },
+    ]
+    code, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "! TiersReady is False: ImagePullFailed: image x:1 cannot be pulled" in out
+    assert "demo: Failed. TiersFailed: no database" in out
+
+
+def test_again_deletes_the_finished_run_and_only_that(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status | {"verdict": "Measured anew."}
+    code, out, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "Deleting the finished run demo" in out
+    assert "Measured anew." in out
+    assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+def test_without_again_the_old_result_is_shown(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    code, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "finished already" in out
+    assert "DELETE" not in [method for method, _ in fake.requests]
+
+
+def test_config_maps_of_the_file_are_applied_first(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    tmp_path: Path,
+    finished_status: Any,
+) -> None:
+    script = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "script"},
+        "data": {"script.js": "export default () => {}"},
+    }
+    file = tmp_path / "both.yaml"
+    file.write_text(yaml.safe_dump_all([manifest, script]))
+    fake.statuses = [finished_status]
+    code, _, _ = laptime("run", file, "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"), [("markdown", "# demo\n"), ("json", '{"rows": []}\n')]
+)
+def test_report_prints_the_stored_document(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    finished_status: Any,
+    output: str,
+    expected: str,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.put(
+        "/api/v1/namespaces/team/configmaps/demo-results",
+        {"data": {"report.md": "# demo\n", "results.json": '{"rows": []}'}},
+    )
+    code, out, _ = laptime("report", "demo", "--format", output, "--kubeconfig", kubeconfig)
+    assert (code, out) == (0, expected)
+
+
+def test_report_of_a_run_that_goes_on_says_where_the_figures_are(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
+    code, _, err = laptime("report", "demo", "-f", "json", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "written when the run is over" in err
+    assert "laptime report demo --format table" in err
+
+
+def test_interrupted_says_how_to_come_back(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("laptime.cli.follow.follow", interrupt)
+    code, out, _ = laptime("run", manifest_file, "-n", "other", "--kubeconfig", kubeconfig)
+    assert code == 130
+    assert "laptime watch demo -n other" in out
+    assert "kubectl delete br demo -n other" in out
+
+
+@pytest.mark.parametrize(
+    ("called_as", "shown"),
+    [
+        ("/usr/local/bin/kubectl-laptime", "kubectl laptime"),
+        ("here/.venv/bin/laptime", "here/.venv/bin/laptime"),
+        ("/usr/bin/pytest", "laptime"),
+    ],
+)
+def test_commands_are_shown_as_they_can_be_typed(
+    called_as: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [called_as])
+    assert program_name() == shown
+
+
+def test_a_program_of_the_path_is_shown_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "laptime"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")
+    monkeypatch.setattr("sys.argv", [str(program)])
+    assert program_name() == "laptime"
+
+
+class TestMistakes:
+    """What a person can get wrong is answered with a sentence, never with a traceback."""
+
+    def test_missing_file(self, laptime: Laptime) -> None:
+        code, _, err = laptime("run", "nowhere.yaml")
+        assert code == 1
+        assert err == "Error: Cannot read nowhere.yaml: No such file or directory\n"
+
+    def test_no_kubeconfig(self, laptime: Laptime, manifest_file: Path) -> None:
+        code, _, err = laptime("run", manifest_file)
+        assert code == 1
+        assert "No cluster to talk to" in err
+        assert "make cluster" in err
+
+    def test_broken_kubeconfig(self, laptime: Laptime, manifest_file: Path, tmp_path: Path) -> None:
+        broken = tmp_path / "broken"
+        broken.write_text("a: [")
+        code, _, err = laptime("run", manifest_file, "--kubeconfig", broken)
+        assert code == 1
+        assert "Cannot read the kubeconfig" in err
+
+    def test_unknown_context(self, laptime: Laptime, kubeconfig: Path) -> None:
+        code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig, "--context", "b")
+        assert code == 1
+        assert "Expected object with name b" in err
+
+    def test_unreachable_cluster(self, laptime: Laptime, unreachable_kubeconfig: Path) -> None:
+        code, _, err = laptime("watch", "demo", "--kubeconfig", unreachable_kubeconfig)
+        assert code == 1
+        assert "the cluster cannot be reached ([Errno 111] Connection refused)" in err
+
+    def test_no_such_run(self, laptime: Laptime, kubeconfig: Path) -> None:
+        code, _, err = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "There is no BenchmarkRun demo in namespace team" in err
+
+    def test_chart_not_installed(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+    ) -> None:
+        fake.refuse = (404, "404 page not found\n")
+        code, _, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "does not know the kind BenchmarkRun" in err
+        assert "helm upgrade --install laptime" in err
+
+    def test_two_namespaces(
+        self, laptime: Laptime, kubeconfig: Path, manifest: Any, tmp_path: Path
+    ) -> None:
+        manifest["metadata"]["namespace"] = "a"
+        file = tmp_path / "a.yaml"
+        file.write_text(yaml.safe_dump(manifest))
+        code, _, err = laptime("run", file, "-n", "b", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "namespace a" in err
+
+    def test_wrong_option(self, laptime: Laptime) -> None:
+        code, _, err = laptime("report", "demo", "--format", "pdf")
+        assert code == 1
+        assert "'pdf' is not one of" in err

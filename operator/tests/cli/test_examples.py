@@ -1,0 +1,176 @@
+"""The examples are valid, name what the catalogue has, and take as long as they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from laptime.api import API_VERSION, KIND
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import presets, scenarios
+from laptime.cli.generate import crd_text
+from laptime.cli.manifest_file import read_manifest
+from laptime.plan import load_problem
+from laptime.plan.estimate import remaining_seconds
+from laptime.plan.trials import plan_trials
+
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+
+
+def _spec(name: str) -> BenchmarkRunSpec:
+    (path,) = [path for path in EXAMPLES if path.stem == name]
+    return BenchmarkRunSpec.model_validate(yaml.safe_load(path.read_text())["spec"])
+
+
+def test_there_are_examples() -> None:
+    published = {"users", "sleep", "tasks", "recipes", "apibench"}
+    quick = {f"{name}-quick" for name in published}
+    assert {path.stem for path in EXAMPLES} >= {"first", "behind-proxies"} | published | quick
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_is_what_the_models_and_the_catalogue_know(path: Path) -> None:
+    manifest: dict[str, Any] = read_manifest(path).run
+    assert (manifest["apiVersion"], manifest["kind"]) == (API_VERSION, KIND)
+    assert manifest["metadata"]["name"] == path.stem
+    spec = BenchmarkRunSpec.model_validate(manifest["spec"])
+    assert spec.scenario in scenarios()
+    assert {server.preset for server in spec.servers if server.preset} <= set(presets())
+    assert spec.baseline_name in {server.name for server in spec.servers}
+    for server in spec.servers:
+        assert re.fullmatch("[a-z]([-a-z0-9]{0,18}[a-z0-9])?", server.name)
+    scenario = scenarios()[spec.scenario]
+    for server in spec.servers:
+        assert scenario.name in presets()[server.preset or ""].scenarios
+    for load in spec.loads:
+        assert load_problem(load, scenario) is None
+    topology = spec.topology
+    assert not scenario.needs_database or topology.postgres is not None or topology.sqlite
+    assert not topology.sqlite or scenario.sqlite_sql
+    assert not scenario.needs_upstream or topology.upstream is not None
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_uses_only_fields_that_the_crd_has(path: Path) -> None:
+    crd = yaml.safe_load(crd_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    closed = _closed(schema)
+    jsonschema.validate(yaml.safe_load(path.read_text()), closed)
+    misspelt = yaml.safe_load(path.read_text())
+    misspelt["spec"]["loads"][0]["endpoint"] = ["list"]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(misspelt, closed)
+
+
+def _closed(node: Any) -> Any:
+    """Return a schema of Kubernetes as one that refuses unknown fields."""
+    if isinstance(node, list):
+        return [_closed(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    result = {key: _closed(value) for key, value in node.items()}
+    if isinstance(node.get("properties"), dict) and node.get("type") == "object":
+        result["additionalProperties"] = False
+        metadata = result["properties"].get("metadata")
+        if metadata is not None:
+            metadata.pop("additionalProperties", None)
+    return result
+
+
+@pytest.mark.parametrize("name", ["sleep", "tasks", "recipes", "apibench"])
+def test_every_load_of_a_published_benchmark_has_published_figures_or_an_order(name: str) -> None:
+    published = scenarios()[name].published
+    assert published is not None
+    for example in (name, f"{name}-quick"):
+        spec = _spec(example)
+        for load in spec.loads:
+            assert published.order(spec, load.name), f"{example}, {load.name}"
+
+
+@pytest.mark.parametrize(
+    ("name", "at_most_minutes"),
+    [
+        ("first", 1),
+        ("users-quick", 3.5),
+        ("sleep-quick", 3.5),
+        ("tasks-quick", 7),
+        ("recipes-quick", 2.5),
+        ("apibench-quick", 5),
+    ],
+)
+def test_quick_examples_are_quick(name: str, at_most_minutes: float) -> None:
+    spec = _spec(name)
+    assert remaining_seconds(spec, plan_trials(name, spec, 1), {}) <= 60 * at_most_minutes
+
+
+def test_users_is_as_published() -> None:
+    spec = _spec("users")
+    closed, opened = spec.load("closed").closed, spec.load("open").open
+    assert closed is not None
+    assert (closed.connections, closed.requests, closed.keep_alive) == (10, 50_000, False)
+    assert opened is not None
+    assert opened.rate == 10_000
+    assert spec.topology.postgres is not None
+    assert spec.topology.postgres.max_connections == 1000
+    assert spec.topology.pgbouncer is None
+    assert spec.topology.haproxy is None
+    assert {server.database_connections for server in spec.servers} == {5}
+    assert max(server.workers for server in spec.servers) == 16
+
+
+def test_sleep_is_as_published() -> None:
+    spec = _spec("sleep")
+    assert {(server.workers, server.threads) for server in spec.servers} == {
+        (1, 1),
+        (1, 4),
+        (4, 1),
+        (4, 4),
+    }
+    for load in spec.loads:
+        assert load.closed is not None
+        assert (load.closed.connections, load.measured_seconds) == (100, 60)
+        assert load.timeout_seconds == 30
+
+
+def test_tasks_is_as_published() -> None:
+    spec = _spec("tasks")
+    assert {server.workers for server in spec.servers} == {2}
+    assert spec.topology.sqlite
+    shapes = set()
+    for load in spec.loads:
+        assert load.closed is not None
+        assert load.endpoints is not None
+        assert load.closed.requests == 10_000
+        shapes.add((*load.endpoints, load.closed.connections))
+    operations = ("hello", "create", "read", "update", "delete")
+    assert shapes == {(name, connections) for name in operations for connections in (1, 10)}
+
+
+def test_recipes_is_as_published() -> None:
+    spec = _spec("recipes")
+    (load,) = spec.loads
+    assert load.closed is not None
+    assert (load.closed.connections, load.measured_seconds) == (50, 60)
+    assert spec.topology.haproxy is not None
+    assert spec.topology.haproxy.max_connections == 25
+    assert spec.topology.pgbouncer is not None
+    assert spec.topology.pgbouncer.pool_size == 25
+    assert spec.topology.delay is not None
+    assert spec.topology.delay.servers == "22ms"
+    for server in spec.servers:
+        preset = presets()[server.preset or ""]
+        assert server.database_connections == preset.database_connections
+
+
+def test_apibench_is_as_published() -> None:
+    spec = _spec("apibench")
+    assert spec.topology.sqlite
+    assert spec.server("flask").threads == 40
+    for load in spec.loads:
+        assert load.closed is not None
+        assert (load.closed.connections, load.closed.requests) == (50, 1000)

@@ -1,0 +1,194 @@
+"""Following a run: what is shown when, and how it ends."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from laptime.cli.display import LineDisplay, LiveDisplay
+from laptime.cli.follow import follow
+from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.progress import Tracker, View, describe_trial, warnings
+from laptime.cli.runs import Run, parse_run
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.views: list[View] = []
+        self.warned: list[str] = []
+
+    def show(self, view: View) -> None:
+        self.views.append(view)
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
+
+
+def _run(manifest: dict[str, Any], status: dict[str, Any], uid: str = "u") -> Run:
+    metadata = {"name": "demo", "namespace": "team", "uid": uid}
+    return parse_run({**manifest, "metadata": metadata, "status": status})
+
+
+def _follow(answers: list[Run | Exception | None], repeat_first: int = 1) -> tuple[Run, Recorder]:
+    def all_answers() -> Iterator[Run | Exception | None]:
+        for _ in range(repeat_first):
+            yield answers[0]
+        yield from answers[1:]
+
+    stream = all_answers()
+
+    def fetch() -> Run | None:
+        answer = next(stream)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    clock, recorder = Clock(), Recorder()
+    return follow(fetch, recorder, clock, clock.sleep), recorder
+
+
+def _condition(type_: str, reason: str) -> dict[str, str]:
+    return {
+        "type": type_,
+        "status": "False",
+        "reason": reason,
+        "message": "why",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+def test_ends_with_the_run(manifest: Any) -> None:
+    over = _run(manifest, {"state": "Succeeded"})
+    result, recorder = _follow([_run(manifest, {"state": "Running"}), over])
+    assert result is over
+    assert [view.state for view in recorder.views] == ["Running", "Succeeded"]
+
+
+def test_a_condition_that_turned_false_is_said_once(manifest: Any) -> None:
+    broken = _run(
+        manifest, {"state": "Running", "conditions": [_condition("ServersVerified", "WrongAnswer")]}
+    )
+    _, recorder = _follow([broken, _run(manifest, {"state": "Failed"})], repeat_first=5)
+    assert recorder.warned == ["ServersVerified is False: WrongAnswer: why"]
+
+
+def test_a_deleted_run_ends_it(manifest: Any) -> None:
+    with pytest.raises(Mistake, match="was deleted"):
+        _follow([_run(manifest, {}), None])
+
+
+def test_another_run_of_the_same_name_is_not_taken_for_it(manifest: Any) -> None:
+    with pytest.raises(Mistake, match="was deleted"):
+        _follow([_run(manifest, {}), _run(manifest, {"state": "Succeeded"}, uid="other")])
+
+
+def test_a_short_outage_is_waited_for(manifest: Any) -> None:
+    result, recorder = _follow(
+        [Unreachable("gone"), _run(manifest, {"state": "Succeeded"})], repeat_first=20
+    )
+    assert result.over
+    assert recorder.warned == ["gone; trying again"]
+
+
+def test_a_long_outage_ends_it() -> None:
+    with pytest.raises(Unreachable):
+        _follow([Unreachable("gone")], repeat_first=1000)
+
+
+def test_a_silent_operator_is_mentioned(manifest: Any) -> None:
+    _, recorder = _follow(
+        [_run(manifest, {}), _run(manifest, {"state": "Succeeded"})], repeat_first=60
+    )
+    assert len(recorder.warned) == 1
+    assert "No sign of the operator" in recorder.warned[0]
+
+
+def test_time_left_runs_on_between_two_updates(manifest: Any) -> None:
+    tracker = Tracker()
+    progress = {"completed": 5, "total": 10, "remainingSeconds": 50}
+    status = {"state": "Running", "currentTrial": "demo-trial-006", "progress": progress}
+    run = _run(manifest, status)
+    views = [tracker.view(run, now) for now in (100.0, 105.0, 109.0, 300.0)]
+    assert [view.remaining_seconds for view in views] == [50, 45, 41, 0]
+    positions = [view.position for view in views]
+    assert positions == sorted(positions)
+    assert positions[0] == 5
+    assert positions[1] == pytest.approx(5.5)
+    assert positions[-1] < 6
+
+
+def test_the_bar_stands_still_until_something_is_measured(manifest: Any) -> None:
+    tracker = Tracker()
+    progress = {"completed": 0, "total": 10, "remainingSeconds": 50}
+    run = _run(manifest, {"state": "Verifying", "progress": progress})
+    assert [tracker.view(run, now).position for now in (0.0, 20.0)] == [0, 0]
+
+
+def test_the_current_trial_in_words(manifest: Any) -> None:
+    status = {"state": "Running", "seed": 7, "currentTrial": "demo-trial-010"}
+    text = describe_trial(_run(manifest, status))
+    assert text in {"axum, repetition 5 of 5", "fastapi, repetition 5 of 5"}
+    assert describe_trial(_run(manifest, {"queuePosition": 2})) == "place 2 in the queue"
+    assert describe_trial(_run(manifest, status | {"currentTrial": "x"})) == ""
+
+
+def test_ordinary_conditions_are_no_warnings(manifest: Any) -> None:
+    status = {
+        "conditions": [
+            _condition("TiersReady", "Starting"),
+            _condition("Progressing", "ImagePullFailed"),
+            _condition("Succeeded", "Failed"),
+            _condition("ObjectivesMet", "Missed"),
+        ]
+    }
+    assert warnings(_run(manifest, status).status) == []
+
+
+def test_a_server_that_is_out_is_a_warning(manifest: Any) -> None:
+    server = {"name": "mine", "state": "Failed", "reason": "WrongAnswer", "message": "no array"}
+    said = warnings(_run(manifest, {"servers": [server]}).status)
+    assert said == ["mine is out: WrongAnswer: no array"]
+
+
+def test_a_log_gets_a_line_every_ten_seconds_and_at_a_change() -> None:
+    clock, out = Clock(), io.StringIO()
+    console = Console(file=out)
+    with LineDisplay(console, "demo", clock) as display:
+        for second in range(25):
+            clock.now = second
+            state = "Deploying" if second < 3 else "Running"
+            display.show(View(state, 0, 0 if second < 3 else 4, 0.0, "[axum]", 60.0 - second))
+        display.warn("[oops]")
+    assert out.getvalue().splitlines() == [
+        "[    0s] demo: Deploying, [axum], 1m00s left",
+        "[    3s] demo: Running, 0/4 trials, [axum], 57s left",
+        "[   13s] demo: Running, 0/4 trials, [axum], 47s left",
+        "[   23s] demo: Running, 0/4 trials, [axum], 37s left",
+        "[   24s] demo: ! [oops]",
+    ]
+
+
+def test_the_bar_shows_state_trials_and_time_left() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=120)
+    with LiveDisplay(console, "demo") as display:
+        display.show(View("Running", 7, 15, 7.5, "axum, repetition 3 of 5", 80.0))
+        display.warn("[oops]")
+    shown = out.getvalue()
+    for part in ("Running", "7/15 trials", "1m20s left", "axum, repetition 3 of 5", "! [oops]"):
+        assert part in shown

@@ -1,0 +1,53 @@
+"""What a file given to `laptime run` may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from laptime.cli.manifest_file import parse_manifest, read_manifest
+from laptime.cli.mistakes import Mistake
+
+RUN = "apiVersion: laptime.dev/v1alpha1\nkind: BenchmarkRun\nmetadata: {name: a}\nspec: {}\n"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: script}\n"
+
+
+def test_one_run_with_its_config_map_and_empty_documents() -> None:
+    manifest = parse_manifest(f"---\n---\n{CONFIG_MAP}---\n{RUN}---\n", "a.yaml")
+    assert manifest.name == "a"
+    assert manifest.namespace is None
+    assert [found["metadata"]["name"] for found in manifest.config_maps] == ["script"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no BenchmarkRuns"),
+        (f"{RUN}---\n{RUN}", "holds 2 BenchmarkRuns"),
+        ("a: [\n", "a.yaml, line 2, column 1 is not YAML"),
+        ("a: {b: c", "is not YAML"),
+        ("just words", "has no kind"),
+        ("- a\n", "has no kind"),
+        ("apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n", "use kubectl for anything else"),
+        (RUN.replace("v1alpha1", "v2"), "laptime.dev/v2"),
+        (RUN.replace("metadata: {name: a}\n", ""), "has no metadata.name"),
+        (RUN.replace("{name: a}", "a"), "has no metadata.name"),
+    ],
+)
+def test_mistakes_are_named(text: str, said: str) -> None:
+    with pytest.raises(Mistake, match=said.replace(".", "[.]")):
+        parse_manifest(text, "a.yaml")
+
+
+@pytest.mark.parametrize("name", ["", "missing.yaml"])
+def test_a_path_that_is_no_file(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Mistake, match="Cannot read"):
+        read_manifest(tmp_path / name)
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Mistake, match="not a text file"):
+        read_manifest(path)

@@ -1,0 +1,224 @@
+"""report, compare: from an API server to a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laptime.api.results import TrialResult
+from laptime.report import to_json, to_markdown
+from tests.report.html_tree import parse
+from tests.report.sample import SPEC, recorded
+
+Laptime = Callable[..., tuple[int, str, str]]
+REPORT, PAYLOADS = recorded()
+
+
+def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None) -> None:
+    """Put a finished run with all its results into the cluster."""
+    report = replace(REPORT, name=name, trials=trials or REPORT.trials)
+    fake.put(
+        f"/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/{name}",
+        {
+            "spec": SPEC.to_wire(),
+            "status": {
+                "state": "Succeeded",
+                "resultsConfigMap": f"{name}-results",
+                "results": [row.to_wire() for row in REPORT.summary.rows],
+                "servers": [{"name": "axum", "state": "Verified", "image": "axum@sha256:0123"}],
+            },
+        },
+    )
+    config_maps = "/api/v1/namespaces/team/configmaps"
+    files = {"results.json": to_json(report), "report.md": to_markdown(report)}
+    fake.put(f"{config_maps}/{name}-results", {"data": files})
+    for trial, payload in PAYLOADS.items():
+        labels = {"laptime.dev/run": name, "laptime.dev/trial": trial}
+        fake.put(
+            f"{config_maps}/{trial}",
+            {"metadata": {"labels": labels}, "data": {"generator.b64": payload}},
+        )
+
+
+def changed(factor: float) -> list[TrialResult]:
+    """Return the trials with axum that much faster, or slower."""
+    out = []
+    for trial in REPORT.trials:
+        figures = trial.figures
+        if trial.server == "axum" and figures is not None:
+            rate = figures.requests_per_second * factor
+            trial = trial.model_copy(
+                update={"figures": figures.model_copy(update={"requests_per_second": rate})}
+            )
+        out.append(trial)
+    return out
+
+
+class TestReport:
+    def test_it_is_a_page_beside_one_by_default(
+        self,
+        laptime: Laptime,
+        fake: Any,
+        kubeconfig: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        store(fake)
+        monkeypatch.chdir(tmp_path)
+        code, out, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert (code, out, err) == (0, "", "Wrote demo.html\n")
+        page = parse((tmp_path / "demo.html").read_text())
+        # All pages of the list of trials were read: every curve is there.
+        assert len(page.all("svg")) == 12
+        environment = page.by_id("environment").text
+        assert "axum@sha256:0123" in environment
+        assert "v1.34.1" in environment
+
+    def test_the_suffix_of_the_file_says_what_it_is(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake)
+        for name in ("a.html", "a.md", "a.json", "a.csv"):
+            code, _, _ = laptime(
+                "report", "demo", "-o", tmp_path / name, "--kubeconfig", kubeconfig
+            )
+            assert code == 0
+        assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
+        assert (tmp_path / "a.md").read_text() == to_markdown(REPORT)
+        assert (tmp_path / "a.json").read_text() == to_json(REPORT)
+        lines = list(csv.DictReader((tmp_path / "a.csv").open(newline="")))
+        assert [line["server"] for line in lines[:2]] == ["fastapi", "fastapi-async"]
+
+    def test_a_dash_is_the_screen(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
+        store(fake)
+        code, out, _ = laptime("report", "demo", "-o", "-", "--kubeconfig", kubeconfig)
+        assert code == 0
+        assert out.startswith("<!DOCTYPE html>")
+
+    def test_a_table_can_be_had_while_it_goes_on(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        code, out, _ = laptime("report", "demo", "-f", "table", "--kubeconfig", kubeconfig)
+        assert code == 0
+        assert "requests/s" in out
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("-o", "report.pdf"), "Give it the suffix .html, .htm, .md, .json, .csv"),
+            (("-f", "table", "-o", "a.txt"), "A table is for the screen"),
+            (("-o", "nowhere/a.html"), "Cannot write nowhere/a.html: No such file or directory"),
+        ],
+    )
+    def test_mistakes_are_said(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, arguments: Any, said: str
+    ) -> None:
+        store(fake)
+        code, _, err = laptime("report", "demo", *arguments, "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert said in err
+
+    def test_results_of_a_newer_version_are_refused(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        stored = fake.objects["/api/v1/namespaces/team/configmaps/demo-results"]
+        stored["data"]["results.json"] = '{"schemaVersion": 9}'
+        code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "Cannot read the results of demo: it has schemaVersion 9" in err
+
+    def test_without_the_extra_it_says_what_to_install(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store(fake)
+        for name in [name for name in sys.modules if name.startswith("laptime.report.html")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "pip install 'laptime[report]'" in err
+        assert "--format markdown" in err
+
+
+class TestCompare:
+    def test_the_same_again_shows_no_difference(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        store(fake, "again")
+        code, out, _ = laptime("compare", "demo", "again", "--kubeconfig", kubeconfig)
+        assert code == 0
+        assert "No difference found" in out
+        assert "1.00x (" in out
+        assert "differ in more" not in out
+
+    def test_a_slower_server_is_found_and_can_fail_a_pipeline(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        store(fake, "again", changed(0.9))
+        arguments = ("compare", "demo", "again", "--kubeconfig", kubeconfig)
+        code, out, _ = laptime(*arguments)
+        assert code == 0
+        assert "Worse: axum (requests/s, closed) and axum (requests/s, open)." in out
+        code, _, _ = laptime(*arguments, "--fail-if-worse")
+        assert code == 2
+
+    def test_programs_get_json_or_yaml(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
+        store(fake)
+        store(fake, "again", changed(1.2))
+        arguments = ("compare", "demo", "again", "--kubeconfig", kubeconfig)
+        _, out, _ = laptime(*arguments, "-o", "json")
+        found = {
+            (one["server"], one["load"], one["figure"]): one
+            for one in json.loads(out)["comparisons"]
+        }
+        axum = found["axum", "closed", "requests/s"]
+        assert axum["change"] == "better"
+        assert axum["ratio"]["value"] == pytest.approx(1.2)
+        assert axum["ratio"]["low"] < 1.2 < axum["ratio"]["high"]
+        _, out, _ = laptime(*arguments, "-o", "yaml")
+        assert yaml.safe_load(out)["comparisons"] == list(found.values())
+
+    def test_kept_results_can_be_compared_without_a_cluster(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        spec = SPEC.model_copy(update={"scenario": "other"})
+        after.write_text(to_json(replace(REPORT, spec=spec)))
+        code, out, _ = laptime("compare", before, after)
+        assert code == 0
+        assert "The runs differ in more: the scenario: users and other." in out
+
+    def test_results_without_trials_are_refused(self, laptime: Laptime, tmp_path: Path) -> None:
+        small = tmp_path / "small.json"
+        document = json.loads(to_json(REPORT))
+        small.write_text(json.dumps({**document, "trials": [], "leftOut": ["trials"]}))
+        code, _, err = laptime("compare", small, small)
+        assert code == 1
+        assert "has no figures of single trials: they did not fit" in err
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [(None, "No such file or directory"), ("[]", "is no results.json")],
+    )
+    def test_what_is_no_result_is_refused(
+        self, laptime: Laptime, tmp_path: Path, text: str | None, said: str
+    ) -> None:
+        path = tmp_path / "a.json"
+        if text is not None:
+            path.write_text(text)
+        code, _, err = laptime("compare", path, path)
+        assert code == 1
+        assert said in err

@@ -1,0 +1,156 @@
+"""The table of figures."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from laptime.api.results import Interval
+from laptime.cli.result_table import (
+    exit_code,
+    format_rate,
+    result_lines,
+)
+from laptime.cli.runs import parse_run
+
+
+def _printed(manifest: Any, status: Any, width: int = 140) -> str:
+    metadata = {"name": "demo", "namespace": "team", "uid": "u"}
+    run = parse_run({**manifest, "metadata": metadata, "status": status})
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    for line in result_lines(run, console):
+        console.print(line)
+    return out.getvalue()
+
+
+def test_every_figure_of_the_issue_is_in_the_table(manifest: Any, finished_status: Any) -> None:
+    text = _printed(manifest, finished_status)
+    assert "demo: Succeeded. axum is the fastest." in text
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]
+    cells = [cell for cell in line.split("  ") if cell.strip()]
+    assert [cell.strip() for cell in cells] == [
+        "axum",
+        "15,363 ± 8",
+        "15.4ms",
+        "29.1ms",
+        "1.40s",
+        "0",
+        "25.1x (24.6 to 25.6)",
+        "25.1x",
+        "valid",
+    ]
+    assert "1x (baseline)" in text
+
+
+def _with_cause(status: Any) -> Any:
+    status["results"][1] |= {
+        "limitedBy": {"cause": "postgresCpu", "evidence": "Postgres used 1.98 cores of 2"},
+        "usage": {"source": "agent", "coresMean": 0.42, "memoryBytes": 11 * 2**20, "doubts": []},
+    }
+    return status
+
+
+def test_what_limited_a_server_has_a_column_and_its_evidence(
+    manifest: Any, finished_status: Any
+) -> None:
+    text = _printed(manifest, _with_cause(finished_status), width=160)
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]
+    assert line.split()[-6:] == ["0.42", "11.0", "MiB", "Postgres", "CPU", "valid"]
+    assert "axum: limited by Postgres CPU: Postgres used 1.98 cores of 2" in text
+
+
+def test_cpu_and_memory_need_a_wide_terminal(manifest: Any, finished_status: Any) -> None:
+    text = _printed(manifest, _with_cause(finished_status), width=120)
+    assert "11.0 MiB" not in text
+    assert "limited by" in text
+    assert "25.1x (24.6 to 25.6)" in text
+
+
+def test_a_narrow_terminal_loses_no_figure(manifest: Any, finished_status: Any) -> None:
+    text = _printed(manifest, finished_status, width=80)
+    assert "…" not in text
+    assert "(24.6-25.6)" in text
+    for figure in ("15,363", "29.1", "1.40", "25.1x"):
+        assert figure in text
+
+
+def test_doubt_and_failure_are_shown_with_their_reason(manifest: Any, finished_status: Any) -> None:
+    first, second = finished_status["results"]
+    first |= {"validity": "doubtful", "validityReasons": ["the generator was at its limit"]}
+    second |= {
+        "state": "Failed",
+        "reason": "ImagePullFailed",
+        "message": "image [x] cannot be pulled",
+        "requestsPerSecond": None,
+        "latency": None,
+        "factor": None,
+    }
+    text = _printed(manifest, finished_status)
+    assert "fastapi: doubtful: the generator was at its limit" in text
+    assert "axum: ImagePullFailed: image [x] cannot be pulled" in text
+    assert "failed" in text
+
+
+def test_a_row_with_failed_trials_says_how_many_are_behind_it(
+    manifest: Any, finished_status: Any
+) -> None:
+    finished_status["results"][0] |= {
+        "state": "Partial",
+        "trials": 4,
+        "failedTrials": 1,
+        "validity": "doubtful",
+        "reason": "TrialsFailed",
+        "message": "1 of 5 trials failed",
+    }
+    text = _printed(manifest, finished_status)
+    assert "doubtful (4/5)" in text
+    assert "fastapi: TrialsFailed: 1 of 5 trials failed" in text
+
+
+def test_one_table_per_load(manifest: Any, finished_status: Any) -> None:
+    manifest["spec"]["loads"].append({"name": "open", "open": {"rate": 500, "duration": "5s"}})
+    rows = finished_status["results"]
+    finished_status["results"] = [*rows, *({**row, "load": "open"} for row in rows)]
+    text = _printed(manifest, finished_status)
+    assert "Load closed: closed, 10 connections with keep-alive, for 5s, 5 repetitions" in text
+    assert "Load open: open, 500 requests/s for 5s, with keep-alive, 5 repetitions" in text
+
+
+def test_a_run_that_has_no_figures_yet(manifest: Any) -> None:
+    status = {"state": "Running", "progress": {"text": "0/10, 1m left"}}
+    assert _printed(manifest, status).strip() == "demo: Running. 0/10, 1m left"
+    assert _printed(manifest, {}).strip() == "demo: not started"
+
+
+def test_the_interval_of_a_rate() -> None:
+    assert format_rate(Interval(value=1234.5)) == "1,234"
+    assert format_rate(Interval(value=58.2, low=57.2, high=59.2)) == "58.2 ± 1.0"
+    assert format_rate(Interval(value=118, low=31, high=276)) == "118 (31.0 to 276)"
+
+
+@pytest.mark.parametrize(
+    ("state", "objectives", "code"),
+    [
+        ("Succeeded", None, 0),
+        ("Succeeded", "True", 0),
+        ("Succeeded", "False", 2),
+        ("Failed", "False", 1),
+        ("Failed", None, 1),
+        ("Running", None, 1),
+    ],
+)
+def test_exit_codes(manifest: Any, state: str, objectives: str | None, code: int) -> None:
+    condition = {
+        "type": "ObjectivesMet",
+        "status": objectives,
+        "reason": "R",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    status = {"state": state, "conditions": [condition] if objectives else []}
+    metadata = {"name": "demo", "namespace": "team", "uid": "u"}
+    run = parse_run({**manifest, "metadata": metadata, "status": status})
+    assert exit_code(run.status) == code

@@ -1,0 +1,167 @@
+"""validate: what the API server would refuse is refused without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laptime.cli.generate import catalogue_crd
+from laptime.cli.schema_rules import rule_violations, schema_violations
+
+Laptime = Callable[..., tuple[int, str, str]]
+SCHEMA = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+CLOSED = {"connections": 10, "duration": "5s"}
+SERVERS = [{"name": "a", "preset": "axum-sqlx"}]
+
+
+def run(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "spec": {
+            "scenario": "users",
+            "servers": SERVERS,
+            "topology": {"postgres": {}},
+            "loads": [{"name": "closed", "closed": CLOSED}],
+            **spec,
+        },
+    }
+
+
+def said(laptime: Laptime, folder: Path, document: Any) -> str:
+    file = folder / "run.yaml"
+    document.setdefault("metadata", {"name": "demo"})
+    file.write_text(yaml.safe_dump(document))
+    code, out, err = laptime("validate", file)
+    assert (code == 0) == (err == ""), (out, err)
+    return out + err
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_every_example_is_valid(laptime: Laptime, file: Path) -> None:
+    code, out, err = laptime("validate", file)
+    assert (code, err) == (0, "")
+    assert out.endswith(" is valid.\n")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"repetitions": 0}, "spec.repetitions: 0 is less than the minimum of 1"),
+        ({"repetitions": "five"}, "spec.repetitions: 'five' is not of type 'integer'"),
+        ({"repetition": 3}, "spec: unknown field repetition"),
+        ({"scenario": "userz"}, "spec.scenario: 'userz' is not one of "),
+        ({"loads": []}, "spec.loads: "),
+        ({"servers": [{"preset": "axum-sqlx"}]}, "spec.servers[0]: name is missing"),
+    ],
+)
+def test_the_schema_is_checked(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"baseline": "b"}, "spec.baseline: baseline must be the name of one of spec.servers"),
+        (
+            {"topology": {}},
+            "spec.topology: the presets of scenario recipes or users need a database",
+        ),
+        ({"servers": [*SERVERS, *SERVERS]}, "spec.servers: two servers have the same name"),
+        (
+            {"servers": [{"name": "a", "preset": "axum-sqlx", "port": 80}]},
+            "spec.servers[0].port: port goes with image",
+        ),
+        (
+            {"servers": [{"name": "A", "preset": "axum-sqlx"}]},
+            "spec.servers[0].name: a server's name must be lower-case letters",
+        ),
+        (
+            {"loads": [{"name": "x", "closed": CLOSED, "open": {"rate": 5, "duration": "3s"}}]},
+            "spec.loads[0]: write exactly one shape per load",
+        ),
+        (
+            {"loads": [{"name": "x", "closed": {**CLOSED, "duration": "100ms"}}]},
+            "spec.loads[0].closed.duration: must be a duration from 1s to 6h",
+        ),
+        (
+            {"servers": [{**SERVERS[0], "resources": {"memory": "2Ki"}}]},
+            "spec.servers[0].resources.memory: memory must be at least 4Mi",
+        ),
+        (
+            {"servers": [{**SERVERS[0], "resources": {"cpu": "0"}}]},
+            "spec.servers[0].resources.cpu: must be a Kubernetes quantity above zero",
+        ),
+        # maxConnections is left out: its default of 100 is what the rule sees.
+        (
+            {"topology": {"postgres": {}, "pgbouncer": {"poolSize": 100}}},
+            "spec.topology.pgbouncer: pgbouncer.poolSize must be smaller than",
+        ),
+    ],
+)
+def test_the_rules_are_checked_with_defaults_filled_in(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
+
+
+def test_the_name_of_the_run_has_rules_too(laptime: Laptime, tmp_path: Path) -> None:
+    document = run() | {"metadata": {"name": "Demo", "labels": {"team": "a"}}}
+    assert "metadata.name must be at most 35 lower-case letters" in said(
+        laptime, tmp_path, document
+    )
+
+
+def test_every_mistake_is_said_at_once(laptime: Laptime, tmp_path: Path) -> None:
+    text = said(laptime, tmp_path, run(repetitions=0, scenario="nope"))
+    assert text.count("\n  spec.") == 2
+
+
+def test_numbers_and_texts_are_both_quantities() -> None:
+    document = run(servers=[{**SERVERS[0], "resources": {"cpu": 2, "memory": "1Gi"}}])
+    document["metadata"] = {"name": "demo"}
+    assert schema_violations(SCHEMA, document) == []
+    assert rule_violations(SCHEMA, document) == []
+
+
+def test_a_cluster_is_asked_on_request_and_stores_nothing(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    code, out, _ = laptime("validate", manifest_file, "--server", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "demo is valid, and http://127.0.0.1" in out
+    (path,) = [path for method, path in fake.requests if method == "PATCH"]
+    assert "dryRun=All" in path
+
+
+def test_what_the_cluster_refuses_is_said(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    fake.refuse = (403, {"kind": "Status", "message": "benchmarkruns is forbidden"})
+    code, _, err = laptime("validate", manifest_file, "--server", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "Could not check BenchmarkRun demo: not allowed" in err
+
+
+def test_without_the_library_of_rules_that_is_said(
+    laptime: Laptime, manifest_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cel", None)
+    code, out, _ = laptime("validate", manifest_file)
+    assert code == 0
+    assert "its rules were not checked: pip install 'laptime[validate]'" in out
+
+
+def test_a_rule_that_cannot_be_evaluated_is_not_met() -> None:
+    schema = {
+        "x-kubernetes-validations": [{"rule": "duration(self) > duration('1s')", "message": "no"}]
+    }
+    assert rule_violations(schema, "2s") == []
+    assert rule_violations(schema, "soon") == [": no"]

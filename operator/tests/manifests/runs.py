@@ -1,0 +1,236 @@
+"""Runs for the tests of the builders: one per shape that a run can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Request, Scenario, scenarios
+from laptime.manifests.context import ImageSet, Manifest, RunContext
+from laptime.manifests.generator import trial_job
+from laptime.manifests.result import result_config_map, results_config_map
+from laptime.manifests.secret import database_secret
+from laptime.manifests.server import server_deployment
+from laptime.manifests.tiers import tier_objects
+from laptime.manifests.verifier import verify_job
+from laptime.plan import plan_trials
+
+PASSWORD = "correct-horse_battery"
+UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
+
+IMAGES = ImageSet(
+    postgres="docker.io/laptime/postgres:1",
+    pgbouncer="docker.io/laptime/pgbouncer:1",
+    haproxy="docker.io/laptime/haproxy:1",
+    generator="docker.io/laptime/k6:1",
+    operator="docker.io/laptime/operator:1",
+    upstream="docker.io/laptime/upstream:1",
+    delay="docker.io/laptime/delay:1",
+    servers={
+        "fastapi-sync": "docker.io/laptime/server-fastapi-sync:1",
+        "axum-sqlx": "docker.io/laptime/server-axum-sqlx:1",
+    },
+)
+
+SCENARIO = Scenario.model_validate(
+    {
+        "name": "tiny",
+        "title": "Tiny",
+        "description": "One request.",
+        "needsDatabase": True,
+        "initSql": [
+            ("10-schema.sql", "CREATE TABLE t (id int);\n"),
+            ("20-seed.sql", "SELECT 1;\n"),
+        ],
+        "sqliteSql": [("20-schema.sqlite.sql", "CREATE TABLE t (id integer);\n")],
+        "resetSql": "CHECKPOINT;\n",
+        "requests": [{"name": "list", "path": "/"}],
+        "checks": [{"name": "list", "path": "/", "contentType": "application/json"}],
+    }
+)
+
+CRUD_SCENARIO = SCENARIO.model_copy(
+    update={
+        "requests": [
+            *SCENARIO.requests,
+            Request.model_validate(
+                {
+                    "name": "delete",
+                    "method": "DELETE",
+                    "path": "/t/{id}",
+                    "expectStatus": 204,
+                    "ids": {"first": 1, "last": 9000, "use": "once"},
+                }
+            ),
+        ]
+    }
+)
+
+CLOSED = {"name": "closed", "closed": {"connections": 10, "requests": 50000, "keepAlive": False}}
+TIMED = {"name": "timed", "closed": {"connections": 2, "duration": "10s"}, "warmup": "0s"}
+OPEN = {"name": "open", "open": {"rate": 1000, "duration": "30s"}, "timeout": "45s"}
+RAMP = {"name": "ramp", "ramp": {"from": 10, "to": 2000, "duration": "1m"}}
+SEARCH = {"name": "search", "saturation": {"p99": "50ms"}}
+SCRIPT = {"name": "own", "script": {"configMap": "my-script", "key": "script.js"}}
+SYNC = {"name": "sync", "preset": "fastapi-sync", "workers": 4}
+AXUM = {"name": "axum", "preset": "axum-sqlx", "resources": {"cpu": "2", "memory": "256Mi"}}
+OWN = {
+    "name": "own",
+    "image": "registry.example/own:1.2",
+    "port": 9000,
+    "env": [{"name": "MODE", "value": "fast"}],
+}
+
+SPECS: dict[str, dict[str, Any]] = {
+    "full": {
+        "scenario": "tiny",
+        "servers": [SYNC, AXUM, OWN],
+        "topology": {
+            "postgres": {"maxConnections": 1000, "resources": {"cpu": "1", "memory": "1Gi"}},
+            "pgbouncer": {"poolMode": "transaction", "poolSize": 25},
+            "haproxy": {"maxConnections": 25, "resources": {"cpu": "1500m"}},
+        },
+        "loads": [CLOSED, TIMED, OPEN, SCRIPT],
+        "repetitions": 1,
+    },
+    "direct": {
+        "scenario": "tiny",
+        "servers": [AXUM],
+        "topology": {"postgres": {}},
+        "loads": [CLOSED],
+        "repetitions": 1,
+    },
+    "several": {
+        "scenario": "tiny",
+        "servers": [AXUM],
+        "topology": {"postgres": {}},
+        "loads": [CLOSED, OPEN, RAMP],
+        "generator": {"parallelism": 2},
+        "repetitions": 1,
+    },
+    "bare": {
+        "scenario": "tiny",
+        "servers": [OWN],
+        "loads": [TIMED, SEARCH, SCRIPT],
+        "repetitions": 1,
+    },
+    "embedded": {
+        "scenario": "tiny",
+        "servers": [{**AXUM, "threads": 8}, {**OWN, "threads": 2}],
+        "topology": {
+            "database": "sqlite",
+            "upstream": {"latency": "20ms", "bytes": 1000},
+            "delay": {"servers": "22ms"},
+        },
+        "loads": [{**CLOSED, "endpoints": ["list"]}],
+        "repetitions": 1,
+    },
+    "distant": {
+        "scenario": "tiny",
+        "servers": [AXUM, OWN],
+        "topology": {
+            "postgres": {},
+            "haproxy": {},
+            "delay": {"servers": "22ms", "database": "1.5ms"},
+        },
+        "loads": [CLOSED],
+        "repetitions": 1,
+    },
+    "proxied": {
+        "scenario": "tiny",
+        "servers": [OWN, AXUM],
+        "topology": {"haproxy": {}},
+        "loads": [OPEN],
+        "repetitions": 1,
+    },
+}
+
+
+def context(spec: str | dict[str, Any] = "full", **changes: Any) -> RunContext:
+    """Return the context of one of SPECS, or of a spec."""
+    arguments: dict[str, Any] = {
+        "name": "demo",
+        "namespace": "bench",
+        "uid": UID,
+        "spec": BenchmarkRunSpec.model_validate(SPECS[spec] if isinstance(spec, str) else spec),
+        "scenario": SCENARIO,
+        "images": IMAGES,
+    } | changes
+    return RunContext(**arguments)
+
+
+def users_context() -> RunContext:
+    """Return a run of the scenario that the catalogue really has."""
+    return context("full", scenario=scenarios()["users"])
+
+
+def objects(ctx: RunContext) -> list[Manifest]:
+    """Return every object that a run can ever have."""
+    trials = plan_trials(ctx.name, ctx.spec, 1)
+    results = [
+        TrialResult(
+            trial=trial.name,
+            ordinal=trial.ordinal,
+            server=trial.server,
+            load=trial.load,
+            repetition=trial.repetition,
+            outcome=TrialOutcome.MEASURED,
+        )
+        for trial in trials
+    ]
+    return [
+        database_secret(ctx, PASSWORD),
+        *tier_objects(ctx),
+        *(server_deployment(ctx, server, None) for server in ctx.spec.servers),
+        *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.servers),
+        *(verify_job(ctx, server) for server in ctx.spec.servers),
+        *(trial_job(ctx, trial) for trial in trials),
+        *(result_config_map(ctx, result, "H4sIAAAA") for result in results),
+        results_config_map(ctx, {"results.json": "{}"}),
+    ]
+
+
+def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest, Manifest]]:
+    """Yield (kind and name, pod template, pod spec) of everything that starts pods."""
+    for manifest in manifests:
+        template = manifest.get("spec", {}).get("template")
+        if template is not None:
+            name = f"{manifest['kind']} {manifest['metadata']['name']}"
+            yield name, template, template["spec"]
+
+
+def containers(pod: Manifest) -> list[Manifest]:
+    """Return all containers of a pod, those that run before the others too."""
+    found: list[Manifest] = [*pod.get("initContainers", []), *pod["containers"]]
+    return found
+
+
+def environment(container: Manifest) -> dict[str, str]:
+    """Return the environment as the container sees it, expanded as the kubelet does it.
+
+    A variable from a Secret has the value `<secret>/<key>`.
+    """
+    seen: dict[str, str] = {}
+    for variable in container.get("env", []):
+        if "valueFrom" in variable:
+            reference = variable["valueFrom"]["secretKeyRef"]
+            seen[variable["name"]] = f"{reference['name']}/{reference['key']}"
+        else:
+            seen[variable["name"]] = expand(variable["value"], seen)
+    return seen
+
+
+def expand(text: str, variables: dict[str, str]) -> str:
+    """Expand `$(NAME)` by the rules of the kubelet (third_party/forked/golang/expansion)."""
+    result, rest = "", text
+    while rest:
+        if rest.startswith("$$"):
+            result, rest = result + "$", rest[2:]
+        elif rest.startswith("$(") and ")" in rest:
+            name, after = rest[2:].split(")", 1)
+            result, rest = result + variables.get(name, f"$({name})"), after
+        else:
+            result, rest = result + rest[0], rest[1:]
+    return result

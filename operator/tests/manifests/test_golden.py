@@ -1,0 +1,70 @@
+"""The manifests of three runs, as they are. A change of a builder shows here as a change of YAML.
+
+`LAPTIME_GOLDEN=write pytest tests/manifests` writes the files anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from laptime.manifests.context import Manifest
+from laptime.manifests.generator import trial_job
+from laptime.manifests.server import server_deployment
+from laptime.manifests.tiers import tier_objects
+from laptime.manifests.verifier import verify_job
+from laptime.plan import plan_trials
+from tests.manifests.runs import context
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+class Dumper(yaml.SafeDumper):
+    """Writes configuration files as blocks, and nothing by reference."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
+    )
+
+
+Dumper.add_representer(str, _text)
+
+
+def _cases() -> dict[str, list[Manifest]]:
+    cases: dict[str, list[Manifest]] = {}
+    for name in ("full", "bare", "several", "embedded"):
+        ctx = context(name)
+        trials = {trial.load: trial for trial in plan_trials(ctx.name, ctx.spec, 1)}
+        server = ctx.spec.servers[0]
+        cases[f"{name}-tiers"] = tier_objects(ctx)
+        cases[f"{name}-servers"] = [
+            server_deployment(ctx, one, None if one is server else "demo-trial-001")
+            for one in ctx.spec.servers
+        ]
+        cases[f"{name}-trials"] = [
+            verify_job(ctx, server),
+            *(trial_job(ctx, trials[load.name]) for load in ctx.spec.loads),
+        ]
+    return cases
+
+
+@pytest.mark.parametrize("name", sorted(_cases()))
+def test_manifests_are_as_committed(name: str) -> None:
+    text = yaml.dump_all(_cases()[name], Dumper=Dumper, sort_keys=False, width=100)
+    path = GOLDEN / f"{name}.yaml"
+    if os.environ.get("LAPTIME_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_there_is_no_golden_file_without_a_case() -> None:
+    assert sorted(path.stem for path in GOLDEN.glob("*.yaml")) == sorted(_cases())

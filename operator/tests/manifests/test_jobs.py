@@ -1,0 +1,288 @@
+"""The Jobs of trials and of checks, and the ConfigMaps of results."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.catalog import Request, scenarios
+from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.generator import deadline_seconds, trial_job
+from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map, results_config_map
+from laptime.manifests.tiers import tier_objects
+from laptime.manifests.verifier import verify_job
+from laptime.measure.verify import Task
+from laptime.plan import Trial
+from tests.manifests.runs import SCENARIO, SPECS, context, environment, users_context
+
+
+def job(ctx: RunContext, load: str, server: str = "axum") -> Manifest:
+    return trial_job(ctx, Trial("demo-trial-007", 7, server, load, 1))
+
+
+def pod(manifest: Manifest) -> Manifest:
+    found: Manifest = manifest["spec"]["template"]["spec"]
+    return found
+
+
+def document(ctx: RunContext, load: str) -> dict[str, Any]:
+    (container,) = pod(job(ctx, load))["containers"]
+    found: dict[str, Any] = json.loads(environment(container)["LAPTIME_TRIAL"])
+    return found
+
+
+def test_the_generator_is_told_the_trial() -> None:
+    assert document(users_context(), "closed") == {
+        "trial": "demo-trial-007",
+        "target": "http://demo-haproxy:8002",
+        "waitSeconds": 30,
+        "requests": [
+            {
+                "name": "list",
+                "method": "GET",
+                "path": "/",
+                "headers": {},
+                "body": None,
+                "expectStatus": 200,
+            }
+        ],
+        "load": {
+            "closed": {
+                "connections": 10,
+                "requests": 50000,
+                "durationSeconds": None,
+                "keepAlive": False,
+            }
+        },
+        "warmupSeconds": 3,
+        "timeoutSeconds": 30,
+        "resetStatements": users_context().scenario.reset_statements,
+    }
+
+
+def test_the_other_shapes() -> None:
+    assert document(context(), "timed")["load"] == {
+        "closed": {"connections": 2, "requests": None, "durationSeconds": 10, "keepAlive": True}
+    }
+    assert document(context(), "timed")["warmupSeconds"] == 0
+    assert document(context(), "open")["load"] == {
+        "open": {"rate": 1000, "durationSeconds": 30, "maxConnections": 1000, "keepAlive": True}
+    }
+    assert document(context(), "open")["timeoutSeconds"] == 45
+    assert document(context("several"), "ramp")["load"] == {
+        "ramp": {
+            "from": 10,
+            "to": 2000,
+            "durationSeconds": 60,
+            "maxConnections": 1000,
+            "keepAlive": True,
+        }
+    }
+    search = job(context("bare"), "search", "own")
+    (k6,) = pod(search)["containers"]
+    assert json.loads(environment(k6)["LAPTIME_TRIAL"])["load"] == {
+        "saturation": {
+            "p99Seconds": 0.05,
+            "errorRate": 0.001,
+            "startRate": 100,
+            "maxRate": 100000,
+            "stepSeconds": 5,
+            "maxConnections": 1000,
+            "keepAlive": True,
+        }
+    }
+    # Each of its steps may take its time and the time-out of its last request.
+    assert search["spec"]["activeDeadlineSeconds"] >= 40 * (5 + 30)
+
+
+@pytest.mark.parametrize("text", ["$(PGPASSWORD)", '"}\n', "'; drop table x; --", "/ü?a=$$b&c"])
+def test_requests_reach_the_generator_as_they_are(text: str) -> None:
+    request = Request(name="odd", path="/" + text, headers={"X-Odd": text}, body=text)
+    ctx = context(scenario=SCENARIO.model_copy(update={"requests": [request]}))
+    (seen,) = document(ctx, "closed")["requests"]
+    assert (seen["path"], seen["headers"], seen["body"]) == ("/" + text, {"X-Odd": text}, text)
+
+
+def test_a_trial_is_never_tried_again() -> None:
+    manifest = job(context(), "closed")
+    assert manifest["spec"]["backoffLimit"] == 0
+    assert manifest["metadata"]["name"] == "demo-trial-007"
+    assert pod(manifest)["restartPolicy"] == "Never"
+    labels = manifest["spec"]["template"]["metadata"]["labels"]
+    assert (labels["laptime.dev/server"], labels["laptime.dev/load"]) == ("axum", "closed")
+    assert labels["laptime.dev/trial"] == "demo-trial-007"
+
+
+def test_the_database_is_reset_before_each_trial() -> None:
+    built_in = pod(job(context(), "closed"))
+    assert "initContainers" not in built_in
+    (k6,) = built_in["containers"]
+    assert environment(k6)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
+    assert document(context(), "closed")["resetStatements"]
+    # A user's script does not: a container before it does.
+    prepare, _ = pod(job(context(), "own"))["initContainers"]
+    assert prepare["command"][0] == "psql"
+    assert "--file=/etc/laptime/reset.sql" in prepare["command"]
+    seen = environment(prepare)
+    assert seen["PGHOST"] == "demo-postgres"
+    assert seen["PGPASSWORD"] == "demo-database/password"
+
+
+def test_without_a_database_or_reset_sql_nothing_is_prepared() -> None:
+    manifest = trial_job(context("bare"), Trial("demo-trial-001", 1, "own", "timed", 1))
+    assert "initContainers" not in pod(manifest)
+    without = SCENARIO.model_copy(update={"reset_sql": ""})
+    assert "initContainers" not in pod(job(context(scenario=without), "closed"))
+
+
+def test_a_script_runs_as_it_is() -> None:
+    manifest = job(context(), "own")
+    (k6,) = pod(manifest)["containers"]
+    assert k6["command"] == ["k6"]
+    assert k6["args"] == [
+        "run",
+        "--quiet",
+        "--no-color",
+        "--out",
+        "laptime",
+        "/scripts/script.js",
+    ]
+    assert environment(k6) == {
+        "HOME": "/tmp",
+        "TARGET": "http://demo-haproxy:8002",
+        "LAPTIME_TRIAL_NAME": "demo-trial-007",
+    }
+    assert {"name": "scripts", "configMap": {"name": "my-script"}} in pod(manifest)["volumes"]
+    assert {"name": "scripts", "mountPath": "/scripts"} in k6["volumeMounts"]
+
+
+def test_a_script_starts_when_the_server_answers() -> None:
+    prepare, wait = pod(job(context(), "own"))["initContainers"]
+    assert (prepare["name"], wait["name"]) == ("prepare", "wait")
+    task = Task.model_validate_json(environment(wait)["LAPTIME_VERIFY"])
+    assert (task.target, task.wait_seconds) == ("http://demo-haproxy:8002", 30)
+    assert [(check.path, check.expect_status) for check in task.checks] == [("/healthz", 200)]
+
+
+@pytest.mark.parametrize("key", ["..", ".", "../etc/passwd", "a b", "$(id)", "-o;x", "", "a\n"])
+def test_a_script_stays_in_its_folder(key: str) -> None:
+    spec = copy.deepcopy(SPECS["full"])
+    spec["loads"][3]["script"]["key"] = key
+    with pytest.raises(ValueError, match="cannot be a key"):
+        job(context(spec), "own")
+
+
+@pytest.mark.parametrize(
+    ("load", "measured"), [("closed", 3600), ("timed", 10), ("open", 30), ("own", 300)]
+)
+def test_a_job_has_time_for_its_load_and_no_more_than_needed(load: str, measured: float) -> None:
+    ctx = context()
+    one = ctx.spec.load(load)
+    deadline = deadline_seconds(ctx, one)
+    least = 30 + one.warmup_seconds + measured + 2 * one.timeout_seconds
+    assert least <= deadline <= least + 300
+    assert job(ctx, load)["spec"]["activeDeadlineSeconds"] == deadline
+
+
+def test_the_verifier_is_told_the_checks() -> None:
+    ctx = users_context()
+    manifest = verify_job(ctx, ctx.spec.server("axum"))
+    assert manifest["metadata"]["name"] == "demo-verify-axum"
+    (container,) = pod(manifest)["containers"]
+    assert (container["command"], container["args"]) == (["laptime"], ["verify"])
+    seen = json.loads(environment(container)["LAPTIME_VERIFY"])
+    assert seen["target"] == "http://demo-haproxy:8002"
+    assert seen["checks"] == [check.to_wire() for check in scenarios()["users"].counting_checks]
+    assert seen["checks"][0]["statements"] == 1
+
+
+RESULT = TrialResult(
+    trial="demo-trial-007",
+    ordinal=7,
+    server="axum",
+    load="closed",
+    repetition=1,
+    outcome=TrialOutcome.MEASURED,
+)
+
+
+def test_a_result_is_stored_once_and_for_all() -> None:
+    manifest = result_config_map(context(), RESULT, "H4sIAAAA")
+    assert manifest["immutable"] is True
+    assert manifest["metadata"]["name"] == "demo-trial-007"
+    assert manifest["data"]["generator.b64"] == "H4sIAAAA"
+    assert TrialResult.model_validate_json(manifest["data"]["result.json"]) == RESULT
+
+
+def test_a_payload_that_does_not_fit_is_left_out_and_counted() -> None:
+    at_limit = result_config_map(context(), RESULT, "x" * MAX_PAYLOAD_BYTES)
+    assert "generator.b64" in at_limit["data"]
+    above = result_config_map(context(), RESULT, "x" * (MAX_PAYLOAD_BYTES + 1))
+    assert sorted(above["data"]) == ["result.json"]
+    annotations = above["metadata"]["annotations"]
+    assert annotations["laptime.dev/payload-omitted"] == str(MAX_PAYLOAD_BYTES + 1)
+
+
+def test_a_failed_trial_has_no_payload() -> None:
+    manifest = result_config_map(context(), RESULT, "")
+    assert sorted(manifest["data"]) == ["result.json"]
+    assert "laptime.dev/payload-omitted" not in manifest["metadata"]["annotations"]
+
+
+def test_the_results_of_the_run_are_files() -> None:
+    manifest = results_config_map(context(), {"results.json": "{}", "report.md": "# x"})
+    assert manifest["metadata"]["name"] == "demo-results"
+    assert manifest["data"] == {"results.json": "{}", "report.md": "# x"}
+    assert "immutable" not in manifest
+
+
+SEVERAL = {**SPECS["direct"], "generator": {"parallelism": 4}}
+
+
+def test_several_generators_are_an_indexed_job() -> None:
+    manifest = job(context(SEVERAL), "closed")
+    spec = manifest["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 4, 4)
+    assert spec["backoffLimit"] == 0
+    meet = {"count": 4, "meet": "demo-generator:7117"}
+    assert document(context(SEVERAL), "closed")["generators"] == meet
+    alone = job(context("direct"), "closed")["spec"]
+    assert "completionMode" not in alone
+    assert "generators" not in document(context("direct"), "closed")
+
+
+def test_the_built_in_trial_shows_its_figures_to_prometheus() -> None:
+    (k6,) = pod(job(context("direct"), "closed"))["containers"]
+    assert k6["ports"] == [{"name": "metrics", "containerPort": 9465, "protocol": "TCP"}]
+    assert environment(k6)["LAPTIME_METRICS_ADDRESS"] == ":9465"
+    (script,) = pod(job(context("full"), "own"))["containers"]
+    assert "ports" not in script
+    assert "LAPTIME_METRICS_ADDRESS" not in environment(script)
+
+
+def test_generators_find_the_one_of_index_0() -> None:
+    (found,) = [
+        manifest
+        for manifest in tier_objects(context(SEVERAL))
+        if manifest["metadata"]["name"] == "demo-generator"
+    ]
+    assert found["kind"] == "Service"
+    selector = dict(found["spec"]["selector"])
+    assert selector.pop("batch.kubernetes.io/job-completion-index") == "0"
+    template = job(context(SEVERAL), "closed")["spec"]["template"]
+    assert selector.items() <= template["metadata"]["labels"].items()
+    (k6,) = template["spec"]["containers"]
+    meet = [one["containerPort"] for one in k6["ports"] if one["name"] == "meet"]
+    assert meet == [found["spec"]["ports"][0]["port"]]
+    names = {manifest["metadata"]["name"] for manifest in tier_objects(context("direct"))}
+    assert "demo-generator" not in names
+
+
+def test_generators_have_the_time_to_wait_for_each_other() -> None:
+    one, four = context("direct"), context(SEVERAL)
+    load = one.spec.load("closed")
+    assert deadline_seconds(four, load) == deadline_seconds(one, load) + 30

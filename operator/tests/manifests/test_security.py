@@ -1,0 +1,122 @@
+"""Every pod of every run passes the restricted Pod Security level and has no way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from laptime.manifests.context import Manifest
+from tests.manifests.runs import PASSWORD, SPECS, containers, context, objects, pod_specs
+
+ALLOWED_VOLUMES = {"configMap", "secret", "emptyDir"}
+
+
+def _pods() -> Iterator[tuple[str, Manifest, Manifest]]:
+    for spec in SPECS:
+        for name, template, pod in pod_specs(objects(context(spec))):
+            yield f"{spec}: {name}", template, pod
+
+
+PODS = list(_pods())
+POD_SPECS = [pytest.param(pod, id=f"{i} {name}") for i, (name, _, pod) in enumerate(PODS)]
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_a_pod_is_restricted(pod: Manifest) -> None:
+    assert not {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"} & pod.keys()
+    security = pod["securityContext"]
+    assert security["runAsNonRoot"] is True
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert security.get("runAsUser", 1) > 0
+    assert not {"sysctls", "supplementalGroups", "seLinuxOptions"} & security.keys()
+    for volume in pod["volumes"]:
+        assert set(volume) - {"name"} <= ALLOWED_VOLUMES
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_a_container_is_restricted(pod: Manifest) -> None:
+    for container in containers(pod):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        assert "lifecycle" not in container
+        assert all("hostPort" not in port for port in container.get("ports", []))
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_a_pod_has_no_access_to_the_api_server(pod: Manifest) -> None:
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["enableServiceLinks"] is False
+    assert "serviceAccountName" not in pod
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_every_mount_has_its_volume(pod: Manifest) -> None:
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    assert len(volumes) == len(pod["volumes"])
+    mounted = {mount["name"] for one in containers(pod) for mount in one["volumeMounts"]}
+    assert mounted == volumes
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_no_shell_is_started(pod: Manifest) -> None:
+    for container in containers(pod):
+        words = [*container.get("command", []), *container.get("args", [])]
+        assert not any(word in ("sh", "bash", "-c", "/bin/sh", "/bin/bash") for word in words)
+
+
+@pytest.mark.parametrize("pod", POD_SPECS)
+def test_emptydirs_cannot_fill_the_node(pod: Manifest) -> None:
+    assert all("sizeLimit" in v["emptyDir"] for v in pod["volumes"] if "emptyDir" in v)
+
+
+def test_the_pods_are_of_all_kinds() -> None:
+    components = {
+        template["metadata"]["labels"]["laptime.dev/component"] for _, template, _ in PODS
+    }
+    assert components == {
+        "postgres",
+        "pgbouncer",
+        "haproxy",
+        "upstream",
+        "delay",
+        "server",
+        "generator",
+        "verifier",
+    }
+
+
+def test_only_a_users_own_image_chooses_its_user() -> None:
+    for name, _, pod in PODS:
+        forced = pod["securityContext"].get("runAsUser") == 10001
+        assert forced != ("Deployment demo-server-own" in name), name
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_the_password_is_in_the_secret_only(spec: str) -> None:
+    for manifest in objects(context(spec)):
+        assert (PASSWORD in str(manifest)) == (manifest["kind"] == "Secret")
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_script_gets_credentials(spec: str) -> None:
+    for name, _, pod in pod_specs(objects(context(spec))):
+        if name.startswith("Job"):
+            (container,) = pod["containers"]
+            # The built-in trial resets the database, the verifier counts statements in it.
+            built_in = {"/opt/laptime/trial.js", "verify"} & set(container["args"])
+            assert built_in or "secretKeyRef" not in str(container)
+            assert all(mount["name"] in ("tmp", "scripts") for mount in container["volumeMounts"])
+
+
+def test_pull_secrets_and_policy_reach_every_pod() -> None:
+    base = context()
+    images = base.images.__class__(
+        **{**base.images.__dict__, "pull_policy": "Always", "pull_secrets": ("one", "two")}
+    )
+    for _, _, pod in pod_specs(objects(context(images=images))):
+        assert pod["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
+        assert all(one["imagePullPolicy"] == "Always" for one in containers(pod))

@@ -1,0 +1,160 @@
+"""A server under test: its environment, its resources, and a fresh pod for every trial."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laptime.api.resources import Resources
+from laptime.manifests.context import Manifest
+from laptime.manifests.pods import literal, quantity, resources
+from laptime.manifests.server import server_deployment, server_service
+from tests.manifests.runs import SPECS, context, environment, expand
+
+
+def pod(spec: str | dict[str, Any], name: str, trial: str | None = "demo-trial-001") -> Manifest:
+    ctx = context(spec)
+    manifest = server_deployment(ctx, ctx.spec.server(name), trial)
+    found: Manifest = manifest["spec"]["template"]["spec"]
+    return found
+
+
+def server_environment(spec: str | dict[str, Any], name: str) -> dict[str, str]:
+    return environment(pod(spec, name)["containers"][0])
+
+
+def with_env(*env: dict[str, str]) -> dict[str, Any]:
+    spec = copy.deepcopy(SPECS["full"])
+    spec["servers"][2]["env"] = list(env)
+    return spec
+
+
+def test_the_contract_is_in_the_environment() -> None:
+    seen = server_environment("full", "sync")
+    assert seen == {
+        "PORT": "8080",
+        "WORKERS": "4",
+        "DATABASE_CONNECTIONS": "5",
+        "DATABASE_PREPARED_STATEMENTS": "true",
+        "DATABASE_PASSWORD": "demo-database/password",
+        "DATABASE_URL": "postgresql://laptime:demo-database/password@demo-pgbouncer:6432/laptime",
+    }
+
+
+def test_without_pgbouncer_the_database_is_postgres() -> None:
+    assert server_environment("direct", "axum")["DATABASE_URL"].endswith(
+        "@demo-postgres:5432/laptime"
+    )
+
+
+def test_without_a_database_there_is_no_url() -> None:
+    seen = server_environment("bare", "own")
+    assert "DATABASE_URL" not in seen
+    assert "DATABASE_PASSWORD" not in seen
+    assert seen["PORT"] == "9000"
+    assert seen["MODE"] == "fast"
+
+
+def test_a_server_without_a_trial_has_no_pod() -> None:
+    ctx = context()
+    idle = server_deployment(ctx, ctx.spec.servers[0], None)
+    assert idle["spec"]["replicas"] == 0
+    assert "laptime.dev/trial" not in idle["spec"]["template"]["metadata"]["labels"]
+
+
+def test_every_trial_has_a_pod_template_of_its_own() -> None:
+    ctx = context()
+    first, second = (
+        server_deployment(ctx, ctx.spec.servers[0], f"demo-trial-00{i}") for i in (1, 2)
+    )
+    assert first["spec"]["replicas"] == second["spec"]["replicas"] == 1
+    assert first["spec"]["strategy"]["type"] == "RollingUpdate"
+    assert first["spec"]["template"] != second["spec"]["template"]
+    assert first["spec"]["template"]["metadata"]["labels"]["laptime.dev/trial"] == "demo-trial-001"
+    assert first["spec"]["selector"] == second["spec"]["selector"]
+    assert first["metadata"]["labels"] == second["metadata"]["labels"]
+
+
+def test_nothing_probes_a_server_while_it_is_measured() -> None:
+    (container,) = pod("full", "sync")["containers"]
+    assert container["startupProbe"]["httpGet"] == {"path": "/healthz", "port": 8080}
+    assert container["startupProbe"]["periodSeconds"] == 1
+    assert "readinessProbe" not in container
+    assert "livenessProbe" not in container
+
+
+def test_the_service_of_a_trial_leads_to_its_pod_at_once_and_to_no_other() -> None:
+    ctx = context()
+    server = ctx.spec.server("own")
+    service = server_service(ctx, server, "demo-trial-001")["spec"]
+    of_trial = server_deployment(ctx, server, "demo-trial-001")["spec"]["template"]["metadata"]
+    of_next = server_deployment(ctx, server, "demo-trial-002")["spec"]["template"]["metadata"]
+    assert service["selector"].items() <= of_trial["labels"].items()
+    assert not service["selector"].items() <= of_next["labels"].items()
+    assert service["publishNotReadyAddresses"] is True
+    assert service["ports"][0]["port"] == 9000
+
+
+def test_a_trial_is_no_drift_of_the_service() -> None:
+    ctx = context()
+    server = ctx.spec.server("own")
+    idle, busy = server_service(ctx, server), server_service(ctx, server, "demo-trial-001")
+    assert idle["metadata"] == busy["metadata"]
+    assert "publishNotReadyAddresses" not in idle["spec"]
+
+
+def test_resources_that_are_set_are_request_and_limit() -> None:
+    both = Resources(cpu="2", memory="256Mi")
+    assert resources(both, cpu="50m", memory="64Mi") == {
+        "requests": {"cpu": "2", "memory": "256Mi"},
+        "limits": {"cpu": "2", "memory": "256Mi"},
+    }
+    assert resources(Resources(cpu="2", memory=None), cpu="50m", memory="64Mi") == {
+        "requests": {"cpu": "2", "memory": "64Mi"},
+        "limits": {"cpu": "2"},
+    }
+    assert resources(None, cpu="50m", memory="64Mi") == {
+        "requests": {"cpu": "50m", "memory": "64Mi"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("500m", 0.5), ("2", 2), ("1.5", 1.5), ("1k", 1000), ("64Mi", 2**26), ("1.5Gi", 1.5 * 2**30)],
+)
+def test_quantities(text: str, value: float) -> None:
+    assert quantity(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "Mi", "-1", "1e3", "1 Gi", "1Ti"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a quantity"):
+        quantity(text)
+
+
+@given(st.text(alphabet=st.sampled_from("$()AB\"'\\\n`; x")), st.text())
+def test_any_value_reaches_the_server_as_it_is(tricky: str, arbitrary: str) -> None:
+    for value in (tricky, arbitrary):
+        assert expand(literal(value), {"A": "secret", "B": "secret"}) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["$(DATABASE_PASSWORD)", "$$(DATABASE_PASSWORD)", "`id`", "a\nb: c", "$(id)", "{{ x }}", "$"],
+)
+def test_hostile_values_stay_values(value: str) -> None:
+    seen = server_environment(with_env({"name": "X", "value": value}), "own")
+    assert seen["X"] == value
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "DATABASE_PASSWORD", "PORT", "WORKERS"])
+def test_the_contract_wins_over_the_user(name: str) -> None:
+    spec = with_env({"name": name, "value": "mine"})
+    assert server_environment(spec, "own") == server_environment(with_env(), "own")
+    (container,) = pod(spec, "own")["containers"]
+    names = [variable["name"] for variable in container["env"]]
+    assert len(names) == len(set(names))

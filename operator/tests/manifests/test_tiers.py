@@ -1,0 +1,246 @@
+"""Postgres, PgBouncer, HAProxy: what their configuration says for which run."""
+
+from __future__ import annotations
+
+import copy
+import re
+from configparser import ConfigParser
+from typing import Any
+
+import pytest
+
+from laptime.api.topology import HAProxy, Postgres
+from laptime.catalog import scenarios
+from laptime.manifests.haproxy import haproxy_config
+from laptime.manifests.postgres import postgres_config
+from laptime.manifests.secret import database_secret
+from laptime.manifests.tiers import target_url, tier_objects
+from tests.manifests.runs import PASSWORD, SCENARIO, SPECS, context, users_context
+
+
+def config(spec: str | dict[str, Any], name: str, key: str) -> str:
+    (found,) = [
+        m
+        for m in tier_objects(context(spec))
+        if m["kind"] == "ConfigMap" and m["metadata"]["name"] == name
+    ]
+    text: str = found["data"][key]
+    return text
+
+
+def pgbouncer(spec: str | dict[str, Any]) -> ConfigParser:
+    parser = ConfigParser(interpolation=None)
+    parser.read_string(config(spec, "demo-pgbouncer", "pgbouncer.ini"))
+    return parser
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    spec = copy.deepcopy(SPECS["full"])
+    node = spec
+    *parents, last = path.split(".")
+    for key in parents:
+        node = node[int(key)] if isinstance(node, list) else node.setdefault(key, {})
+    node[last] = value
+    return spec
+
+
+def kinds(spec: str) -> list[str]:
+    return [f"{m['kind']} {m['metadata']['name']}" for m in tier_objects(context(spec))]
+
+
+def test_each_tier_can_be_left_out() -> None:
+    assert kinds("bare") == ["Service demo-server-own"]
+    assert kinds("direct") == [
+        "ConfigMap demo-postgres",
+        "Deployment demo-postgres",
+        "Service demo-postgres",
+        "Service demo-server-axum",
+    ]
+    assert [k for k in kinds("proxied") if "haproxy" not in k] == [
+        "Service demo-server-own",
+        "Service demo-server-axum",
+    ]
+
+
+def test_the_secret_is_not_among_what_is_applied_again() -> None:
+    assert not [m for m in tier_objects(context()) if m["kind"] == "Secret"]
+
+
+def test_the_target_is_the_first_tier() -> None:
+    full, bare = context("full"), context("bare")
+    assert [target_url(full, server) for server in full.spec.servers] == [
+        "http://demo-haproxy:8001",
+        "http://demo-haproxy:8002",
+        "http://demo-haproxy:8003",
+    ]
+    assert target_url(bare, bare.spec.servers[0]) == "http://demo-server-own:9000"
+
+
+# Postgres
+
+
+def test_postgres_gets_what_the_run_says_and_stays_durable() -> None:
+    lines = config("full", "demo-postgres", "postgresql.conf").splitlines()
+    assert "max_connections = 1000" in lines
+    assert "fsync = on" in lines
+    assert "synchronous_commit = on" in lines
+    assert "shared_preload_libraries = 'pg_stat_statements'" in lines
+
+
+@pytest.mark.parametrize(
+    ("memory", "shared"),
+    [(None, 256), ("1Gi", 256), ("64Mi", 16), ("4Mi", 16), ("4G", 953), ("100Gi", 8192)],
+)
+def test_shared_buffers_are_a_quarter_of_the_memory(memory: str | None, shared: int) -> None:
+    postgres = Postgres.model_validate({"resources": {"memory": memory}} if memory else {})
+    assert f"shared_buffers = {shared}MB\n" in postgres_config(postgres)
+
+
+def test_postgres_runs_the_sql_of_the_scenario_in_its_order() -> None:
+    config_map, deployment, _ = tier_objects(users_context())[:3]
+    scenario = scenarios()["users"]
+    for name, sql in scenario.init_sql:
+        assert config_map["data"][name] == sql
+    (volume,) = [
+        v for v in deployment["spec"]["template"]["spec"]["volumes"] if v["name"] == "config"
+    ]
+    paths = [item["path"] for item in volume["configMap"]["items"]]
+    assert paths == ["postgresql.conf", *(f"init.d/{name}" for name, _ in scenario.init_sql)]
+    assert paths[1:] == sorted(paths[1:])
+    # Not mounted where init SQL is run from.
+    assert config_map["data"]["reset.sql"] == scenario.reset_sql
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.sql", "postgresql.conf", "reset.sql", "a/b.sql", ".sql", "x.sh", "x.sql\n"]
+)
+def test_init_sql_stays_in_its_folder(name: str) -> None:
+    scenario = SCENARIO.model_copy(update={"init_sql": [(name, "SELECT 1")]})
+    with pytest.raises(ValueError, match="is not a new"):
+        tier_objects(context(scenario=scenario))
+
+
+def test_the_secret_is_good_for_postgres_and_pgbouncer() -> None:
+    secret = database_secret(context(), PASSWORD)
+    assert secret["metadata"]["name"] == "demo-database"
+    assert secret["stringData"] == {
+        "username": "laptime",
+        "password": PASSWORD,
+        "userlist.txt": f'"laptime" "{PASSWORD}"\n',
+    }
+
+
+@pytest.mark.parametrize(
+    "password", ["short", "with space and more", 'quote"quote"quote', "ü" * 20]
+)
+def test_passwords_that_a_url_would_not_keep_are_refused(password: str) -> None:
+    with pytest.raises(ValueError, match="the password must be"):
+        database_secret(context(), password)
+
+
+# PgBouncer
+
+
+def test_pgbouncer_gets_what_the_run_says() -> None:
+    parsed = pgbouncer("full")
+    assert parsed["databases"]["laptime"] == "host=demo-postgres port=5432 dbname=laptime"
+    settings = parsed["pgbouncer"]
+    assert settings["pool_mode"] == "transaction"
+    assert settings["default_pool_size"] == "25"
+    assert settings["max_prepared_statements"] == "200"
+    assert settings["auth_type"] == "scram-sha-256"
+    assert settings["stats_users"] == "laptime"
+
+
+@pytest.mark.parametrize("mode", ["session", "transaction", "statement"])
+def test_pool_modes(mode: str) -> None:
+    settings = pgbouncer(changed("topology.pgbouncer.poolMode", mode))["pgbouncer"]
+    assert settings["pool_mode"] == mode
+
+
+def test_pgbouncer_takes_all_connections_of_the_largest_server() -> None:
+    spec = changed("servers.0.databaseConnections", 500)
+    assert int(pgbouncer(spec)["pgbouncer"]["max_client_conn"]) >= 4 * 500
+
+
+def test_pgbouncer_waits_no_shorter_than_the_load() -> None:
+    assert pgbouncer("full")["pgbouncer"]["query_wait_timeout"] == "120"
+    longer = pgbouncer(changed("loads.0.timeout", "10m"))
+    assert longer["pgbouncer"]["query_wait_timeout"] == "600"
+
+
+# HAProxy
+
+
+def backends(text: str) -> dict[str, str]:
+    return dict(re.findall(r"^backend (server-\S+)\n +(server .*)$", text, re.MULTILINE))
+
+
+def test_haproxy_asks_quickly_whether_a_server_is_there() -> None:
+    text = config("full", "demo-haproxy", "haproxy.cfg")
+    (line,) = re.findall(r"^backend health-own\n    timeout connect 150ms\n    (.*)$", text, re.M)
+    assert backends(text)["server-own"] == f"{line} maxconn 25"
+
+
+def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
+    text = config("full", "demo-haproxy", "haproxy.cfg")
+    found = re.findall(
+        r"frontend to-(\S+)\n    bind :(\d+)\n"
+        r"    use_backend (\S+) if { path /healthz }\n    default_backend (\S+)\n",
+        text,
+    )
+    assert found == [
+        ("sync", "8001", "health-sync", "server-sync"),
+        ("axum", "8002", "health-axum", "server-axum"),
+        ("own", "8003", "health-own", "server-own"),
+    ]
+    assert backends(text)["server-own"].startswith(
+        "server own demo-server-own.bench.svc.cluster.local:9000 "
+    )
+    (service,) = [
+        m
+        for m in tier_objects(context())
+        if m["kind"] == "Service" and m["metadata"]["name"] == "demo-haproxy"
+    ]
+    assert [p["port"] for p in service["spec"]["ports"]] == [8001, 8002, 8003, 8404]
+
+
+def test_haproxy_caps_connections_only_when_the_run_says_so() -> None:
+    capped = backends(config("full", "demo-haproxy", "haproxy.cfg"))
+    assert all(line.endswith(" maxconn 25") for line in capped.values())
+    free = backends(config("proxied", "demo-haproxy", "haproxy.cfg"))
+    assert not any("maxconn" in line for line in free.values())
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"), [("1s", 45), ("45s", 45), ("90500ms", 91), ("10m", 600)]
+)
+def test_haproxy_waits_no_shorter_than_the_longest_load(timeout: str, seconds: int) -> None:
+    text = config(changed("loads.0.timeout", timeout), "demo-haproxy", "haproxy.cfg")
+    for what in ("client", "server", "queue"):
+        assert f"    timeout {what} {seconds}s\n" in text
+    assert "    timeout connect 5s\n" in text
+
+
+def test_haproxy_waits_30_seconds_at_least() -> None:
+    spec = {**SPECS["proxied"], "loads": [{**SPECS["proxied"]["loads"][0], "timeout": "1s"}]}
+    assert "    timeout server 30s\n" in config(spec, "demo-haproxy", "haproxy.cfg")
+
+
+def test_haproxy_takes_all_connections_of_the_largest_load() -> None:
+    spec = changed("loads.0.closed", {"connections": 10000, "requests": 10000})
+    text = config(spec, "demo-haproxy", "haproxy.cfg")
+    (files,) = re.findall(r"^global\n    fd-hard-limit (\d+)$", text, re.MULTILINE)
+    assert int(files) >= 2 * 10000
+
+
+@pytest.mark.parametrize(
+    ("cpu", "threads"), [("100m", 1), ("1", 1), ("1500m", 2), ("4", 4), ("200", 64)]
+)
+def test_haproxy_has_as_many_threads_as_cores(cpu: str, threads: int) -> None:
+    tier = HAProxy.model_validate({"resources": {"cpu": cpu}})
+    assert f"    nbthread {threads}\n" in haproxy_config(context(), tier)
+
+
+def test_haproxy_decides_on_its_threads_without_a_quota() -> None:
+    assert "nbthread" not in haproxy_config(context(), HAProxy.model_validate({}))

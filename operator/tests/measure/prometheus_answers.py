@@ -1,0 +1,123 @@
+"""Answers in the form of Prometheus' HTTP API, made of synthetic series or recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+START = 1_700_000_000.0
+"""Of the window of the synthetic trial; it lasts LENGTH seconds."""
+LENGTH = 10.0
+
+Matrix = list[dict[str, Any]]
+
+
+def one_series(
+    name: str,
+    value: Callable[[float], float],
+    labels: Mapping[str, str],
+    *,
+    start: float = START - 5.0,
+    end: float = START + LENGTH + 5.0,
+    step: float = 1.0,
+    phase: float = 0.37,
+    without: tuple[float, float] | None = None,
+) -> dict[str, Any]:
+    """Return a series with a sample each second, a function of the time since START.
+
+    `without` leaves the samples between two moments (since START) out.
+    """
+    count = int((end - start - phase) / step) + 1
+    times = [start + phase + number * step for number in range(count)]
+    if without is not None:
+        times = [one for one in times if not without[0] < one - START < without[1]]
+    return {
+        "metric": {"__name__": name, **labels},
+        "values": [[round(one, 3), repr(value(one - START))] for one in times],
+    }
+
+
+def answer(result: Matrix) -> dict[str, Any]:
+    """Return a whole answer."""
+    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
+
+
+class FakePrometheus:
+    """Answers each query with the first matrix whose key is a part of it."""
+
+    def __init__(self, matrices: Mapping[str, Matrix | dict[str, Any]]) -> None:
+        self._matrices = matrices
+        self.asked: list[tuple[str, Mapping[str, str]]] = []
+
+    async def __call__(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """Be the injected query."""
+        self.asked.append((path, parameters))
+        for part, found in self._matrices.items():
+            if part in parameters["query"]:
+                return found if isinstance(found, dict) else answer(found)
+        return answer([])
+
+
+def pod(
+    name: str,
+    component: str,
+    *,
+    cores: float,
+    labels: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Iterable[dict[str, Any]]:
+    """Yield the agent's series of a pod that uses this many cores and 100 MB all the time."""
+    common = {
+        "namespace": "default",
+        "pod": name,
+        "node": "n1",
+        "run": "demo",
+        "component": component,
+        **(labels or {}),
+    }
+    rates = {
+        "laptime_pod_cpu_seconds_total": cores,
+        "laptime_pod_cpu_throttled_seconds_total": 0.2,
+        "laptime_pod_cpu_throttled_periods_total": 5.0,
+        "laptime_pod_network_receive_bytes_total": 1000.0,
+        "laptime_pod_network_transmit_bytes_total": 2000.0,
+    }
+    for metric, rate in rates.items():
+        yield one_series(metric, _linear(rate), common, **options)
+    for metric, constant in {
+        "laptime_pod_memory_working_set_bytes": 1e8,
+        "laptime_pod_memory_peak_bytes": 1.5e8,
+    }.items():
+        yield one_series(metric, _constant(constant), common, **options)
+    for resource, kind, rate in (("cpu", "some", 0.25), ("cpu", "full", 0.1), ("io", "some", 9.0)):
+        yield one_series(
+            "laptime_pod_pressure_seconds_total",
+            _linear(rate),
+            {**common, "resource": resource, "kind": kind},
+            **options,
+        )
+
+
+def node(name: str = "n1", steal: float = 0.1) -> Iterable[dict[str, Any]]:
+    """Yield the agent's series of a node of two CPUs, half of which are idle."""
+    for mode, rate in {"user": 0.7, "system": 0.2, "steal": steal, "idle": 1.1 - steal}.items():
+        yield one_series(
+            "laptime_node_cpu_seconds_total", _linear(rate), {"node": name, "mode": mode}
+        )
+    yield one_series("laptime_node_cpus", _constant(2.0), {"node": name})
+    yield one_series("laptime_node_load1", _linear(0.1), {"node": name})
+    yield one_series("laptime_node_memory_available_bytes", _linear(-1e6, 8e9), {"node": name})
+    for statistic, hertz in (("min", 2.0e9), ("mean", 2.5e9)):
+        yield one_series(
+            "laptime_node_cpu_frequency_hertz",
+            _constant(hertz),
+            {"node": name, "statistic": statistic},
+        )
+
+
+def _linear(rate: float, at_start: float = 100.0) -> Callable[[float], float]:
+    return lambda time: at_start + rate * time
+
+
+def _constant(value: float) -> Callable[[float], float]:
+    return lambda _: value

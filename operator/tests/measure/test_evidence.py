@@ -1,0 +1,91 @@
+"""Who waited for whom in a trial, from what the tiers exported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laptime.measure.evidence import evidence_query, tier_evidence
+from laptime.measure.promql import TrialWindow
+from laptime.measure.timeseries import Window
+from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, one_series
+
+WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + LENGTH))
+POOL = {"database": "laptime", "component": "pgbouncer"}
+
+
+def constant(name: str, value: float, **labels: str) -> dict[str, Any]:
+    return one_series(name, lambda _: value, labels)
+
+
+def growing(name: str, rate: float, **labels: str) -> dict[str, Any]:
+    return one_series(name, lambda time: 50 + rate * time, labels)
+
+
+def connections(count: float, state: str, *wait: str, **options: Any) -> dict[str, Any]:
+    labels = {"state": state, **dict(zip(("wait_event_type", "wait_event"), wait, strict=False))}
+    return one_series("laptime_postgres_connections", lambda _: count, labels, **options)
+
+
+async def test_a_pool_that_is_too_small() -> None:
+    series = [
+        constant("laptime_pgbouncer_servers_active", 2, **POOL),
+        one_series("laptime_pgbouncer_clients_waiting", lambda t: 8 if 0 <= t < 5 else 0, POOL),
+        constant("laptime_pgbouncer_pool_size", 2, **POOL),
+        growing("laptime_pgbouncer_wait_seconds_total", 4.0, **POOL),
+        growing("laptime_pgbouncer_queries_total", 1000.0, **POOL),
+    ]
+    pool = (await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum")).pool
+    assert pool is not None
+    assert (pool.pool_size, pool.active_mean, pool.active_max) == (2, 2.0, 2.0)
+    assert pool.waiting_mean == pytest.approx(4.0)
+    assert pool.waiting_max == 8.0
+    assert pool.wait_seconds == pytest.approx(40.0)
+    assert pool.queries == pytest.approx(10_000.0)
+
+
+async def test_only_the_backend_of_the_trials_server_counts() -> None:
+    series = [
+        constant("haproxy_backend_current_queue", queue, proxy=f"server-{name}")
+        for name, queue in (("axum", 15), ("fastapi", 99))
+    ]
+    series += [constant("haproxy_backend_current_sessions", 25, proxy="server-axum")]
+    series += [constant("haproxy_process_idle_time_percent", 60)]
+    proxy = (await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "axum")).proxy
+    assert proxy is not None
+    assert (proxy.queue_mean, proxy.queue_max) == (15.0, 15.0)
+    assert (proxy.sessions_mean, proxy.sessions_max) == (25.0, 25.0)
+    assert proxy.idle_share == pytest.approx(0.6)
+    other = await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "none")
+    assert other.proxy is None
+
+
+async def test_what_connections_wait_for() -> None:
+    series = [
+        connections(3, "active"),
+        # Only half of the time somebody waits: no sample is no connection.
+        connections(4, "active", "Lock", "tuple", end=START + 5.0),
+        connections(7, "idle", "Client", "ClientRead"),
+        constant("laptime_postgres_max_connections", 100),
+        growing("laptime_postgres_statements_total", 5000.0),
+        growing("laptime_postgres_statement_seconds_total", 2.5),
+    ]
+    database = (await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum")).database
+    assert database is not None
+    assert database.max_connections == 100
+    assert database.connections_max == 14.0
+    assert database.on_cpu_mean == pytest.approx(3.0)
+    assert database.active_mean == pytest.approx(5.0)
+    assert database.waits == {"Lock:tuple": pytest.approx(2.0)}
+    assert database.statements == pytest.approx(50_000.0)
+    assert database.statement_seconds == pytest.approx(25.0)
+
+
+async def test_tiers_that_are_not_there() -> None:
+    evidence = await tier_evidence(FakePrometheus({}), WANTED, "axum")
+    assert (evidence.proxy, evidence.pool, evidence.database) == (None, None, None)
+
+
+def test_the_query_is_about_this_run() -> None:
+    assert 'namespace="default",run="demo"}[20001ms]' in evidence_query(WANTED)

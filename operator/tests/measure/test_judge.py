@@ -1,0 +1,304 @@
+"""Whole contracts against servers in this process: the right one passes, no wrong one does."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from laptime.catalog import Answers, Check, scenarios
+from laptime.measure.verdict import Verdict
+from laptime.measure.verify import Task, verify
+
+Handler = Callable[[httpx.Request], httpx.Response]
+TASKS = scenarios()["tasks"]
+RECIPES = scenarios()["recipes"]
+
+
+class TodoServer:
+    """The right server of the scenario `tasks`; subclasses get one thing wrong."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[str, Any]] = {
+            n: {"id": n, "name": f"task {n}", "done": n % 3 == 0} for n in range(1, 61_001)
+        }
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        if path in ("/", "/healthz"):
+            return httpx.Response(200, json={"message": "Hello, World!"})
+        if path == "/tasks":
+            return self.create(json.loads(request.content))
+        number = int(path.removeprefix("/tasks/"))
+        if number not in self.rows:
+            return httpx.Response(404, json={"detail": "no such task"})
+        if request.method == "GET":
+            return self.read(number)
+        if request.method == "PUT":
+            return self.update(number, json.loads(request.content))
+        return self.delete(number)
+
+    def create(self, body: dict[str, Any]) -> httpx.Response:
+        if set(body) != {"name", "done"}:
+            return httpx.Response(422)
+        number = len(self.rows) + 1
+        self.rows[number] = {"id": number, **body}
+        return httpx.Response(201, json=self.rows[number])
+
+    def read(self, number: int) -> httpx.Response:
+        return httpx.Response(200, json=self.rows[number])
+
+    def update(self, number: int, body: dict[str, Any]) -> httpx.Response:
+        self.rows[number] = {"id": number, **body}
+        return httpx.Response(200, json=self.rows[number])
+
+    def delete(self, number: int) -> httpx.Response:
+        del self.rows[number]
+        return httpx.Response(204)
+
+
+class ForgetsUpdates(TodoServer):
+    def update(self, number: int, body: dict[str, Any]) -> httpx.Response:
+        return httpx.Response(200, json={"id": number, **body})
+
+
+class KeepsDeleted(TodoServer):
+    def delete(self, number: int) -> httpx.Response:
+        return httpx.Response(204)
+
+
+class ForgetsCreated(TodoServer):
+    def create(self, body: dict[str, Any]) -> httpx.Response:
+        answer = super().create(body)
+        if answer.status_code == 201:
+            del self.rows[len(self.rows)]
+        return answer
+
+
+class SaysDoneAsNumber(TodoServer):
+    def read(self, number: int) -> httpx.Response:
+        return httpx.Response(
+            200, json={**self.rows[number], "done": int(self.rows[number]["done"])}
+        )
+
+
+class AddsAField(TodoServer):
+    def read(self, number: int) -> httpx.Response:
+        return httpx.Response(200, json={**self.rows[number], "created": "today"})
+
+
+class AnswersAnotherRow(TodoServer):
+    def read(self, number: int) -> httpx.Response:
+        return httpx.Response(200, json=self.rows[1])
+
+
+class TakesHalfATask(TodoServer):
+    def create(self, body: dict[str, Any]) -> httpx.Response:
+        return super().create({"done": False, **body})
+
+
+def verdict(handler: Handler, checks: list[Check], upstream_url: str | None = None) -> Verdict:
+    task = Task(
+        target="http://server:8080", wait_seconds=0, checks=checks, upstream_url=upstream_url
+    )
+    return verify(task, httpx.MockTransport(handler))
+
+
+def test_a_right_todo_server_passes() -> None:
+    found = verdict(TodoServer(), TASKS.checks)
+    assert found == Verdict(True, "AnswersRight", f"{len(TASKS.checks)} checks passed")
+
+
+@pytest.mark.parametrize(
+    ("server", "reason", "says"),
+    [
+        (ForgetsUpdates, "WrongAnswer", 'GET /tasks/61001: $.name: expected "called", got "call'),
+        (KeepsDeleted, "WrongStatus", "GET /tasks/61001: expected status 404, got 200"),
+        (ForgetsCreated, "WrongStatus", "GET /tasks/61001: expected status 200, got 404"),
+        (SaysDoneAsNumber, "WrongAnswer", "$.done: expected false, got 0"),
+        (AddsAField, "WrongAnswer", '$: unexpected field "created"'),
+        (AnswersAnotherRow, "WrongAnswer", "$.id: expected 60998, got 1"),
+        (TakesHalfATask, "WrongStatus", "POST /tasks: expected status 422, got 201"),
+    ],
+)
+def test_a_todo_server_that_gets_one_thing_wrong_is_refused(
+    server: type[TodoServer], reason: str, says: str
+) -> None:
+    found = verdict(server(), TASKS.checks)
+    assert (found.ok, found.reason) == (False, reason)
+    assert says in found.message
+
+
+class RecipeServer:
+    """The right server of the scenario `recipes`, with two recipes to choose from."""
+
+    def __init__(self) -> None:
+        expected = RECIPES.checks[0].expected
+        assert isinstance(expected, dict)
+        self.recipe: dict[str, Any] = expected
+        self.asked = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/healthz":
+            return httpx.Response(200)
+        return self.answer(request.headers.get("cookie", ""))
+
+    def answer(self, cookie: str) -> httpx.Response:
+        self.asked += 1
+        if cookie == "sessionid=session-182":
+            return httpx.Response(200, json=self.recipe)
+        if cookie == "sessionid=session-1":
+            return httpx.Response(200, json={**self.recipe, "id": self.choose()})
+        return httpx.Response(404 if cookie == "sessionid=session-181" else 401)
+
+    def choose(self) -> int:
+        return 1 + self.asked % 2
+
+
+class AlwaysTheSame(RecipeServer):
+    def choose(self) -> int:
+        return 1
+
+
+class IgnoresExpiry(RecipeServer):
+    def answer(self, cookie: str) -> httpx.Response:
+        return super().answer(cookie.replace("196", "1"))
+
+
+class OldestNoteFirst(RecipeServer):
+    def __init__(self) -> None:
+        super().__init__()
+        events, notes = self.recipe["timeline"][:4], self.recipe["timeline"][4:]
+        self.recipe = {**self.recipe, "timeline": [*events, *reversed(notes)]}
+
+
+class WithoutReactions(RecipeServer):
+    def __init__(self) -> None:
+        super().__init__()
+        last = {key: value for key, value in self.recipe["timeline"][-1].items()}
+        del last["reactions"]
+        self.recipe = {**self.recipe, "timeline": [*self.recipe["timeline"][:-1], last]}
+
+
+def test_a_right_recipe_server_passes() -> None:
+    assert verdict(RecipeServer(), RECIPES.checks).ok
+
+
+@pytest.mark.parametrize(
+    ("server", "reason", "says"),
+    [
+        (AlwaysTheSame, "AnswerNeverChanges", "answered the same 8 times"),
+        (IgnoresExpiry, "WrongStatus", "expected status 401, got 200"),
+        (OldestNoteFirst, "WrongAnswer", "$.timeline[4].id: expected"),
+        (WithoutReactions, "WrongAnswer", '$.timeline[6]: the field "reactions" is missing'),
+    ],
+)
+def test_a_recipe_server_that_gets_one_thing_wrong_is_refused(
+    server: type[RecipeServer], reason: str, says: str
+) -> None:
+    found = verdict(server(), RECIPES.checks)
+    assert (found.ok, found.reason) == (False, reason)
+    assert says in found.message
+
+
+def test_a_server_that_does_not_wait_as_long_as_it_should_is_refused() -> None:
+    check = Check(name="wait", path="/sync", min_seconds=0.2, expected={"message": "success"})
+
+    def waiting(seconds: float) -> Handler:
+        def answer(request: httpx.Request) -> httpx.Response:
+            time.sleep(seconds if request.url.path == "/sync" else 0)
+            return httpx.Response(200, json={"message": "success"})
+
+        return answer
+
+    assert verdict(waiting(0.2), [check]).ok
+    assert verdict(waiting(0), [check]).reason == "AnsweredTooSoon"
+
+
+UPSTREAM = "http://upstream:8080/users"
+
+
+def passing_on(change: Callable[[Any], Any], upstream_status: int = 200) -> Handler:
+    users = [
+        {
+            "id": 1, "name": "Ada", "username": "ada", "email": "ada@example.com", "address": {},
+            "phone": "1", "website": "ada.example.com", "company": {},
+        }
+    ]  # fmt: skip
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "upstream":
+            return httpx.Response(upstream_status, json=users)
+        return httpx.Response(200, json=change(users))
+
+    return answer
+
+
+def test_what_the_upstream_says_is_to_be_passed_on() -> None:
+    checks = scenarios()["upstream"].checks
+    assert verdict(passing_on(lambda users: users), checks, UPSTREAM).ok
+    changed = passing_on(lambda users: [{**users[0], "name": "Eve"}])
+    assert verdict(changed, checks, UPSTREAM) == Verdict(
+        False, "WrongAnswer", 'GET /users: $[0].name: expected "Ada", got "Eve"'
+    )
+
+
+def test_an_upstream_that_is_not_there_is_not_the_servers_fault() -> None:
+    checks = scenarios()["upstream"].checks
+    assert verdict(passing_on(lambda users: users), checks).reason == "NoUpstream"
+    broken = passing_on(lambda users: users, upstream_status=503)
+    assert verdict(broken, checks, UPSTREAM).reason == "NoUpstream"
+
+
+def test_answers_that_are_to_differ_need_not_all_differ() -> None:
+    answers = iter([1, 1, 2])
+    check = Check(
+        name="random", path="/", times=3, answers=Answers.DIFFERENT, json_schema={"type": "integer"}
+    )
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=next(answers) if request.url.path == "/" else None)
+
+    assert verdict(answer, [check]).ok
+
+
+class Counter:
+    """Counts one statement per request of a server that sends one."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def total(self) -> int:
+        return self.seen
+
+
+def counted(check: Check, statements: list[int]) -> Verdict:
+    counter, each = Counter(), iter(statements)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/list":
+            counter.seen += next(each)
+        return httpx.Response(200, json=[])
+
+    task = Task(target="http://server:8080", wait_seconds=0, checks=[check])
+    return verify(task, httpx.MockTransport(answer), counter)
+
+
+def test_a_server_that_leaves_a_statement_out_is_refused() -> None:
+    check = Check(name="list", path="/list", statements=2)
+    assert counted(check, [2, 2]).ok
+    assert counted(check, [3, 2]).ok, "what a server does beyond that costs only itself"
+    assert counted(check, [2, 1]) == Verdict(
+        False,
+        "StatementMissing",
+        "GET /list: statements for each request: expected 2, the database saw 1.5",
+    )
+    assert counted(check, [2, 0]).reason == "StatementMissing", "an answer from a cache"
+
+
+def test_statements_are_not_asked_for_where_nobody_says_how_many() -> None:
+    assert counted(Check(name="list", path="/list"), [0, 0]).ok

@@ -1,0 +1,262 @@
+"""What several generators measured is, together, exactly what one would have measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laptime.api.results import TrialOutcome
+from laptime.measure import (
+    GeneratorError,
+    GeneratorResult,
+    Histogram,
+    merge_results,
+    parse_generator_output,
+    parse_payload,
+    trial_result,
+)
+from laptime.measure.generator import document_of
+from tests.measure.samples import TRIAL, document, line, phase
+
+START = 1_700_000_000.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One request: sent `at` seconds after the start, answered or not after `took`."""
+
+    endpoint: str
+    at: float
+    took_us: int
+    late_us: int
+    right: bool
+
+
+SAMPLES = st.lists(
+    st.builds(
+        Sample,
+        endpoint=st.sampled_from(["list", "add"]),
+        at=st.integers(0, 5000).map(lambda ms: ms / 1000),
+        took_us=st.integers(1, 3_000_000),
+        late_us=st.integers(1, 10_000),
+        right=st.booleans(),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+def encoded(values: list[int]) -> str:
+    return Histogram.of_microseconds(values).encode()
+
+
+def recorded(samples: list[Sample], clock: float, duration: float | None) -> dict[str, Any]:
+    """Return the phase that a generator with this clock makes of samples."""
+    ends = [one.at + one.took_us / 1e6 for one in samples]
+    seconds = [
+        {
+            "t": t,
+            "requests": sum(int(end) == t for end in ends),
+            "errors": sum(
+                int(end) == t and not s.right for s, end in zip(samples, ends, strict=True)
+            ),
+            "maxUs": max(
+                (
+                    s.took_us
+                    for s, end in zip(samples, ends, strict=True)
+                    if int(end) == t and s.right
+                ),
+                default=0,
+            ),
+        }
+        for t in range(int(max(ends, default=-1)) + 1)
+    ]
+    first = min((one.at for one in samples), default=0.0)
+    last = max(ends, default=0.0)
+    wrong = sum(not one.right for one in samples)
+    endpoints = {}
+    for name in sorted({one.endpoint for one in samples}):
+        mine = [one for one in samples if one.endpoint == name]
+        right = [one for one in mine if one.right]
+        endpoints[name] = {
+            "requests": len(mine),
+            "errors": len(mine) - len(right),
+            "latency": encoded([one.took_us for one in right]),
+            "serverTime": encoded([one.took_us for one in right]),
+            "connect": encoded([]),
+            "uncorrectedLatency": encoded([max(1, one.took_us - one.late_us) for one in right]),
+        }
+    made = {
+        "startedAt": START + clock,
+        "firstRequestAt": START + clock + first if samples else 0.0,
+        "lastResponseAt": START + clock + last if samples else 0.0,
+        "requests": len(samples),
+        "responses": len(samples) - wrong,
+        "windowSeconds": duration or last - first,
+        "completedInWindow": sum(
+            one.right and (duration is None or end <= duration)
+            for one, end in zip(samples, ends, strict=True)
+        ),
+        "errors": {"timeout": wrong},
+        "statusCodes": {"200": len(samples) - wrong},
+        "bytesReceived": 10 * len(samples),
+        "droppedIterations": 0,
+        "retried": 0,
+        "lateness": encoded([one.late_us for one in samples]),
+        "endpoints": endpoints,
+        "seconds": seconds,
+    }
+    if duration:
+        made["durationSeconds"] = duration
+    return made
+
+
+def printed(
+    measured: dict[str, Any], segment: tuple[int, int] | None = None, **generator: Any
+) -> GeneratorResult:
+    content = document(measured, **generator)
+    if segment:
+        content["segment"] = {"index": segment[0], "count": segment[1]}
+    result = parse_generator_output(line(content))
+    assert isinstance(result, GeneratorResult)
+    return result
+
+
+def merged(results: list[GeneratorResult]) -> GeneratorResult:
+    result = merge_results(results)
+    assert isinstance(result, GeneratorResult), result
+    return result
+
+
+def histograms_of(node: dict[str, Any]) -> Any:
+    """Return every histogram of a phase as counts, by its place."""
+    found = {("", "lateness"): Histogram.decode(node["lateness"]).counts}
+    for name, endpoint in node["endpoints"].items():
+        for key, value in endpoint.items():
+            if isinstance(value, str):
+                found[name, key] = Histogram.decode(value).counts
+    return found
+
+
+def without_histograms(node: Any) -> Any:
+    """Return all of a phase that is no histogram; times compare within 10 µs."""
+    if isinstance(node, dict):
+        return {
+            key: without_histograms(child)
+            for key, child in node.items()
+            if not isinstance(child, str)
+        }
+    if isinstance(node, list):
+        return [without_histograms(child) for child in node]
+    return pytest.approx(node, rel=0, abs=1e-5) if isinstance(node, float) else node
+
+
+@given(
+    samples=SAMPLES,
+    count=st.integers(2, 5),
+    owners=st.randoms(use_true_random=False),
+    clocks=st.lists(st.integers(-3600, 3600), min_size=5, max_size=5),
+    duration=st.none() | st.just(5.0),
+)
+@settings(deadline=None)
+def test_the_parts_of_several_generators_make_the_whole(
+    samples: list[Sample], count: int, owners: Any, clocks: list[int], duration: float | None
+) -> None:
+    parts: list[list[Sample]] = [[] for _ in range(count)]
+    for sample in samples:
+        owners.choice(parts).append(sample)
+    results = [
+        printed(recorded(part, clocks[index], duration), (index, count))
+        for index, part in enumerate(parts)
+    ]
+    owners.shuffle(results)
+    together = document_of(merged(results))["phases"]["measured"]
+    clock = clocks[next(index for index, part in enumerate(parts) if part)]
+    whole = recorded(samples, clock, duration)
+    assert histograms_of(together) == histograms_of(whole)
+    assert without_histograms(together) == without_histograms(whole)
+
+
+@given(
+    samples=st.lists(st.integers(1, 3_600_000_000), min_size=1, max_size=200),
+    count=st.integers(2, 6),
+)
+@settings(deadline=None)
+def test_the_figures_are_those_of_one_generator(samples: list[int], count: int) -> None:
+    parts = [samples[index::count] for index in range(count)]
+    whole = trial_result(TRIAL, printed(phase(samples, errors=count, durationSeconds=2.0)))
+    several = trial_result(
+        TRIAL,
+        merged(
+            [
+                printed(phase(part, errors=1, durationSeconds=2.0), (index, count))
+                for index, part in enumerate(parts)
+            ]
+        ),
+    )
+    assert several.figures == whole.figures
+    assert several.endpoints == whole.endpoints
+
+
+def test_the_share_is_that_of_the_busiest_generator() -> None:
+    results = [
+        printed(phase([1000]), (0, 2), busiestThread=0.1, cpuSeconds=0.2),
+        printed(phase([1000]), (1, 2), busiestThread=0.97, cpuSeconds=1.5),
+    ]
+    figures = trial_result(TRIAL, merged(results))
+    assert figures.generator_share == 0.97
+    assert figures.generator_cpu_seconds == pytest.approx(1.7)
+    assert "97%" in figures.validity_reasons[0]
+
+
+def test_what_was_merged_reads_the_same_again() -> None:
+    together = merged([printed(phase([1000]), (0, 2)), printed(phase([2000]), (1, 2))])
+    assert parse_payload(together.payload) == together
+    assert len(together.costs) == 2
+    assert trial_result(TRIAL, together).outcome is TrialOutcome.MEASURED
+
+
+def test_one_generator_is_left_as_it_is() -> None:
+    alone = printed(phase([1000]))
+    assert merge_results([alone]) is alone
+
+
+@pytest.mark.parametrize(
+    "segments", [[(0, 2)], [(0, 2), (0, 2)], [(0, 3), (1, 3)], [(0, 2), (1, 3)], [None, None]]
+)
+def test_without_the_result_of_each_there_is_none(
+    segments: list[tuple[int, int] | None],
+) -> None:
+    error = merge_results([printed(phase([1000]), segment) for segment in segments])
+    assert isinstance(error, GeneratorError)
+    assert error.reason == "GeneratorLost"
+
+
+def test_statements_are_those_that_generator_0_counted() -> None:
+    contents = [document(phase([1000])), document(phase([1000]))]
+    contents[0]["statements"] = [{"query": "SELECT 1", "calls": 2}]
+    results = []
+    for index, content in enumerate(contents):
+        content["segment"] = {"index": index, "count": 2}
+        result = parse_generator_output(line(content))
+        assert isinstance(result, GeneratorResult)
+        results.append(result)
+    assert document_of(merged(results))["statements"] == contents[0]["statements"]
+
+
+def test_a_histogram_that_cannot_be_read_is_an_error() -> None:
+    broken = phase([1000])
+    broken["endpoints"]["list"]["latency"] = "HISTFAAA"
+    error = merge_results([printed(broken, (0, 2)), printed(phase([1000]), (1, 2))])
+    assert isinstance(error, GeneratorError)
+    assert error.reason == "ResultGarbled"
+
+
+@given(st.lists(st.integers(1, 3_600_000_000)))
+def test_a_histogram_is_encoded_as_it_is_decoded(values: list[int]) -> None:
+    made = Histogram.of_microseconds(values)
+    assert Histogram.decode(made.encode()) == made

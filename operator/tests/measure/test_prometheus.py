@@ -1,0 +1,296 @@
+"""From Prometheus' answers to what a trial used, and what is said when something is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laptime.api.usage import Source, TrialUsage
+from laptime.measure.prometheus import (
+    agent_query,
+    component_of_pod,
+    kubelet_query,
+    node_query,
+    trial_usage,
+)
+from laptime.measure.promql import PrometheusError, TrialWindow
+from laptime.measure.timeseries import Window
+from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, node, one_series, pod
+
+WINDOW = Window(START, START + LENGTH)
+WANTED = TrialWindow("default", "demo", "demo-trial-001", WINDOW)
+TRIAL = {"server": "axum", "trial": "demo-trial-001"}
+PODS = "laptime_pod_cpu_seconds_total"
+NODES = "laptime_node_cpus"
+KUBELET = "container_cpu_usage_seconds_total"
+
+
+def server(**options: Any) -> list[dict[str, Any]]:
+    return list(pod("demo-server-axum-1-a", "server", cores=1.5, labels=TRIAL, **options))
+
+
+async def used(pods: list[dict[str, Any]], **more: Any) -> TrialUsage:
+    return await trial_usage(FakePrometheus({PODS: pods, NODES: list(node()), **more}), WANTED)
+
+
+async def test_a_whole_trial() -> None:
+    usage = await used(server() + list(pod("demo-postgres-1-b", "postgres", cores=0.25)))
+    assert usage.source is Source.AGENT
+    assert usage.complete
+    assert usage.gaps == []
+    assert usage.resolution_seconds == 1.0
+    axum = usage.component("server")
+    assert axum is not None
+    assert (axum.server, axum.pods) == ("axum", 1)
+    assert axum.cpu_seconds == pytest.approx(15.0)
+    assert axum.cores_mean == pytest.approx(1.5)
+    assert axum.cores_peak == pytest.approx(1.5)
+    assert axum.throttled_seconds == pytest.approx(2.0)
+    assert axum.throttled_share == pytest.approx(0.5)
+    assert axum.working_set_bytes == 100_000_000
+    assert axum.memory_peak_bytes == 150_000_000
+    assert axum.cpu_waiting_share == pytest.approx(0.25)
+    assert axum.received_bytes == 10_000
+    assert axum.transmitted_bytes == 20_000
+    postgres = usage.component("postgres")
+    assert postgres is not None
+    assert postgres.server is None
+    assert postgres.cpu_seconds == pytest.approx(2.5)
+    assert usage.component("haproxy") is None
+
+
+async def test_the_node() -> None:
+    (one,) = (await used(server())).nodes
+    assert (one.node, one.cpus) == ("n1", 2)
+    assert one.busy_share == pytest.approx(0.45)
+    assert one.stolen_share == pytest.approx(0.05)
+    assert one.frequency_hertz == 2.5e9
+    assert one.load1 == pytest.approx(101.0, abs=0.2)
+    assert one.memory_available_bytes == pytest.approx(8e9 - 10.4e6, abs=1e6)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.25, 0.5, 0.999])
+async def test_work_before_and_after_the_window_is_not_counted(phase: float) -> None:
+    def busy_outside(time: float) -> float:
+        return 2 * min(time, 0.0) + min(max(time, 0.0), LENGTH) + 2 * max(time - LENGTH, 0.0)
+
+    labels = {"pod": "p", "component": "server", **TRIAL}
+    series = one_series(PODS, lambda t: 100 + busy_outside(t), labels, phase=phase)
+    axum = (await used([series])).component("server")
+    assert axum is not None
+    # A sample is at most a second from each end: there both rates share a second.
+    assert axum.cpu_seconds == pytest.approx(LENGTH, abs=0.51)
+    if phase == 0.0:
+        assert axum.cpu_seconds == pytest.approx(LENGTH)
+
+
+async def test_a_short_burst_is_the_peak() -> None:
+    labels = {"pod": "p", "component": "server", **TRIAL}
+    counter = one_series(PODS, lambda t: min(max(t - 4.37, 0.0), 1.0), labels)
+    axum = (await used([counter])).component("server")
+    assert axum is not None
+    assert axum.cores_peak == pytest.approx(1.0, abs=0.13)
+    assert axum.cores_mean == pytest.approx(0.1)
+
+
+async def test_the_agents_finer_readings_show_what_the_counter_smears() -> None:
+    labels = {"pod": "p", "component": "server", **TRIAL}
+    counter = one_series(PODS, lambda t: min(max(t - 3.87, 0.0), 1.0), labels)
+    peaks = one_series(
+        "laptime_pod_cpu_cores_peak", lambda t: 0.99 if 4.5 < t < 5.5 else 0.0, labels
+    )
+    before = one_series("laptime_pod_cpu_cores_peak", lambda t: 9.0 if t < 1.5 else 0.0, labels)
+    axum = (await used([counter, peaks])).component("server")
+    assert axum is not None
+    assert axum.cores_peak == pytest.approx(0.99)
+    # What was used before the window is not its peak.
+    axum = (await used([counter, before])).component("server")
+    assert axum is not None
+    assert axum.cores_peak == pytest.approx(0.62, abs=0.13)
+
+
+async def test_the_exporter_beside_a_tier_does_not_count() -> None:
+    pods = list(pod("demo-postgres-1-b", "postgres", cores=0.25))
+    labels = {"pod": "demo-postgres-1-b", "component": "postgres", "container": "exporter"}
+    pods.append(one_series("laptime_container_cpu_seconds_total", lambda t: 0.05 * t, labels))
+    pods.append(one_series("laptime_container_memory_working_set_bytes", lambda _: 1e7, labels))
+    postgres = (await used(pods)).component("postgres")
+    assert postgres is not None
+    assert postgres.cpu_seconds == pytest.approx(2.0)
+    assert postgres.working_set_bytes == 90_000_000
+
+
+async def test_several_generators_are_one_component() -> None:
+    pods = [
+        series
+        for number in (1, 2)
+        for series in pod(f"demo-trial-001-{number}-x", "generator", cores=0.5, labels=TRIAL)
+    ]
+    generator = (await used(pods)).component("generator")
+    assert generator is not None
+    assert generator.pods == 2
+    assert generator.cpu_seconds == pytest.approx(10.0)
+    assert generator.cores_peak == pytest.approx(1.0)
+    assert generator.throttled_share == pytest.approx(0.5)
+    assert generator.memory_peak_bytes == 300_000_000
+
+
+# What is missing
+
+
+async def test_an_agent_that_was_killed_leaves_a_gap_that_is_told() -> None:
+    usage = await used(server(without=(3.0, 7.0)))
+    assert not usage.complete
+    assert usage.gaps == ["demo-server-axum-1-a: 5.0 s without a sample"]
+    axum = usage.component("server")
+    assert axum is not None
+    # The counter went on: the sum is right all the same.
+    assert axum.cpu_seconds == pytest.approx(15.0)
+
+
+async def test_a_new_agent_goes_on_with_the_same_counter() -> None:
+    def of_agent(instance: str, **options: Any) -> list[dict[str, Any]]:
+        found = server(**options)
+        for one in found:
+            one["metric"]["instance"] = instance
+        return found
+
+    usage = await used(
+        of_agent("10.0.0.1:9464", end=START + 4.4) + of_agent("10.0.0.2:9464", start=START + 6.0)
+    )
+    assert usage.complete
+    axum = usage.component("server")
+    assert axum is not None
+    assert axum.cpu_seconds == pytest.approx(15.0)
+
+
+async def test_a_missing_end_is_told() -> None:
+    usage = await used(server(end=START + 8.4))
+    assert not usage.complete
+    assert usage.gaps == ["demo-server-axum-1-a: no samples for 1.6 s of the 10.0 s"]
+    axum = usage.component("server")
+    assert axum is not None
+    assert axum.cpu_seconds == pytest.approx(15.0)
+
+
+async def test_half_a_trial_gives_no_figure() -> None:
+    usage = await used(server(end=START + 4.4))
+    assert not usage.complete
+    axum = usage.component("server")
+    assert axum is not None
+    assert (axum.cpu_seconds, axum.cores_mean) == (None, None)
+
+
+async def test_a_counter_that_went_back_gives_no_figure() -> None:
+    labels = {"pod": "p", "component": "server", **TRIAL}
+    usage = await used([one_series(PODS, lambda t: 100 + t if t < 5 else t, labels)])
+    assert usage.gaps == ["p: its CPU counter went back"]
+    axum = usage.component("server")
+    assert axum is not None
+    assert axum.cpu_seconds is None
+
+
+async def test_pods_of_before_are_left_out() -> None:
+    old = list(pod("demo-postgres-0-a", "postgres", cores=1.0, end=START - 1.0))
+    usage = await used(server() + old)
+    assert usage.complete
+    assert usage.component("postgres") is None
+
+
+async def test_a_node_without_samples_is_told() -> None:
+    usage = await trial_usage(FakePrometheus({PODS: server()}), WANTED)
+    assert not usage.complete
+    assert usage.gaps == ["no samples of node n1"]
+
+
+async def test_without_the_agent_the_kubelet_is_asked_and_it_is_said() -> None:
+    def cadvisor(pod_name: str, cores: float) -> dict[str, Any]:
+        return one_series(
+            KUBELET,
+            lambda t: cores * (t + 100),
+            {"namespace": "default", "pod": pod_name},
+            start=START - 60.0,
+            end=START + LENGTH + 60.0,
+            step=10.0,
+        )
+
+    prometheus = FakePrometheus(
+        {
+            KUBELET: [
+                cadvisor("demo-server-axum-5d86cdc77c-2gp5l", 1.5),
+                cadvisor("demo-trial-001-xyz12", 0.5),
+                cadvisor("demo-trial-002-xyz12", 0.5),
+            ]
+        }
+    )
+    usage = await trial_usage(prometheus, WANTED)
+    assert usage.source is Source.KUBELET
+    assert not usage.complete
+    assert usage.gaps == ["only the kubelet's figures"]
+    assert usage.resolution_seconds == 10.0
+    assert [(one.component, one.server) for one in usage.components] == [
+        ("generator", None),
+        ("server", "axum"),
+    ]
+    axum = usage.component("server")
+    assert axum is not None
+    assert axum.cpu_seconds == pytest.approx(15.0)
+
+
+async def test_nobody_knows_anything() -> None:
+    usage = await trial_usage(FakePrometheus({}), WANTED)
+    assert usage.source is Source.NOBODY
+    assert not usage.complete
+    assert usage.components == []
+
+
+async def test_an_error_is_no_figure() -> None:
+    refused = {"status": "error", "errorType": "bad_data", "error": "too many samples"}
+    with pytest.raises(PrometheusError, match="bad_data: too many samples"):
+        await trial_usage(FakePrometheus({PODS: refused}), WANTED)
+    scalar = {"status": "success", "data": {"resultType": "scalar", "result": [1, "2"]}}
+    with pytest.raises(PrometheusError, match="expected a matrix"):
+        await trial_usage(FakePrometheus({PODS: scalar}), WANTED)
+
+
+# The queries
+
+
+async def test_what_is_asked_for_covers_the_window_on_both_sides() -> None:
+    prometheus = FakePrometheus({PODS: server(), NODES: list(node())})
+    await trial_usage(prometheus, WANTED)
+    for path, parameters in prometheus.asked:
+        assert path == "/api/v1/query"
+        assert float(parameters["time"]) == START + LENGTH + 5.0
+        assert parameters["query"].endswith("[20001ms]")
+
+
+def test_queries_name_the_run_and_the_trial() -> None:
+    asked = agent_query(WANTED)
+    assert 'namespace="default",run="demo",trial=~"|demo-trial-001"' in asked
+    assert 'pod=~"demo-.+",container=""' in kubelet_query(WANTED)
+    assert 'node=~"a\\\\.example|b"' in node_query(["b", "a.example"], WINDOW)
+
+
+@pytest.mark.parametrize("name", ["", 'x"', "x}", "Demo", "a|b", "a.*", "-a", "a\n"])
+def test_no_name_can_change_a_query(name: str) -> None:
+    for names in ((name, "demo", "t"), ("default", name, "t"), ("default", "demo", name)):
+        with pytest.raises(ValueError, match="is not the name of an object"):
+            TrialWindow(*names, WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("pod_name", "expected"),
+    [
+        ("demo-postgres-7f46f94844-gqjm5", ("postgres", None)),
+        ("demo-haproxy-59b8bf7b7b-nrkvr", ("haproxy", None)),
+        ("demo-server-my-app-5d86cdc77c-2gp5l", ("server", "my-app")),
+        ("demo-trial-001-abcde", ("generator", None)),
+        ("demo-trial-002-abcde", None),
+        ("demo-verify-axum-abcde", None),
+        ("other-postgres-7f46f94844-gqjm5", None),
+    ],
+)
+def test_a_pods_part_is_in_its_name(pod_name: str, expected: tuple[str, str | None] | None) -> None:
+    assert component_of_pod(pod_name, WANTED) == expected

@@ -1,0 +1,54 @@
+"""Asking a Prometheus over HTTP: what is sent, and what a failure says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+
+from laptime.measure.prometheus_http import http_query
+from laptime.measure.promql import PrometheusError
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+async def ask(handler: Handler) -> object:
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
+        query = http_query(client, "http://prometheus.example:9090/")
+        return await query("/api/v1/query", {"query": "up", "time": "1.5"})
+
+
+async def test_a_query_is_posted_and_its_answer_returned() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        assert request.method == "POST"
+        assert str(request.url) == "http://prometheus.example:9090/api/v1/query"
+        assert parse_qs(request.content.decode()) == {"query": ["up"], "time": ["1.5"]}
+        return httpx.Response(200, json={"status": "success"})
+
+    assert await ask(handler) == {"status": "success"}
+
+
+async def test_what_prometheus_refuses_is_an_answer() -> None:
+    refused = {"status": "error", "errorType": "bad_data", "error": "parse error"}
+    assert await ask(lambda _: httpx.Response(400, json=refused)) == refused
+
+
+@pytest.mark.parametrize(
+    "response", [httpx.Response(502, text="<html>bad gateway</html>"), httpx.Response(200, json=[])]
+)
+async def test_something_else_than_an_answer(response: httpx.Response) -> None:
+    with pytest.raises(PrometheusError, match=f"status {response.status_code} and no JSON"):
+        await ask(lambda _: response)
+
+
+@pytest.mark.parametrize(
+    "error", [httpx.ConnectError("connection refused"), httpx.ReadTimeout("timed out")]
+)
+async def test_nobody_there(error: httpx.HTTPError) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        raise error
+
+    with pytest.raises(PrometheusError, match=f"cannot be reached: {error}"):
+        await ask(handler)

@@ -1,0 +1,49 @@
+"""What a real Prometheus said of a real pod, against what the pod's kernel counted.
+
+Recorded by `LAPTIME_RECORD=operator/tests/measure/recorded pytest e2e/test_watching.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laptime.api.usage import Source
+from laptime.measure.prometheus import trial_usage
+from laptime.measure.promql import TrialWindow
+from laptime.measure.timeseries import Window
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "agent.json").read_text())
+TRUTH = RECORDED["truth"]
+
+
+async def replay(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+    """Give the recorded answer to exactly this query."""
+    (found,) = (one for one in RECORDED["answers"] if one["query"] == parameters["query"])
+    answer: Mapping[str, Any] = found["answer"]
+    return answer
+
+
+async def test_the_figures_are_those_of_the_kernel() -> None:
+    window = Window(TRUTH["start"], TRUTH["end"])
+    wanted = TrialWindow(RECORDED["namespace"], RECORDED["run"], RECORDED["trial"], window)
+    usage = await trial_usage(replay, wanted)
+    assert usage.source is Source.AGENT
+    assert usage.complete
+    assert usage.resolution_seconds == pytest.approx(1.0, abs=0.01)
+    (work,) = usage.components
+    assert (work.component, work.server, work.pods) == ("server", "work", 1)
+    assert work.cpu_seconds == pytest.approx(TRUTH["cpu"], rel=0.02)
+    assert work.cores_mean == pytest.approx(TRUTH["cpu"] / window.seconds, rel=0.02)
+    assert work.memory_peak_bytes == pytest.approx(TRUTH["memory"], rel=0.02)
+    assert work.cores_peak == pytest.approx(TRUTH["burst"], rel=0.15)
+    (node,) = usage.nodes
+    assert node.cpus == 2
+    assert node.stolen_share is not None
+    assert 0.0 <= node.stolen_share < 1.0
+    assert node.busy_share is not None
+    assert node.busy_share >= TRUTH["cpu"] / window.seconds / 2

@@ -1,0 +1,322 @@
+"""When the figures of a trial can be trusted, and why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laptime.api.evidence import DatabaseEvidence, TierEvidence
+from laptime.api.loads import Load
+from laptime.api.results import TrialReadings, TrialResult, Validity
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.catalog import Request
+from laptime.measure import (
+    GeneratorResult,
+    parse_generator_output,
+    trial_result,
+    watched_result,
+)
+from laptime.measure.validity import Judgement
+from tests.measure.samples import TRIAL, document, histogram, line, phase
+
+SPEC = BenchmarkRunSpec.model_validate(
+    {
+        "scenario": "users",
+        "servers": [{"name": "axum", "preset": "axum-sqlx"}],
+        "topology": {"postgres": {}},
+        "loads": [
+            {"name": "closed", "closed": {"connections": 10, "duration": "10s"}},
+            {"name": "open", "open": {"rate": 100, "duration": "10s", "maxConnections": 50}},
+            {"name": "own", "script": {"configMap": "mine"}},
+        ],
+    }
+)
+CLOSED, OPEN, SCRIPT = SPEC.loads
+LIST = [Request(name="list", path="/", statements=1)]
+
+
+def result_of(
+    content: dict[str, Any], load: Load = CLOSED, requests: list[Request] | None = None
+) -> TrialResult:
+    parsed = parse_generator_output(line(content))
+    assert isinstance(parsed, GeneratorResult), parsed
+    return trial_result(TRIAL, parsed, load, LIST if requests is None else requests)
+
+
+def busy(share: float = 1.0, **more: Any) -> dict[str, Any]:
+    """Ten connections that are busy for this share of 10 s, with requests of 10 ms."""
+    return phase([10_000] * round(10_000 * share), window=10.0, **more)
+
+
+def arrivals(count: int = 1000, latency: int = 5_000, **more: Any) -> dict[str, Any]:
+    return phase([latency] * count, window=10.0, **more)
+
+
+def rows(*counts: int) -> list[dict[str, int]]:
+    return [{"t": t, "requests": count, "errors": 0, "p50Us": 1} for t, count in enumerate(counts)]
+
+
+def reasons(result: TrialResult) -> str:
+    assert result.validity is (Validity.DOUBTFUL if result.validity_reasons else Validity.VALID)
+    return "; ".join(result.validity_reasons)
+
+
+def test_connections_that_are_always_busy_keep_littles_law() -> None:
+    assert reasons(result_of(document(busy()))) == ""
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.9, "9.00"), (1.06, "10.60")])
+def test_connections_that_rest_or_are_too_many_break_littles_law(share: float, said: str) -> None:
+    assert reasons(result_of(document(busy(share)))) == (
+        "Little's law does not hold: 10 connections, but throughput times mean response time is "
+        + said
+    )
+
+
+def test_time_between_requests_that_the_generator_worked_is_no_violation() -> None:
+    worked = document(busy(0.93), cpuSeconds=9.5, wallSeconds=10.0, maxProcs=2)
+    assert reasons(result_of(worked)) == ""
+
+
+def test_a_load_with_many_errors_says_errors_and_not_littles_law() -> None:
+    assert reasons(result_of(document(busy(0.5, errors=500)))).count(";") == 0
+
+
+@given(st.integers(1, 60), st.integers(100, 400_000), st.floats(1.0, 30.0))
+def test_littles_law_holds_for_every_closed_load_without_rests(
+    connections: int, latency: int, window: float
+) -> None:
+    # What is under way at the end is finished and counted.
+    each = -int(-window * 1e6 // latency)
+    if connections * each > 20_000:
+        return
+    content = document(phase([latency] * (connections * each), window=window))
+    shape = {"connections": connections, "duration": "10s"}
+    load = Load.model_validate({"name": "closed", "closed": shape})
+    assert "Little" not in reasons(result_of(content, load))
+
+
+def test_a_rate_that_was_held() -> None:
+    assert reasons(result_of(document(arrivals()), OPEN)) == ""
+
+
+def test_a_rate_that_was_not_held() -> None:
+    assert reasons(result_of(document(arrivals(990)), OPEN)) == (
+        "the rate was not held: 99.0 requests/s were due instead of 100"
+    )
+
+
+def test_requests_that_were_due_and_never_sent_held_the_rate_and_are_errors() -> None:
+    dropped = document(arrivals(900, droppedIterations=100))
+    assert reasons(result_of(dropped, OPEN)) == "10.00% of the requests had no right answer"
+
+
+def test_a_late_generator_is_in_the_response_times() -> None:
+    late = document(arrivals(lateness=histogram([60] * 980 + [4_000] * 20)))
+    assert reasons(result_of(late, OPEN)) == (
+        "the generator sent 1 of 100 requests 4 ms late or more, which their response times "
+        "include (p99 5 ms)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("latency", "lateness"),
+    [
+        (5_000, [60] * 1000),
+        (100_000, [4_000] * 1000),
+        # All 50 connections were busy: the server was late.
+        (600_000, [300_000] * 1000),
+    ],
+)
+def test_lateness_that_does_not_matter_or_is_the_servers(latency: int, lateness: list[int]) -> None:
+    content = document(arrivals(latency=latency, lateness=histogram(lateness)))
+    assert reasons(result_of(content, OPEN)) == ""
+
+
+def test_a_server_that_was_still_warming_up() -> None:
+    cold = busy(seconds=rows(700, 850, *[1010, 990] * 4))
+    assert reasons(result_of(document(cold))) == (
+        "the first 2 s were 22% slower than the rest: make the warm-up longer"
+    )
+
+
+def test_a_server_that_gets_slower() -> None:
+    tired = busy(seconds=rows(1500, 1450, *[1010, 990] * 4))
+    assert "the first 2 s were 48% faster" in reasons(result_of(document(tired)))
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [970, 980, *[1010, 990] * 4],
+        # Loud throughout.
+        [700, 1100, 1300, 600, 1400, 900, 700, 1250, 800, 1250],
+        # Too short to tell.
+        [500, 1000, 1000, 1000, 1000],
+        # A last second that the window does not hold.
+        [1000] * 10 + [3],
+    ],
+)
+def test_seconds_that_show_no_warming_up(counts: list[int]) -> None:
+    assert reasons(result_of(document(busy(seconds=rows(*counts))))) == ""
+
+
+def with_statements(*counted: tuple[str, int]) -> dict[str, Any]:
+    statements = [{"query": query, "calls": calls} for query, calls in counted]
+    return {**document(busy()), "statements": statements}
+
+
+def test_the_statements_of_the_work_are_counted_and_right() -> None:
+    exact = result_of(with_statements(("SELECT 1", 10_000), ("BEGIN", 10_000), ("ROLLBACK", 9_999)))
+    assert (reasons(exact), exact.statements) == ("", 10_000)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "begin",
+        " /* x */ COMMIT",
+        "SET search_path TO a",
+        "Discard All",
+        "SELECT pg_advisory_unlock_all()",
+        "-- SQLx",
+        "/* SQLx ping */",
+    ],
+)
+def test_what_a_driver_does_around_the_work_does_not_count(around: str) -> None:
+    assert result_of(with_statements(("SELECT 1", 10_000), (around, 50_000))).statements == 10_000
+
+
+@pytest.mark.parametrize("counted", [[("SELECT 1", 500)], []])
+def test_fewer_statements_than_the_work_needs_are_invalid(counted: list[tuple[str, int]]) -> None:
+    lazy = result_of(with_statements(*counted))
+    assert lazy.validity is Validity.INVALID
+    assert "statements per right answer instead of 1: the server does less" in "".join(
+        lazy.validity_reasons
+    )
+
+
+def test_more_statements_than_the_work_needs_are_doubtful() -> None:
+    assert reasons(result_of(with_statements(("SELECT 1", 20_000)))) == (
+        "2 statements per right answer instead of 1: the server does more than the work"
+    )
+
+
+def test_a_contract_of_several_requests_is_weighed_by_how_often_each_was_sent() -> None:
+    content = with_statements(("SELECT 1", 25_000))
+    half = content["phases"]["measured"]["endpoints"]["list"]
+    content["phases"]["measured"]["endpoints"] = {"one": half, "four": half}
+    both = [
+        Request(name="one", path="/", statements=1),
+        Request(name="four", path="/", statements=4),
+    ]
+    assert reasons(result_of(content, requests=both)) == ""
+    both[1] = Request(name="four", path="/", statements=9)
+    assert result_of(content, requests=both).validity is Validity.INVALID
+    both[1] = Request(name="four", path="/")
+    assert reasons(result_of(content, requests=both)) == ""
+
+
+def test_a_users_own_script_has_no_contract() -> None:
+    assert reasons(result_of(with_statements(("SELECT 1", 3)), SCRIPT)) == ""
+
+
+# ---- what was read of the pods
+
+
+def read(
+    result: TrialResult, tiers: TierEvidence | None = None, stolen: float = 0.0, **throttled: float
+) -> TrialResult:
+    usage = TrialUsage(
+        source=Source.AGENT,
+        complete=True,
+        components=[
+            ComponentUsage(component=name, pods=1, cores_mean=0.1, throttled_share=share)
+            for name, share in throttled.items()
+        ],
+        nodes=[NodeUsage(node="worker-1", cpus=8, busy_share=0.1, stolen_share=stolen)],
+    )
+    readings = TrialReadings(trial=TRIAL.name, usage=usage, tiers=tiers or TierEvidence())
+    return watched_result(result, readings, SPEC, LIST)
+
+
+CLEAN = result_of(document(busy()))
+
+
+def test_readings_of_a_calm_cluster_leave_a_trial_valid() -> None:
+    calm = read(CLEAN, server=0.0, postgres=0.0, generator=0.0)
+    assert reasons(calm) == ""
+    assert calm.limited_by is not None
+    assert calm.usage is not None
+
+
+def test_a_server_at_its_limit_is_a_result_and_no_doubt() -> None:
+    assert reasons(read(CLEAN, server=0.9)) == ""
+
+
+def test_a_generator_or_a_tier_at_its_limit_is_doubtful() -> None:
+    assert reasons(read(CLEAN, generator=0.2)) == (
+        "the generator was held back by a CPU limit in 20% of time"
+    )
+    assert reasons(read(CLEAN, postgres=0.4)).startswith(
+        "Postgres was held back by its CPU limit in 40% of time"
+    )
+
+
+def test_time_that_the_hypervisor_took_is_doubtful() -> None:
+    assert reasons(read(CLEAN, stolen=0.009)) == ""
+    assert reasons(read(CLEAN, stolen=0.03)) == (
+        "the hypervisor took 3.0% of the CPU time of node worker-1"
+    )
+
+
+def test_missing_readings_make_no_throughput_doubtful() -> None:
+    usage = TrialUsage(source=Source.NOBODY, complete=False, gaps=["no sample"])
+    readings = TrialReadings(trial=TRIAL.name, usage=usage, tiers=TierEvidence())
+    blind = watched_result(CLEAN, readings, SPEC, LIST)
+    assert reasons(blind) == ""
+    assert blind.limited_by is not None
+    assert blind.limited_by.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("statements", "invalid"), [(100.0, True), (10_000.0, False), (3e4, False)]
+)
+def test_the_databases_own_count_shows_too_few_where_the_generator_has_none(
+    statements: float, invalid: bool
+) -> None:
+    database = DatabaseEvidence(
+        connections_max=5, active_mean=1, on_cpu_mean=1, statements=statements
+    )
+    judged = read(CLEAN, TierEvidence(database=database))
+    assert (judged.validity is Validity.INVALID) is invalid
+
+
+def test_readings_make_an_invalid_trial_no_better() -> None:
+    broken = result_of(document(phase([], errors=40)))
+    judged = read(broken, stolen=0.5)
+    assert (judged.validity, judged.validity_reasons) == (
+        Validity.INVALID,
+        broken.validity_reasons,
+    )
+
+
+JUDGEMENTS = st.builds(
+    Judgement.of,
+    st.lists(st.sampled_from(["a", "b"]) | st.none(), max_size=2),
+    st.lists(st.sampled_from(["c", "d"]) | st.none(), max_size=2),
+)
+
+
+@given(JUDGEMENTS, JUDGEMENTS)
+def test_two_judgements_together_are_as_bad_as_the_worse_one(
+    one: Judgement, two: Judgement
+) -> None:
+    both = one.and_also(two)
+    assert both.validity in (one.validity, two.validity)
+    assert both.validity is two.and_also(one).validity
+    assert (both.validity is Validity.VALID) is (not both.reasons)

@@ -1,0 +1,240 @@
+"""The contract checker against real servers on this machine, good ones and broken ones."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laptime.catalog import scenarios
+from laptime.measure import judge as judge_module
+from laptime.measure.verdict import MAX_VERDICT_BYTES, Verdict
+from laptime.measure.verify import Task, main, verify
+
+CHECK = scenarios()["users"].checks[0]
+ROWS: Any = CHECK.expected
+Answer = tuple[int, str, bytes]
+
+
+def right_answer(asked: int) -> Answer:
+    return 200, "application/json", json.dumps(ROWS).encode()
+
+
+def healthy(asked: int) -> Answer:
+    return 200, "text/plain", b"ok"
+
+
+@contextmanager
+def server(
+    answer: Callable[[int], Answer] = right_answer, health: Callable[[int], Answer] = healthy
+) -> Iterator[str]:
+    """Serve `answer` on / and `health` on /healthz; each is told how often it was asked."""
+    asked = {"/": 0, "/healthz": 0}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked[self.path] += 1
+            handle = health if self.path == "/healthz" else answer
+            status, content_type, body = handle(asked[self.path])
+            self.send_response(status)
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep the output of the tests clean."""
+
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+    finally:
+        httpd.shutdown()
+        httpd.server_close()
+        thread.join()
+
+
+def verdict_on(
+    answer: Callable[[int], Answer] = right_answer,
+    health: Callable[[int], Answer] = healthy,
+    wait_seconds: float = 0.3,
+) -> Verdict:
+    with server(answer, health) as target:
+        return verify(Task(target=target, wait_seconds=wait_seconds, checks=[CHECK]))
+
+
+def answering(rows: object, **change: Any) -> Callable[[int], Answer]:
+    body = json.dumps(rows).encode()
+    return lambda _: (
+        change.get("status", 200),
+        change.get("content_type", "application/json"),
+        change.get("body", body),
+    )
+
+
+def changed(index: int, **fields: object) -> list[dict[str, object]]:
+    return [{**row, **fields} if at == index else row for at, row in enumerate(ROWS)]
+
+
+def test_a_right_server_passes() -> None:
+    assert verdict_on() == Verdict(True, "AnswersRight", "1 check passed")
+
+
+def test_the_charset_of_the_content_type_does_not_matter() -> None:
+    assert verdict_on(answering(ROWS, content_type="Application/JSON; charset=utf-8")).ok
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason", "says"),
+    [
+        (
+            answering(ROWS, status=500, body=b"boom"),
+            "WrongStatus",
+            'status 200, got 500; it said "b',
+        ),
+        (answering(ROWS, status=307), "WrongStatus", "got 307"),
+        (answering(ROWS, content_type="text/html"), "WrongContentType", 'got "text/html"'),
+        (answering(ROWS, body=b"<html>"), "NotJson", 'it said "<html>"'),
+        (answering(ROWS, body=b"\xff\xfe"), "NotJson", "not JSON"),
+        (answering(ROWS[:-1]), "WrongAnswer", "$: expected 100 items, got 99"),
+        (answering([]), "WrongAnswer", "$: expected 100 items, got 0"),
+        (answering({"detail": "x"}), "WrongAnswer", '$: expected [{"user_id"'),
+        (answering(changed(3, username="eve")), "WrongAnswer", '$[3].username: expected "user'),
+        (answering(changed(3, password="x")), "WrongAnswer", '$[3]: unexpected field "password"'),
+        (answering(list(reversed(ROWS))), "WrongAnswer", "$[0].user_id: expected"),
+    ],
+)
+def test_the_first_thing_wrong_is_named(
+    answer: Callable[[int], Answer], reason: str, says: str
+) -> None:
+    verdict = verdict_on(answer)
+    assert (verdict.ok, verdict.reason) == (False, reason)
+    assert verdict.message.startswith("GET /: ")
+    assert says in verdict.message
+
+
+def test_a_server_that_is_right_only_once_is_wrong() -> None:
+    verdict = verdict_on(
+        lambda asked: right_answer(asked) if asked == 1 else (503, "text/plain", b"")
+    )
+    assert verdict.reason == "WrongStatus"
+    assert "asked again" in verdict.message
+
+
+def test_where_any_value_is_right_it_must_stay_the_same() -> None:
+    loose = CHECK.model_copy(update={"expected": None, "json_schema": {"type": "integer"}})
+    with server(lambda asked: (200, "application/json", str(asked).encode())) as target:
+        verdict = verify(Task(target=target, wait_seconds=1, checks=[loose]))
+    assert verdict.reason == "AnswerNotStable"
+    assert "$: expected 1, got 2" in verdict.message
+
+
+def test_the_schema_counts_where_no_value_is_given() -> None:
+    loose = CHECK.model_copy(update={"expected": None})
+    with server(answering(changed(0, email=7))) as target:
+        verdict = verify(Task(target=target, wait_seconds=1, checks=[loose]))
+    assert verdict.reason == "WrongAnswer"
+    assert '$[0].email: expected type "string", got 7' in verdict.message
+
+
+def test_it_waits_for_a_server_that_is_not_healthy_yet() -> None:
+    verdict = verdict_on(
+        health=lambda asked: healthy(asked) if asked > 3 else (503, "text/plain", b"not yet"),
+        wait_seconds=20,
+    )
+    assert verdict.ok
+
+
+def test_a_server_that_never_gets_healthy_is_not_ready() -> None:
+    verdict = verdict_on(health=lambda _: (503, "text/plain", b""))
+    assert verdict.reason == "NotReady"
+    assert "503" in verdict.message
+    assert "waited 0.3s" in verdict.message
+
+
+def test_a_server_that_nobody_can_reach_is_named_so() -> None:
+    with server() as target:
+        pass
+    verdict = verify(Task(target=target, wait_seconds=0.2, checks=[CHECK]))
+    assert verdict.reason == "NotReachable"
+    assert "refused" in verdict.message
+
+
+def test_a_name_that_does_not_exist_is_not_reachable() -> None:
+    task = Task(target="http://nowhere.invalid:1", wait_seconds=0, checks=[CHECK])
+    assert verify(task).reason == "NotReachable"
+
+
+def test_a_server_that_hangs_has_timed_out() -> None:
+    hasty = CHECK.model_copy(update={"timeout_seconds": 0.2})
+    released = threading.Event()
+
+    def hang(_: int) -> Answer:
+        released.wait(5)
+        return right_answer(1)
+
+    with server(hang) as target:
+        verdict = verify(Task(target=target, wait_seconds=1, checks=[hasty]))
+        released.set()
+    assert verdict.reason == "TimedOut"
+
+
+def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge_module, "_MAX_ANSWER_BYTES", 1000)
+    verdict = verdict_on()
+    assert verdict.reason == "WrongAnswer"
+    assert "longer than 1000 bytes" in verdict.message
+
+
+def environment(target: str) -> dict[str, str]:
+    checks = [check.to_wire() for check in scenarios()["users"].checks]
+    document = {"target": target, "waitSeconds": 1, "checks": checks}
+    return {"LAPTIME_VERIFY": json.dumps(document)}
+
+
+def test_the_job_leaves_its_verdict_in_the_termination_log_and_on_stdout(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "termination-log"
+    with server() as target:
+        assert main(environment(target), log) == 0
+    expected = {"ok": True, "reason": "AnswersRight", "message": "1 check passed"}
+    assert json.loads(log.read_text()) == expected
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+def test_a_wrong_answer_is_a_judgement_and_no_failure_of_the_job(tmp_path: Path) -> None:
+    log = tmp_path / "termination-log"
+    with server(answering([])) as target:
+        assert main(environment(target), log) == 0
+    assert json.loads(log.read_text())["reason"] == "WrongAnswer"
+
+
+@pytest.mark.parametrize("document", ["", "[]", "{}", '{"target": "http://x", "checks": []}'])
+def test_a_task_that_cannot_be_read_fails_the_job(document: str, tmp_path: Path) -> None:
+    log = tmp_path / "termination-log"
+    assert main({"LAPTIME_VERIFY": document}, log) == 2
+    verdict = json.loads(log.read_text())
+    assert (verdict["ok"], verdict["reason"]) == (False, "TaskUnreadable")
+
+
+def test_a_missing_termination_log_does_not_matter(tmp_path: Path) -> None:
+    with server() as target:
+        assert main(environment(target), tmp_path / "missing" / "log") == 0
+
+
+@pytest.mark.parametrize("character", ["x", "é", "𝄞", '"'])
+def test_a_verdict_always_fits_into_the_termination_log(character: str) -> None:
+    text = Verdict(False, "WrongAnswer", character * 20_000).to_json()
+    assert len(text.encode()) <= MAX_VERDICT_BYTES
+    assert json.loads(text)["message"].endswith("…")

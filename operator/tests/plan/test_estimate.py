@@ -1,0 +1,56 @@
+"""The time left: what was measured wins, then what the spec says, then what is usual."""
+
+from __future__ import annotations
+
+import pytest
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import Trial, plan_trials, remaining_seconds
+from laptime.plan.estimate import OVERHEAD_SECONDS
+
+SPEC = BenchmarkRunSpec.model_validate(
+    {
+        "scenario": "users",
+        "servers": [{"name": "a", "preset": "axum-sqlx"}, {"name": "b", "preset": "axum-sqlx"}],
+        "loads": [
+            {"name": "timed", "closed": {"connections": 1, "duration": "10s"}, "warmup": "2s"},
+            {"name": "counted", "closed": {"connections": 1, "requests": 9}, "warmup": "2s"},
+            {"name": "searched", "saturation": {"p99": "50ms", "step": "2s"}, "warmup": "2s"},
+        ],
+        "repetitions": 2,
+    }
+)
+TRIALS = plan_trials("run", SPEC, seed=1)
+
+
+def trials(server: str, load: str) -> list[Trial]:
+    return [trial for trial in TRIALS if (trial.server, trial.load) == (server, load)]
+
+
+def test_nothing_left_takes_no_time() -> None:
+    assert remaining_seconds(SPEC, [], {}) == 0
+
+
+def test_a_load_with_a_duration_takes_it_and_its_warmup() -> None:
+    assert remaining_seconds(SPEC, trials("a", "timed"), {}) == 2 * (2 + 10 + OVERHEAD_SECONDS)
+
+
+def test_measured_durations_win() -> None:
+    measured = {("a", "timed"): [20.0, 22.0], ("a", "counted"): [5.0]}
+    assert remaining_seconds(SPEC, trials("a", "timed"), measured) == pytest.approx(2 * 21)
+    assert remaining_seconds(SPEC, trials("a", "counted"), measured) == pytest.approx(2 * 5)
+
+
+def test_a_server_not_yet_measured_takes_as_long_as_the_others_under_that_load() -> None:
+    measured = {("a", "counted"): [30.0], ("a", "timed"): [16.0]}
+    assert remaining_seconds(SPEC, trials("b", "counted"), measured) == pytest.approx(2 * 30)
+
+
+def test_before_anything_is_measured_there_is_still_an_estimate() -> None:
+    assert remaining_seconds(SPEC, TRIALS, {}) > remaining_seconds(SPEC, TRIALS[1:], {}) > 0
+
+
+def test_a_search_takes_its_usual_steps_and_not_the_one_that_counts() -> None:
+    measured = {("a", "searched"): [4.0]}
+    expected = 2 * (2 + 14 * 2 + OVERHEAD_SECONDS)
+    assert remaining_seconds(SPEC, trials("a", "searched"), measured) == expected

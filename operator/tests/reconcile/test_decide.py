@@ -1,0 +1,302 @@
+"""Whatever happens, a run comes to an end, and each trial is counted exactly once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laptime.api.results import RowState, TrialOutcome
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.result import readings_name
+from laptime.reconcile.views import ContainerView
+
+from .world import World, generator_log
+
+MANY_PASSES = 1000
+
+
+def spec_of(servers: int, loads: int, repetitions: int, **more: object) -> BenchmarkRunSpec:
+    presets = ["fastapi-sync", "fastapi-async", "axum-sqlx"]
+    return BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "users",
+            "servers": [{"name": f"s{n}", "preset": presets[n % 3]} for n in range(servers)],
+            "topology": {"postgres": {}, "pgbouncer": {}, "haproxy": {}},
+            "loads": [
+                {"name": f"l{n}", "closed": {"connections": 2, "duration": "2s"}}
+                for n in range(loads)
+            ],
+            "repetitions": repetitions,
+            **more,
+        }
+    )
+
+
+def altered(**changes: object) -> BenchmarkRunSpec:
+    """Return the spec of a run with one server and one load, with other parts."""
+    return BenchmarkRunSpec.model_validate({**spec_of(1, 1, 1).to_wire(), **changes})
+
+
+def run_to_the_end(world: World) -> None:
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    servers=st.integers(1, 3),
+    loads=st.integers(1, 2),
+    repetitions=st.integers(1, 3),
+    generators=st.integers(1, 2),
+)
+@settings(max_examples=25, deadline=None)
+def test_an_undisturbed_run_measures_every_trial_once_in_the_planned_order(
+    seed: int, servers: int, loads: int, repetitions: int, generators: int
+) -> None:
+    several = {"parallelism": generators}
+    world = World(spec_of(servers, loads, repetitions, generator=several), Random(seed))
+    run_to_the_end(world)
+    planned = [trial.name for trial in world.trials]
+    assert world.results_written == planned
+    assert [job for job in world.jobs_started if job in planned] == planned
+    assert world.run.status.state is State.SUCCEEDED
+    rows = world.run.status.results or []
+    assert [row.trials for row in rows] == [repetitions] * (servers * loads)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    faults=st.sampled_from([0.01, 0.05, 0.2]),
+    servers=st.integers(1, 3),
+    repetitions=st.integers(1, 3),
+    generators=st.integers(1, 2),
+)
+@settings(max_examples=60, deadline=None)
+def test_with_kills_crashes_and_lost_pods_a_run_still_ends_and_counts_no_trial_twice(
+    seed: int, faults: float, servers: int, repetitions: int, generators: int
+) -> None:
+    several = {"parallelism": generators}
+    world = World(spec_of(servers, 1, repetitions, generator=several), Random(seed), faults)
+    run_to_the_end(world)
+    planned = {trial.name for trial in world.trials}
+    assert len(world.results_written) == len(set(world.results_written))
+    started = [job for job in world.jobs_started if job in planned]
+    assert len(started) == len(set(started)), "a generator was started twice"
+    # None is lost: each planned trial has its result, or its server is out and says why, or the
+    # run was given up and says why.
+    status = world.run.status
+    succeeded = status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    missing = [trial for trial in world.trials if trial.name not in world.results_written]
+    if succeeded.status is ConditionStatus.TRUE:
+        assert not missing
+    for trial in missing:
+        rows = [row for row in status.results or [] if row.server == trial.server]
+        explained = [row for row in rows if row.state is not RowState.MEASURED and row.reason]
+        assert explained or succeeded.message
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=20, deadline=None)
+def test_what_a_run_needed_is_gone_when_it_is_over_and_its_results_stay(seed: int) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed), faults=0.03)
+    run_to_the_end(world)
+    assert not world.deployments
+    assert not world.jobs
+    assert not world.services
+    assert not world.secret
+    assert set(world.config_maps) == {
+        *world.results_written,
+        *world.readings_written,
+        "demo-results",
+    }
+
+
+@given(seed=st.integers(0, 2**32), faults=st.sampled_from([0.0, 0.1]))
+@settings(max_examples=20, deadline=None)
+def test_each_measured_trial_of_a_watched_run_has_its_readings_once(
+    seed: int, faults: float
+) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed), faults)
+    run_to_the_end(world)
+    results = world.observe().results.values()
+    measured = [one.trial for one in results if one.outcome is TrialOutcome.MEASURED]
+    assert sorted(world.readings_written) == sorted(map(readings_name, measured))
+
+
+def test_a_run_that_nobody_watches_waits_for_no_readings() -> None:
+    world = World(spec_of(1, 1, 2), Random(7), watched=False)
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+    assert not world.readings_written
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_while_a_generator_runs_only_its_own_server_is_alive(seed: int) -> None:
+    world = World(spec_of(3, 1, 2), Random(seed))
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        for generator in world.pods.values():
+            if generator.component != "generator" or generator.phase != "Running":
+                continue
+            trial = next(t for t in world.trials if t.name == generator.trial)
+            if trial.name in world.results_written:
+                continue
+            alive = {
+                pod.server
+                for pod in world.pods.values()
+                if pod.component == "server" and not pod.deleting
+            }
+            assert alive <= {trial.server}
+
+
+def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
+    world = World(spec_of(2, 1, 4), Random(1))
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        for pod in list(world.pods.values()):
+            if pod.component == "generator" and pod.phase == "Running":
+                trial = next(t for t in world.trials if t.name == pod.trial)
+                if trial.server == "s1":
+                    world.pods.pop(pod.name)
+        assert world.passes < MANY_PASSES
+    by_server = {
+        server: [
+            world.observe().results[t.name].outcome
+            for t in world.trials
+            if t.server == server and t.name in world.results_written
+        ]
+        for server in ("s0", "s1")
+    }
+    assert by_server["s0"] == [TrialOutcome.MEASURED] * 4
+    assert by_server["s1"] == [TrialOutcome.FAILED] * 2
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.status is ConditionStatus.FALSE
+    assert "s1" in succeeded.message
+
+
+def test_the_time_to_live_deletes_the_run_not_a_moment_earlier() -> None:
+    world = World(spec_of(1, 1, 1, ttlSecondsAfterFinished=60), Random(2))
+    run_to_the_end(world)
+    ended = world.now
+    world.now = ended + timedelta(seconds=30)
+    world.step()
+    assert not world.deleted
+    world.now = ended + timedelta(seconds=90)
+    world.step()
+    assert world.deleted
+
+
+def test_a_new_version_of_the_operator_leaves_the_tiers_of_a_running_run_alone() -> None:
+    world = World(spec_of(1, 1, 2), Random(5))
+    while world.run.status.state != "Running":
+        world.step()
+        world.advance()
+    other = replace(world.context.images, postgres="postgres:next", haproxy="haproxy:next")
+    world.context = replace(world.context, images=other)
+    before = {name: world.deployments[name].manifest_hash for name in ("demo-postgres",)}
+    world.step()
+    assert {name: world.deployments[name].manifest_hash for name in before} == before
+    run_to_the_end(world)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize("component", ["postgres", "haproxy"])
+def test_a_tier_that_never_gets_ready_ends_the_run_with_its_reason(component: str) -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        for pod in list(world.pods.values()):
+            if pod.component == component:
+                world.pods[pod.name] = replace(pod, ready=False)
+        assert world.passes < MANY_PASSES
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "NotReady"
+    assert not world.results_written
+
+
+@pytest.mark.parametrize("end", ["deleted", "killed", "said so"])
+def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
+    world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
+    while not any(pod.component == "generator" for pod in world.pods.values()):
+        world.step()
+        world.advance()
+    (trial,) = world.trials
+    first, second = world.observe().pods_of("generator", trial=trial.name)
+    # The one has measured; the other one never will.
+    world.logs[trial.name, first.index] = generator_log(trial.name, segment=(first.index, 2))
+    world.pods[first.name] = replace(
+        first, phase="Succeeded", containers=(ContainerView("k6", exit_code=0),)
+    )
+    match end:
+        case "deleted":
+            del world.pods[second.name]
+        case "killed":
+            world.logs[trial.name, second.index] = "LAPTIME-READY\n"
+            killed = ContainerView("k6", exit_code=137)
+            world.pods[second.name] = replace(second, phase="Failed", containers=(killed,))
+        case "said so":
+            world.logs[trial.name, second.index] = (
+                'LAPTIME-ERROR {"reason":"GeneratorsIncomplete","message":"generator 0 is gone"}\n'
+            )
+            ended = ContainerView("k6", exit_code=6)
+            world.pods[second.name] = replace(second, phase="Failed", containers=(ended,))
+    world.now += timedelta(seconds=20)
+    world.step()
+    result = world.observe().results[trial.name]
+    assert (result.outcome, result.reason) == (TrialOutcome.FAILED, "GeneratorLost")
+
+
+def test_the_generators_of_a_trial_count_together() -> None:
+    world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
+    run_to_the_end(world)
+    (result,) = world.observe().results.values()
+    assert result.figures is not None
+    assert result.figures.requests == 2 * 2000
+    assert result.figures.requests_per_second == pytest.approx(2 * 1000)
+
+
+def test_a_load_that_its_scenario_cannot_serve_fails_the_run_before_anything_is_deployed() -> None:
+    loads = [
+        {
+            "name": "delete",
+            "endpoints": ["delete"],
+            "closed": {"connections": 1, "requests": 60_000},
+        }
+    ]
+    world = World(altered(scenario="tasks", loads=loads), Random(1))
+    run_to_the_end(world)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "LoadImpossible")
+    assert "send at most 50000" in succeeded.message
+    assert not world.jobs_started
+
+
+def test_a_run_on_sqlite_with_an_upstream_ends_and_leaves_nothing_of_them() -> None:
+    servers = [{"name": "mine", "image": "registry.example/mine:1"}]
+    topology = {"database": "sqlite", "upstream": {}}
+    spec = altered(scenario="posts", servers=servers, topology=topology)
+    world = World(spec, Random(1))
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+    assert not world.deployments
+    assert not world.services
+    kept = {*world.results_written, *world.readings_written, "demo-results"}
+    assert set(world.config_maps) == kept

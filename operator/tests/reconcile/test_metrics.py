@@ -1,0 +1,69 @@
+"""What the operator says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from prometheus_client import generate_latest
+
+from laptime.api.status import RunStatus, State
+from laptime.reconcile.metrics import Metrics
+from tests.reconcile.test_decide import spec_of
+from tests.reconcile.world import World
+
+
+def said(metrics: Metrics) -> dict[str, float]:
+    lines = generate_latest(metrics.registry).decode().splitlines()
+    return {
+        name: float(value)
+        for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    }
+
+
+def test_every_state_has_a_figure_and_a_run_counts_once() -> None:
+    metrics, run = Metrics(), World(spec_of(1, 1, 1), Random(0)).run
+    running = replace(run, status=RunStatus(state=State.RUNNING))
+    metrics.runs([run, running, running])
+    found = said(metrics)
+    assert found['laptime_runs{state="Queued"}'] == 1
+    assert found['laptime_runs{state="Running"}'] == 2
+    assert found['laptime_runs{state="Failed"}'] == 0
+
+
+def test_each_trial_of_a_run_is_counted_once_and_readings_are_no_trials() -> None:
+    world, metrics = World(spec_of(2, 1, 2), Random(0)), Metrics()
+    while not (world.run.status.state and world.run.status.state.terminal):
+        metrics.carried_out(world.step().actions)
+        world.advance()
+    assert world.readings_written
+    found = said(metrics)
+    assert found['laptime_trials_total{outcome="Measured"}'] == 4
+    assert found['laptime_trials_total{outcome="Failed"}'] == 0
+    assert found["laptime_trial_seconds_count"] == 4
+    assert found["laptime_trial_seconds_sum"] == 8.0
+
+
+def test_the_age_of_the_last_event_grows_until_there_is_another() -> None:
+    now = [100.0]
+    metrics = Metrics(lambda: now[0])
+    now[0] = 107.0
+    assert said(metrics)["laptime_last_event_age_seconds"] == 7
+    metrics.event()
+    now[0] = 109.0
+    assert said(metrics)["laptime_last_event_age_seconds"] == 2
+
+
+def test_requests_and_errors_are_counted_by_what_they_came_to() -> None:
+    metrics = Metrics()
+    metrics.request("GET", 200)
+    metrics.request("GET", 200)
+    metrics.request("PATCH", 0)
+    metrics.error("Unreachable")
+    with metrics.reconcile():
+        pass
+    found = said(metrics)
+    assert found['laptime_api_requests_total{code="200",method="GET"}'] == 2
+    assert found['laptime_api_requests_total{code="0",method="PATCH"}'] == 1
+    assert found['laptime_reconcile_errors_total{reason="Unreachable"}'] == 1
+    assert found["laptime_reconcile_seconds_count"] == 1

@@ -1,0 +1,129 @@
+"""What is asked of Prometheus about measured trials, how long, and what is said in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.api.usage import Source
+from laptime.measure.promql import PrometheusError, Query
+from laptime.reconcile.readings import Patience, ReadingsDesk
+from tests.measure.prometheus_answers import FakePrometheus, one_series
+from tests.reconcile.test_decide import spec_of
+from tests.reconcile.world import World
+
+QUICK = Patience(settle_seconds=0.01, late_seconds=0.5, again_seconds=0.01, unreachable_seconds=0.1)
+LENGTH = 10.0
+LABELS = {"server": "axum", "trial": "demo-trial-001"}
+
+
+def result(end: datetime, **more: Any) -> TrialResult:
+    fields: dict[str, Any] = {
+        "trial": "demo-trial-001",
+        "ordinal": 1,
+        "server": "axum",
+        "load": "closed",
+        "repetition": 1,
+        "outcome": TrialOutcome.MEASURED,
+        "started_at": (end - timedelta(seconds=LENGTH)).isoformat(),
+        "finished_at": end.isoformat(),
+        **more,
+    }
+    return TrialResult(**fields)
+
+
+def samples(end: datetime, *, missing: bool = False) -> FakePrometheus:
+    """Answers with a pod of one core, perhaps without the samples of the middle."""
+    start = end.timestamp() - LENGTH
+    since, until = start - 5.0, start + LENGTH + 5.0
+    cpu = one_series(
+        "laptime_pod_cpu_seconds_total",
+        lambda time: time + 1e9,
+        {"pod": "demo-server-axum-1-a", "component": "server", "node": "one", **LABELS},
+        start=since,
+        end=until,
+    )
+    if missing:
+        cpu["values"] = [one for one in cpu["values"] if not 2 < one[0] - start < 8]
+    cpus = one_series("laptime_node_cpus", lambda _: 2.0, {"node": "one"}, start=since, end=until)
+    return FakePrometheus({"laptime_pod_cpu_seconds_total": [cpu], "laptime_node_cpus": [cpus]})
+
+
+async def answer_of(query: Query, one: TrialResult) -> TrialReadings:
+    """Look until the answer is there, as the reconcile does whenever it is woken."""
+    woken = asyncio.Event()
+    desk = ReadingsDesk(query, woken.set, QUICK)
+    run = World(spec_of(1, 1, 1), Random(0)).run
+    ready, unread = desk.look(run, [one], set())
+    assert not ready
+    assert unread == {one.trial}
+    await woken.wait()
+    ready, unread = desk.look(run, [one], set())
+    assert not unread
+    return ready[one.trial]
+
+
+async def test_whole_readings_are_there_as_soon_as_the_samples_are() -> None:
+    end = datetime.now(UTC)
+    readings = await answer_of(samples(end), result(end))
+    assert readings.usage.source is Source.AGENT
+    assert readings.usage.complete, readings.usage.gaps
+    server = readings.usage.component("server")
+    assert server is not None
+    assert server.cpu_seconds is not None
+    assert abs(server.cpu_seconds - LENGTH) < 0.01
+
+
+async def test_samples_that_stay_away_are_asked_for_again_and_then_said_to_be_missing() -> None:
+    end = datetime.now(UTC)
+    prometheus = samples(end, missing=True)
+    readings = await answer_of(prometheus, result(end))
+    assert not readings.usage.complete
+    assert "without a sample" in " ".join(readings.usage.gaps)
+    assert len(prometheus.asked) > 6, "it was asked only once"
+
+
+async def test_a_prometheus_that_comes_back_is_asked_again() -> None:
+    end = datetime.now(UTC)
+    answers, failures = samples(end), [0]
+
+    async def starting(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        if failures[0] < 3:
+            failures[0] += 1
+            raise PrometheusError("connection refused")
+        return await answers(path, parameters)
+
+    readings = await answer_of(starting, result(end))
+    assert readings.usage.complete
+
+
+async def test_a_prometheus_that_stays_away_leaves_readings_that_say_so() -> None:
+    async def gone(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        raise PrometheusError("connection refused")
+
+    readings = await answer_of(gone, result(datetime.now(UTC)))
+    assert readings.usage.source is Source.NOBODY
+    assert not readings.usage.complete
+    assert "connection refused" in readings.usage.gaps[0]
+
+
+async def test_what_is_stored_or_failed_is_not_asked_for() -> None:
+    end = datetime.now(UTC)
+    prometheus = samples(end)
+    desk = ReadingsDesk(prometheus, lambda: None, QUICK)
+    run = World(spec_of(1, 1, 1), Random(0)).run
+    failed = result(end, trial="demo-trial-002", outcome=TrialOutcome.FAILED)
+    assert desk.look(run, [result(end), failed], {"demo-trial-001"}) == ({}, frozenset())
+    assert ReadingsDesk(None, lambda: None).look(run, [result(end)], set()) == ({}, frozenset())
+    assert prometheus.asked == []
+
+
+async def test_a_trial_without_a_window_is_answered_without_a_question() -> None:
+    one = result(datetime.now(UTC), started_at=None)
+    readings = await answer_of(FakePrometheus({}), one)
+    assert readings.usage.source is Source.NOBODY
+    assert "no window" in readings.usage.gaps[0]

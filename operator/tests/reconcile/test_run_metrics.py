@@ -1,0 +1,222 @@
+"""What Prometheus is told of runs: what their statuses say, bounded, nothing of deleted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from laptime.api.causes import Cause, LimitedBy
+from laptime.api.results import (
+    Interval,
+    Latency,
+    ResultRow,
+    RowState,
+    TrialOutcome,
+    TrialResult,
+    Validity,
+)
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import Progress, RunStatus, State
+from laptime.api.usage import RowUsage, Source
+from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
+from laptime.reconcile.views import Run
+from tests.reconcile.test_decide import run_to_the_end, spec_of
+from tests.reconcile.test_metrics import said
+from tests.reconcile.world import World
+
+ROW = 'load="l0",namespace="default",run="demo",server="s0"'
+
+Sample = tuple[dict[str, str], float]
+
+
+def samples(source: CollectorRegistry) -> dict[str, list[Sample]]:
+    found: dict[str, list[Sample]] = {}
+    for family in text_string_to_metric_families(generate_latest(source).decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def scraped(figures: RunFigures) -> dict[str, list[Sample]]:
+    registry = CollectorRegistry()
+    registry.register(figures)
+    return samples(registry)
+
+
+def a_run(status: RunStatus, servers: int = 1, repetitions: int = 2) -> Run:
+    run = World(spec_of(servers, 1, repetitions), Random(0)).run
+    return replace(run, status=status)
+
+
+def a_row(**more: object) -> ResultRow:
+    fields: dict[str, object] = {"server": "s0", "load": "l0", "state": RowState.MEASURED, **more}
+    return ResultRow.model_validate(fields)
+
+
+def many(count: int, status: RunStatus) -> Iterable[Run]:
+    run = a_run(status)
+    for number in range(count):
+        created = run.created + timedelta(seconds=number)
+        yield replace(run, name=f"run-{number:04d}", uid=str(number), created=created)
+
+
+def test_a_running_run_says_how_far_it_is_and_no_sentence_yet() -> None:
+    metrics = Metrics()
+    progress = Progress(completed=3, total=4, remaining_seconds=20)
+    status = RunStatus(
+        state=State.RUNNING, progress=progress, started_at="2026-01-01T00:00:10Z", verdict="so far"
+    )
+    metrics.runs([a_run(status, servers=2)])
+    found = said(metrics)
+    run = '{namespace="default",run="demo"}'
+    assert found[f"laptime_run_progress_ratio{run}"] == 0.75
+    assert found[f"laptime_run_trials{run}"] == 4
+    assert found[f"laptime_run_remaining_seconds{run}"] == 20
+    assert found[f"laptime_run_started_timestamp_seconds{run}"] == 1_767_225_610
+    assert f"laptime_run_finished_timestamp_seconds{run}" not in found
+    ((labels, value),) = samples(metrics.registry)["laptime_run_info"]
+    assert value == 1
+    assert (labels["state"], labels["scenario"], labels["verdict"]) == ("Running", "users", "")
+    assert found['laptime_run_server_position{namespace="default",run="demo",server="s1"}'] == 2
+
+
+def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> None:
+    latency = Latency(
+        mean_seconds=0.002,
+        p50_seconds=0.001,
+        p80_seconds=0.003,
+        p90_seconds=0.004,
+        p99_seconds=0.009,
+        p999_seconds=0.02,
+        max_seconds=0.03,
+    )
+    row = a_row(
+        requests_per_second=Interval(value=100.0, low=90.0, high=110.0),
+        factor=Interval(value=2.5),
+        latency=latency,
+        error_rate=0.01,
+        rank=1,
+        validity=Validity.VALID,
+        limited_by=LimitedBy(cause=Cause.SERVER_CPU, evidence="1.0 of 1 core"),
+        usage=RowUsage(source=Source.AGENT, cores_mean=0.9, memory_bytes=1000),
+    )
+    status = RunStatus(state=State.SUCCEEDED, results=[row], verdict="s0 is faster")
+    metrics = Metrics()
+    metrics.runs([a_run(status)])
+    found = said(metrics)
+    assert found[f"laptime_result_requests_per_second{{{ROW}}}"] == 100
+    assert found[f"laptime_result_requests_per_second_low{{{ROW}}}"] == 90
+    assert found[f"laptime_result_requests_per_second_high{{{ROW}}}"] == 110
+    assert found[f"laptime_result_factor{{{ROW}}}"] == 2.5
+    assert f"laptime_result_factor_low{{{ROW}}}" not in found
+    assert found[f"laptime_result_errors_ratio{{{ROW}}}"] == 0.01
+    assert found[f"laptime_result_rank{{{ROW}}}"] == 1
+    assert found[f"laptime_result_cpu_cores{{{ROW}}}"] == 0.9
+    assert found[f"laptime_result_memory_bytes{{{ROW}}}"] == 1000
+    all_of_them = samples(metrics.registry)
+    quantiles = {
+        labels["quantile"]: value for labels, value in all_of_them["laptime_result_latency_seconds"]
+    }
+    assert quantiles == {"0.5": 0.001, "0.8": 0.003, "0.9": 0.004, "0.99": 0.009, "0.999": 0.02}
+    ((limited, _),) = all_of_them["laptime_result_limited_by"]
+    assert (limited["cause"], limited["evidence"]) == ("serverCpu", "1.0 of 1 core")
+    assert all_of_them["laptime_run_info"][0][0]["verdict"] == "s0 is faster"
+
+
+def test_limits_are_said_where_the_spec_has_them() -> None:
+    document = spec_of(2, 1, 1).to_wire()
+    document["servers"][0]["resources"] = {"cpu": "1500m"}
+    document["topology"]["postgres"]["resources"] = {"cpu": "2"}
+    spec = BenchmarkRunSpec.model_validate(document)
+    metrics = Metrics()
+    metrics.runs([World(spec, Random(0)).run])
+    limits = samples(metrics.registry)["laptime_run_cpu_limit_cores"]
+    found = {(labels["component"], labels["server"]): cores for labels, cores in limits}
+    assert found == {("server", "s0"): 1.5, ("postgres", ""): 2.0}
+
+
+def test_evidence_waits_for_the_end_because_each_sentence_is_a_series() -> None:
+    row = a_row(limited_by=LimitedBy(cause=Cause.SERVER_CPU, evidence="1.0 of 1 core"))
+    figures = RunFigures()
+    figures.see([a_run(RunStatus(state=State.RUNNING, results=[row]))])
+    ((labels, _),) = scraped(figures)["laptime_result_limited_by"]
+    assert (labels["cause"], labels["evidence"]) == ("serverCpu", "")
+
+
+def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
+    world = World(spec_of(2, 1, 2), Random(0))
+    metrics = Metrics()
+    metrics.runs([world.run])
+    metrics.trials(world.run, {})
+    before = samples(metrics.registry)
+    assert {labels["trial"] for labels, _ in before["laptime_trial_info"]} == {
+        trial.name for trial in world.trials
+    }
+    assert {labels["repetition"] for labels, _ in before["laptime_trial_info"]} == {"1", "2"}
+    assert "laptime_trial_started_timestamp_seconds" not in before
+    run_to_the_end(world)
+    metrics.runs([world.run])
+    metrics.trials(world.run, world.observe().results)
+    after = samples(metrics.registry)
+    begun = after["laptime_trial_started_timestamp_seconds"]
+    ended = after["laptime_trial_finished_timestamp_seconds"]
+    assert [value for _, value in begun] == [1_767_225_600.0] * 4
+    assert [value for _, value in ended] == [1_767_225_602.0] * 4
+    assert {labels["outcome"] for labels, _ in after["laptime_trial_outcome"]} == {"Measured"}
+    assert [value for _, value in after["laptime_trial_requests_per_second"]] == [1000.0] * 4
+
+
+def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
+    metrics, world = Metrics(), World(spec_of(1, 1, 1), Random(0))
+    metrics.runs([world.run])
+    metrics.trials(world.run, {})
+    assert "demo" in generate_latest(metrics.registry).decode()
+    metrics.forget("default", "demo")
+    assert "demo" not in generate_latest(metrics.registry).decode()
+    assert said(metrics)['laptime_runs{state="Queued"}'] == 0
+
+
+def test_a_new_run_of_the_same_name_has_no_trials_of_the_old_one() -> None:
+    figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
+    figures.see([world.run])
+    figures.see_trials(world.run, {})
+    figures.see([replace(world.run, uid="another")])
+    assert "laptime_trial_info" not in scraped(figures)
+
+
+def test_the_number_of_series_is_bounded_and_the_newest_runs_are_shown() -> None:
+    figures = RunFigures()
+    rows = [a_row(server=f"s{number}") for number in range(MOST_ROWS // 10)]
+    figures.see(many(2 * MOST_RUNS, RunStatus(state=State.SUCCEEDED, results=rows)))
+    found = scraped(figures)
+    shown = {labels["run"] for labels, _ in found["laptime_run_info"]}
+    assert shown == {f"run-{number:04d}" for number in range(MOST_RUNS, 2 * MOST_RUNS)}
+    assert len(found["laptime_result_trials"]) == MOST_ROWS
+
+
+def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> None:
+    world = World(spec_of(32, 2, 100), Random(0))
+    figures = RunFigures()
+    figures.see([world.run])
+    results = {
+        trial.name: TrialResult(
+            trial=trial.name,
+            ordinal=trial.ordinal,
+            server=trial.server,
+            load=trial.load,
+            repetition=trial.repetition,
+            outcome=TrialOutcome.FAILED,
+        )
+        for trial in world.trials[:3000]
+    }
+    figures.see_trials(world.run, results)
+    shown = {labels["trial"] for labels, _ in scraped(figures)["laptime_trial_info"]}
+    assert len(shown) == MOST_TRIALS
+    assert world.trials[2999].name in shown
+    assert world.trials[3001].name in shown

@@ -1,0 +1,55 @@
+"""What is said of a server that stops answering while it is checked."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+from laptime.api.status import ServerState
+from laptime.reconcile.views import ContainerView, PodView
+
+from .test_decide import spec_of
+from .world import World
+
+
+def world_with_a_lost_connection() -> tuple[World, PodView]:
+    """Return a world whose verifier lost its connection just now, and the server's pod."""
+    world = World(spec_of(1, 1, 1), Random(1))
+    while not (verifiers := [p for p in world.pods.values() if p.component == "verifier"]):
+        world.step()
+        world.advance()
+    verdict = json.dumps({"ok": False, "reason": "ConnectionLost", "message": "it broke"})
+    ended = ContainerView("verify", exit_code=0, exit_message=verdict, ended_at=world.now)
+    world.pods[verifiers[0].name] = replace(verifiers[0], phase="Succeeded", containers=(ended,))
+    (server,) = (p for p in world.pods.values() if p.component == "server")
+    alive = replace(
+        server, ready=True, containers=(ContainerView("server", ready=True, running=True),)
+    )
+    world.pods[server.name] = alive
+    return world, alive
+
+
+def state_of(world: World) -> tuple[ServerState, str | None]:
+    (server,) = world.run.status.servers or []
+    return server.state, server.reason
+
+
+def test_a_crash_that_shows_a_moment_later_is_named_and_not_the_lost_connection() -> None:
+    world, server = world_with_a_lost_connection()
+    world.now += timedelta(seconds=1)
+    world.step()
+    assert state_of(world) == (ServerState.PENDING, None)
+    killed = ContainerView("server", restarts=1, exit_code=137, exit_reason="OOMKilled")
+    world.pods[server.name] = replace(server, ready=False, containers=(killed,))
+    world.now += timedelta(seconds=1)
+    world.step()
+    assert state_of(world) == (ServerState.FAILED, "OutOfMemory")
+
+
+def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -> None:
+    world, _ = world_with_a_lost_connection()
+    world.now += timedelta(seconds=10)
+    world.step()
+    assert state_of(world) == (ServerState.FAILED, "ConnectionLost")

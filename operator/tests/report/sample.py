@@ -1,0 +1,130 @@
+"""A run as it might have been: two loads, four servers, one of which answers wrongly."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import cache
+
+from laptime.analysis import summarise
+from laptime.api.causes import Cause, LimitedBy
+from laptime.api.results import TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.catalog import scenarios
+from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.plan import Trial, plan_trials
+from laptime.report import Report
+from tests.measure.samples import document, line, phase
+
+SPEC = BenchmarkRunSpec.model_validate(
+    {
+        "scenario": "users",
+        "servers": [
+            {"name": "fastapi", "preset": "fastapi-sync"},
+            {"name": "fastapi-async", "preset": "fastapi-async"},
+            {"name": "axum", "preset": "axum-sqlx"},
+            {"name": "axum-again", "preset": "axum-sqlx"},
+            {"name": "mine", "image": "registry.example/mine:1"},
+        ],
+        "topology": {"postgres": {}, "pgbouncer": {}, "haproxy": {}},
+        "loads": [
+            {
+                "name": "closed",
+                "closed": {"connections": 10, "duration": "10s", "keepAlive": False},
+            },
+            {"name": "open", "open": {"rate": 1000, "duration": "10s"}},
+        ],
+        "repetitions": 5,
+        "objectives": [
+            {"server": "axum", "load": "closed", "metric": "p99", "atMost": "5ms"},
+            {"server": "fastapi", "load": "open", "metric": "errorRate", "atMost": "0.001"},
+        ],
+    }
+)
+SEED = 42
+SECONDS = 10
+WRONG = 'GET /: $[0].email: expected "a|b", got "<script>alert(1)</script>"\n# not a heading'
+FAILURES = {"mine": ("WrongAnswer", WRONG)}
+ENVIRONMENT = {"CPU": "Example 9000, 8 cores", "kernel": "6.12.0", "Kubernetes": "v1.34.1"}
+
+_RATES = {"fastapi": 612.0, "fastapi-async": 2267.0, "axum": 15_100.0, "axum-again": 15_130.0}
+_MEDIANS = {"fastapi": 15_400, "fastapi-async": 4_400, "axum": 640, "axum-again": 640}
+_LIMITS = {
+    "fastapi": (Cause.SERVER_CPU, "the server used 0.98 of its 1 core"),
+    "fastapi-async": (Cause.SERVER_CPU, "the server used 0.97 of its 1 core"),
+    "axum": (Cause.POSTGRES_CPU, "Postgres had 7.8 statements on a CPU and 8 cores"),
+    "axum-again": (Cause.POSTGRES_CPU, "Postgres had 7.7 statements on a CPU and 8 cores"),
+}
+
+
+def _phase_of(trial: Trial, chance: random.Random) -> dict[str, object]:
+    rate, median = _RATES[trial.server], _MEDIANS[trial.server]
+    if trial.load == "open":
+        rate = min(rate, 1000.0)
+        median = median * 60 if trial.server == "fastapi" else median
+    rate *= math.exp(chance.gauss(0, 0.008))
+    counts = [
+        round(rate * (0.9 if second == 0 else 1) * math.exp(chance.gauss(0, 0.02)))
+        for second in range(SECONDS)
+    ]
+    errors = 30 if (trial.server, trial.load) == ("fastapi", "open") else 0
+    times = [round(median * math.exp(abs(chance.gauss(0, 0.35)) - 0.1)) for _ in range(1200)]
+    times += [times[0] * 12] * (4 if trial.repetition == 3 else 1)
+    return phase(
+        times,
+        errors=errors,
+        window=float(SECONDS),
+        firstRequestAt=1_790_000_000.0 + 15 * trial.ordinal,
+        lastResponseAt=1_790_000_000.0 + 15 * trial.ordinal + SECONDS,
+        requests=sum(counts) + errors,
+        completedInWindow=sum(counts),
+        seconds=[
+            {"t": t, "requests": count + (errors if t == 5 else 0), "errors": errors * (t == 5)}
+            for t, count in enumerate(counts)
+        ],
+    )
+
+
+def _watched(result: TrialResult) -> TrialResult:
+    cause, evidence = _LIMITS[result.server]
+    usage = TrialUsage(
+        source=Source.AGENT,
+        resolution_seconds=1,
+        complete=True,
+        components=[
+            ComponentUsage(
+                component=component,
+                pods=1,
+                cores_mean=cores,
+                cores_peak=cores * 1.05,
+                throttled_share=0.0,
+                working_set_bytes=mebibytes * 2**20,
+            )
+            for component, cores, mebibytes in (("server", 0.97, 78), ("postgres", 0.4, 210))
+        ],
+        nodes=[NodeUsage(node="node-1", cpus=8)],
+    )
+    limited = LimitedBy(cause=cause, evidence=evidence, also=[Cause.NODE])
+    return result.model_copy(update={"usage": usage, "limited_by": limited})
+
+
+@cache
+def recorded(watched: bool = True) -> tuple[Report, dict[str, str]]:
+    """Return the report of the run, and the generator's results by trial."""
+    results: list[TrialResult] = []
+    payloads: dict[str, str] = {}
+    trials = plan_trials("demo", SPEC, SEED)
+    for trial in trials:
+        if trial.server in FAILURES:
+            continue
+        chance = random.Random(trial.name)
+        content = document(_phase_of(trial, chance), busiestThread=0.4)
+        parsed = parse_generator_output(line({**content, "trial": trial.name}))
+        assert isinstance(parsed, GeneratorResult)
+        result = trial_result(trial, parsed)
+        results.append(_watched(result) if watched else result)
+        payloads[trial.name] = parsed.payload
+    published = scenarios()[SPEC.scenario].published
+    summary = summarise(SPEC, trials, results, payloads, published, FAILURES)
+    return Report("demo", "team", SPEC, SEED, summary, results, ENVIRONMENT), payloads

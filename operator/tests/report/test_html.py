@@ -1,0 +1,272 @@
+"""The page: complete in itself, its figures those of the status, readable by everybody."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+import yaml
+
+from laptime.analysis import summarise, wording
+from laptime.api.causes import Cause
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.measure import Histogram
+from laptime.plan import plan_trials
+from laptime.report import Report, status_rows
+from laptime.report.html import to_html
+from laptime.report.html.charts import factor_chart, latency_chart, throughput_chart
+from laptime.report.html.palette import (
+    DARK_SERVERS,
+    DARK_SURFACE,
+    LIGHT_SERVERS,
+    LIGHT_SURFACE,
+    look,
+)
+from tests.report.html_tree import Element, parse, table
+from tests.report.sample import SPEC, WRONG, recorded
+
+REPORT, PAYLOADS = recorded()
+HTML = to_html(REPORT, PAYLOADS)
+PAGE = parse(HTML)
+
+
+def results(load: str) -> dict[str, dict[str, str]]:
+    head, *lines = table(PAGE.by_id(f"load-{load}").all("table")[0])
+    return {line[0].split()[0]: dict(zip(head, line, strict=True)) for line in lines}
+
+
+class TestCompleteInItself:
+    def test_nothing_is_loaded_from_anywhere(self) -> None:
+        for element in PAGE.iter():
+            for name, value in element.attributes.items():
+                if name in ("src", "srcset", "href", "action", "data", "poster"):
+                    assert value.startswith(("#", "data:,")), (element.tag, name, value)
+        (style,) = PAGE.all("style")
+        assert "@import" not in style.text
+        assert re.findall(r"url\((?!#)", HTML) == []
+        assert "//" not in re.sub(r"<pre.*?</pre>", "", HTML, flags=re.S)
+
+    def test_no_script_is_in_it(self) -> None:
+        assert PAGE.all("script") == []
+        handlers = [
+            name for element in PAGE.iter() for name in element.attributes if name.startswith("on")
+        ]
+        assert handlers == []
+
+    def test_what_a_server_said_is_shown_and_does_nothing_else(self) -> None:
+        assert "<script>alert" not in HTML
+        assert " ".join(WRONG.split()) in PAGE.text
+
+    def test_the_same_report_is_the_same_page(self) -> None:
+        assert to_html(REPORT, PAYLOADS) == HTML
+
+
+class TestFigures:
+    @pytest.mark.parametrize("load", ["closed", "open"])
+    def test_they_are_those_of_the_status(self, load: str) -> None:
+        shown = results(load)
+        rows = [row for row in status_rows(REPORT.summary.rows) if row.load == load]
+        assert list(shown) == [row.server for row in rows]
+        for row in rows:
+            line = shown[row.server]
+            if row.requests_per_second is None or row.latency is None or row.factor is None:
+                assert line["Requests/s"] == line["p99"] == line["Factor"] == "-"
+                continue
+            assert line["Requests/s"] == wording.with_interval(row.requests_per_second)
+            assert line["Factor"] == wording.factor(row.factor)
+            assert line["p50"] == wording.latency(row.latency.p50_seconds)
+            assert line["p99.9"] == wording.latency(row.latency.p999_seconds)
+            assert line["Validity"] == row.validity
+
+    def test_the_verdict_stands_first_as_sentences(self) -> None:
+        (heading,), (further,) = PAGE.all("h1"), PAGE.all("p", class_="further")
+        said = f"{heading.text} {further.text}".lower().replace(". ", "; ")
+        assert said == f"{REPORT.summary.verdict}.".lower()
+        assert heading.text.startswith("axum and axum-again cannot be told apart")
+
+    def test_servers_that_are_tied_share_a_letter(self) -> None:
+        groups = {server: line["Group"] for server, line in results("closed").items()}
+        assert groups == {
+            "fastapi": "C", "fastapi-async": "B", "axum": "A", "axum-again": "A", "mine": "-",
+        }  # fmt: skip
+
+    def test_published_factors_stand_beside_the_measured_ones(self) -> None:
+        assert results("closed")["axum"]["Published"] == "25.1x"
+        assert "Published" not in results("open")["axum"]
+
+    def test_percentiles_of_the_table_are_those_of_the_merged_histograms(self) -> None:
+        (details,) = PAGE.by_id("load-closed").all("details")
+        head, fastapi, *_ = table(details.all("table")[0])
+        shown = dict(zip(head, fastapi, strict=True))
+        latency = next(r.latency for r in REPORT.summary.rows if r.server == "fastapi")
+        assert latency is not None
+        assert shown["50 %"] == wording.latency(latency.p50_seconds)
+        assert shown["99.9 %"] == wording.latency(latency.p999_seconds)
+        assert shown["100 %"] == wording.latency(latency.max_seconds)
+
+    def test_every_doubt_and_failure_is_said(self) -> None:
+        doubts = PAGE.by_id("load-open").all("div", class_="doubts")[0].text
+        assert "fastapi, doubtful: " in doubts
+        assert "mine, failed: WrongAnswer: GET /" in doubts
+
+    def test_what_limited_whom_has_its_evidence(self) -> None:
+        assert results("closed")["fastapi"]["Limited by"] == wording.cause(Cause.SERVER_CPU)
+        limited = next(
+            one for one in PAGE.by_id("load-closed").all("table") if "Evidence" in one.text
+        )
+        assert table(limited)[1] == [
+            "fastapi", wording.cause(Cause.SERVER_CPU), "5 of 5",
+            "the server used 0.98 of its 1 core", wording.cause(Cause.NODE),
+        ]  # fmt: skip
+        text = PAGE.by_id("load-closed").text
+        assert "The pods were watched by the agent." in text
+
+    def test_objectives_are_met_or_missed(self) -> None:
+        lines = table(PAGE.by_id("objectives").all("table")[0])[1:]
+        assert [line[:2] for line in lines] == [["met", "axum"], ["missed", "fastapi"]]
+
+    def test_all_trials_are_listed_in_their_order(self) -> None:
+        lines = table(PAGE.by_id("environment").all("table")[0])[1:]
+        assert [line[0] for line in lines] == [str(one.ordinal) for one in REPORT.trials]
+
+    def test_the_manifest_measures_the_same_again_in_the_same_order(self) -> None:
+        (pre,) = PAGE.by_id("repeat").all("pre")
+        raw = pre.children[0]
+        assert isinstance(raw, str)
+        manifest = yaml.safe_load(raw)
+        assert manifest["kind"] == "BenchmarkRun"
+        again = BenchmarkRunSpec.model_validate(manifest["spec"])
+        assert again == SPEC.model_copy(update={"seed": REPORT.seed})
+
+    def test_the_environment_is_there(self) -> None:
+        text = PAGE.by_id("environment").text
+        assert "6.12.0" in text
+        assert "Seed of the order42" in text
+
+
+class TestForEverybody:
+    def test_a_load_may_have_the_name_of_another_part_of_the_page(self) -> None:
+        loads = [SPEC.loads[0].model_copy(update={"name": "environment"})]
+        spec = SPEC.model_copy(update={"loads": loads, "objectives": []})
+        rows = tuple(row.model_copy(update={"load": "environment"}) for row in REPORT.summary.rows)
+        summary = replace(REPORT.summary, rows=rows[:5])
+        page = parse(to_html(replace(REPORT, spec=spec, summary=summary, trials=[]), {}))
+        ids = [one.attributes["id"] for one in page.iter() if "id" in one.attributes]
+        assert len(ids) == len(set(ids))
+
+    def test_ids_are_unique_and_all_references_are_met(self) -> None:
+        ids = [one.attributes["id"] for one in PAGE.iter() if "id" in one.attributes]
+        assert len(ids) == len(set(ids))
+        for element in PAGE.iter():
+            for name, value in element.attributes.items():
+                for target in re.findall(r"url\(#([^)]+)\)", value):
+                    assert target in ids
+                if name == "href" and value.startswith("#"):
+                    assert value[1:] in ids
+                if name == "aria-labelledby":
+                    assert set(value.split()) <= set(ids)
+
+    def test_every_chart_has_a_title_and_says_its_figures(self) -> None:
+        charts = PAGE.all("svg")
+        assert len(charts) == 2 * 3 * 2
+        for chart in charts:
+            assert chart.attributes["role"] == "img"
+            title, description = chart.all("title")[0].text, chart.all("desc")[0].text
+            assert title
+            assert "fastapi" in description
+
+    def test_every_heading_of_a_table_has_its_scope(self) -> None:
+        assert {one.attributes.get("scope") for one in PAGE.all("th")} == {"col", "row"}
+        assert len(PAGE.all("caption")) == len(PAGE.all("table"))
+
+    def test_what_scrolls_can_be_scrolled_by_keyboard_and_has_a_name(self) -> None:
+        for one in PAGE.all("div", class_="scroll"):
+            assert one.attributes["tabindex"] == "0"
+            assert one.attributes["aria-label"]
+
+    def test_headings_leave_no_level_out(self) -> None:
+        levels = [int(one.tag[1]) for one in PAGE.iter() if re.fullmatch("h[1-6]", one.tag)]
+        assert levels[0] == 1
+        assert all(after - before <= 1 for before, after in pairwise(levels))
+
+    def test_paper_is_light_whatever_the_screen_is(self) -> None:
+        (style,) = PAGE.all("style")
+        dark = re.findall(r"@media ([^{]*prefers-color-scheme: dark[^{]*)", style.text)
+        assert [media.split()[0] for media in dark] == ["screen"]
+
+    def test_charts_have_no_colour_of_their_own(self) -> None:
+        for chart in PAGE.all("svg"):
+            for element in chart.iter():
+                assert "#" not in re.sub(r"url\(#", "", element.attributes.get("style", ""))
+
+    @pytest.mark.parametrize(
+        ("colour", "surface"),
+        [
+            *((one, LIGHT_SURFACE) for one in LIGHT_SERVERS),
+            *((one, DARK_SURFACE) for one in DARK_SERVERS),
+        ],
+    )
+    def test_colours_of_servers_stand_out(self, colour: str, surface: str) -> None:
+        assert contrast(colour, surface) >= 3
+
+    def test_a_server_has_one_colour_everywhere_and_no_two_look_alike(self) -> None:
+        servers = [f"s{n}" for n in range(32)]
+        looks = [look(servers, server) for server in servers]
+        assert len({(one.colour, one.dash) for one in looks}) == 32
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours by WCAG 2.2."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+class TestWhatIsMissing:
+    def test_that_nobody_watched_is_said(self) -> None:
+        report, payloads = recorded(watched=False)
+        page = parse(to_html(report, payloads))
+        assert "Nobody watched the pods" in page.by_id("load-closed").text
+        assert "Limited by" in page.by_id("load-closed").text
+
+    def test_without_the_generators_results_there_are_tables_and_factors(self) -> None:
+        page = parse(to_html(REPORT, {}))
+        assert "were not at hand: no curves" in page.by_id("load-closed").text
+        assert [h.text for h in page.by_id("load-closed").all("figure")[0].all("h3")] == [
+            "Factor against the baseline"
+        ]
+
+    def test_a_run_with_nothing_measured_has_a_page(self) -> None:
+        trials = plan_trials("demo", SPEC, 1)
+        report = Report("demo", "team", SPEC, 1, summarise(SPEC, trials, [], {}, None, {}), [])
+        page = parse(to_html(report, {}))
+        assert page.all("h1")[0].text == "Nothing is measured yet."
+        assert page.all("svg") == []
+
+    def test_single_repetitions_have_no_groups(self) -> None:
+        first = [trial for trial in REPORT.trials if trial.repetition == 1]
+        page = parse(to_html(replace(REPORT, trials=first), PAYLOADS))
+        assert "nobody knows how far chance goes" in page.by_id("load-closed").text
+
+    def test_charts_without_figures_are_left_out(self) -> None:
+        assert factor_chart([], ["a"], "x") is None
+        assert latency_chart({"a": Histogram()}, ["a"], "x") is None
+        assert throughput_chart({"a": [{0: 5}]}, ["a"], "x") is None
+
+
+def test_the_largest_number_of_servers_fits_its_legend() -> None:
+    servers = [f"server-number-{n:05d}" for n in range(32)]
+    histograms = {
+        name: Histogram.of_microseconds([1000 + n * 50] * 500) for n, name in enumerate(servers)
+    }
+    chart = latency_chart(histograms, servers, "many")
+    assert chart is not None
+    drawn: Element = parse(chart.narrow)
+    assert all(server in drawn.text for server in servers)

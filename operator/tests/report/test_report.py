@@ -1,0 +1,303 @@
+"""Reports: everything is in them, they stay small, and foreign text does nothing in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from laptime.analysis import summarise
+from laptime.api.causes import Cause, LimitedBy
+from laptime.api.loads import Load
+from laptime.api.results import ResultRow
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.usage import RowUsage, Source
+from laptime.catalog import scenarios
+from laptime.plan import Trial
+from laptime.report import Report, result_files, status_rows, to_json, to_markdown
+from laptime.report.markdown import describe_load
+from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
+
+SPEC = BenchmarkRunSpec.model_validate(
+    {
+        "scenario": "users",
+        "servers": [
+            {"name": "fastapi", "preset": "fastapi-sync"},
+            {"name": "axum", "preset": "axum-sqlx"},
+            {"name": "mine", "image": "registry.example/mine:1"},
+        ],
+        "topology": {"postgres": {}, "pgbouncer": {}, "haproxy": {}},
+        "loads": [
+            {"name": "closed", "closed": {"connections": 10, "requests": 50000, "keepAlive": False}}
+        ],
+        "repetitions": 3,
+        "objectives": [
+            {"server": "axum", "load": "closed", "metric": "p99", "atMost": "5ms"},
+            {"server": "fastapi", "load": "closed", "metric": "p99", "atMost": "1us"},
+        ],
+    }
+)
+RATES = {"fastapi": 600.0, "axum": 15000.0}
+MESSAGE = 'GET /: $[0].email: expected "a|b", got "<script>"\n# not a heading'
+
+
+def script(trial: Trial) -> Outcome | None:
+    if trial.server == "mine":
+        return None
+    wobble = 1 + trial.ordinal / 1000
+    errors = 10 if (trial.server, trial.repetition) == ("fastapi", 2) else 0
+    return Outcome(RATES[trial.server] * wobble, errors=errors)
+
+
+def make_report() -> Report:
+    _, results, _ = run(SPEC, script)
+    published = scenarios()["users"].published
+    summary = summary_of(SPEC, script, published, failures={"mine": ("WrongAnswer", MESSAGE)})
+    return Report("demo", "default", SPEC, 42, summary, results, {"node": "n1", "cpu": "2 cores"})
+
+
+REPORT = make_report()
+MARKDOWN = to_markdown(REPORT)
+
+
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(to_json(REPORT))
+    return loaded
+
+
+def test_the_document_says_its_version_and_where_it_was_measured() -> None:
+    assert document()["schemaVersion"] == 1
+    assert document()["environment"] == {"cpu": "2 cores", "node": "n1"}
+    assert document()["run"] == {
+        "name": "demo",
+        "namespace": "default",
+        "seed": 42,
+        "baseline": "fastapi",
+        "startedAt": REPORT.trials[0].started_at,
+        "finishedAt": max(trial.finished_at or "" for trial in REPORT.trials),
+    }
+
+
+def test_the_document_has_rows_and_trials_as_they_are() -> None:
+    rows = [ResultRow.model_validate(row) for row in document()["rows"]]
+    assert tuple(rows) == REPORT.summary.rows
+    assert [trial["trial"] for trial in document()["trials"]] == [t.trial for t in REPORT.trials]
+    assert BenchmarkRunSpec.model_validate(document()["spec"]) == SPEC
+    assert document()["leftOut"] == []
+
+
+def test_the_same_report_is_the_same_text() -> None:
+    assert to_json(make_report()) == to_json(REPORT)
+    assert to_markdown(make_report()) == MARKDOWN
+
+
+def table(heading: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading, its head line first."""
+    lines = MARKDOWN.split("\n")
+    start = next(n for n, line in enumerate(lines) if line.startswith(heading))
+    rows = []
+    for line in lines[start + 1 :]:
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        elif rows:
+            break
+    return [row for row in rows if not row[0].startswith("---")]
+
+
+def test_the_table_shows_each_server_with_the_published_factor_beside_the_measured_one() -> None:
+    head, fastapi, axum, mine = table("## Load closed")
+    assert head == [
+        "server", "rank", "requests/s (95 %)", "p50", "p99", "p99.9", "errors", "factor (95 %)",
+        "published", "CPU cores", "memory", "limited by", "validity",
+    ]  # fmt: skip
+    assert fastapi[0] == "fastapi (baseline)"
+    assert fastapi[6:] == ["10 (0.826%)", "1.00x", "1.00x", "-", "-", "-", "doubtful"]
+    assert axum[:2] == ["axum", "1"]
+    assert axum[2].startswith("15,0")
+    assert axum[3] == "1.00 ms"
+    assert axum[6] == "0"
+    assert axum[7].startswith("25.")
+    assert axum[8:] == ["25.1x", "-", "-", "-", "valid"]
+    assert mine == ["mine", *["-"] * 11, "failed"]
+
+
+def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_evidence() -> None:
+    row = REPORT.summary.rows[1].model_copy(
+        update={
+            "limited_by": LimitedBy(
+                cause=Cause.SERVER_CPU, evidence="used 0.97 cores", also=[Cause.NODE]
+            ),
+            "usage": RowUsage(
+                source=Source.AGENT,
+                cores_mean=0.97,
+                cores_peak=1.02,
+                memory_bytes=11 * 2**20,
+                requests_per_cpu_second=15_838,
+                requests_per_second_per_mib=1_396,
+                doubts=["readings are incomplete in 1 of 5 repetitions: 4.0 s without a sample"],
+            ),
+            "statements_per_request": 1.0,
+        }
+    )
+    report = replace(REPORT, summary=replace(REPORT.summary, rows=(row,)))
+    text = to_markdown(report)
+    assert "| 0.97 (peak 1.0) | 11.0 MiB | server CPU | valid |" in text
+    assert "- axum, limited by server CPU: used 0.97 cores; near their limits too: node" in text
+    assert (
+        "- axum: 15,838 requests per CPU-second, 1,396 requests/s per MiB, "
+        "1.00 statements per request" in text
+    )
+    assert "- axum, CPU, memory and cause: readings are incomplete in 1 of 5" in text
+
+
+def test_precision_and_control_stand_among_the_facts() -> None:
+    spec = make_spec("fastapi", "axum", precision="5%", control=True).with_control()
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 601.0}
+    trials, results, payloads = run(spec, steady(rates))
+    summary = summarise(spec, trials, results, payloads, None, {})
+    text = to_markdown(Report("demo", "default", spec, 1, summary, results))
+    assert "24 of 24 measured, in 8 repetitions" in text
+    assert re.search(r"- Precision: 5% asked for, 0\.\d+% to each side reached", text)
+    assert re.search(
+        r"- Control under closed: 1\.00x \(.* to .*\) the baseline, not told apart; "
+        r"differences from 1\.00% on can be found",
+        text,
+    )
+    assert json.loads(to_json(Report("demo", "default", spec, 1, summary, results)))["control"]
+
+
+def test_every_line_of_a_table_has_as_many_cells_as_its_head() -> None:
+    for block in MARKDOWN.split("\n\n"):
+        lines = [line for line in block.split("\n") if line.startswith("| ")]
+        assert len({line.replace("\\|", "").count("|") for line in lines}) <= 1
+
+
+def test_the_verdict_stands_first_and_the_facts_below_it() -> None:
+    assert MARKDOWN.startswith("# demo\n\n**axum is fastest: 25.")
+    assert "closed, 10 connections without keep-alive, 50,000 requests" in MARKDOWN
+    assert "HAProxy → server → PgBouncer → Postgres" in MARKDOWN
+    assert "6 of 9 measured, in 3 repetitions, shuffled with seed 42" in MARKDOWN
+    assert "- node: n1" in MARKDOWN
+
+
+def test_doubts_and_failures_are_said_with_their_reason() -> None:
+    assert "- fastapi, doubtful: 0.83% of the requests had no right answer" in MARKDOWN
+    assert "- mine, failed: WrongAnswer: GET /: " in MARKDOWN
+
+
+def test_foreign_text_is_shown_and_does_nothing_else() -> None:
+    assert "<script>" not in MARKDOWN.replace("\\<", "")
+    assert "\n# not a heading" not in MARKDOWN
+    assert '"a\\|b"' in MARKDOWN
+
+
+def test_objectives_are_listed_met_or_missed() -> None:
+    assert table("## Objectives")[1:] == [
+        ["met", "axum", "closed", "p99 at most 5ms", "1.00 ms"],
+        ["**missed**", "fastapi", "closed", "p99 at most 1us", "1.00 ms (doubtful)"],
+    ]
+
+
+def test_the_published_figures_are_there_with_their_flaws() -> None:
+    rows = table("## As published")
+    assert ["axum-sqlx", "any", "15,363", "600 us", "900 us", "1.00 ms", "25.1x"] in rows
+    assert "compare factors and order, never absolute times" in MARKDOWN
+
+
+def test_a_run_with_nothing_measured_still_has_a_report() -> None:
+    summary = summary_of(SPEC, lambda _: None)
+    report = Report("demo", "default", SPEC, 42, summary, [])
+    assert "nothing is measured yet" in to_markdown(report)
+    assert json.loads(to_json(report))["run"]["startedAt"] is None
+
+
+def test_the_files_of_the_config_map() -> None:
+    files = result_files("demo", "default", SPEC, 42, REPORT.summary, REPORT.trials)
+    assert set(files) == {"results.json", "report.md"}
+    assert json.loads(files["results.json"])["environment"] == {}
+
+
+@pytest.fixture(scope="module")
+def largest() -> Report:
+    """The largest run that the schema allows, with long texts everywhere."""
+    spec = make_spec(
+        *(f"server-number-{n:05d}" for n in range(32)),
+        loads=tuple(f"load-number-{n:07d}" for n in range(16)),
+        repetitions=3,
+    )
+    _, (sample, *_), _ = run(make_spec("a"), lambda _: Outcome(1.0, errors=1))
+    row = REPORT.summary.rows[0].model_copy(
+        update={
+            "message": "m" * 300,
+            "validity_reasons": ["r" * 300] * 6,
+            "limited_by": LimitedBy(cause=Cause.DATABASE_CONNECTIONS, evidence="e" * 300),
+            "usage": RowUsage(source=Source.AGENT, cores_mean=1 / 3, doubts=["d" * 300]),
+        }
+    )
+    rows = tuple(
+        row.model_copy(update={"server": server.name, "load": load.name})
+        for load in spec.loads
+        for server in spec.servers
+    )
+    summary = REPORT.summary
+    big = replace(summary, rows=rows, fastest="a", fastest_factor="1x")
+    return Report("r" * 40, "n" * 63, spec, 1, big, [sample] * 1536)
+
+
+def test_the_largest_run_fits_into_a_config_map(largest: Report) -> None:
+    files = result_files(
+        largest.name, largest.namespace, largest.spec, 1, largest.summary, largest.trials
+    )
+    assert sum(len(text.encode()) for text in files.values()) < 900_000
+    loaded = json.loads(files["results.json"])
+    assert len(loaded["rows"]) == 512
+    assert "trials" in loaded["leftOut"]
+    assert "left out" in files["report.md"]
+
+
+def test_figures_per_request_are_left_out_before_trials_are() -> None:
+    whole = len(to_json(REPORT).encode())
+    compact = len(json.dumps(json.loads(to_json(REPORT)), separators=(",", ":")).encode())
+    assert json.loads(to_json(REPORT, whole))["leftOut"] == []
+    assert json.loads(to_json(REPORT, compact + 10))["leftOut"] == []
+    smaller = json.loads(to_json(REPORT, compact - 100))
+    assert smaller["leftOut"] == ["trials.endpoints"]
+    assert len(smaller["trials"]) == len(REPORT.trials)
+
+
+def test_a_long_report_is_cut_at_a_line_and_says_so() -> None:
+    cut = to_markdown(REPORT, max_bytes=900)
+    assert len(cut.encode()) <= 900
+    body, _, _ = cut.partition("\n\n*The rest is left out")
+    assert MARKDOWN.startswith(body + "\n")
+
+
+def test_rows_go_into_the_status_as_they_are() -> None:
+    assert status_rows(REPORT.summary.rows) == list(REPORT.summary.rows)
+
+
+def test_rows_of_the_largest_run_fit_into_the_status_with_all_figures(largest: Report) -> None:
+    rows = status_rows(largest.summary.rows)
+    assert len(json.dumps([row.to_wire() for row in rows])) <= 500_000
+    assert len(rows) == 512
+    for row, original in zip(rows, largest.summary.rows, strict=True):
+        assert row.requests_per_second == original.requests_per_second
+        assert row.latency == original.latency
+        assert row.limited_by is not None
+        assert row.limited_by.cause is Cause.DATABASE_CONNECTIONS
+        assert row.usage is not None
+        assert row.usage.cores_mean == 1 / 3
+
+
+def test_shapes_are_described() -> None:
+    ramp = {"from": 10, "to": 2000, "duration": "1m", "keepAlive": False}
+    assert describe_load(Load.model_validate({"name": "r", "ramp": ramp})) == (
+        "ramp, 10 to 2,000 requests/s over 1m, without keep-alive"
+    )
+    assert describe_load(Load.model_validate({"name": "s", "saturation": {"p99": "50ms"}})) == (
+        "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.10%, "
+        "with keep-alive"
+    )

@@ -1,0 +1,117 @@
+"""results.json: its schema says all of it, and what was written can be read back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+
+from laptime.report import (
+    ResultsError,
+    read_results,
+    results_schema,
+    to_csv,
+    to_json,
+    to_markdown,
+)
+from tests.report.sample import SPEC, recorded
+
+REPORT, _ = recorded()
+TEXT = to_json(REPORT)
+SCHEMA = results_schema()
+
+
+def resolve(node: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in node:
+        return resolve(SCHEMA["$defs"][node["$ref"].rsplit("/", 1)[1]])
+    for choice in node.get("anyOf", []):
+        if choice.get("type") != "null":
+            return resolve(choice)
+    return node
+
+
+def undescribed(value: Any, node: dict[str, Any], path: str = "$") -> list[str]:
+    """Return the fields of a document that its schema does not know."""
+    node = resolve(node)
+    if isinstance(value, list):
+        return [one for item in value for one in undescribed(item, node["items"], f"{path}[]")]
+    if not isinstance(value, dict):
+        return []
+    if "additionalProperties" in node and "properties" not in node:
+        return []
+    known = node.get("properties", {})
+    missing = [f"{path}.{key}" for key in value if key not in known]
+    return missing + [
+        one
+        for key in value.keys() & known.keys()
+        for one in undescribed(value[key], known[key], f"{path}.{key}")
+    ]
+
+
+def test_the_schema_is_one_and_the_document_meets_it() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(TEXT), SCHEMA)
+
+
+def test_the_schema_describes_every_field_that_is_written() -> None:
+    assert undescribed(json.loads(TEXT), SCHEMA) == []
+    assert undescribed({"rows": [{"nonsense": 1}]}, SCHEMA) == ["$.rows[].nonsense"]
+
+
+def test_the_schema_refuses_what_is_wrong() -> None:
+    document = json.loads(TEXT)
+    document["rows"][0]["requestsPerSecond"]["value"] = "many"
+    with pytest.raises(jsonschema.ValidationError, match="many"):
+        jsonschema.validate(document, SCHEMA)
+
+
+def test_what_was_written_is_read_back_as_it_was() -> None:
+    results, report = read_results(TEXT)
+    assert report == REPORT
+    assert results.left_out == []
+    assert to_markdown(report) == to_markdown(REPORT)
+
+
+def test_a_document_whose_spec_was_left_out_takes_that_of_the_run() -> None:
+    smallest = to_json(REPORT, max_bytes=100)
+    results, report = read_results(smallest, SPEC)
+    assert "spec" in results.left_out
+    assert report.spec == SPEC
+    with pytest.raises(ResultsError, match="spec was left out"):
+        read_results(smallest)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not JSON"),
+        ("[]", "schemaVersion None"),
+        ('{"schemaVersion": 2}', "schemaVersion 2, this version of Laptime reads 1"),
+        ('{"schemaVersion": 1}', "laptimeVersion: Field required"),
+    ],
+)
+def test_another_document_is_refused_with_a_reason(text: str, said: str) -> None:
+    with pytest.raises(ResultsError, match=said):
+        read_results(text)
+
+
+def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
+    lines = list(csv.DictReader(io.StringIO(to_csv(REPORT.summary.rows))))
+    assert len(lines) == len(REPORT.summary.rows)
+    for line, row in zip(lines, REPORT.summary.rows, strict=True):
+        assert (line["server"], line["load"]) == (row.server, row.load)
+        if row.requests_per_second is None or row.latency is None:
+            assert line["requests_per_second"] == line["p99_seconds"] == ""
+            continue
+        assert float(line["requests_per_second"]) == row.requests_per_second.value
+        assert float(line["p99_seconds"]) == row.latency.p99_seconds
+
+
+def test_csv_holds_no_formula() -> None:
+    row = REPORT.summary.rows[0].model_copy(update={"validity_reasons": ["=1+1", "two"]})
+    (line,) = csv.DictReader(io.StringIO(to_csv([row])))
+    assert line["validity_reasons"] == "'=1+1; two"
