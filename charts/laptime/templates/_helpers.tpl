@@ -1,0 +1,70 @@
+{{/*
+Names are fixed, not made from the release: there is one Laptime per cluster, and the command that
+allows runs in a namespace names the ClusterRole and the ServiceAccount.
+*/}}
+{{- define "laptime.operator" -}}laptime-operator{{- end }}
+{{- define "laptime.runsRole" -}}laptime-runs{{- end }}
+
+{{- define "laptime.selectorLabels" -}}
+app.kubernetes.io/name: laptime
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "laptime.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/name: laptime
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: laptime
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/*
+A whole image reference. Takes a list: the root context, the image's values.
+*/}}
+{{- define "laptime.image" -}}
+{{- $root := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- $registry := $image.registry | default $root.Values.images.registry -}}
+{{- $tag := $image.tag | default $root.Values.images.tag | default $root.Chart.AppVersion -}}
+{{- if $registry }}{{ $registry }}/{{ end }}{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $tag }}{{ end }}
+{{- end }}
+
+{{/*
+The images of runs, as the operator reads them.
+*/}}
+{{- define "laptime.imageSet" -}}
+{{- $root := . -}}
+{{- $images := .Values.images -}}
+{{- $servers := dict -}}
+{{- range $preset, $image := $images.servers -}}
+{{- $_ := set $servers $preset (include "laptime.image" (list $root $image)) -}}
+{{- end -}}
+{{- $set := dict "servers" $servers "pullPolicy" $images.pullPolicy "pullSecrets" $images.pullSecrets -}}
+{{- range $name := list "operator" "postgres" "pgbouncer" "haproxy" "generator" "upstream" "delay" -}}
+{{- $_ := set $set $name (include "laptime.image" (list $root (get $images $name))) -}}
+{{- end -}}
+{{- if and .Values.watching.exporters (include "laptime.prometheusUrl" .) -}}
+{{- $_ := set $set "exporter" (include "laptime.image" (list $root $images.exporter)) -}}
+{{- end -}}
+{{- $set | toPrettyJson -}}
+{{- end }}
+
+{{/*
+What the Pod Security level `restricted` asks of a container, and a read-only root file system.
+*/}}
+{{- define "laptime.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "laptime.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}

@@ -1,0 +1,1 @@
+"""The Grafana dashboards of Laptime as code: one module per dashboard, one function per panel."""

@@ -1,0 +1,115 @@
+"""What all dashboards share: names, links between them, variables, time range."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.models import dashboard as models
+
+from laptime_dashboards.panel_defaults import DATA_SOURCE
+
+RUNS_UID, RUN_UID = "laptime-runs", "laptime-run"
+TIERS_UID, OPERATOR_UID = "laptime-tiers", "laptime-operator"
+
+_TAG = "laptime"
+
+
+def frame(title: str, uid: str, description: str, *, begin: str = "now-15m") -> builders.Dashboard:
+    """Return a dashboard without panels, with its data source and the way to the others."""
+    return (
+        builders.Dashboard(f"Laptime / {title}")
+        .uid(uid)
+        .description(description)
+        .tags([_TAG])
+        .readonly()
+        .timezone("browser")
+        .time(begin, "now")
+        .refresh("5s")
+        .timepicker(builders.TimePicker().refresh_intervals(["5s", "10s", "30s", "1m", "5m"]))
+        .tooltip(models.DashboardCursorSync.CROSSHAIR)
+        .link(
+            builders.DashboardLink("Laptime")
+            .type(models.DashboardLinkType.DASHBOARDS)
+            .tags([_TAG])
+            .as_dropdown(True)
+            .include_vars(True)
+            .keep_time(True)
+            .tooltip("The other dashboards, for the same run and time")
+            .icon("external link")
+            # Beside the variables and not in a menu: it is the way from one dashboard to the next.
+            .placement("")
+        )
+        .with_variable(
+            builders.DatasourceVariable("datasource")
+            .label("Data source")
+            .description("The Prometheus that watches the runs")
+            .type("prometheus")
+            .current(models.VariableOption(text="default", value="default"))
+        )
+    )
+
+
+def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
+    """Add the variables that choose one run, newest names last."""
+    return (
+        dashboard.with_variable(
+            label_values(
+                "namespace", "Namespace", "Where the run is", "laptime_run_info", "namespace"
+            )
+        )
+        .with_variable(
+            label_values(
+                "run",
+                "Run",
+                "The BenchmarkRun",
+                'laptime_run_info{namespace="$namespace"}',
+                "run",
+            )
+        )
+        .with_variable(
+            builders.CustomVariable("step")
+            .label("Scrape interval")
+            .description("Least step of the queries; 1s with the chart's own Prometheus")
+            .values("1s,2s,3s,5s,15s")
+            .current(models.VariableOption(text="1s", value="1s"))
+        )
+    )
+
+
+def with_trials(dashboard: builders.Dashboard) -> builders.Dashboard:
+    """Add the variables that choose trials of the run. `trial` follows from the others, unseen."""
+    run = 'namespace="$namespace", run="$run"'
+    for name, label, what in (
+        ("server", "Server", "Servers of the run"),
+        ("load", "Load", "Loads of the run"),
+        ("repetition", "Repetition", "Repetitions of the run"),
+    ):
+        variable = label_values(name, label, what, f"laptime_trial_info{{{run}}}", name)
+        dashboard.with_variable(several(variable))
+    chosen = f'{run}, server=~"$server", load=~"$load", repetition=~"$repetition"'
+    trial = label_values(
+        "trial", "Trial", "Follows from the others", f"laptime_trial_info{{{chosen}}}", "trial"
+    )
+    return dashboard.with_variable(several(trial).hide(models.VariableHide.HIDE_VARIABLE))
+
+
+def several(variable: builders.QueryVariable) -> builders.QueryVariable:
+    """Let a variable have several values, and all of them at first."""
+    every = models.VariableOption(text="All", value="$__all", selected=True)
+    return variable.multi(True).include_all(True).current(every)
+
+
+def label_values(
+    name: str, label: str, description: str, series: str, value: str
+) -> builders.QueryVariable:
+    """Return a variable with the values that a label of some series has in the time range."""
+    text = f"label_values({series}, {value})"
+    return (
+        builders.QueryVariable(name)
+        .label(label)
+        .description(description)
+        .datasource(DATA_SOURCE)
+        .query({"query": text, "refId": f"variable-{name}"})
+        .definition(text)
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(models.VariableSort.NATURAL_ASC)
+    )

@@ -1,0 +1,37 @@
+"""The words and colours for the values that runs and rows have as labels."""
+
+from __future__ import annotations
+
+STATES = {
+    "Queued": ("Queued", "text"),
+    "Deploying": ("Deploying", "blue"),
+    "Verifying": ("Verifying", "blue"),
+    "Running": ("Running", "blue"),
+    "Finishing": ("Finishing", "blue"),
+    "Succeeded": ("Succeeded", "green"),
+    "Failed": ("Failed", "red"),
+}
+
+VALIDITIES = {
+    "valid": ("valid", "green"),
+    "doubtful": ("doubtful", "orange"),
+    "invalid": ("invalid", "red"),
+}
+
+OUTCOMES = {"Measured": ("Measured", "green"), "Failed": ("Failed", "red")}
+
+CAUSES = {
+    "serverCpu": ("CPU of the server", "blue"),
+    "serverConcurrency": ("concurrency of the server", "blue"),
+    "pgbouncerPool": ("pool of PgBouncer", "purple"),
+    "databaseConnections": ("connections to the database", "purple"),
+    "postgresCpu": ("CPU of Postgres", "purple"),
+    "pgbouncerCpu": ("CPU of PgBouncer", "purple"),
+    "haproxyCap": ("connection limit of HAProxy", "orange"),
+    "haproxyCpu": ("CPU of HAProxy", "orange"),
+    "upstream": ("upstream", "orange"),
+    "generator": ("load generator", "red"),
+    "node": ("node", "red"),
+    "offeredLoad": ("nothing: all that was sent was answered", "green"),
+    "unknown": ("unknown", "text"),
+}

@@ -1,0 +1,268 @@
+"""What all panels share: the data source, legends, steps, and how tables are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import dashboard as dashboard_builders
+from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models import dashboard as dashboard_models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
+
+RUN_STEP = "$step"
+"""Least step of queries about runs: the scrape interval, which is 1 s unless the reader says so."""
+
+OPERATOR_STEP = "5s"
+"""Least step of queries about the operator: it is scraped every 5 s."""
+
+FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
+"""Widths of panels. A third is 430 px on a screen of 1366 px, the least that a legend fits in."""
+
+WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wrapText": True}
+"""Of a column with sentences. Newer Grafanas read the second of the two."""
+
+Threshold = tuple[float, str]
+
+
+def query(
+    expr: str, legend: str = "", *, ref: str = "A", step: str = RUN_STEP
+) -> prometheus.Dataquery:
+    """Return a query over the time range."""
+    return (
+        prometheus.Dataquery()
+        .datasource(DATA_SOURCE)
+        .expr(expr)
+        .legend_format(legend or "__auto")
+        .interval(step)
+        .ref_id(ref)
+        .range()
+    )
+
+
+def newest(expr: str, legend: str = "", *, ref: str = "A") -> prometheus.Dataquery:
+    """Return a query for the newest values only, as rows of a table or figures."""
+    return (
+        prometheus.Dataquery()
+        .datasource(DATA_SOURCE)
+        .expr(expr)
+        .legend_format(legend or "__auto")
+        .format(PromQueryFormat.TABLE if not legend else PromQueryFormat.TIME_SERIES)
+        .ref_id(ref)
+        .instant()
+    )
+
+
+def thresholds(*steps: Threshold) -> dashboard_builders.ThresholdsConfig:
+    """Return absolute thresholds: green below the first, then the colour of each."""
+    models = [dashboard_models.Threshold(color="green")]
+    models += [dashboard_models.Threshold(value=value, color=color) for value, color in steps]
+    return (
+        dashboard_builders.ThresholdsConfig()
+        .mode(dashboard_models.ThresholdsMode.ABSOLUTE)
+        .steps(models)
+    )
+
+
+def time_series(
+    title: str,
+    description: str,
+    unit: str,
+    no_data: str,
+    queries: Sequence[prometheus.Dataquery],
+    *,
+    limits: Sequence[Threshold] = (),
+    width: int = HALF,
+    most: float | None = None,
+) -> timeseries.Panel:
+    """Return a panel with lines over time; `limits` are drawn as lines, `most` ends the axis."""
+    legend = (
+        common_builders.VizLegendOptions()
+        .display_mode(common.LegendDisplayMode.TABLE)
+        .placement(common.LegendPlacement.BOTTOM)
+        .show_legend(True)
+        .calcs(["mean", "max"])
+    )
+    panel = (
+        timeseries.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATA_SOURCE)
+        .unit(unit)
+        .no_value(no_data)
+        .min(0)
+        .height(9)
+        .span(width)
+        .legend(legend)
+        .tooltip(
+            common_builders.VizTooltipOptions()
+            .mode(common.TooltipDisplayMode.MULTI)
+            .sort(common.SortOrder.DESCENDING)
+        )
+        .line_width(2)
+        .fill_opacity(8)
+        .show_points(common.VisibilityMode.AUTO)
+        # A trial of some seconds is a piece of a line: what lies between two trials is nothing.
+        .span_nulls(False)
+        .thresholds(thresholds(*limits))
+    )
+    if limits:
+        panel.thresholds_style(
+            common_builders.GraphThresholdsStyleConfig().mode(
+                common.GraphThresholdsStyleMode.DASHED
+            )
+        )
+    if most is not None:
+        panel.axis_soft_max(most)
+    for one in queries:
+        panel.with_target(one)
+    return panel
+
+
+def figure(
+    title: str,
+    description: str,
+    unit: str,
+    no_data: str,
+    queries: Sequence[prometheus.Dataquery],
+    *,
+    limits: Sequence[Threshold] = (),
+    width: int = QUARTER,
+    names: bool = False,
+) -> stat.Panel:
+    """Return a panel with big figures, or with `names` the words of the legends."""
+    text = common.BigValueTextMode.NAME if names else common.BigValueTextMode.AUTO
+    panel = (
+        stat.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATA_SOURCE)
+        .unit(unit)
+        .no_value(no_data)
+        .height(4)
+        .span(width)
+        .text_mode(text)
+        .graph_mode(common.BigValueGraphMode.NONE)
+        .color_mode(common.BigValueColorMode.NONE if names else common.BigValueColorMode.VALUE)
+        .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
+        .thresholds(thresholds(*limits))
+    )
+    if names:
+        panel.text(common_builders.VizTextDisplayOptions().title_size(16))
+    for one in queries:
+        panel.with_target(one)
+    return panel
+
+
+def rows(
+    title: str,
+    description: str,
+    no_data: str,
+    columns: Sequence[Column],
+    *,
+    joined: bool = True,
+    width: int = FULL,
+    height: int = 9,
+) -> table.Panel:
+    """Return a table of the newest values. The queries' labels and values are its columns.
+
+    Columns without a query are labels; those with one get the letter of their place as reference.
+    All rows with the same labels become one when `joined`.
+    """
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATA_SOURCE)
+        .unit("short")
+        .no_value(no_data)
+        .height(height)
+        .span(width)
+        .filterable(True)
+        .cell_height(common.TableCellHeight.SM)
+        .thresholds(thresholds())
+    )
+    names: dict[str, str] = {}
+    hidden: dict[str, bool] = {"Time": True}
+    for letter, column in zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", _with_queries(columns), strict=False):
+        assert column.expr is not None
+        panel.with_target(newest(column.expr, ref=letter))
+        field = f"Value #{letter}" if joined and len(_with_queries(columns)) > 1 else "Value"
+        if column.title:
+            names[field] = column.title
+        else:
+            hidden[field] = True
+    names |= {column.label: column.title for column in columns if column.label is not None}
+    order = {field: place for place, field in enumerate(_fields_in_order(columns, names))}
+    if joined:
+        panel.with_transformation(transformation("merge", {}))
+    panel.with_transformation(
+        transformation(
+            "organize",
+            {"excludeByName": hidden, "renameByName": names, "indexByName": order},
+        )
+    )
+    for column in columns:
+        if column.title and column.properties:
+            panel.override_by_name(
+                column.title,
+                [
+                    dashboard_models.DynamicConfigValue(id_val=key, value=value)
+                    for key, value in column.properties.items()
+                ],
+            )
+    return panel
+
+
+class Column:
+    """One column of a table: a label of its queries, or the value of one of them."""
+
+    def __init__(
+        self,
+        title: str,
+        *,
+        label: str | None = None,
+        expr: str | None = None,
+        unit: str | None = None,
+        decimals: int | None = None,
+        width: int | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        self.title = title
+        self.label = label
+        self.expr = expr
+        wanted: dict[str, object | None] = {
+            "unit": unit,
+            "decimals": decimals,
+            "custom.width": width,
+            **(more or {}),
+        }
+        self.properties = {key: value for key, value in wanted.items() if value is not None}
+
+
+def _with_queries(columns: Sequence[Column]) -> list[Column]:
+    return [column for column in columns if column.expr is not None]
+
+
+def _fields_in_order(columns: Sequence[Column], names: Mapping[str, str]) -> list[str]:
+    by_title = {title: field for field, title in names.items()}
+    return [by_title[column.title] for column in columns if column.title in by_title]
+
+
+def transformation(
+    name: str, options: Mapping[str, object]
+) -> dashboard_models.DataTransformerConfig:
+    """Return a transformation of what the queries brought."""
+    return dashboard_models.DataTransformerConfig(id_val=name, options=dict(options))
+
+
+def words(meanings: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
+    """Return value mappings: from a value to its text and its colour."""
+    options = {
+        value: {"text": text, "color": color, "index": place}
+        for place, (value, (text, color)) in enumerate(meanings.items())
+    }
+    return [{"type": "value", "options": options}]

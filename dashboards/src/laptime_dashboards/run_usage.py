@@ -1,0 +1,267 @@
+"""Panels of one run: what its pods use, where they wait, and how the nodes are."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import timeseries
+
+from laptime_dashboards.panel_defaults import THIRD, query, time_series
+from laptime_dashboards.selectors import PODS, RUN, SERVERS, TIERS, rate
+
+_NO_AGENT = "No pod of the run in this time, or no agent on its node"
+_NO_TIER = "The run has no such tier, or nobody watched it"
+NODES = f"max by (node) (laptime_pod_memory_working_set_bytes{{{RUN}}})"
+"""The nodes on which the run has pods: figures of others do not belong to it."""
+
+
+def server_cpu() -> timeseries.Panel:
+    """CPU of servers and generators."""
+    return time_series(
+        "CPU of servers and generators",
+        "Cores in use by each pod, and the limit of the server where its spec sets one.",
+        "short",
+        _NO_AGENT,
+        [
+            query(
+                f"sum by (component, server) ({rate(f'laptime_pod_cpu_seconds_total{{{PODS}}}')})",
+                "{{component}} {{server}}",
+                ref="A",
+            ),
+            query(
+                "max by (server) (laptime_run_cpu_limit_cores"
+                f'{{{RUN}, component="server", server=~"$server"}})',
+                "limit of {{server}}",
+                ref="B",
+            ),
+        ],
+    )
+
+
+def share_of_limit() -> timeseries.Panel:
+    """CPU of the servers as a share of what they may have."""
+    used = f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})"
+    limit = f'max by (server) (laptime_run_cpu_limit_cores{{{RUN}, component="server"}})'
+    return time_series(
+        "CPU of servers, share of the limit",
+        "At 100 % the server has all that it may have: more would need a higher limit.",
+        "percentunit",
+        "No server of the run has a CPU limit",
+        [query(f"{used} / on (server) {limit}", "{{server}}")],
+        limits=[(0.9, "orange"), (1, "red")],
+        most=1,
+    )
+
+
+def tier_cpu() -> timeseries.Panel:
+    """CPU of the tiers."""
+    return time_series(
+        "CPU of Postgres, PgBouncer and HAProxy",
+        "Cores in use by each tier, its exporter included.",
+        "short",
+        _NO_TIER,
+        [
+            query(
+                f"sum by (component) ({rate(f'laptime_pod_cpu_seconds_total{{{TIERS}}}')})",
+                "{{component}}",
+            )
+        ],
+    )
+
+
+def throttling() -> timeseries.Panel:
+    """Time that tasks were held back by a CPU limit."""
+    return time_series(
+        "Throttling",
+        "Seconds that tasks were held back by a CPU limit, in each second, summed over CPUs. Zero "
+        "means that no limit was in the way.",
+        "s",
+        _NO_AGENT,
+        [
+            query(
+                "sum by (component, server)"
+                f" ({rate(f'laptime_pod_cpu_throttled_seconds_total{{{PODS}}}')})",
+                "{{component}} {{server}}",
+                ref="A",
+            ),
+            query(
+                "sum by (component)"
+                f" ({rate(f'laptime_pod_cpu_throttled_seconds_total{{{TIERS}}}')})",
+                "{{component}}",
+                ref="B",
+            ),
+        ],
+        limits=[(0.05, "orange")],
+    )
+
+
+def memory() -> timeseries.Panel:
+    """Working sets."""
+    return time_series(
+        "Memory",
+        "Working set of each pod: memory in use without the file cache that would be given up "
+        "first.",
+        "bytes",
+        _NO_AGENT,
+        [
+            query(
+                f"sum by (component, server) (laptime_pod_memory_working_set_bytes{{{PODS}}})",
+                "{{component}} {{server}}",
+                ref="A",
+            ),
+            query(
+                f"sum by (component) (laptime_pod_memory_working_set_bytes{{{TIERS}}})",
+                "{{component}}",
+                ref="B",
+            ),
+        ],
+    )
+
+
+def network() -> timeseries.Panel:
+    """Bytes that pods send and get."""
+    received = f"laptime_pod_network_receive_bytes_total{{{SERVERS}}}"
+    sent = f"laptime_pod_network_transmit_bytes_total{{{SERVERS}}}"
+    return time_series(
+        "Network of the servers",
+        "Bytes a second through the interfaces of the servers' pods.",
+        "Bps",
+        "No server in this time, or the agent has agent.network=false",
+        [
+            query(
+                f"sum by (server) ({rate(received)})",
+                "{{server}} receives",
+                ref="A",
+            ),
+            query(
+                f"sum by (server) ({rate(sent)})",
+                "{{server}} sends",
+                ref="B",
+            ),
+        ],
+    )
+
+
+def haproxy_queue() -> timeseries.Panel:
+    """Requests that wait in HAProxy."""
+    return time_series(
+        "HAProxy: queue",
+        "Requests that wait for a free connection to a server, by backend.",
+        "short",
+        "The run has no HAProxy",
+        [
+            query(
+                f"sum by (proxy) (haproxy_backend_current_queue{{{RUN}}})",
+                "queue {{proxy}}",
+                ref="A",
+            ),
+            query(
+                f"sum by (proxy) (haproxy_backend_current_sessions{{{RUN}}})",
+                "in work {{proxy}}",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def pool() -> timeseries.Panel:
+    """Clients of PgBouncer and its connections."""
+    return time_series(
+        "PgBouncer: pool",
+        "Connections to Postgres in use, how many there may be, and clients that wait for one.",
+        "short",
+        "The run has no PgBouncer",
+        [
+            query(f"sum(laptime_pgbouncer_servers_active{{{RUN}}})", "in use", ref="A"),
+            query(f"max(laptime_pgbouncer_pool_size{{{RUN}}})", "size", ref="B"),
+            query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="C"),
+        ],
+        width=THIRD,
+    )
+
+
+def connections() -> timeseries.Panel:
+    """What the connections of Postgres do."""
+    return time_series(
+        "Postgres: connections",
+        "Connections by what they do. Active without a wait means on a CPU, or ready for one.",
+        "short",
+        "The run has no Postgres, or exporters are left out",
+        [
+            query(
+                "sum by (state, wait_event_type)"
+                f' (laptime_postgres_connections{{{RUN}, state!="idle"}})',
+                "{{state}} {{wait_event_type}}",
+                ref="A",
+            ),
+            query(
+                f'sum(laptime_postgres_connections{{{RUN}, state="idle"}})',
+                "idle",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def node_cpu() -> timeseries.Panel:
+    """CPU of the nodes with pods of the run."""
+    in_use = rate('laptime_node_cpu_seconds_total{mode!~"idle|iowait|steal"}')
+    taken = rate('laptime_node_cpu_seconds_total{mode="steal"}')
+    busy, stolen = f"sum by (node) ({in_use})", f"sum by (node) ({taken})"
+    cpus = "max by (node) (laptime_node_cpus)"
+    return time_series(
+        "CPU of the nodes",
+        "Share of all CPUs in use, by everything on the node, and the share that the hypervisor "
+        "gave to others. Near 100 % the node limits every server.",
+        "percentunit",
+        "No agent on the nodes of the run",
+        [
+            query(f"{busy} / {cpus} and on (node) {NODES}", "{{node}} busy", ref="A"),
+            query(f"{stolen} / {cpus} and on (node) {NODES}", "{{node}} stolen", ref="B"),
+        ],
+        limits=[(0.9, "red")],
+        width=THIRD,
+        most=1,
+    )
+
+
+def node_pressure() -> timeseries.Panel:
+    """How much tasks of the nodes wait."""
+    waiting = rate('laptime_node_pressure_seconds_total{kind="some"}')
+    return time_series(
+        "Pressure on the nodes",
+        "Share of the time in which some task was ready and had to wait for CPU, memory or disk.",
+        "percentunit",
+        "The nodes' kernels count no pressure (PSI)",
+        [
+            query(
+                f"sum by (node, resource) ({waiting}) and on (node) {NODES}",
+                "{{node}} {{resource}}",
+            )
+        ],
+        width=THIRD,
+        most=1,
+    )
+
+
+def node_memory() -> timeseries.Panel:
+    """Memory that is left on the nodes."""
+    return time_series(
+        "Memory of the nodes",
+        "Memory that programs can still have, and all that there is.",
+        "bytes",
+        "No agent on the nodes of the run",
+        [
+            query(
+                f"max by (node) (laptime_node_memory_available_bytes) and on (node) {NODES}",
+                "{{node}} available",
+                ref="A",
+            ),
+            query(
+                f"max by (node) (laptime_node_memory_total_bytes) and on (node) {NODES}",
+                "{{node}} in all",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )

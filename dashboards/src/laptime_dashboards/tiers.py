@@ -1,0 +1,349 @@
+"""Laptime / Tiers: each part of a run by utilisation, saturation and errors (the USE method)."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard, timeseries
+
+from laptime_dashboards import run_usage
+from laptime_dashboards.frame import TIERS_UID, frame, with_run
+from laptime_dashboards.panel_defaults import THIRD, Threshold, query, time_series
+from laptime_dashboards.selectors import RUN, rate
+
+_NO_HAPROXY = "The run has no HAProxy"
+_NO_PGBOUNCER = "The run has no PgBouncer, or exporters are left out"
+_NO_POSTGRES = "The run has no Postgres, or exporters are left out"
+_NO_LOAD = "No load in this time"
+_NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
+
+
+def build() -> dashboard.Dashboard:
+    """Return the dashboard: a row for each part, in the order in which a request passes them."""
+    made = with_run(
+        frame("Tiers", TIERS_UID, "Utilisation, saturation and errors of each part of a run.")
+    )
+    for title, panels in (
+        ("Generator", (generator_utilisation(), generator_saturation(), generator_errors())),
+        ("HAProxy", (haproxy_utilisation(), haproxy_saturation(), haproxy_errors())),
+        ("PgBouncer", (pgbouncer_utilisation(), pgbouncer_saturation(), pgbouncer_errors())),
+        ("Postgres", (postgres_utilisation(), postgres_saturation(), postgres_errors())),
+        ("Postgres: work", (postgres_statements(), postgres_cache(), postgres_writes())),
+        ("Node", (run_usage.node_cpu(), run_usage.node_pressure(), run_usage.node_memory())),
+    ):
+        made.with_row(dashboard.Row(title))
+        for panel in panels:
+            made.with_panel(panel)
+    return made
+
+
+def generator_utilisation() -> timeseries.Panel:
+    """CPU of the load generator."""
+    pods = f'{RUN}, component="generator"'
+    return time_series(
+        "Generator: utilisation",
+        "Cores in use by the load generator: mean, and the highest of any second. What it sends "
+        "is doubtful when it has no CPU left.",
+        "short",
+        _NO_LOAD,
+        [
+            query(
+                f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})",
+                "for {{server}}",
+                ref="A",
+            ),
+            query(
+                f"max by (server) (laptime_pod_cpu_cores_peak{{{pods}}})",
+                "for {{server}}, peak of 1 s",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def generator_saturation() -> timeseries.Panel:
+    """Time that the generator waits for CPU."""
+    series = f'laptime_pod_pressure_seconds_total{{{RUN}, component="generator", kind="some"}}'
+    return time_series(
+        "Generator: saturation",
+        "Share of the time in which a task of the generator was ready and had no CPU.",
+        "percentunit",
+        "No load in this time, or the kernel counts no pressure (PSI)",
+        [query(f"sum by (server, resource) ({rate(series)})", "for {{server}}: {{resource}}")],
+        limits=((0.1, "orange"),),
+        width=THIRD,
+    )
+
+
+def generator_errors() -> timeseries.Panel:
+    """Requests without a right answer."""
+    counter = f"laptime_generator_errors_total{{{RUN}}}"
+    return time_series(
+        "Generator: errors",
+        "Requests a second without a right answer in time, by kind.",
+        "reqps",
+        "No errors",
+        [query(f"sum by (server, kind) ({rate(counter)})", "{{server}}: {{kind}}")],
+        limits=((0.001, "red"),),
+        width=THIRD,
+    )
+
+
+def haproxy_utilisation() -> timeseries.Panel:
+    """How busy HAProxy's threads are."""
+    return time_series(
+        "HAProxy: utilisation",
+        "Share of the time in which HAProxy's threads had something to do, as it says itself.",
+        "percentunit",
+        _NO_HAPROXY,
+        [query(f"1 - min(haproxy_process_idle_time_percent{{{RUN}}}) / 100", "busy")],
+        limits=_NEAR_THE_END,
+        width=THIRD,
+        most=1,
+    )
+
+
+def haproxy_saturation() -> timeseries.Panel:
+    """Requests that wait in HAProxy."""
+    return time_series(
+        "HAProxy: saturation",
+        "Requests that wait for a free connection to a server, and the mean of the last 1024 "
+        "waits, in milliseconds.",
+        "short",
+        _NO_HAPROXY,
+        [
+            query(
+                f"sum by (proxy) (haproxy_backend_current_queue{{{RUN}}})",
+                "{{proxy}}: waiting",
+                ref="A",
+            ),
+            query(
+                f"1000 * max by (proxy) (haproxy_backend_queue_time_average_seconds{{{RUN}}})",
+                "{{proxy}}: wait in ms",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def haproxy_errors() -> timeseries.Panel:
+    """What HAProxy could not pass on."""
+    of_class_5xx = f'haproxy_backend_http_responses_total{{{RUN}, code="5xx"}}'
+    return time_series(
+        "HAProxy: errors",
+        "Failed connections to servers, failed answers, and answers of class 5xx, a second.",
+        "reqps",
+        _NO_HAPROXY,
+        [
+            query(
+                f"sum({rate(f'haproxy_backend_connection_errors_total{{{RUN}}}')})",
+                "connections",
+                ref="A",
+            ),
+            query(
+                f"sum({rate(f'haproxy_backend_response_errors_total{{{RUN}}}')})",
+                "answers",
+                ref="B",
+            ),
+            query(f"sum({rate(of_class_5xx)})", "5xx", ref="C"),
+        ],
+        limits=((0.001, "red"),),
+        width=THIRD,
+    )
+
+
+def pgbouncer_utilisation() -> timeseries.Panel:
+    """How much of the pool and of a core is in use."""
+    return time_series(
+        "PgBouncer: utilisation",
+        "Share of the pool's connections in use, and of the one core that PgBouncer can use.",
+        "percentunit",
+        _NO_PGBOUNCER,
+        [
+            query(
+                f"sum(laptime_pgbouncer_servers_active{{{RUN}}})"
+                f" / sum(laptime_pgbouncer_pool_size{{{RUN}}})",
+                "pool",
+                ref="A",
+            ),
+            query(
+                "sum(" + rate(_container("pgbouncer")) + ")",
+                "CPU",
+                ref="B",
+            ),
+        ],
+        limits=_NEAR_THE_END,
+        width=THIRD,
+        most=1,
+    )
+
+
+def pgbouncer_saturation() -> timeseries.Panel:
+    """Clients that wait for a connection."""
+    return time_series(
+        "PgBouncer: saturation",
+        "Clients that wait for a connection to Postgres, and for how long the first has waited, in "
+        "milliseconds.",
+        "short",
+        _NO_PGBOUNCER,
+        [
+            query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="A"),
+            query(
+                f"1000 * max(laptime_pgbouncer_oldest_wait_seconds{{{RUN}}})",
+                "longest wait in ms",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def pgbouncer_errors() -> timeseries.Panel:
+    """Whether PgBouncer answers."""
+    return time_series(
+        "PgBouncer: errors",
+        "Connections to Postgres that are being made, and 1 when PgBouncer did not answer its "
+        "exporter within 0.8 s.",
+        "short",
+        _NO_PGBOUNCER,
+        [
+            query(f"sum(laptime_pgbouncer_servers_login{{{RUN}}})", "being made", ref="A"),
+            query(f"1 - min(laptime_pgbouncer_up{{{RUN}}})", "no answer", ref="B"),
+        ],
+        width=THIRD,
+    )
+
+
+def postgres_utilisation() -> timeseries.Panel:
+    """How much of the connections and of the CPU is in use."""
+    limit = f'max(laptime_run_cpu_limit_cores{{{RUN}, component="postgres"}})'
+    return time_series(
+        "Postgres: utilisation",
+        "Share of max_connections in use; cores in use, and the limit where the spec sets one.",
+        "short",
+        _NO_POSTGRES,
+        [
+            query(
+                f"sum(laptime_postgres_connections{{{RUN}}})"
+                f" / max(laptime_postgres_max_connections{{{RUN}}})",
+                "share of connections",
+                ref="A",
+            ),
+            query("sum(" + rate(_container("postgres")) + ")", "cores", ref="B"),
+            query(limit, "limit of cores", ref="C"),
+        ],
+        width=THIRD,
+    )
+
+
+def postgres_saturation() -> timeseries.Panel:
+    """What connections wait for."""
+    return time_series(
+        "Postgres: saturation",
+        "Connections in the middle of a statement that wait, by what they wait for, and those that "
+        "hold a transaction open and do nothing.",
+        "short",
+        "No connection waits",
+        [
+            query(
+                "sum by (wait_event_type, wait_event) (laptime_postgres_connections"
+                f'{{{RUN}, state="active", wait_event_type!=""}})',
+                "{{wait_event_type}}: {{wait_event}}",
+                ref="A",
+            ),
+            query(
+                f'sum(laptime_postgres_connections{{{RUN}, state=~"idle in transaction.*"}})',
+                "idle in transaction",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def postgres_errors() -> timeseries.Panel:
+    """Transactions that were rolled back."""
+    return time_series(
+        "Postgres: errors",
+        "Transactions rolled back and deadlocks a second, and 1 when Postgres did not answer its "
+        "exporter within 0.8 s.",
+        "short",
+        _NO_POSTGRES,
+        [
+            query(
+                f"sum({rate(f'laptime_postgres_rollbacks_total{{{RUN}}}')})", "rollbacks", ref="A"
+            ),
+            query(
+                f"sum({rate(f'laptime_postgres_deadlocks_total{{{RUN}}}')})", "deadlocks", ref="B"
+            ),
+            query(f"1 - min(laptime_postgres_up{{{RUN}}})", "no answer", ref="C"),
+        ],
+        limits=((0.001, "red"),),
+        width=THIRD,
+    )
+
+
+def postgres_statements() -> timeseries.Panel:
+    """Statements and transactions."""
+    return time_series(
+        "Postgres: statements",
+        "Statements and committed transactions a second, of the run's database.",
+        "ops",
+        _NO_POSTGRES,
+        [
+            query(
+                f"sum({rate(f'laptime_postgres_statements_total{{{RUN}}}')})",
+                "statements",
+                ref="A",
+            ),
+            query(f"sum({rate(f'laptime_postgres_commits_total{{{RUN}}}')})", "commits", ref="B"),
+        ],
+        width=THIRD,
+    )
+
+
+def postgres_cache() -> timeseries.Panel:
+    """Blocks that were in memory."""
+    hit = f"sum({rate(f'laptime_postgres_blocks_hit_total{{{RUN}}}')})"
+    read = f"sum({rate(f'laptime_postgres_blocks_read_total{{{RUN}}}')})"
+    return time_series(
+        "Postgres: blocks from memory",
+        "Share of the blocks that were in shared_buffers. Below 100 % the rest came from the page "
+        "cache or from disk.",
+        "percentunit",
+        "Postgres touched no block in this time",
+        [query(f"{hit} / ({hit} + {read})", "from memory")],
+        width=THIRD,
+        most=1,
+    )
+
+
+def postgres_writes() -> timeseries.Panel:
+    """Bytes that Postgres writes."""
+    return time_series(
+        "Postgres: writes",
+        "Bytes of write-ahead log and of temporary files a second.",
+        "Bps",
+        _NO_POSTGRES,
+        [
+            query(
+                f"sum({rate(f'laptime_postgres_wal_bytes_total{{{RUN}}}')})",
+                "write-ahead log",
+                ref="A",
+            ),
+            query(
+                f"sum({rate(f'laptime_postgres_temporary_bytes_total{{{RUN}}}')})",
+                "temporary files",
+                ref="B",
+            ),
+        ],
+        width=THIRD,
+    )
+
+
+def _container(component: str) -> str:
+    """Return the CPU counter of a tier without the exporter beside it."""
+    return (
+        "laptime_container_cpu_seconds_total"
+        f'{{{RUN}, component="{component}", container!="exporter"}}'
+    )

@@ -1,0 +1,43 @@
+"""Write all dashboards as JSON, with sorted keys, into the folder that the chart ships."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+from laptime_dashboards import operator, run, runs, tiers
+from laptime_dashboards.frame import OPERATOR_UID, RUN_UID, RUNS_UID, TIERS_UID
+
+
+def dashboards() -> dict[str, Dashboard]:
+    """Return all dashboards by their uid, which is the name of their file."""
+    return {
+        RUNS_UID: runs.build(),
+        RUN_UID: run.build(),
+        TIERS_UID: tiers.build(),
+        OPERATOR_UID: operator.build(),
+    }
+
+
+def encode(dashboard: Dashboard) -> str:
+    """Return a dashboard as Grafana reads it from a file."""
+    return json.dumps(dashboard.build(), cls=JSONEncoder, sort_keys=True, indent=1) + "\n"
+
+
+def write(folder: Path) -> None:
+    """Write each dashboard into the folder, and remove JSON files of dashboards that are gone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {f"{uid}.json": encode(dashboard) for uid, dashboard in dashboards().items()}
+    for old in folder.glob("*.json"):
+        if old.name not in wanted:
+            old.unlink()
+    for name, text in wanted.items():
+        (folder / name).write_text(text)
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
