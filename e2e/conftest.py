@@ -1,0 +1,141 @@
+"""What the end-to-end tests stand on: a cluster, kubectl, Helm, and a namespace of their own.
+
+The cluster is the one that KUBECONFIG names, else the embedded one, which must be up
+(`make cluster`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client, config
+
+ROOT = Path(__file__).resolve().parent.parent
+CHART = ROOT / "charts" / "laptime"
+CRD_FILE = ROOT / "crds" / "laptime.dev_benchmarkruns.yaml"
+CRD_NAME = "benchmarkruns.laptime.dev"
+OPERATOR_NAMESPACE = "laptime-system"
+RELEASE = "laptime"
+
+
+class Tool:
+    """A command-line program with the cluster's access in its environment."""
+
+    def __init__(self, program: str, kubeconfig: str) -> None:
+        self._program = program
+        self._environment = {**os.environ, "KUBECONFIG": kubeconfig}
+
+    def run(
+        self, *arguments: str, stdin: str | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Return the finished process, whatever its exit code; seconds of time-out."""
+        return subprocess.run(
+            [self._program, *arguments],
+            input=stdin,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def __call__(self, *arguments: str, stdin: str | None = None, timeout: float = 120) -> str:
+        """Return the standard output; fail the test with everything it said on an error."""
+        done = self.run(*arguments, stdin=stdin, timeout=timeout)
+        if done.returncode != 0:
+            pytest.fail(f"{self._program} {' '.join(arguments)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def json(self, *arguments: str, stdin: str | None = None) -> Any:
+        """Return the standard output parsed as JSON."""
+        return json.loads(self(*arguments, stdin=stdin))
+
+
+def _program(name: str) -> str:
+    """Return the path of a program: of the cluster's own cache first, then of PATH."""
+    cache = Path(os.environ.get("LAPTIME_CACHE", Path.home() / ".cache" / "laptime"))
+    cached = [path for path in sorted(cache.glob(f"bin/*/{name}")) if os.access(path, os.X_OK)]
+    found = str(cached[-1]) if cached else shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} is neither in {cache}/bin nor in PATH: run `make cluster`")
+    return found
+
+
+@pytest.fixture(scope="session")
+def kubeconfig() -> str:
+    """Path of the kubeconfig of the cluster under test."""
+    if os.environ.get("KUBECONFIG"):
+        return os.environ["KUBECONFIG"]
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "cluster" / "cluster.py"), "kubeconfig"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    path = done.stdout.strip()
+    if done.returncode != 0 or not Path(path).is_file():
+        pytest.fail(f"no cluster: set KUBECONFIG or run `make cluster` ({done.stderr.strip()})")
+    return path
+
+
+@pytest.fixture(scope="session")
+def kubectl(kubeconfig: str) -> Tool:
+    """Run kubectl as the administrator of the cluster."""
+    return Tool(_program("kubectl"), kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def helm(kubeconfig: str) -> Tool:
+    """Run Helm as the administrator of the cluster."""
+    return Tool(_program("helm"), kubeconfig)
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig: str) -> client.ApiClient:
+    """The Python client, for what would take too long process by process."""
+    configuration = client.Configuration()
+    config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    return client.ApiClient(configuration)
+
+
+@pytest.fixture(scope="session")
+def crd(kubectl: Tool) -> dict[str, Any]:
+    """The CRD of this checkout, installed in the cluster."""
+    wanted: dict[str, Any] = yaml.safe_load(CRD_FILE.read_text())
+    # Forced, because Helm may own it: what is tested is always the file of this checkout.
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD_FILE))
+    kubectl("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
+    return wanted
+
+
+@pytest.fixture(scope="session")
+def release(helm: Tool, kubectl: Tool, crd: dict[str, Any]) -> str:
+    """The release of the chart of this checkout; installed if there is none, else upgraded.
+
+    It need not be ready: that is the business of the tests marked `operator`.
+    """
+    helm(
+        *("upgrade", "--install", RELEASE, str(CHART), "--namespace", OPERATOR_NAMESPACE),
+        *("--create-namespace", "--reset-then-reuse-values", "--take-ownership"),
+    )
+    return RELEASE
+
+
+@pytest.fixture(scope="module")
+def namespace(kubectl: Tool) -> Iterator[str]:
+    """A fresh namespace at the Pod Security level `restricted`, deleted afterwards."""
+    name = f"e2e-{secrets.token_hex(4)}"
+    kubectl("create", "namespace", name)
+    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")

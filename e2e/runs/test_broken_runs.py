@@ -1,0 +1,200 @@
+"""What only shows at run time becomes a condition in seconds, and the run ends or goes on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from .harness import AXUM, Cluster, condition, run_manifest
+
+SECONDS_TO_SAY_SO = 30
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A server that cannot work, and what must be said about it."""
+
+    server: dict[str, Any]
+    reason: str
+    words: tuple[str, ...]
+    spec: dict[str, Any] = field(default_factory=dict)
+
+
+def faulty(fault: str, **more: Any) -> dict[str, Any]:
+    """Return a server that goes wrong in this way (see images/faulty)."""
+    return {
+        "name": "bad",
+        "image": "docker.io/laptime/faulty:0.1.0",
+        "env": [{"name": "FAULT", "value": fault}],
+        **more,
+    }
+
+
+CASES = {
+    "image-missing": Broken(
+        {"name": "bad", "image": "docker.io/laptime/there-is-no-such-image:1"},
+        "ImagePullFailed",
+        ("there-is-no-such-image", "cannot be pulled"),
+        {"startupTimeout": "15s"},
+    ),
+    "never-ready": Broken(
+        faulty("never-ready"), "NotReady", ("bad", "/healthz"), {"startupTimeout": "10s"}
+    ),
+    "wrong-value": Broken(
+        faulty("wrong-value"), "WrongAnswer", ("41", "somebody@example.com", "@example.com")
+    ),
+    "wrong-order": Broken(faulty("wrong-order"), "WrongAnswer", ("user_id",)),
+    "missing-field": Broken(faulty("missing-field"), "WrongAnswer", ("username",)),
+    "missing-statement": Broken(
+        faulty("none"), "StatementMissing", ("expected 1, the database saw 0",)
+    ),
+    "crash-loop": Broken(
+        faulty("crash-at-start"), "CrashLoop", ("exit code 1", "the fault was asked for")
+    ),
+    "out-of-memory": Broken(
+        faulty("memory", resources={"memory": "64Mi"}), "OutOfMemory", ("resources.memory",)
+    ),
+    "does-not-fit": Broken(
+        {"name": "bad", "preset": "axum-sqlx", "resources": {"cpu": "500"}},
+        "Unschedulable",
+        ("Insufficient cpu",),
+        {"startupTimeout": "15s"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_server_is_named_in_time_and_the_others_are_measured(
+    cluster: Cluster, case: str
+) -> None:
+    broken = CASES[case]
+    run = cluster.apply(
+        run_manifest(
+            case,
+            [{"name": "good", "preset": "axum-sqlx"}, broken.server],
+            repetitions=1,
+            **broken.spec,
+        )
+    )
+    cluster.wait(
+        run,
+        "the start of the broken server",
+        lambda s: any(
+            x["name"] == "good" and x["state"] == "Verified" for x in s.get("servers") or []
+        ),
+        60,
+    )
+    began = time.monotonic()
+
+    def said(status: dict[str, Any]) -> bool:
+        return any(one["reason"] == broken.reason for one in status.get("conditions") or [])
+
+    cluster.wait(run, f"a condition with reason {broken.reason}", said, SECONDS_TO_SAY_SO)
+    print(f"{case}: said after {time.monotonic() - began:.1f} s")
+    status = cluster.wait_end(run, 120)
+    assert status["state"] == "Failed"
+    succeeded = condition(status, "Succeeded")
+    assert succeeded["status"] == "False"
+    assert all(word in succeeded["message"] for word in broken.words), succeeded["message"]
+    rows = {row["server"]: row for row in status["results"]}
+    assert rows["good"]["state"] == "Measured"
+    assert rows["bad"]["state"] == "Failed"
+    assert rows["bad"]["reason"] == broken.reason
+
+
+def test_an_own_image_takes_part_like_a_preset(cluster: Cluster) -> None:
+    own = {"name": "own", "image": "docker.io/laptime/server-fastapi-sync:0.1.0", "port": 8080}
+    run = cluster.apply(run_manifest("own", [AXUM, own], repetitions=1))
+    status = cluster.wait_end(run, 120)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    rows = {row["server"]: row for row in status["results"]}
+    assert rows["own"]["factor"]["value"] < 1
+
+
+def test_a_missing_script_is_named_with_the_command_that_makes_it(cluster: Cluster) -> None:
+    load = {"name": "own", "script": {"configMap": "no-such-script", "key": "load.js"}}
+    began = time.monotonic()
+    run = cluster.apply(run_manifest("scriptless", [AXUM], loads=[load], startupTimeout="10s"))
+    cluster.wait(
+        run,
+        "ConfigMapMissing",
+        lambda s: condition(s, "TiersReady").get("reason") == "ConfigMapMissing",
+        SECONDS_TO_SAY_SO,
+    )
+    status = cluster.wait_end(run, 60)
+    assert condition(status, "Succeeded")["reason"] == "ConfigMapMissing"
+    assert (
+        "kubectl create configmap no-such-script --from-file=load.js"
+        in (condition(status, "Succeeded")["message"])
+    )
+    assert time.monotonic() - began < 60
+
+
+def test_a_killed_generator_costs_its_trial_and_is_named(cluster: Cluster) -> None:
+    load = {"name": "closed", "closed": {"connections": 4, "duration": "5s"}, "warmup": "1s"}
+    run = cluster.apply(run_manifest("lost", [AXUM], loads=[load], repetitions=2))
+    first = f"{run}-trial-001"
+    deadline = time.monotonic() + 60
+    while not [
+        pod
+        for pod in cluster.items("pods", f"laptime.dev/trial={first}")
+        if pod["metadata"]["labels"]["laptime.dev/component"] == "generator"
+        and pod["status"]["phase"] == "Running"
+    ]:
+        assert time.monotonic() < deadline, cluster.status(run)
+        time.sleep(0.2)
+    time.sleep(1.5)
+    cluster.kubectl(
+        *("delete", "pod", "-n", cluster.namespace, "--grace-period=0", "--force"),
+        *("-l", f"laptime.dev/trial={first},laptime.dev/component=generator"),
+    )
+    status = cluster.wait_end(run, 120)
+    results = [
+        json.loads(cluster.get("configmap", f"{run}-trial-{n:03d}")["data"]["result.json"])
+        for n in (1, 2)
+    ]
+    assert [result["outcome"] for result in results] == ["Failed", "Measured"]
+    assert results[0]["reason"] == "GeneratorLost"
+    (row,) = status["results"]
+    assert (row["state"], row["trials"], row["failedTrials"]) == ("Partial", 1, 1)
+
+
+def test_a_namespace_without_the_role_binding_is_told_how_to_get_it(
+    kubectl: Any, operator: str, cluster: Cluster
+) -> None:
+    kubectl("delete", "rolebinding", "laptime", "-n", cluster.namespace)
+    run = cluster.apply(run_manifest("not-enabled", [AXUM], repetitions=1))
+    status = cluster.wait(
+        run,
+        "NamespaceNotEnabled",
+        lambda s: condition(s, "Accepted").get("reason") == "NamespaceNotEnabled",
+        SECONDS_TO_SAY_SO,
+    )
+    command = condition(status, "Accepted")["message"].split("with: kubectl ")[1].split()
+    kubectl(*command)
+    assert cluster.wait_end(run, 120)["state"] == "Succeeded"
+
+
+def test_an_operator_without_work_uses_almost_no_cpu() -> None:
+    found = subprocess.run(
+        ["pgrep", "-f", "laptime operator"], capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not found:
+        pytest.skip("the operator's process is not on this machine")
+
+    def cpu_ticks() -> int:
+        total = 0
+        for pid in found:
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        return total
+
+    before = cpu_ticks()
+    time.sleep(10)
+    assert cpu_ticks() - before < 100, "more than 10 % of a core while nothing is to do"

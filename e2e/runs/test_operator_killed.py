@@ -1,0 +1,177 @@
+"""The operator may be killed at any instant: the run goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from .harness import AXUM, SYNC, Cluster, over, run_manifest
+
+# The client's models have every field optional; what the API server always sets is not asked for.
+CoreApi = Any
+
+WARMUP_SECONDS = 2
+STAGES = (
+    "deploying",
+    "verifying",
+    "warming-up",
+    "measuring",
+    "collecting",
+    "between-trials",
+    "finishing",
+)
+
+
+def operator_pids() -> list[int]:
+    """Return the operator's processes on this machine."""
+    found = subprocess.run(
+        ["pgrep", "-f", "laptime operator"], capture_output=True, text=True, check=False
+    )
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def kill_operator(core: CoreApi) -> None:
+    """Kill the operator's process with SIGKILL, then its pod, so that a new one starts at once."""
+    for pid in operator_pids():
+        os.kill(pid, signal.SIGKILL)
+    core.delete_collection_namespaced_pod(
+        "laptime-system",
+        label_selector="app.kubernetes.io/component=operator",
+        grace_period_seconds=0,
+    )
+
+
+class Generators:
+    """Follows the logs of all generators of a run: when each got ready, when each was done."""
+
+    def __init__(self, core: CoreApi, namespace: str, on_result: Callable[[], None]) -> None:
+        self._core = core
+        self._namespace = namespace
+        self._on_result = on_result
+        self._followed: set[str] = set()
+        self.ready: dict[str, float] = {}
+        self.done: set[str] = set()
+
+    def follow(self, pod: Any) -> None:
+        """Follow a pod's log from its first line, once."""
+        name = pod.metadata.name
+        statuses = pod.status.container_statuses or []
+        if name not in self._followed and any(one.state.running for one in statuses):
+            self._followed.add(name)
+            threading.Thread(target=self._read, args=(name,), daemon=True).start()
+
+    def _read(self, name: str) -> None:
+        stream = self._core.read_namespaced_pod_log(
+            name, self._namespace, container="k6", follow=True, _preload_content=False
+        )
+        rest = b""
+        for chunk in stream.stream(1024):
+            rest += chunk
+            if b"LAPTIME-READY" in rest and name not in self.ready:
+                self.ready[name] = time.monotonic()
+            if b"LAPTIME-RESULT" in rest:
+                self.done.add(name)
+                self._on_result()
+                return
+
+    def seconds_under_load(self) -> list[float]:
+        """Return for how long each generator that is at work has sent requests."""
+        now = time.monotonic()
+        return [now - at for name, at in self.ready.items() if name not in self.done]
+
+
+def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiClient) -> None:
+    if not operator_pids():
+        pytest.skip("the operator's process is not on this machine")
+    core: CoreApi = client.CoreV1Api(api)
+    batch: Any = client.BatchV1Api(api)
+    loads = [
+        {
+            "name": "closed",
+            "closed": {"connections": 4, "duration": "4s"},
+            "warmup": f"{WARMUP_SECONDS}s",
+        }
+    ]
+    killed: list[str] = []
+
+    def kill_once(stage: str) -> None:
+        if stage not in killed and operator_pids():
+            killed.append(stage)
+            kill_operator(core)
+
+    def on_result() -> None:
+        # In this very moment the operator reads the result and stores it. Not in the first trial:
+        # the stages before come first.
+        if "measuring" in killed:
+            kill_once("collecting")
+
+    generators = Generators(core, cluster.namespace, on_result)
+    run = cluster.apply(run_manifest("killed", [SYNC, AXUM], loads=loads, repetitions=3))
+    selector = f"laptime.dev/run={run}"
+    uids: dict[str, str] = {}
+    deadline = time.monotonic() + 400
+    while not over(status := cluster.status(run)):
+        assert time.monotonic() < deadline, json.dumps(status, indent=1)
+        for job in batch.list_namespaced_job(cluster.namespace, label_selector=selector).items:
+            name, uid = job.metadata.name, job.metadata.uid
+            assert uids.setdefault(name, uid) == uid, f"{name} was started twice"
+        pods = core.list_namespaced_pod(cluster.namespace, label_selector=selector).items
+        for pod in pods:
+            if pod.metadata.labels["laptime.dev/component"] == "generator":
+                generators.follow(pod)
+        for stage in _stages_now(core, cluster.namespace, selector, pods, generators):
+            if stage == "measuring" and "warming-up" not in killed:
+                continue
+            kill_once(stage)
+            break
+        time.sleep(0.05)
+    assert sorted(killed) == sorted(STAGES), f"only {killed} were reached"
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    assert [row["trials"] for row in status["results"]] == [3, 3]
+    trials = {f"{run}-trial-{n:03d}" for n in range(1, 7)}
+    readings = {f"{trial}-readings" for trial in trials}
+    kept = {*trials, *readings, f"{run}-results"}
+    assert cluster.left_of(run) == {f"ConfigMap/{name}" for name in kept}
+    assert {name for name in uids if "-trial-" in name} == trials
+
+
+def _stages_now(
+    core: CoreApi,
+    namespace: str,
+    selector: str,
+    pods: list[Any],
+    generators: Generators,
+) -> list[str]:
+    """Return the stages that the run is in, judged by its objects and logs, not by its status."""
+    of: dict[str, list[Any]] = {}
+    for pod in pods:
+        of.setdefault(pod.metadata.labels["laptime.dev/component"], []).append(pod)
+    stored = [
+        one.metadata.name
+        for one in core.list_namespaced_config_map(namespace, label_selector=selector).items
+        if "-trial-" in one.metadata.name and not one.metadata.name.endswith("-readings")
+    ]
+    stages = []
+    if "postgres" in of and "verifier" not in of and not stored:
+        stages.append("deploying")
+    if "verifier" in of and "generator" not in of and not stored:
+        stages.append("verifying")
+    for seconds in generators.seconds_under_load():
+        stages.append("warming-up" if seconds < WARMUP_SECONDS else "measuring")
+    waiting = [
+        p for p in of.get("generator", []) if p.metadata.labels["laptime.dev/trial"] not in stored
+    ]
+    if stored and not waiting and len(stored) < 6:
+        stages.append("between-trials")
+    if len(stored) == 6:
+        stages.append("finishing")
+    return stages

@@ -1,0 +1,113 @@
+"""What was read of the pods of a trial, and what is said when nobody could read it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from conftest import OPERATOR_NAMESPACE
+
+from .harness import AXUM, SYNC, Cluster, run_manifest
+
+LOADS = [
+    {
+        "name": "closed",
+        "closed": {"connections": 4, "duration": "5s", "keepAlive": True},
+        # The agent has seen the pods before the measured phase begins.
+        "warmup": "3s",
+    }
+]
+
+
+def readings_of(cluster: Cluster, run: str, number: int) -> dict[str, Any]:
+    config_map = cluster.get("configmap", f"{run}-trial-{number:03d}-readings")
+    found: dict[str, Any] = json.loads(config_map["data"]["readings.json"])
+    return found
+
+
+def components(readings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["component"]: one for one in readings["usage"]["components"]}
+
+
+def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(cluster: Cluster) -> None:
+    run = cluster.apply(run_manifest("watched", [SYNC, AXUM], loads=LOADS, repetitions=1))
+    status = cluster.wait_end(run, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    for number in (1, 2):
+        readings = readings_of(cluster, run, number)
+        usage, parts = readings["usage"], components(readings)
+        assert usage["source"] == "agent"
+        assert usage["complete"], usage["gaps"]
+        assert set(parts) == {"server", "generator", "postgres", "pgbouncer", "haproxy"}
+        result = json.loads(
+            cluster.get("configmap", f"{run}-trial-{number:03d}")["data"]["result.json"]
+        )
+        server = parts["server"]
+        assert server["server"] == result["server"]
+        # One Python process has one core; a server that answers thousands of requests needs CPU.
+        assert 0.1 < server["coresMean"] < (1.2 if result["server"] == "sync" else 2.0)
+        assert server["coresPeak"] >= server["coresMean"] * 0.95
+        assert server["workingSetBytes"] > 1_000_000
+        assert readings["tiers"]["database"]["statements"] >= result["figures"]["requests"] * 0.9
+        assert readings["tiers"]["proxy"]["sessionsMean"] >= 0
+        assert readings["tiers"]["pool"]["poolSize"] == 25
+
+
+@contextmanager
+def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
+    """Take a part of what watches away, and bring it back."""
+    node = {"spec": {"template": {"spec": {"nodeSelector": {"laptime.dev/nowhere": "x"}}}}}
+    scale = ("scale", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE)
+    patch = ("patch", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE, "--type=merge", "-p")
+    if kind == "deployment":
+        cluster.kubectl(*scale, "--replicas=0")
+    else:
+        cluster.kubectl(*patch, json.dumps(node))
+    try:
+        yield
+    finally:
+        if kind == "deployment":
+            cluster.kubectl(*scale, "--replicas=1")
+        else:
+            back = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
+            cluster.kubectl(*patch, json.dumps(back))
+        cluster.kubectl(
+            "rollout", "status", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE, "--timeout=90s"
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("daemonset", "laptime-agent"), ("deployment", "laptime-prometheus")]
+)
+def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
+    cluster: Cluster, kind: str, name: str
+) -> None:
+    loads = [{**LOADS[0], "closed": {"connections": 4, "duration": "10s"}}]
+    run = cluster.apply(run_manifest(f"un{kind}", [AXUM], loads=loads, repetitions=1))
+    cluster.wait(
+        run,
+        "its first trial",
+        lambda s: (
+            bool(s.get("currentTrial"))
+            and any(
+                pod["status"].get("phase") == "Running"
+                for pod in cluster.items(
+                    "pods", f"laptime.dev/run={run},laptime.dev/component=generator"
+                )
+            )
+        ),
+        90,
+    )
+    time.sleep(4)
+    with gone(cluster, kind, name):
+        status = cluster.wait_end(run, 120)
+    # What the generator measured is as good as ever; what was read of the pods is marked.
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    readings = readings_of(cluster, run, 1)
+    assert not readings["usage"]["complete"]
+    assert readings["usage"]["gaps"]

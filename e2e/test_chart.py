@@ -1,0 +1,341 @@
+"""The chart: what it renders, what it refuses, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import CHART, CRD_FILE, CRD_NAME, OPERATOR_NAMESPACE, RELEASE, ROOT, Tool
+from laptime.catalog import presets
+from laptime.manifests.context import ImageSet
+
+VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+class Rendered:
+    """The objects that the chart renders with some values."""
+
+    def __init__(self, helm: Tool, folder: Path, values: dict[str, Any]) -> None:
+        file = folder / "values.yaml"
+        file.write_text(yaml.safe_dump(values))
+        text = helm("template", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "-f", str(file))
+        self.objects: list[dict[str, Any]] = [one for one in yaml.safe_load_all(text) if one]
+
+    def find(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the one object of that kind and name."""
+        (found,) = (
+            one for one in self.objects if one["kind"] == kind and one["metadata"]["name"] == name
+        )
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of the objects of a kind, with their namespace where they have one."""
+        return [
+            "/".join(filter(None, (one["metadata"].get("namespace"), one["metadata"]["name"])))
+            for one in self.objects
+            if one["kind"] == kind
+        ]
+
+    def images(self) -> dict[str, Any]:
+        """Return what the operator reads from its file of images."""
+        document = json.loads(self.find("ConfigMap", "laptime-images")["data"]["images.json"])
+        assert isinstance(document, dict)
+        return document
+
+    def pods(self) -> Iterator[dict[str, Any]]:
+        """Yield the spec of each pod: the operator's and that of `helm test`."""
+        for one in self.objects:
+            if one["kind"] == "Deployment" and one["metadata"]["name"] == "laptime-operator":
+                yield one["spec"]["template"]["spec"]
+            elif one["kind"] == "Pod":
+                yield one["spec"]
+
+
+@pytest.fixture
+def render(helm: Tool, tmp_path: Path) -> Any:
+    """Return a function from values to what the chart renders."""
+    return lambda **values: Rendered(helm, tmp_path, values)
+
+
+def test_lint_is_clean(helm: Tool) -> None:
+    helm("lint", "--strict", str(CHART))
+
+
+def test_version_is_that_of_the_project() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    version = (ROOT / "VERSION").read_text().strip()
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+
+
+def test_the_crd_is_the_generated_file(render: Any) -> None:
+    crd = render().find("CustomResourceDefinition", CRD_NAME)
+    assert crd == yaml.safe_load(CRD_FILE.read_text())
+    assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    assert render(crds={"enabled": False}).names("CustomResourceDefinition") == []
+
+
+# ---- images
+
+
+def test_images_have_the_shape_that_the_operator_reads(render: Any) -> None:
+    document = render().images()
+    images = ImageSet.from_wire(document)
+    assert images.generator == "docker.io/laptime/k6:0.1.0"
+    assert set(images.servers) == set(presets())
+    for preset, image in images.servers.items():
+        assert image == f"docker.io/laptime/{presets()[preset].image}:0.1.0"
+
+
+def test_every_image_may_come_from_elsewhere(render: Any) -> None:
+    rendered = render(
+        images={
+            "registry": "registry.example/mirror",
+            "tag": "2.0",
+            "pullPolicy": "Always",
+            "pullSecrets": ["pull"],
+            "operator": {"digest": DIGEST},
+            "postgres": {"registry": "other.example:5000", "repository": "pg", "tag": "17"},
+            "servers": {"axum-sqlx": {"tag": "dev"}, "mine": {"repository": "me/mine"}},
+        }
+    )
+    images = rendered.images()
+    assert images["operator"] == f"registry.example/mirror/laptime/operator@{DIGEST}"
+    assert images["postgres"] == "other.example:5000/pg:17"
+    assert images["haproxy"] == "registry.example/mirror/laptime/haproxy:2.0"
+    assert images["servers"]["axum-sqlx"] == (
+        "registry.example/mirror/laptime/server-axum-sqlx:dev"
+    )
+    assert images["servers"]["mine"] == "registry.example/mirror/me/mine:2.0"
+    assert (images["pullPolicy"], images["pullSecrets"]) == ("Always", ["pull"])
+    for pod in rendered.pods():
+        assert pod["imagePullSecrets"] == [{"name": "pull"}]
+        (container,) = pod["containers"]
+        assert container["image"] == images["operator"]
+        assert container["imagePullPolicy"] == "Always"
+
+
+def test_new_images_restart_the_operator(render: Any) -> None:
+    def checksum(rendered: Rendered) -> str:
+        template = rendered.find("Deployment", "laptime-operator")["spec"]["template"]
+        return str(template["metadata"]["annotations"]["laptime.dev/images-checksum"])
+
+    assert checksum(render()) != checksum(render(images={"haproxy": {"tag": "next"}}))
+
+
+# ---- the operator's pod
+
+
+def test_every_pod_is_restricted_and_has_limits(render: Any) -> None:
+    pods = list(render().pods())
+    assert len(pods) == 2
+    for pod in pods:
+        security = pod["securityContext"]
+        assert security["runAsNonRoot"] is True
+        assert security["runAsUser"] == 10001
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+        for container in pod["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+
+
+def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
+    spec = render().find("Deployment", "laptime-operator")["spec"]
+    assert spec["replicas"] == 1
+    assert spec["strategy"] == {"type": "Recreate"}
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["args"] == ["operator"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+    environment = {one["name"]: one.get("value") for one in container["env"]}
+    assert environment == {
+        "LAPTIME_NAMESPACE": None,
+        "LAPTIME_IMAGES_FILE": "/etc/laptime/images.json",
+        "LAPTIME_CLUSTER_DOMAIN": "cluster.local",
+        "LAPTIME_LOG_LEVEL": "info",
+        "LAPTIME_PROMETHEUS_URL": (
+            f"http://laptime-prometheus.{OPERATOR_NAMESPACE}.svc.cluster.local:9090"
+            if VALUES["prometheus"]["enabled"]
+            else ""
+        ),
+    }
+
+
+def test_no_selector_holds_a_version(render: Any) -> None:
+    rendered = render(networkPolicy={"enabled": True})
+    pod = rendered.find("Deployment", "laptime-operator")["spec"]["template"]["metadata"]["labels"]
+    for selector in (
+        rendered.find("Deployment", "laptime-operator")["spec"]["selector"]["matchLabels"],
+        rendered.find("Service", "laptime-operator")["spec"]["selector"],
+        rendered.find("NetworkPolicy", "laptime-operator")["spec"]["podSelector"]["matchLabels"],
+    ):
+        assert selector.items() <= pod.items()
+        assert not {"helm.sh/chart", "app.kubernetes.io/version"} & set(selector)
+
+
+def test_the_network_policy_is_a_choice(render: Any) -> None:
+    assert render().names("NetworkPolicy") == []
+    policy = render(networkPolicy={"enabled": True, "apiServerPorts": [6444]}).find(
+        "NetworkPolicy", "laptime-operator"
+    )["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert [port["port"] for port in policy["egress"][0]["ports"]] == [53, 53, 6444]
+
+
+def test_placement_is_passed_on(render: Any) -> None:
+    placement = {
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists"}],
+        "priorityClassName": "high",
+        "podLabels": {"team": "web"},
+        "podAnnotations": {"note": "x"},
+    }
+    template = render(operator=placement).find("Deployment", "laptime-operator")["spec"]["template"]
+    for field in ("nodeSelector", "tolerations", "priorityClassName"):
+        assert template["spec"][field] == placement[field]
+    assert template["metadata"]["labels"]["team"] == "web"
+    assert template["metadata"]["annotations"]["note"] == "x"
+
+
+# ---- rights
+
+
+def test_runs_are_allowed_where_the_values_say(render: Any) -> None:
+    def bindings(rendered: Rendered, kind: str) -> list[str]:
+        return [name for name in rendered.names(kind) if "laptime-" not in name or "runs" in name]
+
+    assert bindings(render(), "RoleBinding") == ["default/laptime"]
+    several = render(runNamespaces=["default", "team-a"])
+    assert bindings(several, "RoleBinding") == ["default/laptime", "team-a/laptime"]
+    assert several.names("ClusterRoleBinding") == ["laptime-operator"]
+    nowhere = render(runNamespaces=[])
+    assert bindings(nowhere, "RoleBinding") == []
+    everywhere = render(runNamespaces=["*"])
+    assert bindings(everywhere, "RoleBinding") == []
+    assert "laptime-operator" in everywhere.names("ClusterRoleBinding")
+    assert bindings(everywhere, "ClusterRoleBinding") == ["laptime-runs"]
+
+
+def test_rights_have_no_wildcard_and_secrets_cannot_be_read(render: Any) -> None:
+    for one in render().objects:
+        for rule in one.get("rules", []) if one["kind"].endswith("Role") else []:
+            assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+            if "secrets" in rule["resources"]:
+                assert set(rule["verbs"]) <= {"create", "delete"}
+
+
+def test_rights_of_people_are_a_choice(render: Any) -> None:
+    assert set(render(rbac={"aggregateToDefaultRoles": False}).names("ClusterRole")) == {
+        "laptime-operator",
+        "laptime-runs",
+        *(["laptime-watch"] if VALUES["prometheus"]["enabled"] else []),
+    }
+
+
+# ---- bad values
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("operator.loglevel=debug", "loglevel"),
+        ("operator.logLevel=loud", "logLevel"),
+        ("image.tag=1", "image"),
+        ("images.postgres.digest=sha256:12", "digest"),
+        ("images.pullPolicy=Sometimes", "pullPolicy"),
+        ("images.haproxy.repository=Not/Lower", "repository"),
+        ("images.tag=a b", "tag"),
+        ("runNamespaces={Default}", "runNamespaces"),
+        ("runNamespaces=default", "runNamespaces"),
+        ("operator.replicas=2", "replicas"),
+        ("operator.resources.limits.cpu=lots", "cpu"),
+        ("networkPolicy.apiServerPorts={0}", "apiServerPorts"),
+        ("crds.enabled=maybe", "enabled"),
+        ("prometheus.url=monitoring:9090", "url"),
+        ("prometheus.scrapeInterval=often", "scrapeInterval"),
+        ("prometheus.retentionSize=1Gi", "retentionSize"),
+        ("agent.hostPID=true", "hostPID"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str) -> None:
+    done = helm.run("template", RELEASE, str(CHART), "--set", value)
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert "values don't meet the specifications of the schema" in done.stderr
+
+
+def test_every_value_is_described() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+
+    def check(values: Any, node: dict[str, Any], path: str) -> None:
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]] | {
+                key: text for key, text in node.items() if key != "$ref"
+            }
+        assert node.get("description"), path
+        if "properties" in node:
+            assert node["additionalProperties"] is False, path
+            for key, value in values.items():
+                check(value, node["properties"][key], f"{path}.{key}")
+
+    check(VALUES, schema, "values")
+
+
+# ---- on the cluster
+
+
+def test_the_api_server_accepts_every_object(helm: Tool, kubectl: Tool, release: str) -> None:
+    text = helm("get", "manifest", release, "-n", OPERATOR_NAMESPACE)
+    kubectl(
+        *("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-"),
+        stdin=text,
+    )
+    helm(
+        *("upgrade", "--install", release, str(CHART), "-n", OPERATOR_NAMESPACE),
+        *("--dry-run=server", "--set", "networkPolicy.enabled=true"),
+    )
+
+
+def test_the_pods_pass_the_restricted_level(
+    render: Any, kubectl: Tool, namespace: str, release: str
+) -> None:
+    kubectl("create", "serviceaccount", "laptime-operator", "-n", namespace)
+    for index, spec in enumerate(render().pods()):
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"pod-{index}", "namespace": namespace},
+            "spec": spec,
+        }
+        kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+        open_pod = {**pod, "spec": {**spec, "hostNetwork": True}}
+        refused = kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(open_pod))
+        assert "violates PodSecurity" in refused.stderr
+
+
+def test_the_notes_tell_the_next_step(helm: Tool, kubectl: Tool, release: str) -> None:
+    notes = helm("get", "notes", release, "-n", OPERATOR_NAMESPACE)
+    assert f"helm test {release} -n {OPERATOR_NAMESPACE}" in notes
+    assert "--clusterrole=laptime-runs" in notes
+    run = notes[notes.index("<<'EOF'\n") + len("<<'EOF'\n") : notes.index("  EOF\n")]
+    kubectl("create", "--dry-run=server", "-f", "-", stdin=run)
+
+
+@pytest.mark.operator
+def test_helm_test_passes(helm: Tool, kubectl: Tool, release: str) -> None:
+    kubectl(
+        *("rollout", "status", "deployment/laptime-operator", "-n", OPERATOR_NAMESPACE),
+        "--timeout=90s",
+    )
+    done = helm("test", release, "-n", OPERATOR_NAMESPACE, "--logs", timeout=180)
+    assert done.count("ok: ") == 3

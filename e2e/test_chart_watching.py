@@ -1,0 +1,199 @@
+"""Agent and Prometheus in the chart: what they may do, what they see, and how each is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import OPERATOR_NAMESPACE, Tool
+from laptime.manifests.context import ImageSet
+from test_chart import Rendered
+
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+
+
+@pytest.fixture
+def render(helm: Tool, tmp_path: Path) -> Any:
+    """Return a function from values to what the chart renders, with both where not left out."""
+
+    def rendered(**values: Any) -> Rendered:
+        for name in ("agent", "prometheus"):
+            values[name] = {"enabled": True, **values.get(name, {})}
+        return Rendered(helm, tmp_path, values)
+
+    return rendered
+
+
+def _pod(rendered: Rendered, kind: str, name: str) -> dict[str, Any]:
+    pod = rendered.find(kind, name)["spec"]["template"]["spec"]
+    assert isinstance(pod, dict)
+    return pod
+
+
+def _jobs(rendered: Rendered) -> dict[str, dict[str, Any]]:
+    text = rendered.find("ConfigMap", "laptime-prometheus")["data"]["prometheus.yml"]
+    return {job["job_name"]: job for job in yaml.safe_load(text)["scrape_configs"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("DaemonSet", "laptime-agent"), ("Deployment", "laptime-prometheus")]
+)
+def test_the_pods_have_no_privilege_and_have_limits(render: Any, kind: str, name: str) -> None:
+    pod = _pod(render(), kind, name)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+    (container,) = pod["containers"]
+    assert container["securityContext"] == RESTRICTED
+    assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+
+
+def test_the_agent_sees_two_folders_of_the_host_and_writes_none(render: Any) -> None:
+    pod = _pod(render(), "DaemonSet", "laptime-agent")
+    assert [one["hostPath"]["path"] for one in pod["volumes"]] == ["/sys/fs/cgroup", "/proc"]
+    (container,) = pod["containers"]
+    for mount in container["volumeMounts"]:
+        assert mount["readOnly"] is True
+        assert mount["recursiveReadOnly"] == "IfPossible"
+
+
+def test_without_network_figures_the_agent_does_not_see_processes(render: Any) -> None:
+    pod = _pod(render(agent={"network": False}), "DaemonSet", "laptime-agent")
+    assert [one["hostPath"]["path"] for one in pod["volumes"]] == ["/sys/fs/cgroup"]
+    assert not [one for one in pod["containers"][0]["args"] if one.startswith("--proc")]
+
+
+def test_prometheus_has_no_folder_of_the_host(render: Any) -> None:
+    pod = _pod(render(), "Deployment", "laptime-prometheus")
+    assert [set(one) - {"name"} for one in pod["volumes"]] == [{"configMap"}, {"emptyDir"}]
+
+
+@pytest.mark.parametrize(
+    ("values", "own", "elsewhere", "everywhere"),
+    [
+        ({}, ["default"], ["default"], False),
+        ({"runNamespaces": ["a", "b"]}, ["a", "b"], ["a", "b"], False),
+        ({"runNamespaces": ["a"], "watching": {"namespaces": ["b"]}}, ["b"], ["b"], False),
+        ({"runNamespaces": ["*"]}, ["*"], [], True),
+        ({"watching": {"namespaces": ["*"]}}, ["*"], [], True),
+        ({"runNamespaces": []}, [], [], False),
+    ],
+)
+def test_they_see_the_pods_of_the_namespaces_with_runs_and_of_no_others(
+    render: Any, values: dict[str, Any], own: list[str], elsewhere: list[str], everywhere: bool
+) -> None:
+    rendered = render(**values)
+    for name in ("laptime-agent", "laptime-prometheus"):
+        bindings = [one for one in rendered.names("RoleBinding") if one.endswith(f"/{name}")]
+        assert bindings == [f"{namespace}/{name}" for namespace in elsewhere]
+        assert (name in rendered.names("ClusterRoleBinding")) is everywhere
+    arguments = _pod(rendered, "DaemonSet", "laptime-agent")["containers"][0]["args"]
+    assert [one for one in arguments if one.startswith("--namespace")] == [
+        f"--namespace={namespace}" for namespace in own
+    ]
+    jobs = _jobs(rendered)
+    assert ("laptime-runs" in jobs) is bool(own)
+    if own:
+        (discovery,) = jobs["laptime-runs"]["kubernetes_sd_configs"]
+        assert discovery.get("namespaces", {"names": ["*"]}) == {"names": own}
+
+
+def test_the_role_for_watching_is_to_list_pods(render: Any) -> None:
+    assert render().find("ClusterRole", "laptime-watch")["rules"] == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}
+    ]
+
+
+def test_readings_keep_their_labels_and_their_time(render: Any) -> None:
+    job = _jobs(render())["laptime-agent"]
+    assert job["honor_labels"] is True
+    assert job["honor_timestamps"] is True
+    assert job["track_timestamps_staleness"] is True
+
+
+def test_pods_of_runs_cannot_claim_to_be_others_nor_flood(render: Any) -> None:
+    jobs = _jobs(render())
+    for name in ("laptime-runs", "laptime-haproxy"):
+        assert "honor_labels" not in jobs[name]
+        assert jobs[name]["sample_limit"] <= 2000
+        assert jobs[name]["body_size_limit"] == "2MB"
+
+
+def test_without_the_agent_the_kubelets_are_asked(render: Any) -> None:
+    rendered = render(agent={"enabled": False})
+    assert rendered.names("DaemonSet") == []
+    assert {"kubelet", "laptime-runs"} <= set(_jobs(rendered))
+    rules = rendered.find("ClusterRole", "laptime-prometheus-kubelet")["rules"]
+    assert [(rule["resources"], rule["verbs"]) for rule in rules] == [
+        (["nodes"], ["list", "watch"]),
+        (["nodes/metrics"], ["get"]),
+    ]
+    assert "kubelet" not in _jobs(render())
+
+
+def test_both_can_be_left_out(render: Any) -> None:
+    rendered = render(agent={"enabled": False}, prometheus={"enabled": False})
+    assert rendered.names("DaemonSet") == []
+    assert rendered.names("Deployment") == [f"{OPERATOR_NAMESPACE}/laptime-operator"]
+    assert "laptime-watch" not in rendered.names("ClusterRole")
+    assert _url(rendered) == ""
+
+
+def test_the_operator_may_ask_another_prometheus(render: Any) -> None:
+    other = {"enabled": False, "url": "https://prometheus.example/"}
+    rendered = render(prometheus=other, networkPolicy={"enabled": True})
+    assert _url(rendered) == "https://prometheus.example"
+    policy = rendered.find("NetworkPolicy", "laptime-operator")["spec"]
+    assert policy["egress"][1]["ports"] == [{"port": 443, "protocol": "TCP"}]
+    own = render(networkPolicy={"enabled": True}).find("NetworkPolicy", "laptime-operator")["spec"]
+    assert own["egress"][1]["ports"] == [{"port": 9090, "protocol": "TCP"}]
+
+
+def _url(rendered: Rendered) -> str:
+    (container,) = _pod(rendered, "Deployment", "laptime-operator")["containers"]
+    (url,) = (one["value"] for one in container["env"] if one["name"] == "LAPTIME_PROMETHEUS_URL")
+    return str(url)
+
+
+def test_exporters_stand_where_there_is_a_prometheus(render: Any) -> None:
+    assert render().images()["exporter"] == "docker.io/laptime/exporter:0.1.0"
+    assert ImageSet.from_wire(render().images()).exporter is not None
+    other = {"enabled": False, "url": "http://prometheus.example"}
+    assert "exporter" in render(prometheus=other).images()
+    assert "exporter" not in render(prometheus={"enabled": False}).images()
+    assert "exporter" not in render(watching={"exporters": False}).images()
+
+
+def test_samples_may_outlive_the_pod(render: Any) -> None:
+    rendered = render(prometheus={"persistence": {"enabled": True, "storageClass": "fast"}})
+    claim = rendered.find("PersistentVolumeClaim", "laptime-prometheus")["spec"]
+    assert claim["storageClassName"] == "fast"
+    volumes = _pod(rendered, "Deployment", "laptime-prometheus")["volumes"]
+    assert volumes[1]["persistentVolumeClaim"] == {"claimName": "laptime-prometheus"}
+    named = render(prometheus={"persistence": {"enabled": True, "existingClaim": "mine"}})
+    assert named.names("PersistentVolumeClaim") == []
+
+
+def test_a_new_configuration_restarts_prometheus(render: Any) -> None:
+    def checksum(rendered: Rendered) -> str:
+        template = rendered.find("Deployment", "laptime-prometheus")["spec"]["template"]
+        return str(template["metadata"]["annotations"]["laptime.dev/config-checksum"])
+
+    assert checksum(render()) != checksum(render(prometheus={"scrapeInterval": "5s"}))
+
+
+def test_placement_is_passed_on(render: Any) -> None:
+    placement = {"nodeSelector": {"pool": "bench"}, "priorityClassName": "high"}
+    rendered = render(agent=placement, prometheus=placement)
+    for kind, name in (("DaemonSet", "laptime-agent"), ("Deployment", "laptime-prometheus")):
+        pod = _pod(rendered, kind, name)
+        assert {key: pod[key] for key in placement} == placement
+    assert _pod(rendered, "DaemonSet", "laptime-agent")["tolerations"] == [{"operator": "Exists"}]

@@ -1,0 +1,260 @@
+"""Agent and Prometheus on the cluster: what they say of a pod is what the kernel counted in it.
+
+The pod knows its own truth: it does a known work and writes down the kernel's counters of it.
+With LAPTIME_RECORD=FOLDER the answers of Prometheus and that truth are written there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from conftest import OPERATOR_NAMESPACE, Tool
+from laptime.api.usage import Source, TrialUsage
+from laptime.measure.prometheus import trial_usage
+from laptime.measure.promql import TrialWindow
+from laptime.measure.timeseries import Window
+
+pytestmark = pytest.mark.operator
+
+WATCHING_NAMESPACE = os.environ.get("LAPTIME_WATCHING_NAMESPACE", OPERATOR_NAMESPACE)
+NAMESPACE = "default"
+"""One with runs, as the chart has it by itself."""
+RUN = "watched"
+SETTLED_SECONDS = 3.0
+MOST_OF_THE_MACHINE = 0.03
+
+# 100 MB; then, in ten seconds: nothing, one second of all of a core, nothing, half a core.
+WORK = """
+import json, os, time
+memory = bytearray(os.urandom(1) * 100_000_000)
+def counter():
+    for path, scale in (("cpuacct/cpuacct.usage", 1e-9), ("cpu.stat", 1e-6)):
+        if os.path.exists("/sys/fs/cgroup/" + path):
+            text = open("/sys/fs/cgroup/" + path).read()
+            return scale * int(text.split()[1] if "usage_usec" in text else text)
+def peak():
+    for path in ("memory/memory.max_usage_in_bytes", "memory.peak"):
+        if os.path.exists("/sys/fs/cgroup/" + path):
+            return int(open("/sys/fs/cgroup/" + path).read())
+def burn(seconds):
+    began, used = time.monotonic(), time.process_time()
+    while time.monotonic() - began < seconds:
+        pass
+    return time.process_time() - used
+time.sleep(6)
+start, before = time.time(), counter()
+time.sleep(3)
+burst = burn(1)
+time.sleep(3)
+for _ in range(30):
+    burn(0.05)
+    time.sleep(0.05)
+end, after = time.time(), counter()
+# On as before: a window's end lies between two readings, and what is used in between is taken to
+# be used evenly.
+for _ in range(15):
+    burn(0.05)
+    time.sleep(0.05)
+print(json.dumps({"start": start, "end": end, "cpu": after - before, "burst": burst,
+                  "memory": peak()}), flush=True)
+time.sleep(600)
+"""
+
+
+class Prometheus:
+    """The Prometheus of the cluster, asked through the API server."""
+
+    def __init__(self, kubectl: Tool) -> None:
+        self._kubectl = kubectl
+        self.recorded: list[dict[str, Any]] = []
+
+    async def __call__(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        """Be the operator's query."""
+        service = f"/api/v1/namespaces/{WATCHING_NAMESPACE}/services/laptime-prometheus:9090"
+        answer = json.loads(
+            self._kubectl("get", "--raw", f"{service}/proxy{path}?{urlencode(parameters)}")
+        )
+        assert isinstance(answer, dict)
+        self.recorded.append({"query": parameters["query"], "answer": answer})
+        return answer
+
+    def value(self, promql: str) -> float:
+        """Return the one value of an expression."""
+        answer = asyncio.run(self("/api/v1/query", {"query": promql}))
+        (found,) = answer["data"]["result"]
+        return float(found["value"][1])
+
+
+@pytest.fixture(scope="module")
+def prometheus(kubectl: Tool, release: str) -> Prometheus:
+    for kind, name in (("daemonset", "laptime-agent"), ("deployment", "laptime-prometheus")):
+        kubectl("rollout", "status", f"{kind}/{name}", "-n", WATCHING_NAMESPACE, "--timeout=90s")
+    return Prometheus(kubectl)
+
+
+def _start(kubectl: Tool, namespace: str, trial: str, image: str) -> str:
+    """Start the pod of a trial; it begins its work after some seconds."""
+    name = f"{RUN}-server-work-{trial}-x"
+    labels = {"run": RUN, "component": "server", "server": "work", "trial": f"{RUN}-{trial}"}
+    container = {
+        "name": "server",
+        "image": image,
+        "command": ["python3", "-c", WORK],
+        "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {f"laptime.dev/{key}": value for key, value in labels.items()},
+        },
+        "spec": {
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 1,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 10001,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+        },
+    }
+    kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
+    kubectl("wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=60s")
+    return name
+
+
+def _truth(kubectl: Tool, namespace: str, pod: str) -> dict[str, float]:
+    """Wait until the work is done and return what the pod wrote down."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        log = kubectl("logs", pod, "-n", namespace).strip()
+        if log:
+            found = json.loads(log)
+            assert isinstance(found, dict)
+            return found
+        time.sleep(0.5)
+    pytest.fail(f"{pod} did not do its work in 60 s")
+
+
+def _usage(prometheus: Prometheus, namespace: str, trial: str, truth: Any) -> TrialUsage:
+    time.sleep(SETTLED_SECONDS)
+    window = Window(truth["start"], truth["end"])
+    wanted = TrialWindow(namespace, RUN, f"{RUN}-{trial}", window)
+    prometheus.recorded.clear()
+    return asyncio.run(trial_usage(prometheus, wanted))
+
+
+@pytest.fixture
+def namespace(kubectl: Tool) -> Iterator[str]:
+    """The namespace of the pods; afterwards there are none."""
+    yield NAMESPACE
+    kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"laptime.dev/run={RUN}", "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def image(kubectl: Tool, release: str) -> str:
+    """An image with Python that is there: the operator's."""
+    return kubectl(
+        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
+        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
+    )
+
+
+def test_figures_are_those_of_the_kernel(
+    kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
+) -> None:
+    pod = _start(kubectl, namespace, "trial-001", image)
+    truth = _truth(kubectl, namespace, pod)
+    usage = _usage(prometheus, namespace, "trial-001", truth)
+    _record(prometheus, namespace, truth)
+    assert usage.source is Source.AGENT
+    assert usage.gaps == []
+    assert usage.complete
+    assert usage.resolution_seconds == pytest.approx(1.0, abs=0.1)
+    work = usage.component("server")
+    assert work is not None
+    assert work.server == "work"
+    assert work.cpu_seconds == pytest.approx(truth["cpu"], rel=0.02)
+    assert work.memory_peak_bytes == pytest.approx(truth["memory"], rel=0.02)
+    # The burst of one second is not smeared over the two seconds that it lies in.
+    assert work.cores_peak is not None
+    assert 0.85 * truth["burst"] < work.cores_peak < 1.15
+    assert work.received_bytes is not None
+    (node,) = usage.nodes
+    assert node.cpus > 0
+    assert node.stolen_share is not None
+
+
+def test_together_they_cost_little(prometheus: Prometheus) -> None:
+    cores = sum(
+        prometheus.value(f'sum(rate(process_cpu_seconds_total{{job="{job}"}}[1m]))')
+        for job in ("laptime-agent", "laptime-operator", "laptime-prometheus")
+    )
+    cpus = prometheus.value("sum(laptime_node_cpus)")
+    assert 0.0 < cores / cpus < MOST_OF_THE_MACHINE
+
+
+def test_killing_the_agent_makes_the_figures_incomplete(
+    kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
+) -> None:
+    pod = _start(kubectl, namespace, "trial-002", image)
+    time.sleep(9)
+    kubectl(
+        *("delete", "pod", "-n", WATCHING_NAMESPACE, "-l", "app.kubernetes.io/component=agent"),
+        *("--force", "--grace-period=0"),
+    )
+    truth = _truth(kubectl, namespace, pod)
+    usage = _usage(prometheus, namespace, "trial-002", truth)
+    work = usage.component("server")
+    assert work is not None
+    # Prometheus needs seconds to find the new agent, so something is missing, and it is told.
+    assert usage.gaps
+    assert not usage.complete
+    # The kernel went on counting while nobody looked: only the ends of the window may be rough.
+    assert work.cpu_seconds is None or work.cpu_seconds == pytest.approx(truth["cpu"], rel=0.2)
+
+
+def test_killing_prometheus_makes_the_figures_incomplete(
+    kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
+) -> None:
+    pod = _start(kubectl, namespace, "trial-003", image)
+    time.sleep(9)
+    kubectl(
+        *("delete", "pod", "-n", WATCHING_NAMESPACE),
+        *("-l", "app.kubernetes.io/component=prometheus", "--force", "--grace-period=0"),
+    )
+    truth = _truth(kubectl, namespace, pod)
+    kubectl(
+        *("rollout", "status", "deployment/laptime-prometheus", "-n", WATCHING_NAMESPACE),
+        "--timeout=90s",
+    )
+    usage = _usage(prometheus, namespace, "trial-003", truth)
+    assert not usage.complete
+    assert usage.gaps
+    work = usage.component("server")
+    assert work is None or work.cpu_seconds is None or usage.gaps
+
+
+def _record(prometheus: Prometheus, namespace: str, truth: Any) -> None:
+    folder = os.environ.get("LAPTIME_RECORD")
+    if folder:
+        document = {
+            "namespace": namespace,
+            "run": RUN,
+            "trial": f"{RUN}-trial-001",
+            "truth": truth,
+            "answers": prometheus.recorded,
+        }
+        Path(folder, "agent.json").write_text(json.dumps(document) + "\n")
