@@ -1,0 +1,84 @@
+"""Whether Laptime names what limits a server: each cause is provoked, on the real cluster.
+
+    PYTHONPATH=bench python3 bench/cause/run.py [--repetitions N] [--only CAUSE]
+
+Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and the image
+`reference` in it. Each set-up (cases.py) is a run of N trials; each trial names its cause. Prints
+how many were named rightly, beside the goal, and what was named instead; exits with 1 when a
+cause was tried fewer than 5 times or the goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from cases import CASES, Case
+from cluster_access import kubectl
+
+GOAL = 0.95
+FEWEST = 5
+LONGEST_SECONDS = 400
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def named(case: Case, number: int, repetitions: int) -> list[dict[str, Any]]:
+    """Run a case; return what each of its trials named."""
+    name = f"cause-{number:02d}"
+    kubectl("delete", "benchmarkrun", name, "--ignore-not-found", "--wait=true")
+    version = (ROOT / "VERSION").read_text().strip()
+    kubectl("apply", "-f", "-", stdin=json.dumps(case.manifest(name, version, repetitions)))
+    begun = time.monotonic()
+    while True:
+        status = json.loads(kubectl("get", "br", name, "-o", "json")).get("status") or {}
+        if status.get("state") == "Succeeded":
+            break
+        if status.get("state") == "Failed" or time.monotonic() - begun > LONGEST_SECONDS:
+            sys.exit(f"{case.cause}: {json.dumps(status, indent=1)}")
+        time.sleep(0.5)
+    stored = json.loads(kubectl("get", "configmap", f"{name}-results", "-o", "json"))
+    trials = json.loads(stored["data"]["results.json"])["trials"]
+    kubectl("delete", "benchmarkrun", name, "--wait=false")
+    return [trial.get("limitedBy") or {"cause": "none", "evidence": ""} for trial in trials]
+
+
+def main() -> int:
+    """Print the figures beside their goals; return 1 when one is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=FEWEST)
+    parser.add_argument("--only", help="only the cases of this cause")
+    arguments = parser.parse_args()
+    tried: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    instead: dict[str, Counter[str]] = {}
+    for number, case in enumerate(CASES):
+        if arguments.only and case.cause != arguments.only:
+            continue
+        found = named(case, number, arguments.repetitions)
+        print(f"{case.cause}: {case.why}")
+        for one in found:
+            tried[case.cause] += 1
+            right[case.cause] += one["cause"] == case.cause
+            if one["cause"] != case.cause:
+                instead.setdefault(case.cause, Counter())[one["cause"]] += 1
+            print(f"  {one['cause']:20} {one['evidence']}")
+    print(f"\n{'cause':20} {'tried':>6} {'right':>6}  named instead")
+    for cause, count in tried.items():
+        others = ", ".join(f"{name} {n}" for name, n in instead.get(cause, Counter()).items())
+        print(f"{cause:20} {count:6} {right[cause]:6}  {others}")
+    share = sum(right.values()) / max(1, sum(tried.values()))
+    enough = min(tried.values(), default=0) >= FEWEST
+    good = share >= GOAL and enough
+    print(f"{'named rightly':20} {share:13.1%}  goal {GOAL:.0%}: {'met' if good else 'MISSED'}")
+    if not enough:
+        print(f"each cause has to be tried at least {FEWEST} times")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,278 @@
+"""What a request costs the load generator: the built-in loop against plain k6, wrk and ab.
+
+    python3 bench/generator/run.py [--rounds N] [--seconds S] [--connections N]
+
+All sides drive the same small server on 127.0.0.1 in the same run, in rounds of shuffled order,
+with keep-alive on and off. The figure is requests per CPU-second of the generator's process, its
+start included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
+benchmark as a share of what plain k6 spends on a request. Needs Go; wrk and ab are Debian's `wrk`
+and `apache2-utils`, installed when missing and the user is root.
+
+Exits with 1 when a goal is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+K6_MODULE = ROOT / "images" / "k6"
+PACKAGES = {"wrk": "wrk", "ab": "apache2-utils"}
+GOAL_RATIO = {True: 5.0, False: 2.5}
+GOAL_OUTPUT_SHARE = 0.03
+LONGEST_RUN_SECONDS = 120
+
+
+@dataclass
+class Cost:
+    """Requests answered and CPU time used, summed over rounds."""
+
+    requests: int = 0
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    @property
+    def per_cpu_second(self) -> float:
+        """Requests per CPU-second."""
+        return self.requests / self.cpu_seconds
+
+
+@dataclass(frozen=True)
+class Side:
+    """One generator: its command, environment, and how its output tells the requests."""
+
+    name: str
+    command: list[str]
+    environment: dict[str, str]
+    count: Callable[[str], int]
+
+
+def build(folder: Path) -> tuple[Path, Path]:
+    """Build k6 and the server; returns their paths. Exits with Go's message on failure."""
+    k6, server = folder / "k6", folder / "server"
+    for module, program in ((K6_MODULE, k6), (HERE / "server", server)):
+        subprocess.run(
+            ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(program), "."],
+            cwd=module,
+            env={**os.environ, "CGO_ENABLED": "0"},
+            check=True,
+        )
+    return k6, server
+
+
+def require_tools() -> None:
+    """Install wrk and ab where they are missing; exits saying what to install if it cannot."""
+    missing = [package for tool, package in PACKAGES.items() if shutil.which(tool) is None]
+    if not missing:
+        return
+    command = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        sys.exit(f"missing: {' '.join(missing)}. Run: sudo {' '.join(command)}")
+    for step in (["apt-get", "update", "-qq"], command):
+        if subprocess.run(step, stdout=subprocess.DEVNULL).returncode != 0:
+            sys.exit(f"{' '.join(step)} failed")
+
+
+@contextmanager
+def serving(program: Path) -> Iterator[str]:
+    """Run the server; yields its URL."""
+    server = subprocess.Popen(
+        [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    try:
+        yield f"http://{server.stdout.readline().strip()}"
+    finally:
+        server.stdin.close()
+        server.wait(timeout=10)
+
+
+def requests_of_result(output: str) -> int:
+    """Return the measured requests of a LAPTIME-RESULT line; exits when one failed."""
+    line = next(line for line in output.splitlines() if line.startswith("LAPTIME-RESULT "))
+    result = json.loads(gzip.decompress(base64.b64decode(line.split()[1])))
+    measured = result["phases"]["measured"]
+    if measured["requests"] != measured["responses"]:
+        sys.exit(f"requests failed: {measured['errors']}")
+    return int(measured["responses"])
+
+
+def first_number(pattern: str) -> Callable[[str], int]:
+    """Return a reader of the number that `pattern` finds."""
+
+    def read(output: str) -> int:
+        found = re.search(pattern, output)
+        if found is None:
+            sys.exit(f"unexpected output:\n{output}")
+        return int(found[1])
+
+    return read
+
+
+def sides(k6: Path, target: str, keep_alive: bool, seconds: int, connections: int) -> list[Side]:
+    """Return all generators for one setting."""
+    quiet = ["--quiet", "--no-color"]
+    with_output = ["--out", "laptime", "--summary-mode=disabled"]
+    trial = {
+        "trial": "bench",
+        "target": target,
+        "waitSeconds": 5,
+        "requests": [{"name": "list", "path": "/"}],
+        "load": {
+            "closed": {
+                "connections": connections,
+                "durationSeconds": seconds,
+                "keepAlive": keep_alive,
+            }
+        },
+        "warmupSeconds": 0,
+        "timeoutSeconds": 10,
+    }
+    plain = {
+        "TARGET": target,
+        "KEEP_ALIVE": str(keep_alive).lower(),
+        "SECONDS": str(seconds),
+        "CONNECTIONS": str(connections),
+        "K6_NO_USAGE_REPORT": "true",
+    }
+    run_plain = [str(k6), "run", *quiet]
+    script = str(HERE / "plain.js")
+    wrk = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}"]
+    wrk += [] if keep_alive else ["-H", "Connection: close"]
+    ab = ["ab", "-q", f"-c{connections}", f"-t{seconds}", "-n100000000"]  # -t resets -n
+    ab += ["-k"] if keep_alive else []
+    return [
+        Side(
+            "built-in loop",
+            [str(k6), "run", *quiet, *with_output, str(K6_MODULE / "trial.js")],
+            {"LAPTIME_TRIAL": json.dumps(trial)},
+            requests_of_result,
+        ),
+        Side("plain k6", [*run_plain, script], plain, first_number(r"http_reqs\.*: (\d+)")),
+        Side(
+            "plain k6, output laptime",
+            [*run_plain, *with_output, script],
+            plain,
+            requests_of_result,
+        ),
+        Side("wrk", [*wrk, f"{target}/"], {}, first_number(r"(\d+) requests in")),
+        Side("ab", [*ab, f"{target}/"], {}, first_number(r"Complete requests: *(\d+)")),
+    ]
+
+
+def measure(side: Side, cost: Cost, seconds: int) -> None:
+    """Run one side once and add what it did to `cost`; exits when it fails."""
+    with subprocess.Popen(
+        ["timeout", str(seconds + LONGEST_RUN_SECONDS), *side.command],
+        env={**os.environ, **side.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        output = process.stdout.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{side.name} failed ({process.returncode}):\n{output[-2000:]}")
+    cost.requests += side.count(output)
+    cost.cpu_seconds += used.ru_utime + used.ru_stime
+    cost.wall_seconds += seconds
+
+
+def nanoseconds_per_sample(package: str, benchmark: str) -> float:
+    """Return what a Go benchmark of the k6 module needs per operation: the least of three runs."""
+    output = subprocess.run(
+        ["go", "test", package, "-run", "^$", "-bench", f"^{benchmark}$", "-count", "3"],
+        cwd=K6_MODULE,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return min(float(figure) for figure in re.findall(r"([\d.]+) ns/op", output))
+
+
+def main() -> None:
+    """Measure and print; exits with 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=8)
+    parser.add_argument("--connections", type=int, default=10)
+    options = parser.parse_args()
+    require_tools()
+    cache = Path(os.environ.get("LAPTIME_CACHE", Path.home() / ".cache" / "laptime"))
+    folder = cache / "bin" / "bench-generator"
+    folder.mkdir(parents=True, exist_ok=True)
+    k6, server = build(folder)
+
+    costs: dict[bool, dict[str, Cost]] = {}
+    with serving(server) as target:
+        for keep_alive in (True, False):
+            costs[keep_alive] = defaultdict(Cost)
+            for number in range(1, options.rounds + 1):
+                print(f"keep-alive {keep_alive}, round {number} of {options.rounds}", flush=True)
+                order = sides(k6, target, keep_alive, options.seconds, options.connections)
+                random.shuffle(order)
+                for side in order:
+                    measure(side, costs[keep_alive][side.name], options.seconds)
+    output_ns = nanoseconds_per_sample("./internal/output", "BenchmarkAddMetricSamples")
+    record_ns = nanoseconds_per_sample("./internal/result", "BenchmarkRecord")
+    sys.exit(report(costs, output_ns, record_ns))
+
+
+def report(costs: dict[bool, dict[str, Cost]], output_ns: float, record_ns: float) -> int:
+    """Print figures beside goals; returns 1 when a goal is missed, else 0."""
+    missed = 0
+    for keep_alive, by_name in costs.items():
+        native = by_name["built-in loop"].per_cpu_second
+        print(f"\nkeep-alive {'on' if keep_alive else 'off'}")
+        print(f"  {'':<26}{'requests/CPU-s':>15}{'requests/s':>13}{'built-in loop is':>18}")
+        for name, cost in sorted(by_name.items(), key=lambda item: -item[1].per_cpu_second):
+            rate = cost.requests / cost.wall_seconds
+            times = f"{native / cost.per_cpu_second:.2f}x"
+            print(f"  {name:<26}{cost.per_cpu_second:>15,.0f}{rate:>13,.0f}{times:>18}")
+    print()
+
+    def line(what: str, figure: str, goal: str, met: bool) -> None:
+        nonlocal missed
+        missed += not met
+        print(f"{what:<52}{figure:>10}   goal {goal:<10}{'met' if met else 'MISSED'}")
+
+    for keep_alive, by_name in costs.items():
+        native = by_name["built-in loop"].per_cpu_second
+        ratio = native / by_name["plain k6"].per_cpu_second
+        least = GOAL_RATIO[keep_alive]
+        what = f"built-in loop / plain k6, keep-alive {'on' if keep_alive else 'off'}"
+        line(what, f"{ratio:.2f}x", f">= {least}x", ratio >= least)
+        against_wrk = native / by_name["wrk"].per_cpu_second
+        state = "reached" if against_wrk >= 1 else "not reached"
+        print(f"{'  and against wrk':<52}{against_wrk:>9.2f}x   beyond >= 1x  {state}")
+    plain_ns = 1e9 / costs[True]["plain k6"].per_cpu_second
+    native_ns = 1e9 / costs[True]["built-in loop"].per_cpu_second
+    for what, share in (
+        (f"output's share of plain k6's CPU ({output_ns:.0f} ns)", output_ns / plain_ns),
+        (f"recording's share of the loop's CPU ({record_ns:.0f} ns)", record_ns / native_ns),
+    ):
+        met = share < GOAL_OUTPUT_SHARE
+        line(what, f"{share:.2%}", f"< {GOAL_OUTPUT_SHARE:.0%}", met)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Whether intervals hold what they say: on runs made up, and on real trials.
+
+    python3 bench/precision/run.py [--rounds N] [--blocks N] [--seconds S] [--only-simulated]
+                                   [--k6 FILE] [--trials FILE]
+
+1. Simulated: two like servers on machines that drift, stumble and jump, in shuffled blocks. How
+   often does the interval of the factor cover 1, with a fixed number of repetitions and
+   when a run stops at a precision?
+2. Real: our k6 drives servers of one binary on 127.0.0.1 in short trials, a fresh process each,
+   in shuffled blocks: two that are alike and one that does 3 % more work. Blocks are
+   drawn from these at random, without putting back, and compared as the operator does: how often
+   are the like ones declared different, and how often is the slower one found? Which of the like
+   ones is called one is drawn for each block as well: they are the same program, and else all
+   comparisons would share what chance did to the mean of all blocks.
+
+--trials keeps the trials in a file, or takes them from it. Exits with 1 when a goal is missed.
+Needs Go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loopback import build, measure_blocks
+from simulation import MACHINES, fixed_runs, stopped_runs
+
+from laptime.analysis.statistics import can_be_told_apart, half_width, interval_of_logs
+
+GOAL_COVERAGE = 0.93
+GOAL_FALSE_POSITIVES = 0.05
+REPETITIONS = (5, 8, 20)
+PRECISIONS = (0.01, 0.02)
+MOST_REPETITIONS = 60
+COMPARISONS = 2000
+MOST_DRAWN = 40
+
+
+def simulated(rounds: int, dice: random.Random) -> float:
+    """Print the coverage on every machine; return the lowest."""
+    print(f"Simulated: how often the interval of the factor covers the truth ({rounds} runs each)")
+    print(f"  {'machine':<26}{'repetitions':>14}{'coverage':>10}{'half-width':>12}")
+    lowest = 1.0
+    for name, machine in MACHINES.items():
+        for repetitions in REPETITIONS:
+            found = fixed_runs(machine, repetitions, rounds, dice)
+            width = found.half_widths / found.rounds
+            print(f"  {name:<26}{repetitions:>14}{found.share:>10.1%}{width:>12.2%}", flush=True)
+            lowest = min(lowest, found.share)
+        for precision in PRECISIONS:
+            found = stopped_runs(machine, precision, MOST_REPETITIONS, rounds // 2, dice)
+            mean = f"{found.repetitions / found.rounds:.0f} to ±{precision:.0%}"
+            width = found.half_widths / found.rounds
+            print(f"  {name:<26}{mean:>14}{found.share:>10.1%}{width:>12.2%}", flush=True)
+            lowest = min(lowest, found.share)
+    return lowest
+
+
+def drawn(
+    logs: Mapping[str, Sequence[float]],
+    pair: tuple[str, str],
+    count: int,
+    dice: random.Random,
+    *,
+    alike: bool,
+) -> float:
+    """Return the share of comparisons of so many random blocks that tell two servers apart."""
+    blocks = range(len(logs[pair[0]]))
+    different = 0
+    for _ in range(COMPARISONS):
+        chosen = dice.sample(blocks, count)
+        names = {block: dice.sample(pair, 2) if alike else list(pair) for block in chosen}
+        one, other = ({b: logs[names[b][side]][b] for b in chosen} for side in (0, 1))
+        different += can_be_told_apart(one, other)
+    return different / COMPARISONS
+
+
+def real(logs: Mapping[str, Sequence[float]], dice: random.Random) -> tuple[float, float, bool]:
+    """Print what comparisons of real trials say.
+
+    Returns the share of like servers declared different, the share of the longest
+    comparisons that find the slower one, and whether all blocks together find it.
+    """
+    blocks = len(logs["one"])
+    print(f"\nReal trials: {COMPARISONS} comparisons of blocks drawn from {blocks}")
+    print(f"  {'repetitions':>11}{'like, declared different':>27}{'3 % slower, found':>20}")
+    shares: list[float] = []
+    found = 0.0
+    for count in sorted({min(count, blocks) for count in (*REPETITIONS, MOST_DRAWN)}):
+        alike = drawn(logs, ("one", "other"), count, dice, alike=True)
+        found = drawn(logs, ("one", "slower"), count, dice, alike=False)
+        print(f"  {count:>11}{alike:>27.1%}{found:>20.1%}")
+        shares.append(alike)
+    for name, pair in (("like", ("one", "other")), ("slower", ("slower", "one"))):
+        logs_of = [logs[pair[0]][n] - logs[pair[1]][n] for n in range(blocks)]
+        interval = interval_of_logs(logs_of)
+        print(
+            f"  all {blocks} blocks, {name}: factor {interval.value:.4f} "
+            f"(± {half_width(interval) or math.inf:.2%})"
+        )
+    one, slower = (dict(enumerate(logs[name])) for name in ("one", "slower"))
+    return sum(shares) / len(shares), found, can_be_told_apart(one, slower)
+
+
+def trials_of(args: argparse.Namespace, dice: random.Random) -> Mapping[str, Sequence[float]]:
+    """Return the logarithms of requests/s: from the file, or measured now."""
+    kept = Path(args.trials) if args.trials else None
+    if kept is not None and kept.exists():
+        loaded: Mapping[str, Sequence[float]] = json.loads(kept.read_text())
+        return loaded
+    with tempfile.TemporaryDirectory(prefix="laptime-precision-") as folder:
+        programs = build(Path(folder), Path(args.k6).resolve() if args.k6 else None)
+        print(f"\nMeasuring {args.blocks} blocks of 3 trials of {args.seconds:g} s", flush=True)
+        logs = measure_blocks(programs, args.blocks, args.seconds, dice)
+    if kept is not None:
+        kept.write_text(json.dumps(logs))
+    return logs
+
+
+def main() -> int:
+    """Run both parts; the last lines are the figures beside their goals."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--blocks", type=int, default=120)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=20261121)
+    parser.add_argument("--k6", help="a k6 that is built already")
+    parser.add_argument("--trials", help="file that the trials are kept in or taken from")
+    parser.add_argument("--only-simulated", action="store_true")
+    args = parser.parse_args()
+    dice = random.Random(args.seed)
+    lowest = simulated(args.rounds, dice)
+    goals = [
+        (
+            f"lowest coverage on simulated data {lowest:.1%} (goal: {GOAL_COVERAGE:.0%})",
+            lowest >= GOAL_COVERAGE,
+        )
+    ]
+    if not args.only_simulated:
+        wrong, found, in_all = real(trials_of(args, dice), dice)
+        goals += [
+            (
+                f"like servers declared different in {wrong:.1%} of all comparisons "
+                f"(goal: at most {GOAL_FALSE_POSITIVES:.0%})",
+                wrong <= GOAL_FALSE_POSITIVES,
+            ),
+            (
+                f"server with 3 % more work found: with {MOST_DRAWN} repetitions in {found:.0%}, "
+                f"with all blocks {'yes' if in_all else 'no'} (goal: yes)",
+                in_all,
+            ),
+        ]
+    print()
+    for said, met in goals:
+        print(f"{'met   ' if met else 'MISSED'} {said}")
+    return 0 if all(met for _, met in goals) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,344 @@
+"""Whether the load generator tells the truth, against a server whose truth is known.
+
+    python bench/truth/run.py [--seconds S]
+
+The server (bench/truth/server) takes the time, has the capacity and stands still for the 1.4 s that
+it is told to, and notes when each request arrived and when its answer left. The generator is the k6
+of the image, run on 127.0.0.1 as a trial's Job runs it. Compared are the percentiles, raw and
+corrected for coordinated omission, the rate of open loads, the throughput at the server's capacity,
+and what 1, 2 and 4 generators measured together. Needs Go.
+
+Prints each figure beside its goal and exits with 1 when one is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from laptime.measure import (
+    GeneratorResult,
+    Histogram,
+    measured_phase,
+    merge_results,
+    parse_generator_output,
+)
+
+HERE = Path(__file__).resolve().parent
+K6_MODULE = HERE.parents[1] / "images" / "k6"
+QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+# Percentiles lie within a class, not between two of them.
+MIXED = "0.7:2ms,0.25:10ms,0.047:50ms,0.003:200ms"
+STALL_SECONDS = 1.4
+
+GOAL_RELATIVE = 0.01
+GOAL_SECONDS = 0.0001
+GOAL_RATE = 0.005
+GOAL_MERGED = 0.001
+
+
+@dataclass(frozen=True)
+class Check:
+    """One figure beside its goal; `error` and `goal` in the same unit."""
+
+    what: str
+    figure: str
+    truth: str
+    error: str
+    goal: str
+    met: bool
+
+
+@dataclass
+class Truth:
+    """What the server saw of one trial; times are seconds of one clock."""
+
+    arrived: list[float] = field(default_factory=list)
+    left: list[float] = field(default_factory=list)
+
+    def raw(self) -> list[float]:
+        """Return the time from arriving to leaving of each request, sorted."""
+        return sorted(end - begin for begin, end in zip(self.arrived, self.left, strict=True))
+
+    def corrected(self, rate: float) -> list[float]:
+        """Return the time from when each was due to leaving, sorted.
+
+        The n-th to arrive is the n-th that was due. The schedule begins where no request came
+        before it was due.
+        """
+        pairs = sorted(zip(self.arrived, self.left, strict=True))
+        start = min(begin - n / rate for n, (begin, _) in enumerate(pairs))
+        return sorted(end - (start + n / rate) for n, (_, end) in enumerate(pairs))
+
+    def arrival_rate(self) -> float:
+        """Return the requests per second between the first arrival and the last."""
+        return (len(self.arrived) - 1) / (max(self.arrived) - min(self.arrived))
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What was built."""
+
+    k6: Path
+    server: Path
+
+
+def build(folder: Path) -> Programs:
+    """Build k6 and the server; Go's message and exit code 1 on failure."""
+    programs = Programs(folder / "k6", folder / "server")
+    for module, program in ((K6_MODULE, programs.k6), (HERE / "server", programs.server)):
+        command = ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(program), "."]
+        built = subprocess.run(command, cwd=module, env={**os.environ, "CGO_ENABLED": "0"})
+        if built.returncode != 0:
+            sys.exit(1)
+    return programs
+
+
+@contextmanager
+def serving(program: Path, record: Path, *flags: str) -> Iterator[tuple[str, Truth]]:
+    """Run the server; yields its URL and what will be known when it has ended."""
+    server = subprocess.Popen(
+        [str(program), "-record", str(record), *flags],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    truth = Truth()
+    try:
+        yield f"http://{server.stdout.readline().strip()}", truth
+    finally:
+        server.stdin.close()
+        server.wait(timeout=30)
+    for line in record.read_text().splitlines():
+        arrived, left = line.split()
+        truth.arrived.append(int(arrived) / 1e9)
+        truth.left.append(int(left) / 1e9)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the generators of a trial said together, and the latencies behind it in seconds."""
+
+    result: GeneratorResult
+    latencies: list[float]
+
+    def histogram(self, name: str = "latency") -> Histogram:
+        """Return a histogram of the only endpoint."""
+        phase = measured_phase(self.result)
+        assert phase is not None
+        return Histogram.decode(getattr(phase.endpoints["list"], name))
+
+    def rate(self) -> float:
+        """Return the throughput in right answers per second."""
+        phase = measured_phase(self.result)
+        assert phase is not None
+        assert phase.completed_in_window is not None
+        assert phase.window_seconds is not None
+        return phase.completed_in_window / phase.window_seconds
+
+
+def drive(
+    k6: Path, folder: Path, target: str, load: dict[str, Any], count: int = 1, timeout: float = 30
+) -> Measured:
+    """Run the generators of one trial; exits with what one said if it failed."""
+    trial: dict[str, Any] = {
+        "trial": "truth",
+        "target": target,
+        "waitSeconds": 10,
+        "requests": [{"name": "list", "path": "/"}],
+        "load": load,
+        "timeoutSeconds": timeout,
+    }
+    if count > 1:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            trial["generators"] = {"count": count, "meet": f"127.0.0.1:{free.getsockname()[1]}"}
+    command = [str(k6), "run", "--quiet", "--no-color", "--out", "laptime"]
+    command += ["--summary-mode=disabled", str(K6_MODULE / "trial.js")]
+    processes = [
+        subprocess.Popen(
+            command,
+            env={
+                **os.environ,
+                "LAPTIME_TRIAL": json.dumps(trial),
+                "JOB_COMPLETION_INDEX": str(index),
+                "LAPTIME_LATENCIES": str(folder / f"latencies-{index}"),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        for index in range(count)
+    ]
+    results, latencies = [], []
+    for index, process in enumerate(processes):
+        output, _ = process.communicate()
+        result = parse_generator_output(output)
+        if not isinstance(result, GeneratorResult):
+            sys.exit(f"generator {index}: {result.reason}: {result.message}")
+        results.append(result)
+        lines = (folder / f"latencies-{index}").read_text().split()
+        latencies += [int(line) / 1e9 for line in lines]
+    merged = merge_results(results)
+    if not isinstance(merged, GeneratorResult):
+        sys.exit(f"merging: {merged.message}")
+    return Measured(merged, latencies)
+
+
+def quantile(ordered: Sequence[float], q: float) -> float:
+    """Return the value at or below which the share q of all lies, as HdrHistogram ranks them."""
+    return ordered[max(1, ceil(q * len(ordered) - 1e-9)) - 1]
+
+
+def percentiles(what: str, histogram: Histogram, truth: list[float]) -> Iterator[Check]:
+    """Compare percentiles with the server's: within 1 % or 0.1 ms."""
+    for name, q in QUANTILES.items():
+        figure, exact = histogram.quantile_seconds(q), quantile(truth, q)
+        error, goal = abs(figure - exact), max(GOAL_RELATIVE * exact, GOAL_SECONDS)
+        yield Check(
+            f"{what}: {name}",
+            f"{figure * 1e3:.3f} ms",
+            f"{exact * 1e3:.3f} ms",
+            f"{error * 1e3:.3f} ms",
+            f"{goal * 1e3:.3f} ms",
+            error <= goal,
+        )
+
+
+def rates(what: str, figure: float, truth: float) -> Check:
+    """Compare requests per second: within 0.5 %."""
+    error = abs(figure / truth - 1)
+    return Check(
+        what,
+        f"{figure:.2f}/s",
+        f"{truth:.2f}/s",
+        f"{error:.3%}",
+        f"{GOAL_RATE:.1%}",
+        error <= GOAL_RATE,
+    )
+
+
+def closed(connections: int, seconds: float, keep_alive: bool = True) -> dict[str, Any]:
+    """Return a closed load as LAPTIME_TRIAL has it."""
+    shape = {"connections": connections, "durationSeconds": seconds, "keepAlive": keep_alive}
+    return {"closed": shape}
+
+
+def opened(rate: float, connections: int, seconds: float) -> dict[str, Any]:
+    """Return an open load as LAPTIME_TRIAL has it."""
+    shape = {"rate": rate, "maxConnections": connections, "durationSeconds": seconds}
+    return {"open": {**shape, "keepAlive": True}}
+
+
+def known_times(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """Closed loads on a server with known service times."""
+    for keep_alive in (True, False):
+        with serving(programs.server, folder / "record", "-services", MIXED) as (target, truth):
+            got = drive(programs.k6, folder, target, closed(8, seconds, keep_alive))
+        what = f"closed, keep-alive {'on' if keep_alive else 'off'}"
+        yield from percentiles(what, got.histogram(), truth.raw())
+
+
+def open_rate(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """Open loads hold their rate, and both latencies are right."""
+    for rate in (100, 500, 1000):
+        with serving(programs.server, folder / "record", "-services", MIXED) as (target, truth):
+            got = drive(programs.k6, folder, target, opened(rate, 200, seconds))
+        yield rates(f"open at {rate}/s: rate of arrivals", truth.arrival_rate(), rate)
+    what = "open at 1000/s"
+    yield from percentiles(f"{what}, corrected", got.histogram(), truth.corrected(1000))
+    yield from percentiles(f"{what}, raw", got.histogram("uncorrected_latency"), truth.raw())
+
+
+def stalled(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """A stall hides in the raw figures of few connections, and shows in the corrected ones."""
+    flags = ("-stall-after", f"{seconds / 3}s", "-stall", f"{STALL_SECONDS}s")
+    for rate, connections in ((500, 8), (100, 200)):
+        with serving(programs.server, folder / "record", *flags) as (target, truth):
+            got = drive(programs.k6, folder, target, opened(rate, connections, seconds))
+        what = f"stall of 1.4 s, {connections} connections"
+        yield from percentiles(f"{what}, corrected", got.histogram(), truth.corrected(rate))
+        yield from percentiles(f"{what}, raw", got.histogram("uncorrected_latency"), truth.raw())
+
+
+def capacity(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """A server with 8 workers of 4 ms each has a capacity of 2000/s, whatever it is asked for."""
+    flags = ("-services", "1:4ms", "-workers", "8")
+    loads = {
+        "closed, 64 connections": closed(64, seconds),
+        "open at 2500/s": opened(2500, 128, seconds),
+    }
+    for what, load in loads.items():
+        with serving(programs.server, folder / "record", *flags) as (target, _):
+            got = drive(programs.k6, folder, target, load, timeout=1)
+        yield rates(f"at capacity, {what}: throughput", got.rate(), 2000)
+
+
+def several(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """Merged percentiles agree with those of all latencies together: within 0.1 %."""
+    for count in (1, 2, 4):
+        with serving(programs.server, folder / "record", "-services", MIXED) as (target, truth):
+            got = drive(programs.k6, folder, target, opened(1000, 200, seconds), count)
+        histogram, exact = got.histogram(), sorted(got.latencies)
+        if not len(exact) == histogram.total == len(truth.arrived):
+            sys.exit(
+                f"{len(exact)} latencies, {histogram.total} counted, {len(truth.arrived)} sent"
+            )
+        for name, q in QUANTILES.items():
+            figure, true = histogram.quantile_seconds(q), quantile(exact, q)
+            error = abs(figure / true - 1)
+            yield Check(
+                f"{count} generator{'s' if count > 1 else ''} merged: {name}",
+                f"{figure * 1e3:.3f} ms",
+                f"{true * 1e3:.4f} ms",
+                f"{error:.3%}",
+                f"{GOAL_MERGED:.1%}",
+                error <= GOAL_MERGED,
+            )
+        yield rates(
+            f"{count} generator{'s' if count > 1 else ''}: rate of arrivals",
+            truth.arrival_rate(),
+            1000,
+        )
+
+
+def main() -> None:
+    """Run everything once; exit with 1 when a goal is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--seconds", type=float, default=12, help="length of each trial")
+    seconds: float = parser.parse_args().seconds
+    checks: list[Check] = []
+    with tempfile.TemporaryDirectory(prefix="laptime-truth-") as name:
+        folder = Path(name)
+        print("Building k6 and the server", flush=True)
+        programs = build(folder)
+        for part in (known_times, open_rate, stalled, capacity, several):
+            print((part.__doc__ or "").split("\n", 1)[0], flush=True)
+            checks += part(programs, folder, seconds)
+    print(f"\n{'':<48}{'measured':>13}{'truth':>14}{'apart':>11}{'goal':>11}")
+    for check in checks:
+        state = "met" if check.met else "MISSED"
+        row = (
+            f"{check.what:<48}{check.figure:>13}{check.truth:>14}{check.error:>11}{check.goal:>11}"
+        )
+        print(f"{row}  {state}")
+    missed = sum(not check.met for check in checks)
+    print(f"{len(checks) - missed} of {len(checks)} goals met")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+module laptime.dev/bench/truth/server
+
+go 1.25.0

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Class is a share of the requests and the time that each of them takes.
+type Class struct {
+	UpTo float64 // of all requests, from the end of the class before
+	Time time.Duration
+}
+
+func parseClasses(text string) ([]Class, error) {
+	var classes []Class
+	upTo := 0.0
+	for part := range strings.SplitSeq(text, ",") {
+		share, took, found := strings.Cut(part, ":")
+		if !found {
+			return nil, fmt.Errorf("services: %q is not share:time", part)
+		}
+		number, err := strconv.ParseFloat(share, 64)
+		if err != nil {
+			return nil, fmt.Errorf("services: %w", err)
+		}
+		class := Class{Time: 0}
+		if class.Time, err = time.ParseDuration(took); err != nil {
+			return nil, fmt.Errorf("services: %w", err)
+		}
+		upTo += number
+		class.UpTo = upTo
+		classes = append(classes, class)
+	}
+	return classes, nil
+}
+
+// Served is one request: when it arrived and when its answer left, in unix time, nanoseconds.
+type Served struct{ Arrived, Left int64 }
+
+// Script decides when each request ends. The schedule does not depend on how quickly threads wake
+// up, so that service times and capacity are exact.
+type Script struct {
+	Classes           []Class
+	StallAfter, Stall time.Duration
+
+	mutex  sync.Mutex
+	free   []int64 // when each worker is free; none: as many workers as needed
+	first  int64
+	count  int64
+	served []Served
+}
+
+// The fractional parts of its multiples fill 0…1 evenly in any stretch of requests.
+const goldenRatio = 0.6180339887498949
+
+// Begin takes in a request that arrived now and gives the moment at which its answer leaves.
+func (s *Script) Begin(arrived int64) int64 {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.first == 0 {
+		s.first = arrived
+	}
+	s.count++
+	place := float64(s.count) * goldenRatio
+	place -= float64(int64(place))
+	took := s.Classes[len(s.Classes)-1].Time
+	for _, class := range s.Classes {
+		if place < class.UpTo {
+			took = class.Time
+			break
+		}
+	}
+	begin := arrived
+	if stall := s.first + int64(s.StallAfter); s.Stall > 0 && begin >= stall {
+		begin = max(begin, stall+int64(s.Stall))
+	}
+	if len(s.free) == 0 {
+		return begin + int64(took)
+	}
+	next := 0
+	for i := range s.free {
+		if s.free[i] < s.free[next] {
+			next = i
+		}
+	}
+	s.free[next] = max(begin, s.free[next]) + int64(took)
+	return s.free[next]
+}
+
+// End notes a request whose answer leaves now.
+func (s *Script) End(arrived, left int64) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.served = append(s.served, Served{arrived, left})
+}
+
+// Served gives all requests so far.
+func (s *Script) Served() []Served {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.served
+}
