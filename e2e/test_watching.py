@@ -182,7 +182,7 @@ def test_figures_are_those_of_the_kernel(
     assert usage.source is Source.AGENT
     assert usage.gaps == []
     assert usage.complete
-    assert usage.resolution_seconds == pytest.approx(1.0, abs=0.1)
+    assert usage.resolution_seconds == pytest.approx(0.2, abs=0.05)
     work = usage.component("server")
     assert work is not None
     assert work.server == "work"

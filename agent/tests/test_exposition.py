@@ -65,6 +65,11 @@ def sampler(tree: Path) -> Sampler:
     return sampler
 
 
+def set_cpu(tree: Path, nanoseconds: int) -> None:
+    for file in tree.rglob("cpuacct.usage"):
+        file.write_text(f"{nanoseconds}\n")
+
+
 def samples(exposition: Exposition, reader: str = "r") -> dict[str, list[Sample]]:
     text = exposition.render(reader).decode()
     found: dict[str, list[Sample]] = {}
@@ -105,11 +110,27 @@ def test_a_scrape_reads_nothing_anew(sampler: Sampler, tree: Path) -> None:
     sampler.tick(everything=True)
     exposition = Exposition(sampler, "n1", own_metrics(sampler))
     first = samples(exposition)["laptime_pod_cpu_seconds_total"]
-    for file in tree.rglob("cpuacct.usage"):
-        file.write_text("999999999999\n")
+    set_cpu(tree, 999_999_999_999)
     assert samples(exposition)["laptime_pod_cpu_seconds_total"] == first
+    time.sleep(0.002)
     sampler.tick(everything=True)
     assert samples(exposition)["laptime_pod_cpu_seconds_total"][0].value == 999.999999999
+
+
+def test_a_scrape_has_every_reading_since_the_one_before(sampler: Sampler, tree: Path) -> None:
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    sampler.tick(everything=False)
+    # The first reading of a pod is one of everything, and not only of its CPU counter.
+    assert "laptime_pod_memory_working_set_bytes" in samples(exposition, "early")
+    for second in (1, 2, 3):
+        time.sleep(0.002)
+        set_cpu(tree, second * 10**9)
+        sampler.tick(everything=False)
+    first, *later = samples(exposition, "late")["laptime_pod_cpu_seconds_total"]
+    assert [one.value for one in later] == [1.0, 2.0, 3.0]
+    times = [float(str(one.timestamp)) for one in (first, *later)]
+    assert times == sorted(set(times))
+    assert samples(exposition, "early")["laptime_pod_cpu_seconds_total"] == later
 
 
 def test_the_node_is_written(sampler: Sampler) -> None:
@@ -135,12 +156,21 @@ def test_a_peak_has_no_time_of_its_own(sampler: Sampler) -> None:
     assert peak.value == 0.0
 
 
-def test_a_pod_that_the_api_server_took_back_is_gone(sampler: Sampler) -> None:
+def test_a_pod_that_the_api_server_took_back_is_told_of_once_more_and_then_gone(
+    sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sampler.tick(everything=True)
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    last = samples(exposition)["laptime_pod_cpu_seconds_total"]
     sampler.tell("test", {})
     sampler.tick(everything=True)
-    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
-    assert "laptime_pod_cpu_seconds_total" not in found
+    found = samples(exposition)
+    assert found["laptime_pod_cpu_seconds_total"] == last
+    assert found["laptime_agent_pods"][0].value == 0
+    monkeypatch.setattr("laptime_agent.tracking.LINGER_SECONDS", 0.0)
+    assert "laptime_pod_cpu_seconds_total" not in samples(exposition)
+    sampler.tick(everything=True)
+    assert sampler.pods == ()
 
 
 def test_two_sources_do_not_take_pods_from_each_other(sampler: Sampler) -> None:

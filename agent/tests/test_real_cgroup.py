@@ -106,5 +106,7 @@ def test_a_limit_shows_as_throttling_and_the_end_of_the_pod_as_its_end(pod: Real
     assert reading.containers["main"].throttled_nanoseconds == reading.throttled_nanoseconds
     pod.remove()
     sampler.tick(everything=True)
-    assert tracked.newest is None
     assert tracked.ended
+    assert not tracked.found
+    # The next scrapes still have what was read last.
+    assert tracked.newest == reading

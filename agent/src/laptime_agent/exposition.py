@@ -35,13 +35,10 @@ def _seconds(nanoseconds: int) -> float:
     return nanoseconds / 1e9
 
 
+_POD_CPU = _Family(
+    "laptime_pod_cpu_seconds_total", "counter", "CPU time of all containers of the pod."
+)
 _POD: tuple[tuple[_Family, Callable[[PodReading], Number]], ...] = (
-    (
-        _Family(
-            "laptime_pod_cpu_seconds_total", "counter", "CPU time of all containers of the pod."
-        ),
-        lambda one: _seconds(one.pod.cpu_nanoseconds),
-    ),
     (
         _Family(
             "laptime_pod_cpu_throttled_seconds_total",
@@ -172,11 +169,12 @@ class Exposition:
         self._labels_of_pods: dict[str, tuple[Pod, str]] = {}
 
     def render(self, reader: str) -> bytes:
-        """Return all metrics, for a reader known by this name (see CpuPeak.take)."""
-        newest = [(one, one.newest) for one in self._sampler.pods]
+        """Return all metrics, for a reader known by this name (see CpuPeak and CpuTrace)."""
+        newest = [(one, one.newest) for one in self._sampler.pods if not one.past]
         pods = [(one, self._labels_of(one.pod), reading) for one, reading in newest if reading]
         self._forget_labels({one.pod.uid for one, _, _ in pods})
-        lines: list[str] = []
+        lines: list[str] = [_POD_CPU.head()]
+        lines.extend(self._cpu_lines(pods, reader))
         lines.extend(_pod_lines([(labels, reading) for _, labels, reading in pods]))
         lines.append(_POD_PEAK.head())
         lines.extend(self._peak_lines(pods, reader))
@@ -184,11 +182,20 @@ class Exposition:
             lines.extend(_node_lines(_labels({"node": self._node}), self._sampler.node))
         return "".join(lines).encode() + generate_latest(self._own)
 
+    def _cpu_lines(
+        self, pods: Iterable[tuple[TrackedPod, str, PodReading]], reader: str
+    ) -> Iterator[str]:
+        # Several samples of one series, each with its own time: the text format and OpenMetrics
+        # have it so, and Prometheus stores them all.
+        for one, labels, _ in pods:
+            for timestamp_ms, nanoseconds in one.trace.take(reader):
+                yield f"{_POD_CPU.name}{{{labels}}} {_seconds(nanoseconds)!r} {timestamp_ms}\n"
+
     def _peak_lines(
         self, pods: Iterable[tuple[TrackedPod, str, PodReading]], reader: str
     ) -> Iterator[str]:
         for one, labels, _ in pods:
-            peak = one.peak.take(reader)
+            peak = None if one.ended else one.peak.take(reader)
             if peak is not None:
                 # Without a time of its own: it is about the time until this scrape.
                 yield f"{_POD_PEAK.name}{{{labels}}} {peak:.6g}\n"

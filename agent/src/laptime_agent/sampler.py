@@ -87,7 +87,9 @@ class Sampler:
         with self._lock:
             wanted = {uid: pod for pods in self._wanted.values() for uid, pod in pods.items()}
         for uid in [uid for uid in self._tracked if uid not in wanted]:
-            self._tracked.pop(uid).forget()
+            self._tracked[uid].forget()
+            if self._tracked[uid].past:
+                del self._tracked[uid]
         for uid, pod in wanted.items():
             if uid in self._tracked:
                 self._tracked[uid].pod = pod

@@ -11,10 +11,14 @@ from laptime_agent.network import ProcessNetwork
 from laptime_agent.peaks import CpuPeak
 from laptime_agent.pods import Pod
 from laptime_agent.readings import CgroupReading, NetworkReading, PodReading
+from laptime_agent.trace import CpuTrace
 
 # A pod has its cgroup within a second of being scheduled, or it waits for something.
 _EAGER_SEARCHES = 25
 _PATIENT_SECONDS = 1.0
+
+LINGER_SECONDS = 5.0
+"""So long after its end a pod is still told of: the next scrapes have its last reading."""
 
 
 class TrackedPod:
@@ -23,10 +27,10 @@ class TrackedPod:
     def __init__(self, pod: Pod, hierarchy: Hierarchy) -> None:
         self.pod = pod
         self.peak = CpuPeak()
+        self.trace = CpuTrace()
         self.newest: PodReading | None = None
-        """The last reading; None before the first and after the pod's cgroup is gone."""
-        self.ended = False
-        """Whether its cgroup was there and is gone: it never comes back."""
+        """The last reading; None before the first."""
+        self._ended_at: float | None = None
         self._hierarchy = hierarchy
         self._searches = 0
         self._search_due = 0.0
@@ -42,6 +46,17 @@ class TrackedPod:
     def found(self) -> bool:
         """Whether the pod's cgroup is open."""
         return self._cgroup is not None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nobody wants it any more, or its cgroup is gone: it never comes back."""
+        return self._ended_at is not None
+
+    @property
+    def past(self) -> bool:
+        """Whether it ended so long ago that every scrape has its last reading."""
+        ended = self._ended_at
+        return ended is not None and time.monotonic() - ended >= LINGER_SECONDS
 
     @property
     def wants_network(self) -> bool:
@@ -69,13 +84,17 @@ class TrackedPod:
         self._network = network
 
     def read_cpu(self) -> None:
-        """Take a reading of the CPU counter alone, for the peak."""
-        if self._cgroup is not None:
+        """Take a reading of the CPU counter alone; the first of a pod is one of everything."""
+        if self.newest is None:
+            self.read()
+        elif self._cgroup is not None:
             try:
-                # The moment between two looks at the clock is nearer than either.
-                self.peak.add(time.monotonic_ns(), self._cgroup.cpu_nanoseconds())
+                moment, timestamp = time.monotonic_ns(), time.time_ns()
+                cpu = self._cgroup.cpu_nanoseconds()
             except OSError:
                 self.forget()
+            else:
+                self._add_cpu(moment, timestamp, cpu)
 
     def read(self) -> None:
         """Take a reading of everything; afterwards `newest` is it, or None."""
@@ -88,7 +107,7 @@ class TrackedPod:
         except OSError:
             self.forget()
             return
-        self.peak.add(moment, own.cpu_nanoseconds)
+        self._add_cpu(moment, timestamp, own.cpu_nanoseconds)
         containers = self._read_containers()
         throttled, periods = self._ended_throttled
         throttled += sum(one.throttled_nanoseconds for one in containers.values())
@@ -102,16 +121,22 @@ class TrackedPod:
             network=self._read_network(),
         )
 
+    def _add_cpu(self, moment: int, timestamp: int, cpu: int) -> None:
+        self.peak.add(moment, cpu)
+        self.trace.add(round(timestamp / 1e6), cpu)
+
     def forget(self) -> None:
-        """Close everything: the pod has ended."""
+        """Close everything: the pod has ended. Its last readings stay."""
+        if self.ended:
+            return
         if self._cgroup is not None:
             self._cgroup.close()
         for name in list(self._containers):
             self._end_container(name)
         if self._network is not None:
             self._network.close()
-        self._cgroup = self._network = self.newest = None
-        self.ended = True
+        self._cgroup = self._network = None
+        self._ended_at = time.monotonic()
 
     def _find_containers(self) -> None:
         wanted = self.pod.containers
