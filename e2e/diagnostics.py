@@ -15,6 +15,8 @@ import pytest
 
 OPERATOR_NAMESPACE = "laptime-system"
 _LOG_LINES = 40
+# Older ones are of tests before this one, or of the set-up; a long report hides the assertion.
+_NEWEST_EVENTS = 25
 _SECONDS = 30
 
 Kubectl = Callable[..., str]
@@ -78,10 +80,7 @@ def describe(kubectl: Kubectl, namespace: str) -> list[tuple[str, str]]:
     sections = [
         (f"runs of {namespace}", "\n".join(_conditions(kubectl, namespace))),
         (f"objects of {namespace}", kubectl("get", "pods,jobs", "-n", namespace, "-o", "wide")),
-        (
-            f"events of {namespace}",
-            kubectl("get", "events", "-n", namespace, "--sort-by=.metadata.creationTimestamp"),
-        ),
+        (f"newest events of {namespace}", _events(kubectl, namespace)),
     ]
     for pod in kubectl("get", "pods", "-n", namespace, "-o", "name").splitlines():
         if pod.startswith("pod/"):
@@ -91,6 +90,12 @@ def describe(kubectl: Kubectl, namespace: str) -> list[tuple[str, str]]:
             )
             sections.append((f"log of {pod} in {namespace}", log))
     return [(title, text) for title, text in sections if text]
+
+
+def _events(kubectl: Kubectl, namespace: str) -> str:
+    every = kubectl("get", "events", "-n", namespace, "--sort-by=.metadata.creationTimestamp")
+    head, *lines = every.splitlines() or [""]
+    return "\n".join([head, *lines[-_NEWEST_EVENTS:]])
 
 
 def _conditions(kubectl: Kubectl, namespace: str) -> Iterator[str]:

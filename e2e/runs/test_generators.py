@@ -1,0 +1,88 @@
+"""Several generators for one trial: they start together, share the load, and count as one."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from .harness import AXUM, Cluster, run_manifest
+
+GENERATORS = 2
+LOADS = [
+    {"name": "fixed", "closed": {"connections": 4, "requests": 3000}, "warmup": "1s"},
+    {"name": "open", "open": {"rate": 300, "duration": "3s"}, "warmup": "1s"},
+]
+
+
+def result_of(cluster: Cluster, run: str, number: int) -> dict[str, Any]:
+    config_map = cluster.get("configmap", f"{run}-trial-{number:03d}")
+    found: dict[str, Any] = json.loads(config_map["data"]["result.json"])
+    return found
+
+
+def generator_pods(cluster: Cluster, trial: str) -> list[dict[str, Any]]:
+    selector = f"laptime.dev/trial={trial},laptime.dev/component=generator"
+    return cluster.items("pods", selector)
+
+
+def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
+    run = cluster.apply(
+        run_manifest(
+            "two-generators",
+            [AXUM],
+            loads=LOADS,
+            repetitions=1,
+            generator={"parallelism": GENERATORS},
+        )
+    )
+    status = cluster.wait_end(run, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    results = {one["load"]: one for one in (result_of(cluster, run, 1), result_of(cluster, run, 2))}
+    for number in (1, 2):
+        readings = json.loads(
+            cluster.get("configmap", f"{run}-trial-{number:03d}-readings")["data"]["readings.json"]
+        )
+        parts = {one["component"]: one for one in readings["usage"]["components"]}
+        assert parts["generator"]["pods"] == GENERATORS
+    # Neither loses requests where the load is divided, nor sends some twice.
+    assert results["fixed"]["figures"]["requests"] == 3000
+    sent = results["open"]["figures"]
+    assert sent["requests"] + sent["errorsByKind"].get("dropped", 0) == 900
+    assert sent["errors"] == 0
+
+
+def test_one_lost_generator_of_two_costs_the_trial(cluster: Cluster) -> None:
+    load = {"name": "closed", "closed": {"connections": 4, "duration": "6s"}, "warmup": "1s"}
+    run = cluster.apply(
+        run_manifest(
+            "lost-half",
+            [AXUM],
+            loads=[load],
+            repetitions=1,
+            generator={"parallelism": GENERATORS},
+        )
+    )
+    first = f"{run}-trial-001"
+    deadline = time.monotonic() + 90
+    while True:
+        running = [
+            pod["metadata"]["name"]
+            for pod in generator_pods(cluster, first)
+            if pod["status"]["phase"] == "Running"
+        ]
+        if len(running) == GENERATORS:
+            break
+        assert time.monotonic() < deadline, cluster.status(run)
+        time.sleep(0.2)
+    time.sleep(3)
+    cluster.kubectl(
+        *("delete", "pod", running[0], "-n", cluster.namespace, "--grace-period=0", "--force")
+    )
+    status = cluster.wait_end(run, 120)
+    result = result_of(cluster, run, 1)
+    # Half of a load is no figure of this load.
+    assert result["outcome"] == "Failed"
+    assert result["reason"] == "GeneratorLost"
+    (row,) = status["results"]
+    assert row["state"] == "Failed", row
