@@ -1,0 +1,65 @@
+"""Upgrading the chart takes nothing from runs: one that is over keeps its results, one goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from conftest import CHART, OPERATOR_NAMESPACE, Tool
+
+from .harness import AXUM, Cluster, run_manifest
+
+EARLIER = "0.0.9"
+
+
+def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
+    helm: Tool, operator: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    # The same templates under an earlier version, which gives all objects other labels.
+    helm("package", str(CHART), "--version", EARLIER, "--destination", str(tmp_path))
+    package = tmp_path / f"laptime-{EARLIER}.tgz"
+    _upgrade(helm, operator, str(package))
+    try:
+        assert _deployed(helm, operator) == f"laptime-{EARLIER}"
+        done = cluster.apply(run_manifest("before", [AXUM], repetitions=1))
+        assert cluster.wait_end(done, 120)["state"] == "Succeeded"
+        before = _kept(cluster, done)
+        going = cluster.apply(run_manifest("meanwhile", [AXUM], repetitions=6))
+        cluster.wait(
+            going, "its first trial", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
+        )
+    finally:
+        _upgrade(helm, operator, str(CHART))
+    assert _deployed(helm, operator) != f"laptime-{EARLIER}"
+    status = cluster.wait_end(going, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    (row,) = status["results"]
+    assert (row["trials"], row["failedTrials"]) == (6, 0)
+    assert _kept(cluster, done) == before
+
+
+def _upgrade(helm: Tool, release: str, chart: str) -> None:
+    helm(
+        *("upgrade", release, chart, "-n", OPERATOR_NAMESPACE),
+        *("--reset-then-reuse-values", "--wait", "--timeout", "120s"),
+    )
+
+
+def _deployed(helm: Tool, release: str) -> str:
+    (found,) = helm.json("list", "-n", OPERATOR_NAMESPACE, "--filter", release, "-o", "json")
+    chart: str = found["chart"]
+    return chart
+
+
+def _kept(cluster: Cluster, run: str) -> dict[str, Any]:
+    """Return what must not change: the run's identity and status, and its stored results."""
+    found = cluster.get("benchmarkrun", run)
+    stored = cluster.items("configmaps", f"laptime.dev/run={run}")
+    return {
+        "uid": found["metadata"]["uid"],
+        "results": found["status"]["results"],
+        "stored": {
+            one["metadata"]["name"]: (one["metadata"]["uid"], one["data"]) for one in stored
+        },
+    }
