@@ -46,7 +46,26 @@ def said(laptime: Laptime, folder: Path, document: Any) -> str:
 def test_every_example_is_valid(laptime: Laptime, file: Path) -> None:
     code, out, err = laptime("validate", file)
     assert (code, err) == (0, "")
-    assert out.endswith(" is valid.\n")
+    assert out.startswith(f"{file.stem} is valid.\nIt takes ")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        # A warm-up of 3 s, 5 s measured and 4 s around them, five times.
+        ({}, "It takes 5 trials, about 1m00s."),
+        ({"control": True}, "It takes 10 trials, about 2m00s."),
+        ({"precision": "2%"}, "It takes at least 8 trials, about 1m36s."),
+        (
+            {"loads": [{"name": "x", "closed": {"connections": 1, "requests": 9000}}]},
+            "It takes 5 trials, about 1m20s; those bound by requests are reckoned with 1,000",
+        ),
+    ],
+)
+def test_how_long_it_takes_is_said(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert expected in said(laptime, tmp_path, run(repetitions=5, **spec))
 
 
 @pytest.mark.parametrize(
@@ -157,6 +176,7 @@ def test_without_the_library_of_rules_that_is_said(
     code, out, _ = laptime("validate", manifest_file)
     assert code == 0
     assert "its rules were not checked: pip install 'laptime[validate]'" in out
+    assert "It takes" not in out
 
 
 def test_a_rule_that_cannot_be_evaluated_is_not_met() -> None:

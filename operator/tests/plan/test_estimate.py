@@ -46,6 +46,11 @@ def test_a_server_not_yet_measured_takes_as_long_as_the_others_under_that_load()
     assert remaining_seconds(SPEC, trials("b", "counted"), measured) == pytest.approx(2 * 30)
 
 
+def test_requests_that_nothing_is_known_about_come_at_the_usual_rate() -> None:
+    one = trials("a", "counted")[:1]
+    assert remaining_seconds(SPEC, one, {}) == 2 + 9 / 1000 + OVERHEAD_SECONDS
+
+
 def test_before_anything_is_measured_there_is_still_an_estimate() -> None:
     assert remaining_seconds(SPEC, TRIALS, {}) > remaining_seconds(SPEC, TRIALS[1:], {}) > 0
 

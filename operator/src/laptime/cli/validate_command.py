@@ -55,6 +55,25 @@ def validate(
         typer.echo(f"{manifest.name} is valid, and {cluster.server} would take it.")
     else:
         typer.echo(f"{manifest.name} is valid{unchecked}.")
+    if checked or server:
+        typer.echo(expected_length(manifest.name, manifest.run["spec"]))
+
+
+def expected_length(name: str, spec: dict[str, Any]) -> str:
+    """Return how many trials a valid spec makes and about how long they take, in a sentence."""
+    from laptime.api.durations import format_duration
+    from laptime.api.spec import BenchmarkRunSpec
+    from laptime.plan import USUAL_RATE, plan_trials, remaining_seconds
+
+    asked = BenchmarkRunSpec.model_validate(spec).with_control()
+    # The order of the trials, which the seed decides, changes nothing.
+    trials = plan_trials(name, asked, seed=0)
+    least = "at least " if asked.precision else ""
+    length = format_duration(remaining_seconds(asked, trials, {}))
+    text = f"{least}{len(trials)} trials, about {length}"
+    if any(load.closed is not None and load.closed.requests for load in asked.loads):
+        text += f"; those bound by requests are reckoned with {USUAL_RATE:,.0f} requests/s"
+    return f"It takes {text}."
 
 
 def violations(run: dict[str, Any]) -> tuple[list[str], bool]:

@@ -1,12 +1,13 @@
 """From a spec to its ordered trials. Pure."""
 
 from laptime.plan.endpoints import load_problem, sent_requests
-from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, remaining_seconds
+from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
 from laptime.plan.trials import Trial, plan_trials, seed_of
 
 __all__ = [
     "MOST_STEPS",
     "OVERHEAD_SECONDS",
+    "USUAL_RATE",
     "Trial",
     "load_problem",
     "plan_trials",

@@ -18,8 +18,11 @@ MOST_STEPS = 40
 _USUAL_STEPS = 14
 """Of a saturation search: some ways up, some bisections, some ways to the breaking point."""
 
+USUAL_RATE = 1000.0
+"""Requests/s of a trial bound by requests that nothing is known about yet."""
+
 _UNKNOWN_SECONDS = 20.0
-"""A trial bound by requests that nothing is known about yet."""
+"""A measured part that says nothing of its length."""
 
 
 def remaining_seconds(
@@ -58,5 +61,7 @@ def _expected(
     ]
     if same_load:
         return fmean(same_load)
-    unknown = _UNKNOWN_SECONDS if seconds is None else seconds
-    return load.warmup_seconds + unknown + OVERHEAD_SECONDS
+    if seconds is None:
+        bound = load.closed.requests if load.closed is not None else None
+        seconds = bound / USUAL_RATE if bound else _UNKNOWN_SECONDS
+    return load.warmup_seconds + seconds + OVERHEAD_SECONDS
