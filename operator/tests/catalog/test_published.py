@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Published, presets, scenarios
+from laptime.catalog import OrderClaim, Published, presets, scenarios
 
 
 def published(scenario: str) -> Published:
@@ -103,6 +103,51 @@ def test_an_order_can_be_published_without_figures(connections: int) -> None:
     assert published("tasks").factor(one, "rocket", "closed") is None
     factor = published("tasks").factor(one, "axum", "closed")
     assert factor == (2.5 if connections == 1 else None)
+
+
+def test_an_order_says_of_each_two_servers_which_is_faster() -> None:
+    one = spec("tasks", TASK_SERVERS, ["create"], 1)
+    assert published("tasks").claims(one, "closed") == [
+        OrderClaim("axum", "rocket"),
+        OrderClaim("axum", "fastapi"),
+        OrderClaim("rocket", "fastapi"),
+    ]
+
+
+def test_the_first_can_be_known_without_an_order_of_the_others() -> None:
+    one = spec("tasks", TASK_SERVERS, ["hello"], 1)
+    assert published("tasks").claims(one, "closed") == [
+        OrderClaim("axum", "fastapi"),
+        OrderClaim("axum", "rocket"),
+    ]
+
+
+def test_nothing_is_said_of_two_servers_that_the_source_has_one_row_for() -> None:
+    twice = [*TASK_SERVERS[:1], {**TASK_SERVERS[0], "name": "again"}]
+    assert published("tasks").claims(spec("tasks", twice, ["create"], 1), "closed") == []
+    # /hi needs no database, so how it is asked is not in the source.
+    one = spec("apibench", APIS[1:3], ["hi"], 50)
+    assert published("apibench").claims(one, "closed") == []
+
+
+def test_servers_with_the_same_figure_are_alike() -> None:
+    one = spec("sleep", SLEEPERS[1:3], ["async"], 100)
+    assert published("sleep").claims(one, "closed") == [OrderClaim("w1-t4", "w4-t1", alike=True)]
+    one = spec("sleep", SLEEPERS[1:3], ["sync"], 100)
+    assert published("sleep").claims(one, "closed") == [OrderClaim("w4-t1", "w1-t4")]
+
+
+def test_nothing_is_claimed_under_a_load_that_was_not_published() -> None:
+    one = spec("posts", APIS, None, 7)
+    assert published("posts").claims(one, "closed") == []
+    assert published("posts").about(one, "go", "closed") is None
+
+
+def test_the_figures_of_one_server_under_one_load() -> None:
+    one = spec("apibench", APIS, ["users"], 50)
+    found = published("apibench").about(one, "go", "closed")
+    assert found is not None
+    assert found.requests_per_second == 924
 
 
 def test_the_servers_of_recipes_are_compared_with_the_workers_of_the_source() -> None:

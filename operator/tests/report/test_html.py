@@ -96,6 +96,13 @@ class TestFigures:
         assert results("closed")["axum"]["Published"] == "25.1x"
         assert "Published" not in results("open")["axum"]
 
+    def test_the_published_order_stands_beside_the_measured_one(self) -> None:
+        published = "axum, axum-again, fastapi-async, fastapi"
+        said = [one.text for one in PAGE.by_id("load-closed").all("p") if "published" in one.text]
+        (text,) = said
+        assert text.startswith(f"Same order as published: yes. Published: {published}; measured: ")
+        assert "Same order" not in PAGE.by_id("load-open").text
+
     def test_percentiles_of_the_table_are_those_of_the_merged_histograms(self) -> None:
         (details,) = PAGE.by_id("load-closed").all("details")
         head, fastapi, *_ = table(details.all("table")[0])

@@ -201,6 +201,11 @@ def test_objectives_are_listed_met_or_missed() -> None:
     ]
 
 
+def test_the_order_stands_beside_the_published_one() -> None:
+    said = "Same order as published: **yes**. Published: axum, fastapi; measured: axum, fastapi."
+    assert said in MARKDOWN
+
+
 def test_the_published_figures_are_there_with_their_flaws() -> None:
     rows = table("## As published")
     assert ["axum-sqlx", "any", "15,363", "600 us", "900 us", "1.00 ms", "25.1x"] in rows

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import combinations
 from typing import Any
 
 from pydantic import Field, JsonValue
@@ -164,10 +167,24 @@ class PublishedMeasurement(Model):
     order: list[str] = Field(
         default_factory=list, description="Presets, fastest first, where no figures are published."
     )
+    behind: list[str] = Field(
+        default_factory=list,
+        description="Presets slower than all of `order`, in no order among themselves.",
+    )
 
     def of(self, server: Server) -> PublishedServer | None:
         """Return what was published about a server set up like this one."""
         return next((one for one in self.servers if one.is_about(server)), None)
+
+
+@dataclass(frozen=True)
+class OrderClaim:
+    """What a source says of two servers."""
+
+    faster: str
+    slower: str
+    alike: bool = False
+    """The source has the same figure for both."""
 
 
 class Published(Model):
@@ -195,29 +212,55 @@ class Published(Model):
 
         None when the source says nothing about one of the two, or nothing under such a load.
         """
-        for measurement in self.measurements:
-            if not measurement.load.is_like(spec.load(load)):
-                continue
+        for measurement in self._like(spec, load):
             one = measurement.of(spec.server(server))
             base = measurement.of(spec.server(spec.baseline_name))
             if one is not None and base is not None:
                 return _factor(one, base)
         return None
 
+    def about(self, spec: BenchmarkRunSpec, server: str, load: str) -> PublishedServer | None:
+        """Return what was published about a server of a run under such a load; None if nothing."""
+        found = (one.of(spec.server(server)) for one in self._like(spec, load))
+        return next((one for one in found if one is not None), None)
+
     def order(self, spec: BenchmarkRunSpec, load: str) -> list[str]:
         """Return the servers of a run that the source ranks under such a load, fastest first."""
-        for measurement in self.measurements:
-            if not measurement.load.is_like(spec.load(load)):
-                continue
-            ranks: dict[str, float] = {}
-            for server in spec.servers:
-                one = measurement.of(server)
-                if server.preset in measurement.order:
-                    ranks[server.name] = measurement.order.index(server.preset)
-                elif one is not None and one.requests_per_second is not None:
-                    ranks[server.name] = -one.requests_per_second
-            return sorted(ranks, key=ranks.__getitem__)
+        for measurement in self._like(spec, load):
+            places = _places(measurement, spec)
+            return sorted(places, key=places.__getitem__)
         return []
+
+    def claims(self, spec: BenchmarkRunSpec, load: str) -> list[OrderClaim]:
+        """Return what the source says of each two servers of a run under such a load."""
+        for measurement in self._like(spec, load):
+            places = _places(measurement, spec)
+            behind = [one.name for one in spec.servers if one.preset in measurement.behind]
+            claims = [OrderClaim(first, last) for first in places for last in behind]
+            for one, other in combinations(sorted(places, key=places.__getitem__), 2):
+                rows = [measurement.of(spec.server(name)) for name in (one, other)]
+                if places[one] < places[other]:
+                    claims.append(OrderClaim(one, other))
+                elif not measurement.order and rows[0] is not rows[1]:
+                    # One row for both says nothing about what tells them apart.
+                    claims.append(OrderClaim(one, other, alike=True))
+            return claims
+        return []
+
+    def _like(self, spec: BenchmarkRunSpec, load: str) -> Iterator[PublishedMeasurement]:
+        return (one for one in self.measurements if one.load.is_like(spec.load(load)))
+
+
+def _places(measurement: PublishedMeasurement, spec: BenchmarkRunSpec) -> dict[str, float]:
+    """Return the place of each server that the source ranks; the lower, the faster."""
+    places: dict[str, float] = {}
+    for server in spec.servers:
+        one = measurement.of(server)
+        if server.preset in measurement.order:
+            places[server.name] = measurement.order.index(server.preset)
+        elif one is not None and one.requests_per_second is not None:
+            places[server.name] = -one.requests_per_second
+    return places
 
 
 def _factor(one: PublishedServer, base: PublishedServer) -> float | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from laptime.analysis import wording
+from laptime.analysis.published_order import compare_order
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, RowState
 from laptime.api.topology import Topology
@@ -101,10 +102,20 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     yield _table_line(["---", *["---:"] * (len(headings) - 3), "---", "---"])
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
+    yield from _order(report, load)
     notes = [note for row in rows for note in _notes(row)]
     if notes:
         yield ""
         yield from notes
+
+
+def _order(report: Report, load: Load) -> Iterator[str]:
+    if report.published is None:
+        return
+    found = compare_order(report.published, report.spec, load.name, report.trials)
+    if found is not None:
+        yield ""
+        yield f"Same order as published: **{found.agreement}**. {_plain(found.text)}"
 
 
 def describe_load(load: Load) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.published_order import OrderComparison, compare_order
 from laptime.analysis.ties import log_rates, tie_groups
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, TrialResult
@@ -57,6 +58,8 @@ class Section:
     lines: tuple[Line, ...]
     groups_known: bool
     published: bool
+    order: OrderComparison | None
+    """The published order beside the measured one; None where nothing was published."""
     charts: tuple[Chart, ...]
     percentiles: Mapping[str, Sequence[str]]
     """By server, one response time for each of `SHARES`."""
@@ -74,6 +77,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     groups = tie_groups(log_rates(trials, load.name))
     limited = limits(trials, rows)
     histograms, seconds = _of_generator(trials, servers, payloads)
+    published = report.published
     identifier = f"chart-{load.name}"
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
@@ -88,6 +92,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         ),
         groups_known=bool(groups),
         published=any(row.published_factor is not None for row in rows),
+        order=compare_order(published, report.spec, load.name, trials) if published else None,
         charts=tuple(chart for chart in charts if chart is not None),
         percentiles={
             server: [wording.latency(value) for value in one.quantiles_seconds(SHARES)]
