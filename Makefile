@@ -36,7 +36,7 @@ SERVER_FOLDERS := $(patsubst %/,%,$(dir $(wildcard images/servers/*/Dockerfile i
 TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty reference
 CRD := crds/laptime.dev_benchmarkruns.yaml
 RESULTS_SCHEMA := docs/results.schema.json
-PYTHON_TESTS := operator agent cluster images dashboards
+PYTHON_TESTS := operator agent cluster images dashboards bench
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp
@@ -56,6 +56,7 @@ help: ## list the tasks
 	awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	echo
 	echo "  KUBECONFIG=FILE  demo, install, e2e, bench-overhead: use this cluster, not the embedded one"
+	echo "  ONLY=\"users...\"  examples, examples-quick: these of users, sleep, tasks, recipes, apibench"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
 
 ##### See it work
@@ -277,9 +278,10 @@ lint: venv ## format, types, layers, clippy, vet, chart
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause generator overhead precision truth; do
+	for bench in cause examples generator overhead precision truth; do
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
+	(cd bench/tests && MYPYPATH=..:../examples $(MYPY) .)
 	say "Go"
 	for module in $(GO_MODULES); do
 		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
@@ -312,6 +314,31 @@ verify: ## regenerate and compare with what is committed
 	$(MAKE) generate
 	git diff --exit-code --stat -- $(GENERATED) ||
 		{ echo "generated files are not up to date: commit what make generate wrote" >&2; exit 1; }
+
+##### The published benchmarks
+
+EXAMPLES := PYTHONPATH=bench $(PYTHON) bench/examples/run.py
+# What the examples need beside the chart's images; a cluster of one's own pulls what was pushed.
+define load_example_images
+if [ -z "$(OWN_KUBECONFIG)" ]; then
+	say "Images of the examples"
+	images="$$($(EXAMPLES) --images $(ONLY))"
+	python3 images/build.py $$images
+	$(CLUSTER) load
+fi
+endef
+
+.PHONY: examples-quick
+examples-quick: install ## the five published benchmarks, small: each server beside its published factor
+	$(SAY) $(USE_CLUSTER)
+	$(load_example_images)
+	$(EXAMPLES) --quick $(RUN_FLAGS) $(ONLY)
+
+.PHONY: examples
+examples: install ## the five published benchmarks as published, into docs/results: about two hours
+	$(SAY) $(USE_CLUSTER)
+	$(load_example_images)
+	$(EXAMPLES) --write docs/results $(RUN_FLAGS) $(ONLY)
 
 .PHONY: bench-overhead
 bench-overhead: install ## what Laptime itself takes: apply to first request, between trials, to figures

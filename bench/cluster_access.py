@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 NAMESPACE = "default"
 
@@ -24,3 +26,8 @@ def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> st
     if check and done.returncode != 0:
         sys.exit(f"kubectl {' '.join(arguments)}: {done.stderr}")
     return done.stdout
+
+
+def kubectl_json(*arguments: str) -> Any:
+    """Return what kubectl has as JSON; exit with what it said when it fails."""
+    return json.loads(kubectl(*arguments, "-o", "json"))

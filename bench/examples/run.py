@@ -1,0 +1,196 @@
+"""Runs the published benchmarks of examples/ on a cluster and sets them beside their sources.
+
+    PYTHONPATH=bench python3 bench/examples/run.py [--quick] [--keep] [--write FOLDER] [NAME...]
+    PYTHONPATH=bench python3 bench/examples/run.py --images [NAME...]
+
+Needs a cluster with the chart installed (KUBECONFIG) and the images that --images names in it.
+A run of the same name that is there already is deleted first, and each is deleted when it was read;
+one with which something is wrong stays to be looked at. --write needs a README.md with a place for
+the index in FOLDER.
+
+Exits with 1 when a run does not succeed, a trial was not measured or a row has no figure. Whether
+servers came in the published order is printed and changes nothing about that: the quick variants
+measure for seconds, other hardware can rank servers otherwise, and what limited each of them says
+why. "undecided" means that nothing speaks against the published order, but not all servers could be
+told apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from cluster_access import NAMESPACE, kubectl_json
+from documents import Place, benchmark_document, index_line, updated_index
+from machine import cpu_model, describe_nodes, without_names
+from measured import HEADINGS, Measured, order_notes, problems, table_lines
+from rich.console import Console
+
+from laptime import __version__
+from laptime.api.durations import format_duration
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import State
+from laptime.catalog import presets
+from laptime.cli.cluster_access import Cluster
+from laptime.cli.display import open_display
+from laptime.cli.follow import follow
+from laptime.cli.manifest_file import Manifest, read_manifest
+from laptime.cli.mistakes import Mistake
+from laptime.cli.printing import open_console, plain_table, print_all
+from laptime.cli.runs import Run
+from laptime.cli.stored_results import MARKDOWN_FILE, stored_document, stored_results
+
+BENCHMARKS = ("users", "sleep", "tasks", "recipes", "apibench")
+ROOT = Path(__file__).resolve().parents[2]
+INDEX = "README.md"
+LONGEST_QUICK_SECONDS = 20 * 60
+LONGEST_SECONDS = 4 * 3600
+
+
+def main() -> int:
+    """Run what is asked for; return 1 when something is missing."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s"
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--quick", action="store_true", help="run the -quick variants")
+    parser.add_argument("--keep", action="store_true", help="leave runs and results in the cluster")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write a document of each")
+    parser.add_argument("--images", action="store_true", help="print the images needed, no more")
+    arguments = parser.parse_args()
+    names: list[str] = arguments.names or list(BENCHMARKS)
+    for name in names:
+        if name not in BENCHMARKS:
+            parser.error(f"there is no benchmark {name}; there is: {', '.join(BENCHMARKS)}")
+    suffix = "-quick" if arguments.quick else ""
+    manifests = [read_manifest(ROOT / "examples" / f"{name}{suffix}.yaml") for name in names]
+    if arguments.images:
+        print(*images_of(BenchmarkRunSpec.model_validate(one.run["spec"]) for one in manifests))
+        return 0
+    if arguments.write is not None:
+        # Better now than when hours have been measured.
+        updated_index((arguments.write / INDEX).read_text(encoding="utf-8"), {})
+    longest = LONGEST_QUICK_SECONDS if arguments.quick else LONGEST_SECONDS
+    return measure(manifests, longest, keep=arguments.keep, folder=arguments.write)
+
+
+def images_of(specs: Iterable[BenchmarkRunSpec]) -> list[str]:
+    """Return the images that runs need beside those of the chart, as images/build.py names them."""
+    needed: set[str] = set()
+    for spec in specs:
+        needed |= {presets()[server.preset].image for server in spec.servers if server.preset}
+        if spec.topology.upstream is not None:
+            needed.add("upstream")
+        if spec.topology.delay is not None:
+            needed.add("delay")
+    return sorted(needed)
+
+
+def measure(
+    manifests: list[Manifest], longest_seconds: float, *, keep: bool, folder: Path | None
+) -> int:
+    """Run the benchmarks one after the other and print the table; return 1 if one is missing."""
+    cluster = Cluster.connect()
+    found: list[Measured] = []
+    wrong: list[str] = []
+    for number, manifest in enumerate(manifests, start=1):
+        print(f"[{number}/{len(manifests)}] {manifest.name}", flush=True)
+        try:
+            over = run(cluster, manifest, longest_seconds)
+            measured = read(cluster, over)
+            found.append(measured)
+            missing = problems(measured)
+            wrong += missing
+            if folder is not None and not missing:
+                write(folder, measured, stored_document(cluster, over, MARKDOWN_FILE))
+            if not keep and not missing:
+                cluster.delete_run(over)
+        except Mistake as mistake:
+            wrong.append(f"{manifest.name}: {mistake}")
+            print(f"{wrong[-1]}\n", flush=True)
+            continue
+        took = format_duration(measured.seconds)
+        print(f"{manifest.name}: {measured.report.summary.verdict} ({took})\n", flush=True)
+    lines = [line for measured in found for line in table_lines(measured)]
+    print_all([plain_table(HEADINGS, lines)], open_console())
+    for note in (note for measured in found for note in order_notes(measured)):
+        print(f"  {note}")
+    for problem in wrong:
+        print(f"MISSING {problem}")
+    print(f"{len(found)} of {len(manifests)} benchmarks measured, {len(wrong)} things are missing")
+    return 1 if wrong else 0
+
+
+def run(cluster: Cluster, manifest: Manifest, longest_seconds: float) -> Run:
+    """Run a benchmark anew, showing its progress; return it when it has succeeded.
+
+    Raises:
+        Mistake: it was refused, did not succeed, or took too long.
+    """
+    before = cluster.run(NAMESPACE, manifest.name)
+    if before is not None:
+        print("  deleting the run of that name that is there", flush=True)
+        cluster.delete_run(before)
+    applied = cluster.apply_run(NAMESPACE, manifest.run)
+    deadline = time.monotonic() + longest_seconds
+
+    def fetch() -> Run | None:
+        if time.monotonic() > deadline:
+            # The next one would wait for it.
+            cluster.delete_run(applied)
+            raise Mistake(f"it is not over after {format_duration(longest_seconds)}")
+        return cluster.run(NAMESPACE, manifest.name)
+
+    with open_display(Console(), manifest.name) as display:
+        over = follow(fetch, display)
+    if over.status.state is not State.SUCCEEDED:
+        condition = over.status.condition("Succeeded")
+        why = f": {condition.reason}: {condition.message}" if condition else ""
+        raise Mistake(f"the run ended as {over.status.state}{why}")
+    return over
+
+
+def read(cluster: Cluster, over: Run) -> Measured:
+    """Return what a run that is over has measured; Mistake when it cannot be read."""
+    begin, end = over.status.started_at, over.status.finished_at
+    if begin is None or end is None:
+        raise Mistake("its status does not say when it began and ended")
+    length = datetime.datetime.fromisoformat(end) - datetime.datetime.fromisoformat(begin)
+    return Measured(over.name, stored_results(cluster, over).report, length.total_seconds())
+
+
+def write(folder: Path, measured: Measured, product_report: str) -> None:
+    """Write the document of a benchmark, and its line of the index."""
+    nodes = kubectl_json("get", "nodes")["items"]
+    cpu = cpu_model(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    _, finished = measured.report.measured_between
+    place = Place(
+        machine=describe_nodes(nodes, {boot: cpu} if cpu else {}),
+        version=__version__,
+        date=(finished or "").partition("T")[0],
+    )
+    names = [node["metadata"]["name"] for node in nodes] + [platform.node()]
+    document = benchmark_document(measured, product_report, place)
+    path = folder / f"{measured.name}.md"
+    path.write_text(without_names(document, names), encoding="utf-8")
+    index = folder / INDEX
+    line = without_names(index_line(measured, place), names)
+    index.write_text(
+        updated_index(index.read_text(encoding="utf-8"), {measured.name: line}), encoding="utf-8"
+    )
+    print(f"  wrote {path} and its line of {index}", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (Mistake, OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

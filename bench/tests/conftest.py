@@ -1,0 +1,7 @@
+"""Makes the modules of the benchmarks importable."""
+
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(BENCH), str(BENCH / "examples")]
