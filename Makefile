@@ -36,6 +36,7 @@ SERVER_FOLDERS := $(patsubst %/,%,$(dir $(wildcard images/servers/*/Dockerfile i
 TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty reference
 CRD := crds/laptime.dev_benchmarkruns.yaml
 RESULTS_SCHEMA := docs/results.schema.json
+REFERENCE := docs/reference
 PYTHON_TESTS := operator agent cluster images dashboards bench
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
@@ -300,14 +301,15 @@ format: venv ## format all code
 	cargo fmt --all --manifest-path $(RUST_SERVERS)/Cargo.toml
 
 .PHONY: generate
-generate: venv ## write the files that are made from others: CRD, schema of results, dashboards, golden manifests
+generate: venv ## write the files that are made from others: CRD, schemas, reference, dashboards, golden manifests
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crd; write_crd(Path("$(CRD)"))'
 	cp $(CRD) charts/laptime/files/
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_results_schema; write_results_schema(Path("$(RESULTS_SCHEMA)"))'
+	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_reference; write_reference(Path("$(REFERENCE)"), Path("charts/laptime"))'
 	$(PYTHON) -W ignore::DeprecationWarning -m laptime_dashboards.write charts/laptime/files/dashboards
 	(cd operator && LAPTIME_GOLDEN=write ../$(PYTHON) -m pytest -q tests/manifests/test_golden.py)
 
-GENERATED := $(CRD) $(RESULTS_SCHEMA) charts/laptime/files operator/tests/manifests/golden
+GENERATED := $(CRD) $(RESULTS_SCHEMA) $(REFERENCE) charts/laptime/files operator/tests/manifests/golden
 
 .PHONY: verify
 verify: ## regenerate and compare with what is committed

@@ -30,14 +30,14 @@ class Validity(StrEnum):
 class Latency(TolerantModel):
     """Exact percentiles of response times, in seconds (HDR histogram, 3 significant digits)."""
 
-    min_seconds: float | None = None
-    mean_seconds: float
-    p50_seconds: float
-    p80_seconds: float
-    p90_seconds: float
-    p99_seconds: float
-    p999_seconds: float
-    max_seconds: float
+    min_seconds: float | None = Field(None, description="The fastest answer.")
+    mean_seconds: float = Field(description="Arithmetic mean.")
+    p50_seconds: float = Field(description="Half of the answers were at least as fast.")
+    p80_seconds: float = Field(description="80 % of the answers were at least as fast.")
+    p90_seconds: float = Field(description="90 % of the answers were at least as fast.")
+    p99_seconds: float = Field(description="99 % of the answers were at least as fast.")
+    p999_seconds: float = Field(description="99.9 % of the answers were at least as fast.")
+    max_seconds: float = Field(description="The slowest answer.")
 
 
 class Saturation(TolerantModel):
@@ -131,9 +131,9 @@ class TrialReadings(TolerantModel):
 class Interval(TolerantModel):
     """An estimate with its 95 % confidence interval; low and high are None below 2 repetitions."""
 
-    value: float
-    low: float | None = None
-    high: float | None = None
+    value: float = Field(description="The estimate.")
+    low: float | None = Field(None, description="Lower end of the interval.")
+    high: float | None = Field(None, description="Upper end of the interval.")
 
 
 class RowState(StrEnum):
@@ -148,17 +148,19 @@ class RowState(StrEnum):
 class ResultRow(TolerantModel):
     """One row of the result table: a server under a load, over all its repetitions."""
 
-    server: str
-    load: str
-    state: RowState
-    reason: str | None = None
-    message: str | None = None
+    server: str = Field(description="Name of the server.")
+    load: str = Field(description="Name of the load.")
+    state: RowState = Field(description="How much of it was measured.")
+    reason: str | None = Field(None, description="CamelCase: why something is missing.")
+    message: str | None = Field(None, description="The same for people.")
     trials: int = Field(0, description="Measured trials behind the figures.")
-    failed_trials: int = 0
-    requests: int = 0
-    errors: int = 0
+    failed_trials: int = Field(0, description="Trials that measured nothing.")
+    requests: int = Field(0, description="Requests of all measured trials.")
+    errors: int = Field(0, description="Those without a right answer in time.")
     error_rate: float | None = Field(None, description="Errors divided by requests.")
-    requests_per_second: Interval | None = None
+    requests_per_second: Interval | None = Field(
+        None, description="Right answers per second, geometric mean of the repetitions."
+    )
     latency: Latency | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."
     )
@@ -169,8 +171,10 @@ class ResultRow(TolerantModel):
     published_factor: float | None = Field(
         None, description="The factor that the published benchmark reports."
     )
-    validity: Validity | None = None
-    validity_reasons: list[str] = Field(default_factory=list)
+    validity: Validity | None = Field(None, description="Whether the figures can be trusted.")
+    validity_reasons: list[str] = Field(
+        default_factory=list, description="Why they are doubtful or invalid."
+    )
     rank: int | None = Field(
         None, description="Under this load; servers that cannot be told apart share one."
     )
@@ -184,7 +188,7 @@ class ResultRow(TolerantModel):
 class ControlResult(TolerantModel):
     """The baseline against itself under a load: what differs is chance."""
 
-    load: str
+    load: str = Field(description="Name of the load.")
     factor: Interval = Field(description="The control's throughput divided by the baseline's.")
     differs: bool = Field(description="Whether they were told apart, which is a false positive.")
     smallest_detectable: float | None = Field(
@@ -195,9 +199,9 @@ class ControlResult(TolerantModel):
 class ObjectiveResult(TolerantModel):
     """One objective and whether it was met."""
 
-    server: str
-    load: str
-    metric: str
+    server: str = Field(description="Name of the server.")
+    load: str = Field(description="Name of the load.")
+    metric: str = Field(description="Which figure.")
     bound: str = Field(description="The bound in words, such as 'p99 at most 5ms'.")
     measured: str = Field(description="What was measured, or why nothing was.")
-    met: bool
+    met: bool = Field(description="Whether the bound was kept.")

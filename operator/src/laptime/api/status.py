@@ -54,12 +54,16 @@ class ConditionStatus(StrEnum):
 class Condition(TolerantModel):
     """One condition, as the Kubernetes API conventions define it."""
 
-    type: str
-    status: ConditionStatus
-    reason: str
-    message: str = ""
-    observed_generation: int | None = None
-    last_transition_time: str
+    type: str = Field(
+        description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet."
+    )
+    status: ConditionStatus = Field(description="Whether it holds.")
+    reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")
+    message: str = Field("", description="The same for people, with what to do.")
+    observed_generation: int | None = Field(
+        None, description="Generation of the run that it is about."
+    )
+    last_transition_time: str = Field(description="When status last changed, RFC 3339.")
 
 
 class Progress(TolerantModel):
@@ -67,7 +71,7 @@ class Progress(TolerantModel):
 
     completed: int = Field(0, description="Trials that are over.")
     total: int = Field(0, description="Trials in all.")
-    percent: int = 0
+    percent: int = Field(0, description="Share of the trials that are over.")
     remaining_seconds: int | None = Field(None, description="Estimate of the time left.")
     text: str = Field("", description="The same for people, such as '7/15, 1m20s left'.")
 
@@ -83,40 +87,56 @@ class ServerState(StrEnum):
 class ServerStatus(TolerantModel):
     """One server: whether its answers were right, or why it is out."""
 
-    name: str
-    state: ServerState
-    reason: str | None = None
-    message: str | None = None
-    image: str | None = None
+    name: str = Field(description="Name of the server in the spec.")
+    state: ServerState = Field(description="Whether its answers were right.")
+    reason: str | None = Field(None, description="CamelCase: why it is out.")
+    message: str | None = Field(None, description="Why it is out, with what to do.")
+    image: str | None = Field(None, description="The image that its pod ran.")
 
 
 class RunStatus(TolerantModel):
     """The status of a BenchmarkRun."""
 
-    observed_generation: int | None = None
-    state: State | None = None
+    observed_generation: int | None = Field(
+        None, description="Generation of the spec that this status is about."
+    )
+    state: State | None = Field(None, description="Where the run is.")
     verdict: str | None = Field(None, description="The result in a sentence.")
     seed: int | None = Field(None, description="Seed of the order of the trials.")
-    baseline: str | None = None
-    queue_position: int | None = None
-    started_at: str | None = None
-    finished_at: str | None = None
-    progress: Progress | None = None
-    current_trial: str | None = None
-    fastest: str | None = None
+    baseline: str | None = Field(None, description="The server that factors are against.")
+    queue_position: int | None = Field(
+        None, description="Place in the queue, from 1; while it waits."
+    )
+    started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
+    finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
+    progress: Progress | None = Field(None, description="How far the run is.")
+    current_trial: str | None = Field(
+        None, description="Name of the trial that is set up or measured now."
+    )
+    fastest: str | None = Field(
+        None, description="The fastest server, or those that cannot be told apart from it."
+    )
     fastest_factor: str | None = Field(
         None, description="Its factor against the baseline, such as '25.1x'."
     )
-    servers: list[ServerStatus] | None = None
-    results: list[ResultRow] | None = None
-    objectives: list[ObjectiveResult] | None = None
+    servers: list[ServerStatus] | None = Field(
+        None, description="What is known of each server's answers."
+    )
+    results: list[ResultRow] | None = Field(
+        None, description="The figures so far, a row for each server and load."
+    )
+    objectives: list[ObjectiveResult] | None = Field(
+        None, description="Each objective of the spec, and whether it was met."
+    )
     control: list[ControlResult] | None = Field(
         None, description="What the control arm says of this cluster, load by load."
     )
     results_config_map: str | None = Field(
         None, description="ConfigMap with everything: results.json and report.md."
     )
-    conditions: list[Condition] | None = None
+    conditions: list[Condition] | None = Field(
+        None, description="What holds of the run and what does not, with reasons."
+    )
 
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of that type, or None."""

@@ -11,6 +11,7 @@ import yaml
 from laptime.api.crd import build_crd
 from laptime.api.scenario_rules import ScenarioFacts
 from laptime.catalog import Scenario, presets, scenarios
+from laptime.cli.reference import benchmarkrun_page, values_page
 from laptime.report import results_schema
 
 _HEADER = (
@@ -64,3 +65,15 @@ def write_results_schema(path: Path) -> None:
     """Write the JSON Schema of results.json to that file; OSError when it cannot be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results_schema(), indent=1) + "\n", encoding="utf-8")
+
+
+def write_reference(folder: Path, chart: Path) -> None:
+    """Write the pages of every field of a run and of every value of the chart into that folder.
+
+    `chart` is the folder of the chart; OSError when something cannot be read or written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
+    values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
+    (folder / "benchmarkrun.md").write_text(benchmarkrun_page(catalogue_crd()), encoding="utf-8")
+    (folder / "values.md").write_text(values_page(schema, values), encoding="utf-8")
