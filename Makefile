@@ -266,7 +266,7 @@ report-check: venv ## open a report (REPORT=file, else one made up) in Chromium:
 	node check.mjs "$$report" "$$out"
 
 .PHONY: lint
-lint: venv ## format, types, layers, clippy, vet, chart
+lint: venv ## format, types, layers, clippy, vet, chart, dashboards
 	$(SAY)
 	say "Python: format and rules"
 	$(VENV)/bin/ruff format --quiet --check . || { echo "run: make format" >&2; exit 1; }
@@ -292,6 +292,11 @@ lint: venv ## format, types, layers, clippy, vet, chart
 	say "Chart"
 	$(CLUSTER) tools
 	"$$($(CLUSTER) path helm)" lint --quiet --strict charts/laptime
+	say "Dashboards"
+	for dashboard in "$(CURDIR)"/charts/laptime/files/dashboards/*.json; do
+		said="$$(cd dashboards/linter && go tool dashboard-linter lint --strict --config ../lint.yaml "$$dashboard" 2>&1)" ||
+			{ echo "$$dashboard"; echo "$$said"; exit 1; }
+	done
 
 .PHONY: format
 format: venv ## format all code
