@@ -1,0 +1,81 @@
+"""The troubleshooting page explains each reason that a condition, a server or a trial can have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from laptime.api.conditions import NORMAL_REASONS
+from laptime.api.status import ConditionType
+
+ROOT = Path(__file__).parents[3]
+SOURCES = ROOT / "operator" / "src" / "laptime"
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
+
+# Words of the same form that are no reasons of Laptime. A new word in the code is either added here
+# or explained on the page.
+KUBERNETES = {
+    *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
+    *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
+    *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
+    *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
+    *("Delete", "Normal", "Warning"),
+}
+TITLES = {"PgBouncer", "Postgres"}
+NEVER_SHOWN = {
+    # The verdict of a server whose answers are right.
+    "AnswersRight",
+    # What a generator says when another one did not come: shown as GeneratorLost.
+    "GeneratorsIncomplete",
+}
+_WORD = re.compile(r"(?:[A-Z][a-z]+)+")
+
+
+def _reasons_of_the_operator() -> set[str]:
+    found: set[str] = set()
+    for layer in ("reconcile", "measure", "analysis"):
+        for path in (SOURCES / layer).rglob("*.py"):
+            # What a package exports is no text.
+            if path.name == "__init__.py":
+                continue
+            for node in ast.walk(ast.parse(path.read_text())):
+                if (
+                    isinstance(node, ast.Constant)
+                    and isinstance(node.value, str)
+                    and _WORD.fullmatch(node.value)
+                ):
+                    found.add(node.value)
+    return found - KUBERNETES - TITLES - NEVER_SHOWN
+
+
+def _reasons_of_the_generator() -> set[str]:
+    source = ROOT / "images" / "k6" / "internal" / "generator" / "module.go"
+    return set(re.findall(r'giveUp\("(\w+)"', source.read_text())) - NEVER_SHOWN
+
+
+def _explained() -> list[list[str]]:
+    """Return the cells of the rows of all tables of reasons."""
+    tables = PAGE.split("| Reason | What it means | What to do |\n")[1:]
+    rows = [line for table in tables for line in table.split("\n\n")[0].splitlines()[1:]]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def test_the_code_has_the_reasons_that_are_looked_for() -> None:
+    assert {"ImagePullFailed", "WrongAnswer", "GeneratorLost"} <= _reasons_of_the_operator()
+    assert {"InvalidTrial", "TargetNotReachable"} <= _reasons_of_the_generator()
+    assert _reasons_of_the_operator() >= NORMAL_REASONS
+
+
+def test_each_reason_is_explained_and_no_other() -> None:
+    explained = [row[0].strip("`") for row in _explained()]
+    assert len(explained) == len(set(explained))
+    assert set(explained) == _reasons_of_the_operator() | _reasons_of_the_generator()
+
+
+def test_each_reason_has_a_meaning_and_something_to_do() -> None:
+    assert [row for row in _explained() if len(row) != 3 or not all(row)] == []
+
+
+def test_each_condition_is_explained() -> None:
+    assert [one for one in ConditionType if f"| `{one}` |" not in PAGE] == []
