@@ -24,13 +24,17 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 
 def _spec(name: str) -> BenchmarkRunSpec:
     (path,) = [path for path in EXAMPLES if path.stem == name]
-    return BenchmarkRunSpec.model_validate(yaml.safe_load(path.read_text())["spec"])
+    return BenchmarkRunSpec.model_validate(read_manifest(path).run["spec"])
 
 
 def test_there_are_examples() -> None:
     published = {"users", "sleep", "tasks", "recipes", "apibench"}
     quick = {f"{name}-quick" for name in published}
-    assert {path.stem for path in EXAMPLES} >= {"first", "behind-proxies"} | published | quick
+    assert {path.stem for path in EXAMPLES} >= {
+        "first",
+        "behind-proxies",
+        "own-script",
+    } | published | quick
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -47,8 +51,11 @@ def test_example_is_what_the_models_and_the_catalogue_know(path: Path) -> None:
     scenario = scenarios()[spec.scenario]
     for server in spec.servers:
         assert scenario.name in presets()[server.preset or ""].scenarios
+    scripts = {one["metadata"]["name"]: one["data"] for one in read_manifest(path).config_maps}
     for load in spec.loads:
         assert load_problem(load, scenario) is None
+        if load.script is not None:
+            assert load.script.key in scripts[load.script.config_map]
     topology = spec.topology
     assert not scenario.needs_database or topology.postgres is not None or topology.sqlite
     assert not topology.sqlite or scenario.sqlite_sql
@@ -60,8 +67,8 @@ def test_example_uses_only_fields_that_the_crd_has(path: Path) -> None:
     crd = yaml.safe_load(crd_text())
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     closed = _closed(schema)
-    jsonschema.validate(yaml.safe_load(path.read_text()), closed)
-    misspelt = yaml.safe_load(path.read_text())
+    misspelt = read_manifest(path).run
+    jsonschema.validate(misspelt, closed)
     misspelt["spec"]["loads"][0]["endpoint"] = ["list"]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(misspelt, closed)
