@@ -17,6 +17,7 @@ from laptime.api.results import Figures, Latency
 from laptime.api.server import Server
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.measure.by_design import ByDesign
 from laptime.measure.causes import limited_by
 
 
@@ -107,7 +108,7 @@ def cause_of(trial: Trial) -> LimitedBy:
         usage if trial.watched else None,
         TierEvidence(proxy=trial.proxy, pool=trial.pool, database=trial.database),
         trial.generator,
-        **trial.known,
+        ByDesign(**trial.known),
     )
 
 
@@ -117,9 +118,15 @@ def full_pool(active: float = 24.8, waiting: float = 6.0) -> PoolEvidence:
     )
 
 
-def connections(active: float, on_cpu: float, seconds: float | None = None) -> DatabaseEvidence:
+def connections(
+    active: float, on_cpu: float, seconds: float | None = None, statements: float | None = None
+) -> DatabaseEvidence:
     return DatabaseEvidence(
-        connections_max=26, active_mean=active, on_cpu_mean=on_cpu, statement_seconds=seconds
+        connections_max=26,
+        active_mean=active,
+        on_cpu_mean=on_cpu,
+        statement_seconds=seconds,
+        statements=statements,
     )
 
 
@@ -130,6 +137,8 @@ def queued(sessions: float = 7.9, queue: float = 24.0) -> ProxyEvidence:
 CAPPED = {"postgres": {}, "haproxy": {"maxConnections": 8}}
 SMALL_POSTGRES = {"postgres": {"resources": {"cpu": "500m"}}, "pgbouncer": {"poolSize": 25}}
 SMALL_POOL = {"databaseConnections": 1}
+LARGE_POOL = {"databaseConnections": 20}
+FAR = {"postgres": {}, "delay": {"database": "2ms"}}
 
 CASES = {
     "one Python worker cannot use more than its core": (
@@ -229,9 +238,67 @@ CASES = {
         "7.9 requests were at the server",
     ),
     "threads of a server that sleeps, of known number": (
-        Trial(topology={}, known={"requests_at_once": 16}),
+        Trial(topology={}, known={"requests_at_once": 14}),
         Cause.SERVER_CONCURRENCY,
-        "which works on 32 at once",
+        "32.0 requests were at the server, which works on 28 at once",
+    ),
+    "threads that nobody waits for limit nobody": (
+        Trial(topology={}, known={"requests_at_once": 16}),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "requests that a delay before the server holds back take no threads": (
+        Trial(topology={"delay": {"servers": "24ms"}}, known={"requests_at_once": 4}),
+        Cause.OFFERED_LOAD,
+        "32 connections",
+    ),
+    "threads that are full behind a delay": (
+        Trial(topology={"delay": {"servers": "8ms"}}, known={"requests_at_once": 10}),
+        Cause.SERVER_CONCURRENCY,
+        "24.0 requests were at the server, which works on 20 at once",
+    ),
+    "the proxy's count of requests is without the delay before it": (
+        Trial(
+            topology={"haproxy": {}, "delay": {"servers": "8ms"}},
+            proxy=queued(sessions=30.0, queue=0.0),
+            known={"requests_at_once": 14},
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "30.0 requests were at the server",
+    ),
+    "threads that are full before a full pool of connections": (
+        Trial(
+            topology={"postgres": {}},
+            server=SMALL_POOL,
+            database=connections(1.9, 0.4),
+            known={"requests_at_once": 8},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 2 connections",
+    ),
+    "slots of unknown number behind a delay": (
+        Trial(
+            topology={"delay": {"servers": "200ms"}},
+            rate=80.0,
+            server_time=latency(0.6, least=0.25, spread=1.02),
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "worked on about 4.0 at once: the first ones took 50 ms, half of all 400 ms",
+    ),
+    "a long way to the server": (
+        Trial(topology={"delay": {"servers": "30ms"}}),
+        Cause.OFFERED_LOAD,
+        "a mean response time of 32 ms (30 ms are the delay before the servers)",
+    ),
+    "connections that are held over a long way to the database": (
+        Trial(topology=FAR, server=SMALL_POOL, database=connections(0.1, 0.1, statements=8500)),
+        Cause.DATABASE_CONNECTIONS,
+        "0.1 of them ran a statement, up to 2.0 were in use",
+    ),
+    "as many connections as requests over that way": (
+        Trial(topology=FAR, server=LARGE_POOL, database=connections(0, 0, statements=140_000)),
+        Cause.OFFERED_LOAD,
+        "32 connections with one request each",
     ),
     "threads of a server that sleeps, of unknown number": (
         Trial(topology={}, rate=80.0, server_time=latency(0.4, least=0.05, spread=1.02)),
@@ -249,9 +316,19 @@ CASES = {
         "nothing that was watched was at its limit",
     ),
     "the upstream's own time": (
-        Trial(topology={}, server_time=latency(0.105), known={"upstream_seconds": 0.1}),
+        Trial(topology={}, rate=300, server_time=latency(0.105), known={"upstream_seconds": 0.1}),
         Cause.UPSTREAM,
-        "takes 100 ms, 95% of the server's time",
+        "takes 100 ms for a request, 95% of the time that the server takes",
+    ),
+    "the upstream's time behind a delay that is longer": (
+        Trial(topology={"delay": {"servers": "20ms"}}, known={"upstream_seconds": 0.01}),
+        Cause.OFFERED_LOAD,
+        "(10 ms are the upstream's, 20 ms are the delay before the servers)",
+    ),
+    "an upstream that takes less than others": (
+        Trial(topology={}, rate=300, server_time=latency(0.105), known={"upstream_seconds": 0.05}),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
     ),
     "the generator": (
         Trial(generator=0.97),

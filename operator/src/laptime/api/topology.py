@@ -95,6 +95,16 @@ class Delay(Model):
         None, description="Between the servers and Postgres, or the PgBouncer before it."
     )
 
+    @property
+    def servers_seconds(self) -> float:
+        """What is added to a round trip between the generator and the servers, in seconds."""
+        return parse_duration(self.servers) if self.servers is not None else 0.0
+
+    @property
+    def database_seconds(self) -> float:
+        """What is added to a round trip between the servers and the database, in seconds."""
+        return parse_duration(self.database) if self.database is not None else 0.0
+
 
 class Topology(Model):
     """The tiers around the servers; each can be left out."""

@@ -14,6 +14,7 @@ from laptime.catalog.models import (
     PublishedMeasurement,
     PublishedServer,
     Request,
+    RequestsAtOnce,
     Scenario,
 )
 
@@ -30,6 +31,7 @@ __all__ = [
     "PublishedMeasurement",
     "PublishedServer",
     "Request",
+    "RequestsAtOnce",
     "Scenario",
     "presets",
     "scenarios",

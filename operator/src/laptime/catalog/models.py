@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -57,6 +57,12 @@ class Request(Exchange):
     """One kind of request that a load sends: an endpoint in figures."""
 
     ids: Ids | None = Field(None, description="What stands for {id} in path and body.")
+    asks_upstream: bool = Field(
+        False, description="The server asks the run's upstream once for each of these."
+    )
+    wait_seconds: float = Field(
+        0.0, description="How long the server waits on purpose, without any CPU.", ge=0
+    )
 
 
 class Answers(StrEnum):
@@ -320,6 +326,20 @@ class Scenario(Model):
         return [part.strip().removesuffix(";") for part in parts if part.strip()]
 
 
+class RequestsAtOnce(Model):
+    """A fixed number of requests that one worker works on at a time; more wait for a place."""
+
+    limit: int | Literal["threads"] = Field(
+        description="A number, or the threads of the worker, which is one where nobody says more."
+    )
+    endpoints: list[str] | None = Field(
+        None, description="It holds for these requests of a scenario; None: for all."
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description="It holds for servers with these settings."
+    )
+
+
 class Preset(Model):
     """A server that Laptime has an image for."""
 
@@ -333,3 +353,21 @@ class Preset(Model):
     workers: int = Field(1, description="Worker processes, as published.")
     threads: int | None = Field(None, description="Threads of a worker where a run says none.")
     database_connections: int = Field(5, description="Pool of a worker process, as published.")
+    requests_at_once: list[RequestsAtOnce] = Field(
+        default_factory=list,
+        description="The first that fits counts; none fits: a worker takes on all there are.",
+    )
+
+    def threads_of(self, server: Server) -> int | None:
+        """Return the threads of a worker of a server of this preset; None: nobody says it."""
+        return server.threads or self.threads
+
+    def requests_at_once_of(self, server: Server, endpoint: str) -> int | None:
+        """Return how many of these requests one worker works on at once; None: no fixed number."""
+        env = {one.name: one.value for one in server.env}
+        for one in self.requests_at_once:
+            if one.endpoints is not None and endpoint not in one.endpoints:
+                continue
+            if one.env.items() <= env.items():
+                return (self.threads_of(server) or 1) if one.limit == "threads" else one.limit
+        return None

@@ -162,7 +162,7 @@ class RunContext:
     def threads(self, server: Server) -> int | None:
         """Return the threads of a worker process: the run's, else the preset's, else None."""
         preset = presets().get(server.preset or "")
-        return server.threads or (preset.threads if preset is not None else None)
+        return server.threads if preset is None else preset.threads_of(server)
 
     def labels(
         self,

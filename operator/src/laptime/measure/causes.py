@@ -16,6 +16,7 @@ from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.topology import Topology
 from laptime.api.usage import TrialUsage
+from laptime.measure.by_design import ByDesign
 from laptime.measure.saturation import (
     SATURATED,
     Resource,
@@ -45,14 +46,10 @@ def limited_by(
     usage: TrialUsage | None,
     tiers: TierEvidence | None,
     generator_share: float | None,
-    *,
-    requests_at_once: int | None = None,
-    upstream_seconds: float | None = None,
+    known: ByDesign,
 ) -> LimitedBy:
     """Return what held the throughput of a trial down, with the readings that say so.
 
-    `requests_at_once` is how many requests one worker of the server works on at the same time,
-    where that is known; `upstream_seconds` is how long the run's upstream takes on purpose.
     `unknown` is an answer: nothing is named that the readings do not show.
     """
     if figures.latency is None or figures.requests_per_second <= 0:
@@ -60,7 +57,7 @@ def limited_by(
     scene = Scene(server, topology, figures, usage, tiers or TierEvidence())
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
-    slots = full_slots(scene, requests_at_once)
+    slots = full_slots(scene, known.requests_at_once)
     every = [*cpus, *nodes, *slots]
 
     met = _rate_met(load, figures)
@@ -73,14 +70,14 @@ def limited_by(
         if _full(resource):
             return _named(resource, every)
     if _one_connection(load):
-        return _named(_too_few_connections(scene, load), every)
+        return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
-    waited = _upstream(scene, upstream_seconds)
+    waited = _upstream(scene, known)
     for resource in [*slots, *([waited] if waited else [])]:
         if _full(resource):
             return _named(resource, every)
-    for found in (_hidden_slots(scene, every), _work_per_connection(scene, load)):
+    for found in (_hidden_slots(scene, every), _work_per_connection(scene, load, known)):
         if found is not None:
             return _named(found, every)
     return _unknown(every)
@@ -121,11 +118,21 @@ def _one_connection(load: Load) -> bool:
     return load.closed is not None and load.closed.connections == 1
 
 
-def _too_few_connections(scene: Scene, load: Load) -> Resource:
+def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
     connections = load.closed.connections if load.closed else 0
+    waits = [
+        f"{_ms(seconds)} {what}"
+        for seconds, what in (
+            (known.wait_seconds, "are what the scenario waits"),
+            (known.upstream_seconds, "are the upstream's"),
+            (scene.delay_seconds, "are the delay before the servers"),
+        )
+        if seconds > 0
+    ]
     said = (
         f"{connections} {'connection' if connections == 1 else 'connections'} with one request "
-        f"each, a mean response time of {_time(scene.figures)}, and nothing that they had to "
+        f"each, a mean response time of {_time(scene.figures)}"
+        f"{' (' + ', '.join(waits) + ')' if waits else ''}, and nothing that they had to "
         "queue for: more connections would be answered more often"
     )
     return Resource(Cause.OFFERED_LOAD, 1.0, said)
@@ -140,14 +147,19 @@ def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
     return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
 
 
-def _upstream(scene: Scene, upstream_seconds: float | None) -> Resource | None:
+def _upstream(scene: Scene, known: ByDesign) -> Resource | None:
+    """Return the upstream, which answers any number at once, where most of the time is its own.
+
+    Means, since only they add up where one request asks it and the next does not. What a delay
+    before the server takes is in the server's time: it limits the requests as much.
+    """
     time = scene.figures.server_time or scene.figures.latency
-    if upstream_seconds is None or time is None or time.p50_seconds <= 0:
+    if known.upstream_seconds <= 0 or time is None or time.mean_seconds <= 0:
         return None
-    share = min(1.0, upstream_seconds / time.p50_seconds)
+    share = min(1.0, known.upstream_seconds / time.mean_seconds)
     said = (
-        f"the upstream takes {1e3 * upstream_seconds:.3g} ms, {share:.0%} of the server's "
-        "time for a request, and no CPU was busy"
+        f"the upstream takes {_ms(known.upstream_seconds)} for a request, {share:.0%} of "
+        "the time that the server takes, and no CPU was busy"
     )
     return Resource(Cause.UPSTREAM, 1.0 if share >= _UPSTREAM_SHARE else 0.0, said)
 
@@ -163,30 +175,37 @@ def _hidden_slots(scene: Scene, every: list[Resource]) -> Resource | None:
     time = scene.figures.server_time
     if time is None or time.min_seconds is None or _near(every, Cause.UNKNOWN):
         return None
-    slots = scene.figures.requests_per_second * time.min_seconds
-    narrow = time.p90_seconds <= _NARROW * time.p50_seconds
-    fast_start = time.min_seconds <= _FAST_START * time.p50_seconds
+    first = time.min_seconds - scene.delay_seconds
+    half = time.p50_seconds - scene.delay_seconds
+    slots = scene.figures.requests_per_second * first
+    narrow = time.p90_seconds - scene.delay_seconds <= _NARROW * half
+    fast_start = first <= _FAST_START * half
     if not (narrow and fast_start and slots >= _ONE_SLOT and scene.at_server >= 2.0):
         return None
     said = (
         f"{scene.at_server:.1f} requests were at the server and it worked on about {slots:.1f} at "
-        f"once: the first ones took {1e3 * time.min_seconds:.3g} ms, half of all "
-        f"{1e3 * time.p50_seconds:.3g} ms and more, and nothing behind the server was busy"
+        f"once: the first ones took {_ms(first)}, half of all {_ms(half)} and "
+        "more, and nothing behind the server was busy"
     )
     return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
 
 
-def _work_per_connection(scene: Scene, load: Load) -> Resource | None:
-    """Return the load as the cause where nearly all requests under way were being worked on."""
+def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource | None:
+    """Return the load as the cause where nearly all requests under way were being worked on.
+
+    A request that waits on purpose, as any number of others may at the same time, is worked on.
+    """
     if load.closed is None:
         return None
     database = scene.tiers.database
     parts = ("generator", "haproxy", "server", "pgbouncer")
     working = sum(scene.cores(part) or 0.0 for part in parts)
     working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
+    waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds
+    working += scene.figures.requests_per_second * waits + scene.statements_delayed
     if working < _SERVED_SHARE * load.closed.connections:
         return None
-    return _too_few_connections(scene, load)
+    return _too_few_connections(scene, load, known)
 
 
 def _unknown(every: list[Resource]) -> LimitedBy:
@@ -199,4 +218,8 @@ def _unknown(every: list[Resource]) -> LimitedBy:
 
 
 def _time(figures: Figures) -> str:
-    return f"{1e3 * figures.latency.mean_seconds:.3g} ms" if figures.latency else "unknown length"
+    return _ms(figures.latency.mean_seconds) if figures.latency else "unknown length"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:,.0f} ms" if seconds >= 0.1 else f"{1e3 * seconds:.3g} ms"

@@ -31,6 +31,8 @@ _ONE_THREAD = 1.1
 _COARSEST = 3.0
 """Readings further apart than this part of the window do not tell its CPU time."""
 _QUEUED_PER_CONNECTION = 1.5
+_QUEUED_PER_SLOT = 1.05
+"""Twice what Little's law may be off in a valid trial, and a little more."""
 _HELD_AT_LEAST = 0.8
 
 
@@ -90,18 +92,32 @@ class Scene:
         return found.cores_mean if found else None
 
     @property
-    def in_flight(self) -> float:
-        """Requests under way on average, by Little's law."""
-        latency = self.figures.latency
-        return self.figures.requests_per_second * latency.mean_seconds if latency else 0.0
-
-    @property
     def at_server(self) -> float:
-        """Requests that are at the server on average: as its proxy counts them, else by Little."""
+        """Requests that are at the server on average: as its proxy counts them, else by Little.
+
+        What a delay holds back on the way from the server is not at the server any more.
+        """
         if self.tiers.proxy is not None:
             return self.tiers.proxy.sessions_mean
-        time = self.figures.server_time
-        return self.figures.requests_per_second * time.mean_seconds if time else self.in_flight
+        time = self.figures.server_time or self.figures.latency
+        if time is None:
+            return 0.0
+        own = max(0.0, time.mean_seconds - self.delay_seconds)
+        return self.figures.requests_per_second * own
+
+    @property
+    def delay_seconds(self) -> float:
+        """What the run adds to each round trip between the generator and the server."""
+        return self.topology.delay.servers_seconds if self.topology.delay else 0.0
+
+    @property
+    def statements_delayed(self) -> float:
+        """Statements on average that the run's delay before the database holds back, by Little."""
+        database, delay = self.tiers.database, self.topology.delay
+        if database is None or delay is None or self.figures.window_seconds <= 0:
+            return 0.0
+        rate = (database.statements or 0.0) / self.figures.window_seconds
+        return rate * delay.database_seconds
 
 
 def busy_cpus(scene: Scene, generator_share: float | None) -> list[Resource]:
@@ -270,7 +286,8 @@ def _database_connections(scene: Scene) -> Resource | None:
 
     Nobody sees from outside whether a connection is taken out of it. Less than the connections
     that run a statement cannot be; a server also holds one while it works on rows, so at most
-    its CPU time and its waiting for a CPU, and PgBouncer's, come on top.
+    its CPU time and its waiting for a CPU, and PgBouncer's, come on top; and the time on a longer
+    way, which is less where a driver sends statements before the answer to the last.
     """
     database, pool = scene.tiers.database, scene.tiers.pool
     if scene.topology.postgres is None or database is None:
@@ -283,6 +300,7 @@ def _database_connections(scene: Scene) -> Resource | None:
     around = sum(
         (one.cores_mean or 0.0) + (one.cpu_waiting_share or 0.0) for one in parts if one is not None
     )
+    around += scene.statements_delayed
     held = min(1.0, (running + around) / size)
     queued = scene.at_server >= _QUEUED_PER_CONNECTION * size
     said = (
@@ -305,7 +323,9 @@ def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource |
         f"{scene.at_server:.1f} requests were at the server, which works on {slots} at once, "
         "and nothing behind it was busy"
     )
-    return Resource(Cause.SERVER_CONCURRENCY, min(1.0, scene.at_server / slots), said)
+    # All are taken when there are more requests; slots that nobody waits for hold nobody up.
+    full = 1.0 if scene.at_server >= _QUEUED_PER_SLOT * slots else 0.0
+    return Resource(Cause.SERVER_CONCURRENCY, full, said)
 
 
 def _haproxy_cap(scene: Scene) -> Resource | None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from laptime.api.results import TrialReadings, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request
+from laptime.measure.by_design import by_design
 from laptime.measure.causes import limited_by
 from laptime.measure.statements import expected_statements, most_in_flight
 from laptime.measure.validity import Judgement, judge_statements, judge_usage
@@ -27,7 +28,7 @@ def watched_result(
         return result
     usage = readings.usage if readings else None
     tiers = readings.tiers if readings else None
-    load = spec.load(result.load)
+    load, server = spec.load(result.load), spec.server(result.server)
     judgement = Judgement(result.validity, tuple(result.validity_reasons))
     if result.validity is not Validity.INVALID:
         judgement = judgement.and_also(judge_usage(usage))
@@ -47,12 +48,13 @@ def watched_result(
             "tiers": tiers,
             "limited_by": limited_by(
                 load,
-                spec.server(result.server),
+                server,
                 spec.topology,
                 result.figures,
                 usage,
                 tiers,
                 result.generator_share,
+                by_design(server, spec.topology, load, result.endpoints, requests),
             ),
             "validity": judgement.validity,
             "validity_reasons": list(judgement.reasons),

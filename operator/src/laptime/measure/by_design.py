@@ -1,0 +1,67 @@
+"""What is known of a trial's requests before anything is read: what run and catalogue say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from laptime.api.loads import Load
+from laptime.api.results import Figures
+from laptime.api.server import Server
+from laptime.api.topology import Topology
+from laptime.catalog import Request, presets
+
+
+@dataclass(frozen=True)
+class ByDesign:
+    """What the requests of a trial take on purpose: means over its requests, in seconds."""
+
+    requests_at_once: int | None = None
+    """How many one worker of the server works on at a time; None: no fixed number, or not known."""
+    upstream_seconds: float = 0.0
+    """The set latency of the upstream, in the share of the requests that ask it."""
+    wait_seconds: float = 0.0
+    """What the scenario has the server wait."""
+
+
+def by_design(
+    server: Server,
+    topology: Topology,
+    load: Load,
+    endpoints: Mapping[str, Figures],
+    requests: Sequence[Request],
+) -> ByDesign:
+    """Return what is known of the requests of a trial, given its figures by endpoint.
+
+    Nothing is known of the requests of a user's own script.
+    """
+    by_name = {request.name: request for request in requests}
+    right = {
+        name: one.requests - one.errors
+        for name, one in endpoints.items()
+        if one.requests > one.errors
+    }
+    total = sum(right.values())
+    if load.script is not None or total == 0 or not right.keys() <= by_name.keys():
+        return ByDesign()
+    upstream = topology.upstream.latency_seconds if topology.upstream else 0.0
+    asking = sum(count for name, count in right.items() if by_name[name].asks_upstream)
+    waits = sum(count * by_name[name].wait_seconds for name, count in right.items())
+    return ByDesign(
+        requests_at_once=_requests_at_once(server, list(right)),
+        upstream_seconds=upstream * asking / total,
+        wait_seconds=waits / total,
+    )
+
+
+def _requests_at_once(server: Server, endpoints: Sequence[str]) -> int | None:
+    """Return the number that holds for all of the endpoints; None where they differ in it.
+
+    None for an image of a user's own too, whatever its `threads`: they may be all that it has for
+    requests, or have nothing to do with them.
+    """
+    preset = presets().get(server.preset or "")
+    if preset is None:
+        return None
+    numbers = {preset.requests_at_once_of(server, endpoint) for endpoint in endpoints}
+    return numbers.pop() if len(numbers) == 1 else None
