@@ -355,7 +355,8 @@ bench-overhead: install ## what Laptime itself takes: apply to first request, be
 .PHONY: bench-cause
 bench-cause: install ## whether what limits a server is named rightly: each cause, provoked on purpose
 	$(USE_CLUSTER)
-	python3 images/build.py reference
+	needed="$$(PYTHONPATH=bench python3 bench/cause/run.py --images)"
+	python3 images/build.py $$needed
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
 

@@ -5,38 +5,50 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-REFERENCE = "docker.io/laptime/reference:{version}"
+REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One cause, and a run that provokes it."""
+    """One cause, and a run that provokes it: of the reference server, or of a preset."""
 
     cause: str
     why: str
+    preset: str | None = None
+    scenario: str = "users"
     env: dict[str, str] = field(default_factory=dict)
     server: dict[str, Any] = field(default_factory=dict)
     topology: dict[str, Any] = field(default_factory=dict)
     load: dict[str, Any] = field(default_factory=dict)
     spec: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def images(self) -> list[str]:
+        """The images that it needs beside those of the chart, by their short names."""
+        server = REFERENCE if self.preset is None else f"server-{self.preset}"
+        return [server, *(["upstream"] if "upstream" in self.topology else [])]
+
     def manifest(self, name: str, version: str, repetitions: int) -> dict[str, Any]:
         """Return the BenchmarkRun."""
-        reference = {
-            "name": "server",
-            "image": REFERENCE.format(version=version),
-            "databaseConnections": 40,
-            "env": [{"name": key, "value": value} for key, value in self.env.items()],
-        }
+        server: dict[str, Any] = {"name": "server", "preset": self.preset}
+        topology = self.topology
+        if self.preset is None:
+            server = {
+                "name": "server",
+                "image": f"docker.io/laptime/{REFERENCE}:{version}",
+                "databaseConnections": 40,
+            }
+            topology = {"postgres": {"maxConnections": 100}, **self.topology}
+        server["env"] = [{"name": key, "value": value} for key, value in self.env.items()]
         load = self.load or {"closed": {"connections": 16, "duration": "5s"}}
         return {
             "apiVersion": "laptime.dev/v1alpha1",
             "kind": "BenchmarkRun",
             "metadata": {"name": name},
             "spec": {
-                "scenario": "users",
-                "servers": [{**reference, **self.server}],
-                "topology": {"postgres": {"maxConnections": 100}, **self.topology},
+                "scenario": self.scenario,
+                "servers": [{**server, **self.server}],
+                "topology": topology,
                 "loads": [{"name": "load", "warmup": "1s", **load}],
                 "repetitions": repetitions,
                 **self.spec,
@@ -60,6 +72,25 @@ CASES = (
         "serverConcurrency",
         "4 requests at once, which wait 25 ms without any CPU",
         env={"SLOTS": "4", "HOLD": "25ms"},
+    ),
+    Case(
+        "serverConcurrency",
+        "64 connections wait a second in the 40 threads that FastAPI has for sync endpoints",
+        preset="fastapi-sleep",
+        scenario="sleep",
+        load={
+            "endpoints": ["sync-1s"],
+            "closed": {"connections": 64, "duration": "8s"},
+        },
+    ),
+    Case(
+        "serverConcurrency",
+        "Flask has 8 threads, and 24 connections ask it for what an upstream answers after 100 ms",
+        preset="flask",
+        scenario="upstream",
+        server={"threads": 8},
+        topology={"upstream": {"latency": "100ms"}},
+        load={"closed": {"connections": 24, "duration": "5s"}},
     ),
     Case(
         "pgbouncerPool",
@@ -91,6 +122,15 @@ CASES = (
         topology={"haproxy": {"maxConnections": 3}},
     ),
     Case(
+        "upstream",
+        "8 connections ask a server without threads of its own for what an upstream answers "
+        "after 50 ms",
+        preset="go-nethttp",
+        scenario="upstream",
+        topology={"upstream": {"latency": "50ms"}},
+        load={"closed": {"connections": 8, "duration": "5s"}},
+    ),
+    Case(
         "generator",
         "the generator may use 0.1 CPUs, and the server answers at once",
         spec={"generator": {"resources": {"cpu": "100m", "memory": "128Mi"}}},
@@ -105,5 +145,15 @@ CASES = (
         "offeredLoad",
         "50 requests/s are sent, of thousands that were possible",
         load={"open": {"rate": 50, "duration": "5s"}},
+    ),
+    Case(
+        "offeredLoad",
+        "64 connections wait a second each in an async endpoint, as any number could",
+        preset="fastapi-sleep",
+        scenario="sleep",
+        load={
+            "endpoints": ["async-1s"],
+            "closed": {"connections": 64, "duration": "8s"},
+        },
     ),
 )

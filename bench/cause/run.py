@@ -1,11 +1,12 @@
 """Whether Laptime names what limits a server: each cause is provoked, on the real cluster.
 
     PYTHONPATH=bench python3 bench/cause/run.py [--repetitions N] [--only CAUSE]
+    PYTHONPATH=bench python3 bench/cause/run.py --images
 
-Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and the image
-`reference` in it. Each set-up (cases.py) is a run of N trials; each trial names its cause. Prints
-how many were named rightly, beside the goal, and what was named instead; exits with 1 when a
-cause was tried fewer than 5 times or the goal is missed.
+Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and in it the images
+that the second form prints. Each set-up (cases.py) is a run of N trials; each trial names its
+cause. Prints how many were named rightly, beside the goal, and what was named instead; exits with 1
+when a cause was tried fewer than 5 times or the goal is missed.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=FEWEST)
     parser.add_argument("--only", help="only the cases of this cause")
+    parser.add_argument("--images", action="store_true", help="print the images that are needed")
     arguments = parser.parse_args()
+    if arguments.images:
+        print(*sorted({image for case in CASES for image in case.images}))
+        return 0
     tried: Counter[str] = Counter()
     right: Counter[str] = Counter()
     instead: dict[str, Counter[str]] = {}
