@@ -12,7 +12,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.measure import GeneratorResult, failed_trial, parse_generator_output, trial_result
 from laptime.plan import Trial, plan_trials
-from tests.measure.samples import document, line, phase
+from tests.measure.samples import document, histogram, line, phase
 
 CLOSED = {"closed": {"connections": 10, "duration": "10s", "keepAlive": False}}
 
@@ -40,6 +40,10 @@ class Outcome:
     errors: int = 0
     busiest_thread: float = 0.3
     failure: tuple[str, str] | None = None
+    uncorrected: tuple[int, ...] = ()
+    """Of an open load, in microseconds; its lateness is what `latencies` have more, in order."""
+    search: Mapping[str, float] | None = None
+    """What a search found, as the generator writes it."""
 
 
 Script = Callable[[Trial], Outcome | None]
@@ -79,10 +83,14 @@ def run(
 def generator_result(trial: Trial, outcome: Outcome) -> GeneratorResult:
     right = len(outcome.latencies)
     window = right / outcome.rate if outcome.rate else 1.0
-    content = document(
-        phase(list(outcome.latencies), errors=outcome.errors, window=window),
-        busiestThread=outcome.busiest_thread,
-    )
+    measured = phase(list(outcome.latencies), errors=outcome.errors, window=window)
+    if outcome.uncorrected:
+        late = zip(outcome.latencies, outcome.uncorrected, strict=True)
+        measured["lateness"] = histogram([due - sent for due, sent in late])
+        measured["endpoints"]["list"]["uncorrectedLatency"] = histogram([*outcome.uncorrected])
+    content = document(measured, busiestThread=outcome.busiest_thread)
+    if outcome.search is not None:
+        content["saturation"] = outcome.search
     parsed = parse_generator_output(line({**content, "trial": trial.name}))
     assert isinstance(parsed, GeneratorResult)
     return parsed

@@ -91,6 +91,66 @@ def test_percentiles_are_those_of_all_repetitions_together(parts: list[list[int]
     assert latency.mean_seconds == pytest.approx(mean, rel=1e-3)
 
 
+@settings(max_examples=15)
+@given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), min_size=2, max_size=4))
+def test_times_from_sent_and_lateness_are_those_of_all_repetitions_together(
+    parts: list[list[int]],
+) -> None:
+    def stalled(trial: Trial) -> Outcome:
+        sent = parts[trial.repetition - 1]
+        # Each waited for as long as it then took.
+        return Outcome(1000.0, tuple(2 * one for one in sent), uncorrected=tuple(sent))
+
+    found = row(summary_of(make_spec("axum", repetitions=len(parts)), stalled), "axum")
+    everything = sorted(value for part in parts for value in part)
+    p99 = everything[math.ceil(0.99 * len(everything) - 1e-9) - 1] / 1e6
+    assert found.latency is not None
+    assert found.uncorrected_latency is not None
+    assert found.latency.p99_seconds == pytest.approx(2 * p99, rel=1e-3)
+    assert found.uncorrected_latency.p99_seconds == pytest.approx(p99, rel=1e-3)
+    assert found.lateness_p99_seconds == pytest.approx(p99, rel=1e-3)
+
+
+def test_a_closed_load_has_nothing_that_only_arrivals_have() -> None:
+    closed = row(summary_of(TWO, steady(RATES)), "axum")
+    assert closed.uncorrected_latency is None
+    assert closed.lateness_p99_seconds is None
+    assert closed.saturation is None
+
+
+@pytest.mark.parametrize(
+    ("highs", "breakings", "expected"),
+    [
+        ((1000.0, 1200.0), (3000.0, 2500.0), (900.0, 1200.0, 2500.0)),
+        # One of the searches met its objective at every rate, and nothing broke in it.
+        ((1000.0, 0.0), (3000.0, 0.0), (900.0, None, 3000.0)),
+        ((0.0, 0.0), (0.0, 0.0), (900.0, None, None)),
+    ],
+)
+def test_a_search_has_bounds_that_held_in_all_repetitions(
+    highs: tuple[float, float],
+    breakings: tuple[float, float],
+    expected: tuple[float, float | None, float | None],
+) -> None:
+    def searched(trial: Trial) -> Outcome:
+        place = trial.repetition - 1
+        return Outcome(
+            1000.0,
+            search={
+                "low": (900.0, 1100.0)[place],
+                "high": highs[place],
+                "breaking": breakings[place],
+                "p99Seconds": 0.05,
+                "errorRate": 0.001,
+            },
+        )
+
+    found = row(summary_of(make_spec("axum", repetitions=2), searched), "axum").saturation
+    assert found is not None
+    assert (found.low_rate, found.high_rate, found.breaking_rate) == expected
+    assert (found.p99_objective_seconds, found.error_rate_objective) == (0.05, 0.001)
+
+
 def test_a_clean_server_is_valid() -> None:
     clean = row(summary_of(TWO, steady(RATES)), "axum")
     assert (clean.state, clean.validity) == (RowState.MEASURED, Validity.VALID)

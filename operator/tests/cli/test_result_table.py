@@ -63,6 +63,26 @@ def test_what_limited_a_server_has_a_column_and_its_evidence(
     assert "axum: limited by Postgres CPU: Postgres used 1.98 cores of 2" in text
 
 
+def test_what_only_arrivals_have_stands_below_the_table(
+    manifest: Any, finished_status: Any
+) -> None:
+    axum = finished_status["results"][1]
+    axum["uncorrectedLatency"] = {**axum["latency"], "p99Seconds": 0.0005}
+    axum["latenessP99Seconds"] = 0.00007
+    objective = {"p99ObjectiveSeconds": 0.05, "errorRateObjective": 0.001}
+    axum["saturation"] = {"lowRate": 4800, "highRate": 5040, "breakingRate": 9600, **objective}
+    text = _printed(manifest, finished_status, width=160)
+    assert (
+        "axum: objective met up to 4,800 requests/s, missed from 5,040 on; fewer completed than "
+        "arrived from 9,600 on"
+    ) in text
+    assert (
+        "axum: from sent and not from due p50, p99 and p99.9 are 15.4 ms, 500 us, 1.40 s; "
+        "lateness p99 70.0 us"
+    ) in text
+    assert "fastapi: from sent" not in text
+
+
 def test_cpu_and_memory_need_a_wide_terminal(manifest: Any, finished_status: Any) -> None:
     text = _printed(manifest, _with_cause(finished_status), width=120)
     assert "11.0 MiB" not in text

@@ -1,10 +1,11 @@
-"""A run as it might have been: two loads, four servers, one of which answers wrongly."""
+"""A run as it might have been: four loads, four servers, one of which answers wrongly."""
 
 from __future__ import annotations
 
 import math
 import random
 from functools import cache
+from typing import Any
 
 from laptime.analysis import summarise
 from laptime.api.causes import Cause, LimitedBy
@@ -15,7 +16,7 @@ from laptime.catalog import scenarios
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.plan import Trial, plan_trials
 from laptime.report import Report
-from tests.measure.samples import document, line, phase
+from tests.measure.samples import document, histogram, line, phase
 
 SPEC = BenchmarkRunSpec.model_validate(
     {
@@ -34,6 +35,8 @@ SPEC = BenchmarkRunSpec.model_validate(
                 "closed": {"connections": 10, "duration": "10s", "keepAlive": False},
             },
             {"name": "open", "open": {"rate": 1000, "duration": "10s"}},
+            {"name": "ramp", "ramp": {"from": 100, "to": 1000, "duration": "10s"}},
+            {"name": "limit", "saturation": {"p99": "50ms", "step": "10s"}},
         ],
         "repetitions": 5,
         "objectives": [
@@ -58,21 +61,20 @@ _LIMITS = {
 }
 
 
-def _phase_of(trial: Trial, chance: random.Random) -> dict[str, object]:
+def _phase_of(trial: Trial, chance: random.Random) -> dict[str, Any]:
     rate, median = _RATES[trial.server], _MEDIANS[trial.server]
-    if trial.load == "open":
-        rate = min(rate, 1000.0)
-        median = median * 60 if trial.server == "fastapi" else median
-    rate *= math.exp(chance.gauss(0, 0.008))
+    waiting = trial.load in ("open", "ramp") and trial.server == "fastapi"
+    offered = {"open": [1000.0] * SECONDS, "ramp": [145.0 + 90.0 * t for t in range(SECONDS)]}
+    wobble = math.exp(chance.gauss(0, 0.008))
     counts = [
-        round(rate * (0.9 if second == 0 else 1) * math.exp(chance.gauss(0, 0.02)))
-        for second in range(SECONDS)
+        round(min(rate, due) * wobble * (0.9 if t == 0 else 1) * math.exp(chance.gauss(0, 0.02)))
+        for t, due in enumerate(offered.get(trial.load, [rate] * SECONDS))
     ]
     errors = 30 if (trial.server, trial.load) == ("fastapi", "open") else 0
     times = [round(median * math.exp(abs(chance.gauss(0, 0.35)) - 0.1)) for _ in range(1200)]
     times += [times[0] * 12] * (4 if trial.repetition == 3 else 1)
-    return phase(
-        times,
+    content = phase(
+        [time * 60 for time in times] if waiting else times,
         errors=errors,
         window=float(SECONDS),
         firstRequestAt=1_790_000_000.0 + 15 * trial.ordinal,
@@ -84,6 +86,19 @@ def _phase_of(trial: Trial, chance: random.Random) -> dict[str, object]:
             for t, count in enumerate(counts)
         ],
     )
+    if trial.load != "closed":
+        # Sent as soon as there was a connection: what a request waited for one is not in it.
+        content["endpoints"]["list"]["uncorrectedLatency"] = histogram(times)
+        content["lateness"] = histogram([time * 59 if waiting else 60 for time in times])
+    return content
+
+
+def _found(trial: Trial) -> dict[str, object]:
+    if trial.load != "limit":
+        return {}
+    low = _RATES[trial.server] * (0.9 + trial.repetition / 100)
+    rates = {"low": low, "high": low * 1.05, "breaking": low * 2, "p99Seconds": 0.05}
+    return {"saturation": {**rates, "errorRate": 0.001}}
 
 
 def _watched(result: TrialResult) -> TrialResult:
@@ -120,7 +135,7 @@ def recorded(watched: bool = True) -> tuple[Report, dict[str, str]]:
             continue
         chance = random.Random(trial.name)
         content = document(_phase_of(trial, chance), busiestThread=0.4)
-        parsed = parse_generator_output(line({**content, "trial": trial.name}))
+        parsed = parse_generator_output(line({**content, **_found(trial), "trial": trial.name}))
         assert isinstance(parsed, GeneratorResult)
         result = trial_result(trial, parsed)
         results.append(_watched(result) if watched else result)

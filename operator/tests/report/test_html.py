@@ -11,6 +11,7 @@ import yaml
 
 from laptime.analysis import summarise, wording
 from laptime.api.causes import Cause
+from laptime.api.loads import RampLoad
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import Histogram
 from laptime.plan import plan_trials
@@ -113,6 +114,29 @@ class TestFigures:
         assert shown["99.9 %"] == wording.latency(latency.p999_seconds)
         assert shown["100 %"] == wording.latency(latency.max_seconds)
 
+    def test_times_from_due_stand_beside_those_from_sent(self) -> None:
+        due, sent = "p99, due", "p99, sent"
+        head, *lines = table(PAGE.by_id("load-open").all("table")[1])
+        shown = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
+        for row in (row for row in REPORT.summary.rows if row.load == "open" and row.latency):
+            assert row.latency is not None
+            assert row.uncorrected_latency is not None
+            assert row.lateness_p99_seconds is not None
+            line = shown[row.server]
+            assert line[due] == wording.latency(row.latency.p99_seconds)
+            assert line[sent] == wording.latency(row.uncorrected_latency.p99_seconds)
+            assert line["lateness p99"] == wording.latency(row.lateness_p99_seconds)
+        assert shown["fastapi"][due] != shown["fastapi"][sent]
+        assert "from when it was sent" not in PAGE.by_id("load-closed").text
+
+    def test_a_search_has_its_bounds_and_where_it_broke(self) -> None:
+        (found,) = [one for one in PAGE.by_id("load-limit").all("table") if "search" in one.text]
+        head, fastapi, *_ = table(found)
+        # The lowest that was met is that of the first repetition, the highest that of the fifth.
+        expected = [612 * 0.91, 612 * 0.95 * 1.05, 612 * 0.91 * 2]
+        assert fastapi == ["fastapi", *(wording.number(rate) for rate in expected)]
+        assert head[1:] == ["met up to", "missed from", "fewer completed than arrived from"]
+
     def test_every_doubt_and_failure_is_said(self) -> None:
         doubts = PAGE.by_id("load-open").all("div", class_="doubts")[0].text
         assert "fastapi, doubtful: " in doubts
@@ -177,7 +201,7 @@ class TestForEverybody:
 
     def test_every_chart_has_a_title_and_says_its_figures(self) -> None:
         charts = PAGE.all("svg")
-        assert len(charts) == 2 * 3 * 2
+        assert len(charts) == 4 * 3 * 2
         for chart in charts:
             assert chart.attributes["role"] == "img"
             title, description = chart.all("title")[0].text, chart.all("desc")[0].text
@@ -266,6 +290,15 @@ class TestWhatIsMissing:
         assert factor_chart([], ["a"], "x") is None
         assert latency_chart({"a": Histogram()}, ["a"], "x") is None
         assert throughput_chart({"a": [{0: 5}]}, ["a"], "x") is None
+
+
+def test_the_rate_that_a_ramp_asks_for_is_drawn_beside_the_answers() -> None:
+    ramp = RampLoad.model_validate({"from": 100, "to": 900, "duration": "8s"})
+    answers = {"a": [{0: 150, 1: 250, 2: 350}]}
+    charts = [throughput_chart(answers, ["a"], "x", one) for one in (None, ramp)]
+    plain, drawn = (parse(chart.wide) for chart in charts if chart is not None)
+    assert len(drawn.all("path")) > len(plain.all("path"))
+    assert [chart is not None and "asked for" in chart.caption for chart in charts] == [False, True]
 
 
 def test_the_largest_number_of_servers_fits_its_legend() -> None:

@@ -12,7 +12,7 @@ import pytest
 from laptime.analysis import summarise
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
-from laptime.api.results import ResultRow
+from laptime.api.results import ResultRow, Saturation
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import RowUsage, Source
 from laptime.catalog import scenarios
@@ -153,6 +153,24 @@ def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_ev
     assert "- axum, CPU, memory and cause: readings are incomplete in 1 of 5" in text
 
 
+def test_an_open_load_has_times_from_sent_and_a_search_its_bounds() -> None:
+    row = REPORT.summary.rows[1]
+    assert row.latency is not None
+    sent = row.latency.model_copy(update={"p99_seconds": 0.0005})
+    found = Saturation(
+        low_rate=4800, high_rate=5040, p99_objective_seconds=0.05, error_rate_objective=0
+    )
+    extra = {"uncorrected_latency": sent, "lateness_p99_seconds": 7e-5, "saturation": found}
+    text = to_markdown(
+        replace(REPORT, summary=replace(REPORT.summary, rows=(row.model_copy(update=extra),)))
+    )
+    assert "| 1.00 ms | 500 us |" in text
+    assert "| 70.0 us |" in text
+    assert "| axum | 4,800 | 5,040 | not found |" in text
+    assert "p99, sent" not in MARKDOWN
+    assert "missed from" not in MARKDOWN
+
+
 def test_precision_and_control_stand_among_the_facts() -> None:
     spec = make_spec("fastapi", "axum", precision="5%", control=True).with_control()
     rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 601.0}
@@ -240,8 +258,14 @@ def largest() -> Report:
             "validity_reasons": ["r" * 300] * 6,
             "limited_by": LimitedBy(cause=Cause.DATABASE_CONNECTIONS, evidence="e" * 300),
             "usage": RowUsage(source=Source.AGENT, cores_mean=1 / 3, doubts=["d" * 300]),
+            "uncorrected_latency": REPORT.summary.rows[0].latency,
+            "lateness_p99_seconds": 0.000123,
+            "saturation": Saturation(
+                low_rate=1e5 / 3, high_rate=2e5 / 3, breaking_rate=4e5 / 3,
+                p99_objective_seconds=0.05, error_rate_objective=0.001,
+            ),
         }
-    )
+    )  # fmt: skip
     rows = tuple(
         row.model_copy(update={"server": server.name, "load": load.name})
         for load in spec.loads
@@ -260,6 +284,7 @@ def test_the_largest_run_fits_into_a_config_map(largest: Report) -> None:
     loaded = json.loads(files["results.json"])
     assert len(loaded["rows"]) == 512
     assert "trials" in loaded["leftOut"]
+    assert loaded["rows"][0]["uncorrectedLatency"]["p99Seconds"] == 0.001
     assert "left out" in files["report.md"]
 
 
@@ -291,6 +316,7 @@ def test_rows_of_the_largest_run_fit_into_the_status_with_all_figures(largest: R
     for row, original in zip(rows, largest.summary.rows, strict=True):
         assert row.requests_per_second == original.requests_per_second
         assert row.latency == original.latency
+        assert row.saturation == original.saturation
         assert row.limited_by is not None
         assert row.limited_by.cause is Cause.DATABASE_CONNECTIONS
         assert row.usage is not None

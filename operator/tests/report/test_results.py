@@ -109,6 +109,19 @@ def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
             continue
         assert float(line["requests_per_second"]) == row.requests_per_second.value
         assert float(line["p99_seconds"]) == row.latency.p99_seconds
+        if row.uncorrected_latency is None or row.lateness_p99_seconds is None:
+            assert row.load == "closed"
+            assert line["uncorrected_p99_seconds"] == line["lateness_p99_seconds"] == ""
+        else:
+            assert float(line["uncorrected_p99_seconds"]) == row.uncorrected_latency.p99_seconds
+            assert float(line["lateness_p99_seconds"]) == row.lateness_p99_seconds
+        if row.saturation is None:
+            assert row.load != "limit"
+            assert line["saturation_low_rate"] == line["saturation_breaking_rate"] == ""
+        else:
+            assert float(line["saturation_low_rate"]) == row.saturation.low_rate
+            assert float(line["saturation_high_rate"]) == row.saturation.high_rate
+            assert float(line["saturation_breaking_rate"]) == row.saturation.breaking_rate
 
 
 def test_csv_holds_no_formula() -> None:

@@ -9,18 +9,30 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from laptime.analysis.statistics import interval_of_logs, paired_logs
 from laptime.analysis.used import row_cause, row_usage, statements_per_request
-from laptime.api.results import Latency, ResultRow, RowState, TrialOutcome, TrialResult, Validity
+from laptime.api.results import (
+    Figures,
+    Latency,
+    ResultRow,
+    RowState,
+    Saturation,
+    TrialOutcome,
+    TrialResult,
+    Validity,
+)
 from laptime.measure import (
     GeneratorError,
     Histogram,
     HistogramError,
     error_reason,
     latency_histogram,
+    lateness_histogram,
     measured_phase,
     parse_payload,
+    uncorrected_histogram,
 )
 from laptime.plan import Trial
 
@@ -120,6 +132,9 @@ def row_of(
         error_rate=errors / requests if requests else None,
         requests_per_second=interval_of_logs(list(rates.values())) if rates else None,
         latency=times.latency,
+        uncorrected_latency=times.uncorrected,
+        lateness_p99_seconds=times.lateness_p99_seconds,
+        saturation=_limits_found(figures),
         factor=interval_of_logs(pairs) if pairs else None,
         published_factor=published_factor,
         validity=validity,
@@ -128,6 +143,23 @@ def row_of(
         limited_by=row_cause(measured),
         usage=row_usage(measured),
         statements_per_request=statements_per_request(measured),
+    )
+
+
+def _limits_found(figures: Sequence[Figures]) -> Saturation | None:
+    """Return what the searches of all repetitions found: bounds that hold for each of them."""
+    found = [one.saturation for one in figures if one.saturation is not None]
+    if not found:
+        return None
+    highs = [one.high_rate for one in found if one.high_rate is not None]
+    breaking = [one.breaking_rate for one in found if one.breaking_rate is not None]
+    return Saturation(
+        low_rate=min(one.low_rate for one in found),
+        # A search that met its objective at every rate has no upper end, so all have none.
+        high_rate=max(highs) if len(highs) == len(found) else None,
+        breaking_rate=min(breaking, default=None),
+        p99_objective_seconds=found[0].p99_objective_seconds,
+        error_rate_objective=found[0].error_rate_objective,
     )
 
 
@@ -199,6 +231,8 @@ def _in_repetitions(
 @dataclass(frozen=True)
 class _ResponseTimes:
     latency: Latency | None
+    uncorrected: Latency | None
+    lateness_p99_seconds: float | None
     answers: int
     missing: int
     """Trials whose response times could not be had."""
@@ -207,28 +241,41 @@ class _ResponseTimes:
 # A summary is made again after every trial: what has not changed since is not computed again.
 @lru_cache(maxsize=1024)
 def _together(payloads: tuple[str, ...]) -> _ResponseTimes:
-    total: Counter[int] = Counter()
-    missing = 0
-    for payload in payloads:
-        found = _response_times(payload)
-        if found is None:
-            missing += 1
-        else:
-            for cell, count in zip(*found, strict=True):
-                total[cell] += count
-    histogram = Histogram(total)
-    return _ResponseTimes(histogram.latency(), histogram.total, missing)
+    every = [_response_times(payload) for payload in payloads]
+    found = [one for one in every if one is not None]
+    latency, uncorrected, lateness = (
+        _sum(one[place] for one in found) for place in range(len(_HISTOGRAMS))
+    )
+    return _ResponseTimes(
+        latency.latency(),
+        uncorrected.latency(),
+        lateness.quantile_seconds(0.99) if lateness.total else None,
+        latency.total,
+        len(every) - len(found),
+    )
 
 
+_HISTOGRAMS = (latency_histogram, uncorrected_histogram, lateness_histogram)
 # Kept as two flat arrays, which are a tenth of a dictionary's size.
+_Counts: TypeAlias = "tuple[array[int], array[int]]"
+
+
 @lru_cache(maxsize=1024)
-def _response_times(payload: str) -> tuple[array[int], array[int]] | None:
+def _response_times(payload: str) -> tuple[_Counts, ...] | None:
     try:
         parsed = parse_payload(payload)
         phase = None if isinstance(parsed, GeneratorError) else measured_phase(parsed)
-        counts = latency_histogram(phase).counts if phase is not None else None
+        counts = [read(phase).counts for read in _HISTOGRAMS] if phase is not None else None
     except HistogramError:
         return None
     if counts is None:
         return None
-    return array("L", counts.keys()), array("Q", counts.values())
+    return tuple((array("L", one.keys()), array("Q", one.values())) for one in counts)
+
+
+def _sum(parts: Iterable[_Counts]) -> Histogram:
+    total: Counter[int] = Counter()
+    for cells, counts in parts:
+        for cell, count in zip(cells, counts, strict=True):
+            total[cell] += count
+    return Histogram(total)

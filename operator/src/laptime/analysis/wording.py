@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laptime.api.causes import Cause
-from laptime.api.results import ControlResult, Interval
+from laptime.api.results import ControlResult, Interval, Saturation
 
 _MANY = 4
 _CAUSES = {
@@ -71,6 +71,18 @@ def control(result: ControlResult) -> str:
     if result.smallest_detectable is None:
         return text
     return f"{text}; differences from {share(result.smallest_detectable)} on can be found"
+
+
+def search(found: Saturation) -> str:
+    """Return what a search found: `met up to 4,800 requests/s, missed from 5,040 on; …`."""
+    text = f"met up to {number(found.low_rate)} requests/s" if found.low_rate else "met at no rate"
+    if found.high_rate is not None:
+        text += f", missed from {number(found.high_rate)} on"
+    else:
+        text += ", no upper end was found"
+    if found.breaking_rate is not None:
+        text += f"; fewer completed than arrived from {number(found.breaking_rate)} on"
+    return text
 
 
 def cores(value: float) -> str:

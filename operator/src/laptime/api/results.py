@@ -52,8 +52,10 @@ class Saturation(TolerantModel):
         description="Lowest rate tried at which fewer requests were completed than arrived; None: "
         "at every rate all were.",
     )
-    p99_objective_seconds: float
-    error_rate_objective: float
+    p99_objective_seconds: float = Field(description="Largest p99 that meets the objective.")
+    error_rate_objective: float = Field(
+        description="Largest share of requests without a right answer that meets it; 0.001: 0.1 %."
+    )
 
 
 class Figures(TolerantModel):
@@ -163,6 +165,17 @@ class ResultRow(TolerantModel):
     )
     latency: Latency | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."
+    )
+    uncorrected_latency: Latency | None = Field(
+        None, description="Open loads: the same from the moment a request was really sent."
+    )
+    lateness_p99_seconds: float | None = Field(
+        None, description="Open loads: from due to sent, 99th percentile of all repetitions."
+    )
+    saturation: Saturation | None = Field(
+        None,
+        description="Of a search: the lowest `lowRate`, the highest `highRate` and the lowest "
+        "`breakingRate` of all repetitions.",
     )
     factor: Interval | None = Field(
         None,

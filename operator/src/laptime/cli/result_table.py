@@ -188,9 +188,25 @@ def _notes(rows: list[ResultRow]) -> Iterator[Text]:
             yield Text(f"  {where}: {row.validity}: {reason}", "yellow")
         for doubt in row.usage.doubts if row.usage else []:
             yield Text(f"  {where}: CPU, memory and cause: {doubt}", "yellow")
+        yield from (Text(f"  {where}: {said}", "dim") for said in _arrivals(row))
         if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN:
             cause = wording.cause(row.limited_by.cause)
             yield Text(f"  {where}: limited by {cause}: {row.limited_by.evidence}", "dim")
+
+
+def _arrivals(row: ResultRow) -> Iterator[str]:
+    if row.saturation is not None:
+        yield f"objective {wording.search(row.saturation)}"
+    sent, late = row.uncorrected_latency, row.lateness_p99_seconds
+    parts = []
+    if sent is not None:
+        times = (sent.p50_seconds, sent.p99_seconds, sent.p999_seconds)
+        said = ", ".join(wording.latency(time) for time in times)
+        parts.append(f"from sent and not from due p50, p99 and p99.9 are {said}")
+    if late is not None:
+        parts.append(f"lateness p99 {wording.latency(late)}")
+    if parts:
+        yield "; ".join(parts)
 
 
 def exit_code(status: RunStatus) -> int:

@@ -3,9 +3,11 @@
 from laptime.measure.figures import (
     failed_trial,
     latency_histogram,
+    lateness_histogram,
     measured_phase,
     right_answers_by_second,
     trial_result,
+    uncorrected_histogram,
 )
 from laptime.measure.generator import (
     GeneratorError,
@@ -26,11 +28,13 @@ __all__ = [
     "error_reason",
     "failed_trial",
     "latency_histogram",
+    "lateness_histogram",
     "measured_phase",
     "merge_results",
     "parse_generator_output",
     "parse_payload",
     "right_answers_by_second",
     "trial_result",
+    "uncorrected_histogram",
     "watched_result",
 ]

@@ -158,6 +158,24 @@ def latency_histogram(phase: GeneratorPhase) -> Histogram:
     return _merged(endpoint.latency for endpoint in phase.endpoints.values())
 
 
+def uncorrected_histogram(phase: GeneratorPhase) -> Histogram:
+    """Return the response times from sent and not from due; empty but for open loads.
+
+    Raises:
+        HistogramError: one of them cannot be read.
+    """
+    return _merged(endpoint.uncorrected_latency for endpoint in phase.endpoints.values())
+
+
+def lateness_histogram(phase: GeneratorPhase) -> Histogram:
+    """Return how long after they were due requests were sent; empty but for open loads.
+
+    Raises:
+        HistogramError: it cannot be read.
+    """
+    return _decode(phase.lateness)
+
+
 def _on_one_clock(phases: Sequence[GeneratorPhase]) -> list[GeneratorSecond]:
     """Return the seconds of several phases, counted from the start of the first of them."""
     began = [phase.first_request_at for phase in phases if phase.requests]
@@ -204,10 +222,8 @@ def _figures_of_phase(phase: GeneratorPhase, found: Saturation | None) -> Figure
         bytes_received=phase.bytes_received,
         latency=latency_histogram(phase).latency(),
         server_time=server_time.latency(),
-        uncorrected_latency=_merged(
-            one.uncorrected_latency for one in phase.endpoints.values()
-        ).latency(),
-        lateness_p99_seconds=_decode(phase.lateness).quantile_seconds(0.99)
+        uncorrected_latency=uncorrected_histogram(phase).latency(),
+        lateness_p99_seconds=lateness_histogram(phase).quantile_seconds(0.99)
         if phase.lateness
         else None,
         saturation=found,

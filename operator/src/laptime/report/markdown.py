@@ -12,6 +12,7 @@ from laptime.api.results import ResultRow, RowState
 from laptime.api.topology import Topology
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
+from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.published import HEADINGS, published_tables
 
@@ -103,6 +104,12 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
     yield from _order(report, load)
+    for table in arrival_tables(rows):
+        yield from ("", f"{table.caption}:", "")
+        yield _table_line(table.headings)
+        yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])
+        for line in table.lines:
+            yield _table_line(line)
     notes = [note for row in rows for note in _notes(row)]
     if notes:
         yield ""
@@ -269,6 +276,9 @@ def _explanation() -> Iterator[str]:
         "The factor divides a server's throughput by the baseline's, paired by repetition. "
         "Percentiles come from all response times of all repetitions together; they count from the "
         "moment a request was issued (closed load) or due (open load), connection set-up included. "
+        "Counted from when a request was sent, an open load hides what waiting for a connection "
+        "did to users; lateness is from due to sent. A search names bounds that held in all "
+        "repetitions. "
         "Warm-up is never counted. A doubtful figure says why. Servers that cannot be told apart "
         "share a rank. CPU cores and memory (highest working set) are the server's alone. What "
         "limited a server is the innermost resource that was full (docs/measurement.md).",

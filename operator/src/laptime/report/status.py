@@ -12,7 +12,11 @@ MAX_STATUS_BYTES = 400_000
 
 
 def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
-    """Return the rows, with shorter texts where there are too many of them; figures stay."""
+    """Return the rows, with shorter texts where there are too many of them.
+
+    Figures stay, but for response times from sent in a run that is too large even without texts:
+    results.json has them.
+    """
     shortened = list(rows)
     for candidate in _shorter_and_shorter(rows):
         shortened = candidate
@@ -22,9 +26,10 @@ def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) ->
 
 
 def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
-    yield list(rows)
+    shorter = list(rows)
+    yield shorter
     for texts, length in ((1, 200), (1, 80), (0, 0)):
-        yield [
+        shorter = [
             row.model_copy(
                 update={
                     "message": row.message[:length] if row.message and length else None,
@@ -41,3 +46,5 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
             )
             for row in rows
         ]
+        yield shorter
+    yield [row.model_copy(update={"uncorrected_latency": None}) for row in shorter]

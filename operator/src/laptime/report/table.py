@@ -19,10 +19,23 @@ def _interval(field: Callable[[ResultRow], Interval | None], part: str) -> Calla
     return read
 
 
-def _latency(part: str) -> Callable[..., Value]:
+def _latency(
+    part: str, of: Callable[[ResultRow], Latency | None] = lambda row: row.latency
+) -> Callable[..., Value]:
     def read(row: ResultRow) -> Value:
-        latency: Latency | None = row.latency
+        latency = of(row)
         return None if latency is None else getattr(latency, part)
+
+    return read
+
+
+def _uncorrected(part: str) -> Callable[..., Value]:
+    return _latency(part, lambda row: row.uncorrected_latency)
+
+
+def _found(part: str) -> Callable[..., Value]:
+    def read(row: ResultRow) -> Value:
+        return None if row.saturation is None else getattr(row.saturation, part)
 
     return read
 
@@ -51,6 +64,14 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     "p99_seconds": _latency("p99_seconds"),
     "p999_seconds": _latency("p999_seconds"),
     "max_seconds": _latency("max_seconds"),
+    "uncorrected_p50_seconds": _uncorrected("p50_seconds"),
+    "uncorrected_p90_seconds": _uncorrected("p90_seconds"),
+    "uncorrected_p99_seconds": _uncorrected("p99_seconds"),
+    "uncorrected_p999_seconds": _uncorrected("p999_seconds"),
+    "lateness_p99_seconds": lambda row: row.lateness_p99_seconds,
+    "saturation_low_rate": _found("low_rate"),
+    "saturation_high_rate": _found("high_rate"),
+    "saturation_breaking_rate": _found("breaking_rate"),
     "validity": lambda row: row.validity,
     "validity_reasons": lambda row: "; ".join(row.validity_reasons),
 }

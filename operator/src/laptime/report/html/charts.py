@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from laptime.analysis import wording
+from laptime.api.durations import parse_duration
+from laptime.api.loads import RampLoad
 from laptime.api.results import ResultRow
 from laptime.measure import Histogram
 from laptime.report.html.drawing import canvas, to_svg
@@ -140,12 +142,48 @@ def latency_chart(
 
 
 def throughput_chart(
-    seconds: Mapping[str, Sequence[Mapping[int, int]]], servers: Sequence[str], name: str
+    seconds: Mapping[str, Sequence[Mapping[int, int]]],
+    servers: Sequence[str],
+    name: str,
+    ramp: RampLoad | None = None,
 ) -> Chart | None:
     """Return right answers by second of the measured phase; None when no trial has two seconds.
 
-    `seconds` holds, by server, the counts by second of each repetition.
+    `seconds` holds, by server, the counts by second of each repetition. The rate that a ramp asks
+    for is drawn beside them.
     """
+    words = _Words(
+        "Throughput over time",
+        "Right answers by second",
+        "right answers per second",
+        "Thick: the mean of all repetitions at that second; thin: each repetition. "
+        + (
+            "Dashed grey: the rate that was asked for. A server keeps up as long as it is on it."
+            if ramp
+            else "A line that rises was not warm yet, one that falls was running into something."
+        ),
+    )
+    return _over_time(seconds, servers, name, words, lambda value: f"{value:,.0f}", ramp)
+
+
+@dataclass(frozen=True)
+class _Words:
+    title: str
+    read_title: str
+    """For those who do not see it."""
+    axis: str
+    caption: str
+
+
+def _over_time(
+    seconds: Mapping[str, Sequence[Mapping[int, float]]],
+    servers: Sequence[str],
+    name: str,
+    words: _Words,
+    number: Callable[[float], str],
+    ramp: RampLoad | None = None,
+) -> Chart | None:
+    """Return a figure by second of the measured phase, of each repetition and their mean."""
     shown = {
         server: [one for one in repetitions if len(one) > 1]
         for server, repetitions in seconds.items()
@@ -153,14 +191,20 @@ def throughput_chart(
     }
     if not shown:
         return None
-    means = {server: _mean_by_second(repetitions) for server, repetitions in shown.items()}
+    means = {server: mean_by_second(repetitions) for server, repetitions in shown.items()}
     said = "; ".join(
-        f"{server}: between {min(mean.values()):,.0f} and {max(mean.values()):,.0f}"
+        f"{server}: between {number(min(mean.values()))} and {number(max(mean.values()))}"
         for server, mean in means.items()
     )
+    last = max(max(mean) for mean in means.values())
+    asked = _asked_for(ramp, last + 1) if ramp else {}
 
     def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
-        values: list[float] = []
+        values = list(asked.values())
+        if asked:
+            axes.plot(
+                list(asked), list(asked.values()), color=MUTED, linestyle=(0, (3, 3)), linewidth=1.2
+            )
         for server, repetitions in shown.items():
             style = look(servers, server)
             for one in repetitions:
@@ -176,16 +220,25 @@ def throughput_chart(
         _scale(axes, "y", values, "", from_zero=True)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12))
         axes.set_xlabel("second of the measured phase")
-        axes.set_ylabel("right answers per second")
+        axes.set_ylabel(words.axis)
         axes.grid(True)
         _legend(figure, axes, narrow)
 
-    return Chart(
-        *_both(draw, _with_legend(320, list(shown)), name, "Right answers by second", said),
-        "Throughput over time",
-        "Thick: the mean of all repetitions at that second; thin: each repetition. A line that "
-        "rises was not warm yet, one that falls was running into something.",
-    )
+    heights = _with_legend(320, list(shown))
+    return Chart(*_both(draw, heights, name, words.read_title, said), words.title, words.caption)
+
+
+def _asked_for(ramp: RampLoad, seconds: int) -> dict[int, float]:
+    """Return how many requests were due in each second of a ramp."""
+    change = (ramp.to - ramp.from_) / parse_duration(ramp.duration)
+    return {t: ramp.from_ + change * (t + 0.5) for t in range(seconds)}
+
+
+def mean_by_second(repetitions: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """Return the mean of the repetitions at each second that any of them has."""
+    every = sorted({second for one in repetitions for second in one})
+    found = {t: [one[t] for one in repetitions if t in one] for t in every}
+    return {t: sum(values) / len(values) for t, values in found.items()}
 
 
 def _both(
@@ -202,12 +255,6 @@ def _both(
             draw(figure, axes, narrow)
             drawings.append(to_svg(figure, unique, title, description))
     return drawings[0], drawings[1]
-
-
-def _mean_by_second(repetitions: Sequence[Mapping[int, int]]) -> dict[int, float]:
-    every = sorted({second for one in repetitions for second in one})
-    found = {t: [one[t] for one in repetitions if t in one] for t in every}
-    return {t: sum(counts) / len(counts) for t, counts in found.items()}
 
 
 def _columns(names: Sequence[str], narrow: bool) -> int:

@@ -19,6 +19,7 @@ from laptime.measure import (
     parse_payload,
     right_answers_by_second,
 )
+from laptime.report.arrivals import ArrivalTable, arrival_tables
 from laptime.report.contents import Report
 from laptime.report.html.charts import Chart, factor_chart, latency_chart, throughput_chart
 from laptime.report.html.limits import Limit, Use, limits, usage
@@ -60,6 +61,7 @@ class Section:
     published: bool
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
+    arrivals: tuple[ArrivalTable, ...]
     charts: tuple[Chart, ...]
     percentiles: Mapping[str, Sequence[str]]
     """By server, one response time for each of `SHARES`."""
@@ -82,7 +84,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
         latency_chart(histograms, servers, f"{identifier}-latency"),
-        throughput_chart(seconds, servers, f"{identifier}-throughput"),
+        throughput_chart(seconds, servers, f"{identifier}-throughput", load.ramp),
     )
     return Section(
         name=load.name,
@@ -93,6 +95,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         groups_known=bool(groups),
         published=any(row.published_factor is not None for row in rows),
         order=compare_order(published, report.spec, load.name, trials) if published else None,
+        arrivals=tuple(arrival_tables(rows)),
         charts=tuple(chart for chart in charts if chart is not None),
         percentiles={
             server: [wording.latency(value) for value in one.quantiles_seconds(SHARES)]

@@ -1,0 +1,69 @@
+"""What only loads with arrivals of their own have: how requests were sent, what a search found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from laptime.analysis import wording
+from laptime.api.results import Latency, ResultRow, Saturation
+
+
+@dataclass(frozen=True)
+class ArrivalTable:
+    """A small table beside that of the results; the first cell of a line is the server."""
+
+    caption: str
+    headings: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+
+def arrival_tables(rows: Sequence[ResultRow]) -> list[ArrivalTable]:
+    """Return the tables of the rows of one load; none for a closed load."""
+    tables = (
+        ArrivalTable(
+            "Response times from the moment a request was due, and from when it was sent",
+            (
+                "Server", "p50, due", "p50, sent", "p99, due", "p99, sent", "p99.9, due",
+                "p99.9, sent", "lateness p99",
+            ),
+            tuple(_sent(rows)),
+        ),
+        ArrivalTable(
+            "The search for the highest rate that meets the objective, in requests/s",
+            ("Server", "met up to", "missed from", "fewer completed than arrived from"),
+            tuple(_searched(rows)),
+        ),
+    )  # fmt: skip
+    return [table for table in tables if table.lines]
+
+
+def _sent(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
+    parts: tuple[Callable[[Latency], float], ...] = (
+        lambda one: one.p50_seconds,
+        lambda one: one.p99_seconds,
+        lambda one: one.p999_seconds,
+    )
+    for row in rows:
+        if row.uncorrected_latency is None and row.lateness_p99_seconds is None:
+            continue
+        both = (row.latency, row.uncorrected_latency)
+        yield (
+            row.server,
+            *(wording.latency(part(one)) if one else "-" for part in parts for one in both),
+            "-" if row.lateness_p99_seconds is None else wording.latency(row.lateness_p99_seconds),
+        )
+
+
+def _searched(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        if row.saturation is not None:
+            yield (row.server, *_rates(row.saturation))
+
+
+def _rates(found: Saturation) -> tuple[str, str, str]:
+    return (
+        wording.number(found.low_rate) if found.low_rate else "no rate",
+        "not found" if found.high_rate is None else wording.number(found.high_rate),
+        "not found" if found.breaking_rate is None else wording.number(found.breaking_rate),
+    )
