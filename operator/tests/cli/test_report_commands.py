@@ -77,7 +77,7 @@ class TestReport:
         assert (code, out, err) == (0, "", "Wrote demo.html\n")
         page = parse((tmp_path / "demo.html").read_text())
         # All pages of the list of trials were read: every curve is there.
-        assert len(page.all("svg")) == 12
+        assert len(page.all("svg")) == 40
         environment = page.by_id("environment").text
         assert "axum@sha256:0123" in environment
         assert "v1.34.1" in environment
@@ -170,7 +170,8 @@ class TestCompare:
         arguments = ("compare", "demo", "again", "--kubeconfig", kubeconfig)
         code, out, _ = laptime(*arguments)
         assert code == 0
-        assert "Worse: axum (requests/s, closed) and axum (requests/s, open)." in out
+        slower = ", ".join(f"axum (requests/s, {load})" for load in ("closed", "open", "ramp"))
+        assert f"Worse: {slower} and axum (requests/s, limit)." in out
         code, _, _ = laptime(*arguments, "--fail-if-worse")
         assert code == 2
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laptime.measure.timeseries import Series, Window, highest_rate, increase
+from laptime.measure.timeseries import Series, Window, growth, highest_rate, increase, spans
 
 
 def steady(rate: float, start: float, end: float, step: float = 1.0) -> Series:
@@ -96,3 +98,34 @@ def test_repeated_samples_are_one() -> None:
 def test_a_window_has_a_length() -> None:
     with pytest.raises(ValueError, match="no length"):
         Window(5.0, 5.0)
+
+
+@given(length=st.floats(0.05, 5000.0), at_least=st.floats(0.1, 40.0))
+def test_spans_cut_a_window_without_a_gap(length: float, at_least: float) -> None:
+    window = Window(1.7e9, 1.7e9 + length)
+    seconds, found = spans(window, at_least)
+    assert (found[0].start, found[-1].end) == (window.start, window.end)
+    assert all(one.end == other.start for one, other in pairwise(found))
+    assert all(one.seconds == seconds for one in found[:-1])
+    assert len(found) <= 120
+    assert seconds >= at_least - 0.5
+    if len(found) > 1:
+        assert 0.499 * seconds <= found[-1].seconds <= 1.501 * seconds
+
+
+@pytest.mark.parametrize(
+    ("length", "seconds", "count"),
+    [(0.3, 1, 1), (9.99, 1, 10), (10.4, 1, 10), (120.2, 1, 120), (121.0, 2, 60), (3600.0, 30, 120)],
+)
+def test_spans_are_seconds_until_there_are_too_many(
+    length: float, seconds: int, count: int
+) -> None:
+    found, every = spans(Window(0.0, length))
+    assert (found, len(every)) == (seconds, count)
+
+
+def test_growth_is_known_where_samples_reach() -> None:
+    series = Series.of([(0, 0), (1, 2), (2, 3)])
+    assert growth(series, Window(0.5, 1.5)) == 1.5
+    assert growth(series, Window(1.5, 2.5)) is None
+    assert growth(series, Window(-0.5, 0.5)) is None

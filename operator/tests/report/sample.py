@@ -11,7 +11,7 @@ from laptime.analysis import summarise
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
 from laptime.catalog import scenarios
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.plan import Trial, plan_trials
@@ -101,8 +101,9 @@ def _found(trial: Trial) -> dict[str, object]:
     return {"saturation": {**rates, "errorRate": 0.001}}
 
 
-def _watched(result: TrialResult) -> TrialResult:
+def _watched(result: TrialResult, chance: random.Random) -> TrialResult:
     cause, evidence = _LIMITS[result.server]
+    of_server, of_postgres = (0.97, 0.4) if cause is Cause.SERVER_CPU else (1.62, 7.6)
     usage = TrialUsage(
         source=Source.AGENT,
         resolution_seconds=1,
@@ -113,10 +114,17 @@ def _watched(result: TrialResult) -> TrialResult:
                 pods=1,
                 cores_mean=cores,
                 cores_peak=cores * 1.05,
+                cores_over_time=CoresOverTime(
+                    span_seconds=1,
+                    cores=[round(cores * (1 - chance.random() / 20), 3) for _ in range(SECONDS)],
+                ),
                 throttled_share=0.0,
                 working_set_bytes=mebibytes * 2**20,
             )
-            for component, cores, mebibytes in (("server", 0.97, 78), ("postgres", 0.4, 210))
+            for component, cores, mebibytes in (
+                ("server", of_server, 78),
+                ("postgres", of_postgres, 210),
+            )
         ],
         nodes=[NodeUsage(node="node-1", cpus=8)],
     )
@@ -138,7 +146,7 @@ def recorded(watched: bool = True) -> tuple[Report, dict[str, str]]:
         parsed = parse_generator_output(line({**content, **_found(trial), "trial": trial.name}))
         assert isinstance(parsed, GeneratorResult)
         result = trial_result(trial, parsed)
-        results.append(_watched(result) if watched else result)
+        results.append(_watched(result, chance) if watched else result)
         payloads[trial.name] = parsed.payload
     published = scenarios()[SPEC.scenario].published
     summary = summarise(SPEC, trials, results, payloads, published, FAILURES)

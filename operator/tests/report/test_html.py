@@ -13,11 +13,18 @@ from laptime.analysis import summarise, wording
 from laptime.api.causes import Cause
 from laptime.api.loads import RampLoad
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.usage import CoresOverTime
 from laptime.measure import Histogram
 from laptime.plan import plan_trials
 from laptime.report import Report, status_rows
 from laptime.report.html import to_html
-from laptime.report.html.charts import factor_chart, latency_chart, throughput_chart
+from laptime.report.html.charts import (
+    cpu_chart,
+    factor_chart,
+    latency_chart,
+    mean_by_second,
+    throughput_chart,
+)
 from laptime.report.html.palette import (
     DARK_SERVERS,
     DARK_SURFACE,
@@ -105,7 +112,7 @@ class TestFigures:
         assert "Same order" not in PAGE.by_id("load-open").text
 
     def test_percentiles_of_the_table_are_those_of_the_merged_histograms(self) -> None:
-        (details,) = PAGE.by_id("load-closed").all("details")
+        details, _ = PAGE.by_id("load-closed").all("details")
         head, fastapi, *_ = table(details.all("table")[0])
         shown = dict(zip(head, fastapi, strict=True))
         latency = next(r.latency for r in REPORT.summary.rows if r.server == "fastapi")
@@ -136,6 +143,21 @@ class TestFigures:
         expected = [612 * 0.91, 612 * 0.95 * 1.05, 612 * 0.91 * 2]
         assert fastapi == ["fastapi", *(wording.number(rate) for rate in expected)]
         assert head[1:] == ["met up to", "missed from", "fewer completed than arrived from"]
+
+    def test_cpu_over_time_is_the_mean_of_the_repetitions_at_each_second(self) -> None:
+        for part, name in (("server", "cpu"), ("postgres", "cpu-postgres")):
+            said = PAGE.by_id(f"chart-open-{name}-wide-description").text
+            for server in ("fastapi", "axum"):
+                curves = [
+                    used.cores_over_time.cores
+                    for trial in REPORT.trials
+                    if (trial.server, trial.load) == (server, "open") and trial.usage
+                    if (used := trial.usage.component(part, server)) and used.cores_over_time
+                ]
+                assert len(curves) == 5
+                means = [sum(one or 0.0 for one in at) / 5 for at in zip(*curves, strict=True)]
+                low, high = wording.cores(min(means)), wording.cores(max(means))
+                assert f"{server}: between {low} and {high}" in said
 
     def test_every_doubt_and_failure_is_said(self) -> None:
         doubts = PAGE.by_id("load-open").all("div", class_="doubts")[0].text
@@ -201,7 +223,8 @@ class TestForEverybody:
 
     def test_every_chart_has_a_title_and_says_its_figures(self) -> None:
         charts = PAGE.all("svg")
-        assert len(charts) == 4 * 3 * 2
+        # Of each load factors, times, throughput, CPU of servers and Postgres; wide and narrow.
+        assert len(charts) == 4 * 5 * 2
         for chart in charts:
             assert chart.attributes["role"] == "img"
             title, description = chart.all("title")[0].text, chart.all("desc")[0].text
@@ -265,6 +288,8 @@ class TestWhatIsMissing:
         report, payloads = recorded(watched=False)
         page = parse(to_html(report, payloads))
         assert "Nobody watched the pods" in page.by_id("load-closed").text
+        assert "CPU over time" not in page.by_id("load-closed").text
+        assert "CPU of the other parts" not in page.by_id("load-closed").text
         assert "Limited by" in page.by_id("load-closed").text
 
     def test_without_the_generators_results_there_are_tables_and_factors(self) -> None:
@@ -290,6 +315,29 @@ class TestWhatIsMissing:
         assert factor_chart([], ["a"], "x") is None
         assert latency_chart({"a": Histogram()}, ["a"], "x") is None
         assert throughput_chart({"a": [{0: 5}]}, ["a"], "x") is None
+        assert cpu_chart({"a": [{0: 0.5}]}, ["a"], "x") is None
+
+
+def test_repetitions_of_different_spans_and_gaps_have_one_mean() -> None:
+    fine = CoresOverTime(span_seconds=1, cores=[0.2, 0.4, None, 0.8, 1.0])
+    coarse = CoresOverTime(span_seconds=2, cores=[0.6, 0.4])
+    mean = mean_by_second([fine.by_second(), coarse.by_second()])
+    assert mean == pytest.approx({0: 0.4, 1: 0.5, 2: 0.4, 3: 0.6, 4: 1.0})
+
+
+def test_a_second_without_samples_breaks_the_line() -> None:
+    whole, broken = (
+        cpu_chart({"a": [{t: 0.5 + t / 10 for t in seconds}]}, ["a"], "x")
+        for seconds in (range(6), (0, 1, 4, 5))
+    )
+    assert whole is not None
+    assert broken is not None
+
+    def moves(drawing: str) -> int:
+        paths = parse(drawing).all("path")
+        return sum(one.attributes.get("d", "").count("M") for one in paths)
+
+    assert moves(broken.wide) > moves(whole.wide)
 
 
 def test_the_rate_that_a_ramp_asks_for_is_drawn_beside_the_answers() -> None:

@@ -14,12 +14,13 @@ from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, Saturation
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import RowUsage, Source
+from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
 from laptime.catalog import scenarios
 from laptime.plan import Trial
 from laptime.report import Report, result_files, status_rows, to_json, to_markdown
 from laptime.report.markdown import describe_load
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
+from tests.report.sample import recorded
 
 SPEC = BenchmarkRunSpec.model_validate(
     {
@@ -296,6 +297,30 @@ def test_figures_per_request_are_left_out_before_trials_are() -> None:
     smaller = json.loads(to_json(REPORT, compact - 100))
     assert smaller["leftOut"] == ["trials.endpoints"]
     assert len(smaller["trials"]) == len(REPORT.trials)
+
+
+def test_cpu_over_time_is_left_out_before_anything_else() -> None:
+    report, _ = recorded()
+    compact = len(json.dumps(json.loads(to_json(report)), separators=(",", ":")).encode())
+    smaller = json.loads(to_json(report, compact - 100))
+    assert smaller["leftOut"] == ["trials.usage.components.coresOverTime"]
+    parts = [part for trial in smaller["trials"] for part in trial["usage"]["components"]]
+    assert not any("coresOverTime" in part for part in parts)
+    assert all("coresMean" in part for part in parts)
+    assert all(trial["endpoints"] for trial in smaller["trials"])
+    smaller = json.loads(to_json(report, compact - 50_000))
+    assert smaller["leftOut"] == ["trials.usage.components.coresOverTime", "trials.endpoints"]
+
+
+def test_lists_of_numbers_stand_in_one_line_and_texts_as_they_are() -> None:
+    first = REPORT.trials[0]
+    curve = CoresOverTime(span_seconds=1, cores=[0.5, None, 1e-3])
+    part = ComponentUsage(component="server", pods=1, cores_over_time=curve)
+    usage = TrialUsage(source=Source.AGENT, complete=True, gaps=["[\n 1,  2]"], components=[part])
+    trials = [first.model_copy(update={"usage": usage})]
+    text = to_json(replace(REPORT, trials=trials))
+    assert '"cores": [0.5, null, 0.001]' in text
+    assert json.loads(text)["trials"][0]["usage"] == usage.to_wire()
 
 
 def test_a_long_report_is_cut_at_a_line_and_says_so() -> None:

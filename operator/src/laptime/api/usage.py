@@ -17,6 +17,27 @@ class Source(StrEnum):
     NOBODY = "nobody"
 
 
+class CoresOverTime(TolerantModel):
+    """CPU cores in use, one figure for each span of the window from its start on."""
+
+    span_seconds: int = Field(
+        description="Length of a span. The last one ends with the window: it has half to one and "
+        "a half times this length."
+    )
+    cores: list[float | None] = Field(
+        description="Mean of each span, to a thousandth of a core; at most 120. null: no samples."
+    )
+
+    def by_second(self) -> dict[int, float]:
+        """Return the cores in use by whole second since the start of the window."""
+        return {
+            number * self.span_seconds + second: cores
+            for number, cores in enumerate(self.cores)
+            if cores is not None
+            for second in range(self.span_seconds)
+        }
+
+
 class ComponentUsage(TolerantModel):
     """All pods of one component of a run, in the window of one trial."""
 
@@ -28,6 +49,9 @@ class ComponentUsage(TolerantModel):
     )
     cores_mean: float | None = Field(None, description="CPU time divided by the window.")
     cores_peak: float | None = Field(None, description="Highest use over any second.")
+    cores_over_time: CoresOverTime | None = Field(
+        None, description="None when `cpuSeconds` is not known."
+    )
     throttled_seconds: float | None = Field(
         None, description="Time that tasks were held back by a CPU limit, summed over CPUs."
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -22,7 +22,7 @@ from laptime.measure.promql import (
     query_samples,
     selector,
 )
-from laptime.measure.timeseries import Series, Window, highest_rate, increase
+from laptime.measure.timeseries import Series, Window, growth, highest_rate, increase, spans
 
 KUBELET_MARGIN_SECONDS = 60.0
 AGENT_LONGEST_GAP_SECONDS = 3.0
@@ -238,13 +238,20 @@ def _usage(
         for pod in part.values()
         for before, after in pairwise(pod.series["cpu"].times)
     ]
+    resolution = round(median(distances), 3) if distances else None
     return TrialUsage(
         source=source,
-        resolution_seconds=round(median(distances), 3) if distances else None,
+        resolution_seconds=resolution,
         complete=not of_one and bool(parts) and source is Source.AGENT,
         gaps=[*gaps, *of_one] if parts else [*gaps, "no pod of the run has samples"],
         components=[
-            _component(component, server or None, list(parts[component, server].values()), wanted)
+            _component(
+                component,
+                server or None,
+                list(parts[component, server].values()),
+                wanted.window,
+                resolution or 1.0,
+            )
             for component, server in sorted(parts)
         ],
     )
@@ -264,10 +271,8 @@ def _gaps(pod: str, cpu: Series, window: Window, longest: float) -> list[str]:
 
 
 def _component(
-    component: str, server: str | None, pods: list[_Pod], wanted: TrialWindow
+    component: str, server: str | None, pods: list[_Pod], window: Window, resolution: float
 ) -> ComponentUsage:
-    window = wanted.window
-
     def grown(key: str) -> float | None:
         grows = [increase(pod.series[key], window) for pod in pods if key in pod.series]
         known = [one for one in grows if one is not None]
@@ -299,6 +304,7 @@ def _component(
         cpu_seconds=cpu,
         cores_mean=None if cpu is None else cpu / window.seconds,
         cores_peak=_peak(pods, window),
+        cores_over_time=None if cpu is None else _over_time(pods, window, resolution),
         throttled_seconds=throttled,
         throttled_share=(
             None
@@ -311,6 +317,26 @@ def _component(
         received_bytes=None if received is None else round(received),
         transmitted_bytes=None if transmitted is None else round(transmitted),
     )
+
+
+def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:
+    """The use in each span of the window: no finer than the samples are."""
+    length, every = spans(window, resolution)
+    cores = [_cores(pods, span) for span in every]
+    if all(one is None for one in cores):
+        return None
+    return CoresOverTime(span_seconds=length, cores=cores)
+
+
+def _cores(pods: list[_Pod], span: Window) -> float | None:
+    used = 0.0
+    for pod in pods:
+        grown = growth(pod.series["cpu"], span)
+        if grown is None:
+            return None
+        exporter = pod.series.get("exporter_cpu")
+        used += grown - ((growth(exporter, span) or 0.0) if exporter else 0.0)
+    return round(max(0.0, used) / span.seconds, 3)
 
 
 def _peak(pods: list[_Pod], window: Window) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -120,10 +121,27 @@ def highest_rate(all_series: Iterable[Series], window: Window, seconds: float = 
     highest = 0.0
     for number in range(count + 1):
         start = window.start + number * step
-        growth = 0.0
-        for series in every:
-            before, after = series.at(start), series.at(start + length)
-            if before is not None and after is not None:
-                growth += max(0.0, after - before)
-        highest = max(highest, growth / length)
+        span = Window(start, start + length)
+        grown = math.fsum(growth(series, span) or 0.0 for series in every)
+        highest = max(highest, grown / length)
     return highest
+
+
+def spans(window: Window, at_least: float = 1.0, most: int = 120) -> tuple[int, list[Window]]:
+    """Return a window cut into at most `most` spans from its start, and their whole seconds.
+
+    All are as long, at least `at_least` seconds rounded to whole ones, but for the last one: it
+    ends with the window, after half to one and a half times that length (or less, when it is the
+    only one).
+    """
+    length = max(1, round(at_least))
+    while (count := max(1, round(window.seconds / length))) > most:
+        length += 1
+    starts = [window.start + number * length for number in range(count)]
+    return length, [Window(*ends) for ends in pairwise([*starts, window.end])]
+
+
+def growth(series: Series, window: Window) -> float | None:
+    """Return by how much a counter grew in a window; None where samples do not reach its ends."""
+    before, after = series.at(window.start), series.at(window.end)
+    return None if before is None or after is None else max(0.0, after - before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ MARKDOWN_FILE = "report.md"
 MAX_JSON_BYTES = 600_000
 MAX_MARKDOWN_BYTES = 200_000
 """Together well below the 1 MiB that a ConfigMap may have."""
+
+# A list of numbers and nulls. No text can hold one: there a line break is written as an escape.
+_NUMBERS = re.compile(r"\[\n[\s\d.,eE+\-nul]+\]")
 
 
 def result_files(
@@ -41,13 +45,14 @@ def result_files(
 def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the document as JSON, the same for the same report.
 
-    Of a run too large for `max_bytes` first the figures per request of each trial are left out,
-    then the trials, then what the rows say beyond figures; `leftOut` lists what is missing.
+    Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
+    figures per request, then the trials, then what the rows say beyond figures; `leftOut` lists
+    what is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
     for document in _smaller_and_smaller(_document(report)):
-        text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+        text = _NUMBERS.sub(_in_a_line, json.dumps(document, ensure_ascii=False, indent=1)) + "\n"
         if len(text.encode()) > max_bytes:
             text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
         if len(text.encode()) <= max_bytes:
@@ -84,10 +89,30 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
+def _in_a_line(numbers: re.Match[str]) -> str:
+    return f"[{' '.join(numbers[0][1:-1].split())}]"
+
+
+def _without_curves(trial: dict[str, Any]) -> dict[str, Any]:
+    usage = trial.get("usage")
+    if usage is None:
+        return trial
+    parts = [
+        {key: value for key, value in part.items() if key != "coresOverTime"}
+        for part in usage["components"]
+    ]
+    return {**trial, "usage": {**usage, "components": parts}}
+
+
 def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield document
-    trials = [{**trial, "endpoints": {}} for trial in document["trials"]]
-    yield {**document, "trials": trials, "leftOut": ["trials.endpoints"]}
+    left_out: list[str] = []
+    trials = [_without_curves(trial) for trial in document["trials"]]
+    if trials != document["trials"]:
+        left_out = ["trials.usage.components.coresOverTime"]
+        yield {**document, "trials": trials, "leftOut": left_out}
+    trials = [{**trial, "endpoints": {}} for trial in trials]
+    yield {**document, "trials": trials, "leftOut": [*left_out, "trials.endpoints"]}
     yield {**document, "trials": [], "leftOut": ["trials"]}
     texts = ("message", "validityReasons", "limitedBy", "usage")
     rows = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -163,7 +164,36 @@ def throughput_chart(
             else "A line that rises was not warm yet, one that falls was running into something."
         ),
     )
-    return _over_time(seconds, servers, name, words, lambda value: f"{value:,.0f}", ramp)
+    # On a logarithmic axis an even change would be a curve.
+    linear = ramp is not None
+    return _over_time(
+        seconds, servers, name, words, lambda value: f"{value:,.0f}", ramp, linear=linear
+    )
+
+
+def cpu_chart(
+    seconds: Mapping[str, Sequence[Mapping[int, float]]],
+    servers: Sequence[str],
+    name: str,
+    part: str | None = None,
+) -> Chart | None:
+    """Return the CPU cores in use by second; None when no trial has two seconds of them.
+
+    Of the servers themselves, or of another `part` such as postgres. `seconds` holds, by server
+    that was measured, the cores by second of each repetition.
+    """
+    words = _Words(
+        "CPU over time" if part is None else f"CPU of {part} over time",
+        f"CPU cores that {part or 'each server'} used, by second",
+        "CPU cores",
+        "Thick: the mean of all repetitions at that second; thin: each repetition. "
+        + (
+            "A line that is flat at the limit of its server says that the CPU was full."
+            if part is None
+            else "Each line is of the time in which that server was measured."
+        ),
+    )
+    return _over_time(seconds, servers, name, words, wording.cores, linear=True)
 
 
 @dataclass(frozen=True)
@@ -182,6 +212,8 @@ def _over_time(
     words: _Words,
     number: Callable[[float], str],
     ramp: RampLoad | None = None,
+    *,
+    linear: bool = False,
 ) -> Chart | None:
     """Return a figure by second of the measured phase, of each repetition and their mean."""
     shown = {
@@ -203,21 +235,25 @@ def _over_time(
         values = list(asked.values())
         if asked:
             axes.plot(
-                list(asked), list(asked.values()), color=MUTED, linestyle=(0, (3, 3)), linewidth=1.2
+                list(asked),
+                list(asked.values()),
+                color=MUTED,
+                linestyle=(0, (3, 3)),
+                linewidth=1.5,
+                zorder=3,
             )
         for server, repetitions in shown.items():
             style = look(servers, server)
             for one in repetitions:
                 values += one.values()
-                axes.plot(list(one), list(one.values()), color=style.colour, linewidth=0.8,
-                          alpha=0.55)  # fmt: skip
+                axes.plot(*_with_gaps(one), color=style.colour, linewidth=0.8, alpha=0.55)
             mean = means[server]
             axes.plot(
-                list(mean), list(mean.values()), color=style.colour, linestyle=style.dash,
+                *_with_gaps(mean), color=style.colour, linestyle=style.dash,
                 linewidth=2.4, marker=style.marker, markersize=5, label=server,
                 markevery=max(1, len(mean) // 12),
             )  # fmt: skip
-        _scale(axes, "y", values, "", from_zero=True)
+        _scale(axes, "y", values, "", from_zero=True, linear=linear)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6 if narrow else 12))
         axes.set_xlabel("second of the measured phase")
         axes.set_ylabel(words.axis)
@@ -232,6 +268,12 @@ def _asked_for(ramp: RampLoad, seconds: int) -> dict[int, float]:
     """Return how many requests were due in each second of a ramp."""
     change = (ramp.to - ramp.from_) / parse_duration(ramp.duration)
     return {t: ramp.from_ + change * (t + 0.5) for t in range(seconds)}
+
+
+def _with_gaps(by_second: Mapping[int, float]) -> tuple[list[int], list[float]]:
+    """Return seconds and values; a second without one breaks the line."""
+    seconds = list(range(min(by_second), max(by_second) + 1))
+    return seconds, [by_second.get(second, math.nan) for second in seconds]
 
 
 def mean_by_second(repetitions: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -285,20 +327,21 @@ def _scale(
     *,
     from_zero: bool,
     seconds: bool = False,
+    linear: bool = False,
 ) -> None:
     """Give an axis a scale that suits its values, and ticks as people read them."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     above = [value for value in values if value > 0]
     low, high = min(above, default=1.0), max(above, default=1.0)
     limits = axes.set_xlim if which == "x" else axes.set_ylim
-    if high / low > _LOG_FROM_RATIO:
+    if not linear and high / low > _LOG_FROM_RATIO:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         subs = (1, 2, 5) if high / low < 200 else (1, 3)
         axis.set_major_locator(LogLocator(base=10, subs=subs if high / low < 5000 else (1,)))
         axis.set_minor_locator(NullLocator())
         limits(low / 1.25, high * 1.25)
     else:
-        room = 0.08 * (high - low) or 0.1 * high
+        room = 0.08 * (high if from_zero else high - low) or 0.1 * high
         limits(0 if from_zero else low - room, high + room)
         axis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=3))
 

@@ -87,6 +87,26 @@ def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> l
     return found
 
 
+def cores_by_second(
+    trials: Iterable[TrialResult], servers: Sequence[str]
+) -> dict[str, dict[str, list[dict[int, float]]]]:
+    """Return CPU cores by second since the start of the measured phase of each repetition.
+
+    By component, and in it by the server that was measured; components without samples are not
+    in it.
+    """
+    found: dict[str, dict[str, list[dict[int, float]]]] = {}
+    # In the order of the spec, as everywhere on the page.
+    for trial in sorted(trials, key=lambda trial: (servers.index(trial.server), trial.ordinal)):
+        used = trial.usage.components if trial.usage else []
+        for name in sorted({one.component for one in used}):
+            part = trial.usage.component(name, trial.server) if trial.usage else None
+            if part is not None and part.cores_over_time is not None:
+                of_server = found.setdefault(name, {}).setdefault(trial.server, [])
+                of_server.append(part.cores_over_time.by_second())
+    return found
+
+
 def watchers(trials: Iterable[TrialResult]) -> str:
     """Return who watched the pods, and what is missing, as sentences."""
     all_trials = [trial for trial in trials if trial.figures is not None]

@@ -21,11 +21,18 @@ from laptime.measure import (
 )
 from laptime.report.arrivals import ArrivalTable, arrival_tables
 from laptime.report.contents import Report
-from laptime.report.html.charts import Chart, factor_chart, latency_chart, throughput_chart
-from laptime.report.html.limits import Limit, Use, limits, usage
+from laptime.report.html.charts import (
+    Chart,
+    cpu_chart,
+    factor_chart,
+    latency_chart,
+    throughput_chart,
+)
+from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
 from laptime.report.markdown import describe_load, errors_of, validity_of
 
+SERVER = "server"
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0)
 
 
@@ -63,6 +70,8 @@ class Section:
     """The published order beside the measured one; None where nothing was published."""
     arrivals: tuple[ArrivalTable, ...]
     charts: tuple[Chart, ...]
+    part_charts: tuple[Chart, ...]
+    """CPU over time of every part but the servers."""
     percentiles: Mapping[str, Sequence[str]]
     """By server, one response time for each of `SHARES`."""
     limits: tuple[Limit, ...]
@@ -81,11 +90,17 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
     identifier = f"chart-{load.name}"
+    cores = cores_by_second(trials, servers)
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
         latency_chart(histograms, servers, f"{identifier}-latency"),
         throughput_chart(seconds, servers, f"{identifier}-throughput", load.ramp),
+        cpu_chart(cores.pop(SERVER, {}), servers, f"{identifier}-cpu"),
     )
+    part_charts = [
+        cpu_chart(of_part, servers, f"{identifier}-cpu-{part}", part)
+        for part, of_part in sorted(cores.items())
+    ]
     return Section(
         name=load.name,
         shape=describe_load(load),
@@ -97,6 +112,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         order=compare_order(published, report.spec, load.name, trials) if published else None,
         arrivals=tuple(arrival_tables(rows)),
         charts=tuple(chart for chart in charts if chart is not None),
+        part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={
             server: [wording.latency(value) for value in one.quantiles_seconds(SHARES)]
             for server, one in histograms.items()
