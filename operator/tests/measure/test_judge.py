@@ -300,5 +300,22 @@ def test_a_server_that_leaves_a_statement_out_is_refused() -> None:
     assert counted(check, [2, 0]).reason == "StatementMissing", "an answer from a cache"
 
 
+def test_a_statement_that_is_counted_after_the_answer_is_none_too_few() -> None:
+    class LateCounter(Counter):
+        asked = 0
+
+        def total(self) -> int:
+            self.asked += 1
+            # Before the requests, when they are over, and a moment later.
+            return [0, 1, 1, 2][self.asked - 1]
+
+    check = Check(name="list", path="/list", statements=1)
+    task = Task(target="http://server:8080", wait_seconds=0, checks=[check])
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
+    counter = LateCounter()
+    assert verify(task, transport, counter).ok
+    assert counter.asked == 4
+
+
 def test_statements_are_not_asked_for_where_nobody_says_how_many() -> None:
     assert counted(Check(name="list", path="/list"), [0, 0]).ok
