@@ -40,8 +40,10 @@ REFERENCE := docs/reference
 PYTHON_TESTS := operator agent cluster images dashboards bench
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
-GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp
+GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
+	bench/servers/go
 RUST_SERVERS := images/servers/rust
+RUST_WORKSPACES := $(RUST_SERVERS) bench/servers/rust
 # Rust builds of the checks, kept from one checkout to the next.
 export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
 
@@ -279,16 +281,18 @@ lint: venv ## format, types, layers, clippy, vet, chart, dashboards
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause examples generator overhead precision truth; do
+	for bench in cause examples generator overhead precision servers truth; do
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers $(MYPY) .)
 	say "Go"
 	for module in $(GO_MODULES); do
 		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
 	done
 	say "Rust"
-	(cd $(RUST_SERVERS) && cargo fmt --all --check && cargo clippy --quiet --locked --workspace --all-targets -- -D warnings)
+	for workspace in $(RUST_WORKSPACES); do
+		(cd $$workspace && cargo fmt --all --check && cargo clippy --quiet --locked --workspace --all-targets -- -D warnings)
+	done
 	say "Chart"
 	$(CLUSTER) tools
 	"$$($(CLUSTER) path helm)" lint --quiet --strict charts/laptime
@@ -303,7 +307,7 @@ format: venv ## format all code
 	$(VENV)/bin/ruff format --quiet .
 	$(VENV)/bin/ruff check --quiet --fix .
 	for module in $(GO_MODULES); do gofmt -w $$module; done
-	cargo fmt --all --manifest-path $(RUST_SERVERS)/Cargo.toml
+	for workspace in $(RUST_WORKSPACES); do cargo fmt --all --manifest-path $$workspace/Cargo.toml; done
 
 .PHONY: generate
 generate: venv ## write the files that are made from others: CRD, schemas, reference, dashboards, golden manifests
@@ -359,6 +363,15 @@ bench-cause: install ## whether what limits a server is named rightly: each caus
 	python3 images/build.py $$needed
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
+
+BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)"
+.PHONY: bench-servers
+bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)
+	$(USE_CLUSTER)
+	images="$$($(BENCH_SERVERS) --images)"
+	python3 images/build.py $$images
+	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
+	$(BENCH_SERVERS)
 
 .PHONY: bench-generator
 bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab

@@ -1,8 +1,9 @@
 """Which images there are, and exactly which files each of them is made of.
 
 An image is a folder with a Dockerfile: `images/<name>/`, or one somewhere below `images/servers/`,
-which is named `server-<preset>` after its folder. Every Dockerfile is built with the root of the
-repository as its context.
+which is named `server-<preset>` after its folder. `bench/servers/<language>/` is `book-<language>`:
+what the servers are measured against. Every Dockerfile is built with the root of the repository as
+its context.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 REPOSITORY = "docker.io/laptime"
 SERVER_PREFIX = "server-"
+BOOK_PREFIX = "book-"
 # Built like the others, and pushed only when named.
 TEST_ONLY = frozenset({"faulty", "reference"})
 
@@ -39,7 +41,7 @@ class Image:
 
 
 def discover(root: Path) -> dict[str, Image]:
-    """All images below `root` by name, sorted: databases and proxies before servers."""
+    """All images below `root` by name, sorted: databases and proxies, servers, counterparts."""
     version = (root / "VERSION").read_text(encoding="utf-8").strip()
     images = {}
     for path in sorted((root / "images").glob("*/Dockerfile")):
@@ -47,6 +49,8 @@ def discover(root: Path) -> dict[str, Image]:
     servers = (root / "images" / "servers").rglob("Dockerfile")
     for path in sorted(servers, key=lambda path: path.parent.name):
         images[SERVER_PREFIX + path.parent.name] = path
+    for path in sorted((root / "bench" / "servers").glob("*/Dockerfile")):
+        images[BOOK_PREFIX + path.parent.name] = path
     return {
         name: Image(name, version, PurePosixPath(path.relative_to(root)))
         for name, path in images.items()
@@ -54,14 +58,15 @@ def discover(root: Path) -> dict[str, Image]:
 
 
 def select(images: dict[str, Image], names: list[str]) -> list[Image]:
-    """The images called `names`, or all of them when the list is empty.
+    """The images called `names`; all when the list is empty, but those that only a benchmark needs.
 
     Raises ImageError for a name that does not exist.
     """
     unknown = [name for name in names if name not in images]
     if unknown:
         raise ImageError(f"no image is called {unknown[0]!r}; there are: {', '.join(images)}")
-    return [images[name] for name in names or images]
+    usual = [name for name in images if not name.startswith(BOOK_PREFIX)]
+    return [images[name] for name in names or usual]
 
 
 def snapshot(root: Path, image: Image, target: Path) -> str:

@@ -26,6 +26,16 @@ def test_a_server_may_stand_in_the_folder_of_its_language(project: Path) -> None
     assert list(discover(project)) == ["tiny", "server-another", "server-one"]
 
 
+def test_a_counterpart_of_a_benchmark_is_built_when_it_is_named(project: Path) -> None:
+    folder = project / "bench/servers/language"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    images = discover(project)
+    assert list(images) == ["tiny", "server-one", "book-language"]
+    assert [image.name for image in select(images, [])] == ["tiny", "server-one"]
+    assert [image.name for image in select(images, ["book-language"])] == ["book-language"]
+
+
 def test_the_context_holds_what_is_copied_and_nothing_else(project: Path, tmp_path: Path) -> None:
     snapshot(project, discover(project)["tiny"], tmp_path / "context")
     assert files(tmp_path / "context") == {

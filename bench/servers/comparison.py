@@ -1,0 +1,144 @@
+"""What the comparison of a server with its counterpart says. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pairs import BOOK, OURS, Pair
+
+from laptime.analysis import wording
+from laptime.api.results import Interval, ResultRow, Validity
+
+SMALLEST_RATIO = 0.98
+HEADINGS = (
+    "server", "scenario, endpoint", "requests/s", "by the book", "ratio (95 %)",
+    "limited by (ours, by the book)", "not slower",
+)  # fmt: skip
+
+
+class Verdict(StrEnum):
+    """Whether ours is not slower."""
+
+    MET = "yes"
+    """Ours has at least 98 % of the throughput, for sure."""
+    UNDECIDED = "undecided"
+    """The interval has ratios on both sides of 98 %."""
+    SLOWER = "NO"
+    """Ours has less than 98 %, for sure."""
+    NOT_MEASURED = "NOT MEASURED"
+
+
+def verdict_of(ratio: Interval) -> Verdict:
+    """Return what the 95 % interval of ours over the counterpart's throughput says."""
+    if ratio.low is None or ratio.high is None:
+        return Verdict.UNDECIDED
+    if ratio.high < SMALLEST_RATIO:
+        return Verdict.SLOWER
+    return Verdict.MET if ratio.low >= SMALLEST_RATIO else Verdict.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A pair as measured."""
+
+    pair: Pair
+    ours: ResultRow
+    book: ResultRow
+
+    @classmethod
+    def of(cls, pair: Pair, rows: Sequence[ResultRow]) -> Comparison:
+        """Return the comparison that the two rows of a finished run make."""
+        by_server = {row.server: row for row in rows}
+        return cls(pair, by_server[OURS], by_server[BOOK])
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing can be said; None when both sides were measured rightly."""
+        for row in (self.ours, self.book):
+            if row.trials < self.pair.repetitions:
+                why = f": {row.reason or 'no reason'}, {row.message or 'no message'}"
+                return f"{row.server}: {row.trials} of {self.pair.repetitions} trials measured{why}"
+            if row.validity is Validity.INVALID:
+                return f"{row.server} is invalid: {'; '.join(row.validity_reasons)}"
+        return None if self.ours.factor else "there is no ratio"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether ours is not slower."""
+        if self.problem is not None or self.ours.factor is None:
+            return Verdict.NOT_MEASURED
+        return verdict_of(self.ours.factor)
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """One line of the table, below `HEADINGS`."""
+        causes = [
+            wording.cause(row.limited_by.cause) if row.limited_by else "-"
+            for row in (self.ours, self.book)
+        ]
+        return (
+            f"`{self.pair.preset}`",
+            f"`{self.pair.scenario}`, {self.pair.endpoint}",
+            _number(self.ours.requests_per_second),
+            _number(self.book.requests_per_second),
+            _ratio(self.ours.factor),
+            ", ".join(dict.fromkeys(causes)),
+            str(self.verdict),
+        )
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why a figure may be off, one sentence each."""
+        return [
+            f"{self.pair.preset}, {row.server}: {reason}"
+            for row in (self.ours, self.book)
+            if row.validity is Validity.DOUBTFUL
+            for reason in row.validity_reasons
+        ]
+
+
+def table(comparisons: Sequence[Comparison]) -> str:
+    """Return the comparisons as a table in Markdown."""
+    rule = ("---", "---", "---:", "---:", "---:", "---", "---")
+    lines = [HEADINGS, rule, *(comparison.cells for comparison in comparisons)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool]:
+    """Return the figures beside their goals, one a line, and whether all goals are met.
+
+    A goal is missed when ours is slower for sure, or was not measured. What is undecided is no
+    miss, and is said: more repetitions would decide it.
+    """
+    counts = Counter(comparison.verdict for comparison in comparisons)
+    lines = []
+    met = bool(comparisons)
+    for verdict, text in (
+        (Verdict.SLOWER, f"slower for sure: ratio below {SMALLEST_RATIO}"),
+        (Verdict.NOT_MEASURED, "not measured"),
+    ):
+        good = counts[verdict] == 0
+        met &= good
+        count = f"{counts[verdict]} of {len(comparisons)}"
+        lines.append(f"{text:36} {count:>9}  goal 0: {'met' if good else 'MISSED'}")
+    for verdict, text in (
+        (Verdict.MET, f"not slower for sure: at least {SMALLEST_RATIO}"),
+        (Verdict.UNDECIDED, "undecided"),
+    ):
+        lines.append(f"{text:36} {f'{counts[verdict]} of {len(comparisons)}':>9}")
+    return lines, met
+
+
+def _number(interval: Interval | None) -> str:
+    return wording.number(interval.value) if interval else "-"
+
+
+def _ratio(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    if interval.low is None or interval.high is None:
+        return f"{interval.value:.3f}"
+    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"

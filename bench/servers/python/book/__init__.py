@@ -1,0 +1,1 @@
+"""Minimal servers in Python, each as the documentation of its libraries shows it."""

@@ -1,0 +1,100 @@
+"""Whether the servers of the catalogue are as fast as minimal ones by the book.
+
+    PYTHONPATH=bench python3 bench/servers/run.py [--only axum-sqlx,flask] [--images]
+
+Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and the images in it
+that `--images` lists. For each server (pairs.py) it runs a BenchmarkRun of two: ours, and the
+shortest program on the same libraries as their documentation shows it, with the same workers,
+threads and pool. Prints a table in Markdown, then the figures beside their goals; exits with 1
+when one of ours is slower for sure, by more than 2 %, or was not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from cluster_access import kubectl
+from comparison import Comparison, conclusion, table
+from pairs import BOOK, LOAD, OURS, Pair, chosen
+
+from laptime.api.results import ResultRow, RowState
+from laptime.api.status import RunStatus
+
+LONGEST_SECONDS = 400
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def finished(manifest: dict[str, Any]) -> RunStatus:
+    """Run a benchmark to its end, anew; exit when it never ends."""
+    name = manifest["metadata"]["name"]
+    kubectl("delete", "benchmarkrun", name, "--ignore-not-found", "--wait=true")
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    begun = time.monotonic()
+    while True:
+        run = json.loads(kubectl("get", "benchmarkrun", name, "-o", "json"))
+        status = RunStatus.model_validate(run.get("status") or {})
+        if status.state is not None and status.state.terminal:
+            break
+        if time.monotonic() - begun > LONGEST_SECONDS:
+            sys.exit(f"{name} did not end in {LONGEST_SECONDS} s: {json.dumps(run, indent=1)}")
+        time.sleep(0.5)
+    kubectl("delete", "benchmarkrun", name, "--wait=false")
+    return status
+
+
+def compared(pair: Pair, version: str) -> Comparison:
+    """Measure a pair."""
+    status = finished(pair.manifest(version))
+    rows = {row.server: row for row in status.results or []}
+    refused = {one.name: one for one in status.servers or []}
+    for server in (OURS, BOOK):
+        if server not in rows:
+            one = refused.get(server)
+            rows[server] = ResultRow(
+                server=server,
+                load=LOAD,
+                state=RowState.FAILED,
+                reason=one.reason if one else None,
+                message=one.message if one else status.verdict,
+            )
+    return Comparison.of(pair, list(rows.values()))
+
+
+def main() -> int:
+    """Print the table and the figures beside their goals; return 1 when one is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="presets, separated by commas (default: all)")
+    parser.add_argument("--images", action="store_true", help="list the images that are needed")
+    arguments = parser.parse_args()
+    try:
+        pairs = chosen(arguments.only)
+    except ValueError as error:
+        parser.error(str(error))
+    if arguments.images:
+        print(*dict.fromkeys(image for pair in pairs for image in pair.images))
+        return 0
+    version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+    begun = time.monotonic()
+    comparisons = []
+    for number, pair in enumerate(pairs, start=1):
+        comparison = compared(pair, version)
+        comparisons.append(comparison)
+        cells = "  ".join(cell.replace("`", "") for cell in comparison.cells)
+        print(f"[{number}/{len(pairs)}] {cells}", flush=True)
+        for text in (comparison.problem, *comparison.doubts):
+            if text:
+                print(f"  {text}", flush=True)
+    print(f"\n{table(comparisons)}\n")
+    lines, met = conclusion(comparisons)
+    print(*lines, sep="\n")
+    print(f"{'took':36} {(time.monotonic() - begun) / 60:6.1f} min")
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
