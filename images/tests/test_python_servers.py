@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import sqlite3
 import threading
+import urllib.request
+from collections.abc import Iterator
 from contextlib import closing
+from http.server import HTTPServer
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
-from serving import sqlite_file
+from serving import profile, sqlite_file
 from serving.settings import Settings
 from serving.sqlite_connections import SqliteConnections
 
@@ -30,15 +35,16 @@ def test_every_setting_is_read() -> None:
             "DATABASE_CONNECTIONS": "7",
             "DATABASE_PREPARED_STATEMENTS": "False",
             "UPSTREAM_URL": "http://u/users",
+            "PROFILE_PORT": "6060",
         }
     )
     assert settings == Settings(
-        9000, 4, 40, True, "postgresql://u:p@h:1/d", 7, False, "http://u/users"
+        9000, 4, 40, True, "postgresql://u:p@h:1/d", 7, False, "http://u/users", 6060
     )
     assert settings.sqlite_file is None
 
 
-@pytest.mark.parametrize("empty", ["DATABASE_URL", "UPSTREAM_URL", "PORT"])
+@pytest.mark.parametrize("empty", ["DATABASE_URL", "UPSTREAM_URL", "PORT", "PROFILE_PORT"])
 def test_an_empty_variable_is_none(empty: str) -> None:
     assert Settings.from_environment({empty: ""}) == Settings()
 
@@ -46,6 +52,7 @@ def test_an_empty_variable_is_none(empty: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [("WORKERS", "0"), ("PORT", "http"), ("THREADS", "-1"), ("DATABASE_CONNECTIONS", "1.5"),
+     ("PROFILE_PORT", "x"),
      ("DATABASE_PREPARED_STATEMENTS", "yes")],
 )  # fmt: skip
 def test_a_wrong_value_is_named(name: str, value: str) -> None:
@@ -118,3 +125,60 @@ def test_a_connection_goes_from_thread_to_thread(file: Path) -> None:
         thread.join()
     pool.close()
     assert seen == [(0,), (0,)]
+
+
+@pytest.fixture
+def profiles() -> Iterator[str]:
+    """Where a server in Python serves profiles."""
+    with HTTPServer(("127.0.0.1", 0), profile._Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def be_py_spy(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Have a script stand for py-spy; `$OUTPUT` is the file that it shall write."""
+    program = folder / "py-spy"
+    program.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != --output ]; do shift; done; OUTPUT=$2\n{script}'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+def test_a_profile_does_not_tell_workers_apart(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = 'process 7:"python -m app"'
+    worker = """process 8:"python -c "import x; x.run('a', fd=8)" --fork\""""
+    lines = f"{root};{worker};main (app/main.py:3);b 7\n{root} 2\nmain (app/main.py:3) 1"
+    be_py_spy(tmp_path, monkeypatch, f"cat >$OUTPUT <<'END'\n{lines}\nEND\n")
+    with urllib.request.urlopen(f"{profiles}/profile?seconds=1") as response:
+        assert response.read() == b"main (app/main.py:3);b 7\nmain (app/main.py:3) 1\n"
+
+
+def test_a_profile_that_cannot_be_taken_says_why(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_py_spy(tmp_path, monkeypatch, "echo Permission denied >&2; exit 1\n")
+    with pytest.raises(HTTPError, match="500") as refused:
+        urllib.request.urlopen(f"{profiles}/profile?seconds=1")
+    assert refused.value.read() == b"Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/other", 404),
+        ("/profile", 400),
+        ("/profile?seconds=0", 400),
+        ("/profile?seconds=601", 400),
+    ],
+)
+def test_another_question_than_for_a_profile_is_refused(
+    profiles: str, path: str, status: int
+) -> None:
+    with pytest.raises(HTTPError, match=str(status)):
+        urllib.request.urlopen(profiles + path)

@@ -4,6 +4,7 @@ module laptime.dev/go-nethttp
 go 1.26.0
 
 require (
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/jackc/pgx/v5 v5.12.0
 	modernc.org/sqlite v1.54.0
 )

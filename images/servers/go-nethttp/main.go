@@ -37,6 +37,9 @@ func run(settings settings) error {
 	if err != nil {
 		return err
 	}
+	if err := listenForProfiles(settings.profilePort); err != nil {
+		return err
+	}
 	handler := routes(store, newUpstream(settings.upstreamURL))
 	if settings.accessLog {
 		handler = logAccess(handler)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,9 +49,43 @@ func TestAnswersWithoutDatabaseAndUpstream(t *testing.T) {
 	}
 }
 
+func TestAProfileNamesWhatTheProcessorDid(t *testing.T) {
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		handler := routes(nil, nil)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				get(t, handler, "/hi")
+			}
+		}
+	}()
+	status, body := get(t, profiles(), "/profile?seconds=1")
+	if status != 200 || !strings.Contains(body, ";laptime.dev/go-nethttp.answer;") {
+		t.Errorf("%d %s", status, body)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(body), "\n") {
+		stack, count, _ := strings.Cut(line, " ")
+		if number, err := strconv.Atoi(count); err != nil || number < 1 || stack == "" {
+			t.Errorf("%q is no folded stack", line)
+		}
+	}
+}
+
+func TestAProfileHasALength(t *testing.T) {
+	for _, query := range []string{"", "?seconds=0", "?seconds=x", "?seconds=601"} {
+		if status, body := get(t, profiles(), "/profile"+query); status != 400 {
+			t.Errorf("%q: %d %s", query, status, body)
+		}
+	}
+}
+
 func TestSettingsNameTheVariableThatIsWrong(t *testing.T) {
 	for name, value := range map[string]string{
-		"PORT": "http", "WORKERS": "0", "DATABASE_CONNECTIONS": "-1", "ACCESS_LOG": "yes",
+		"PORT": "http", "PROFILE_PORT": "0", "WORKERS": "0", "DATABASE_CONNECTIONS": "-1", "ACCESS_LOG": "yes",
 	} {
 		_, err := readSettings(func(asked string) string {
 			if asked == name {

@@ -14,6 +14,7 @@ type settings struct {
 	databaseConnections int
 	preparedStatements  bool
 	upstreamURL         string // empty: the run has no upstream
+	profilePort         int    // 0: nobody asks for a profile
 }
 
 // readSettings reads the variables of docs/servers.md; its error names one that cannot be.
@@ -27,6 +28,7 @@ func readSettings(variable func(string) string) (settings, error) {
 		databaseConnections: reader.atLeastOne("DATABASE_CONNECTIONS", 5),
 		preparedStatements:  reader.truth("DATABASE_PREPARED_STATEMENTS", true),
 		upstreamURL:         variable("UPSTREAM_URL"),
+		profilePort:         reader.atLeastOne("PROFILE_PORT", 0),
 	}
 	return read, reader.err
 }

@@ -28,6 +28,7 @@ class Kind:
 
     image: str
     scenarios: tuple[Scenario, ...]
+    language: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -44,6 +45,12 @@ class Kind:
         scenario = next(one for one in self.scenarios if one.name in _TABLES)
         reading = (one for one in scenario.requests if one.method == "GET" and one.statements != 0)
         return Query(next(reading), _TABLES[scenario.name])
+
+    @property
+    def own_code(self) -> str:
+        """What functions of the server itself, and not of its libraries, have in their names."""
+        crate = self.image.removeprefix("server-").replace("-", "_")
+        return {"Python": "(app/", "Go": "main.", "Rust": f"{crate}::"}[self.language]
 
     @property
     def blocks_its_event_loop(self) -> bool:
@@ -93,7 +100,12 @@ def kinds() -> list[Kind]:
     """All server images with all of their settings."""
     catalogue = scenarios()
     return [
-        Kind(preset.image, tuple(catalogue[name] for name in preset.scenarios), environment)
+        Kind(
+            preset.image,
+            tuple(catalogue[name] for name in preset.scenarios),
+            preset.language,
+            environment,
+        )
         for preset in presets().values()
         for environment in SETTINGS.get(preset.image, [{}])
     ]

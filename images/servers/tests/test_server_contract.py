@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from containers import answers, free_port
+from containers import answers, free_port, get
 from tiers import Database, Run
 
-from laptime.catalog import scenarios
+from laptime.catalog import Request, scenarios
 from servers import Kind, Query, kinds, path_of, start
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
@@ -99,6 +99,27 @@ def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Databa
         assert server.container.wait(6) == 0
         with contextlib.suppress(OSError, http.client.HTTPException):
             pending.result()
+
+
+@every_kind
+def test_a_profile_under_load_names_a_function_of_the_server(
+    run: Run, kind: Kind, database: Database
+) -> None:
+    port = free_port()
+    environment = {"DATABASE_URL": database.url, "PROFILE_PORT": str(port), "WORKERS": "2"}
+    # Without a database a server does nothing itself, or waits: its libraries do all the work.
+    request = kind.query.request if kind.needs_database else Request(name="hi", path="/healthz")
+    expected = kind.own_code if kind.needs_database else ""
+    with start(run, kind, **environment) as server, ThreadPoolExecutor(5) as clients:
+        profile = clients.submit(get, port, "/profile?seconds=3", 60)
+        while not profile.done():
+            list(clients.map(server.send, [request] * 20))
+        status, body = profile.result()
+    assert status == 200, body
+    stacks = body.decode().splitlines()
+    assert any(expected in stack for stack in stacks), stacks
+    for stack in stacks:
+        assert int(stack.rpartition(" ")[2]) > 0
 
 
 @pytest.mark.parametrize("name", ["sync-1s", "async-1s"])

@@ -4,7 +4,10 @@ Without a worker class on the command line gunicorn takes its synchronous worker
 and its threaded worker for more.
 """
 
+from typing import Any
+
 from serving import limits
+from serving.profile import allow_profile, serve_profiles
 from serving.settings import Settings
 
 _settings = Settings.from_environment()
@@ -21,3 +24,13 @@ loglevel = "warning"
 worker_tmp_dir = "/dev/shm"
 # Nobody asks it anything, and its place in the home directory would be outside /tmp.
 control_socket_disable = True
+
+
+def on_starting(_arbiter: Any) -> None:
+    """Called in the first process, before there are workers."""
+    serve_profiles(_settings)
+
+
+def post_fork(_arbiter: Any, _worker: Any) -> None:
+    """Called in each worker."""
+    allow_profile(_settings)

@@ -24,6 +24,7 @@ class Settings:
     database_connections: int = 5
     database_prepared_statements: bool = True
     upstream_url: str | None = None
+    profile_port: int | None = None
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -45,6 +46,11 @@ class Settings:
             database_connections=_whole_number(variables, "DATABASE_CONNECTIONS", 5),
             database_prepared_statements=_truth(variables, "DATABASE_PREPARED_STATEMENTS", True),
             upstream_url=variables.get("UPSTREAM_URL") or None,
+            profile_port=(
+                _whole_number(variables, "PROFILE_PORT", 1)
+                if variables.get("PROFILE_PORT")
+                else None
+            ),
         )
 
 

@@ -7,7 +7,11 @@ import sys
 import uvicorn
 
 from serving import limits
+from serving.profile import allow_profile, serve_profiles
 from serving.settings import Settings
+
+# Several workers import this module again, each in its own process.
+allow_profile(Settings.from_environment())
 
 
 def serve(application: str, settings: Settings) -> None:
@@ -15,6 +19,7 @@ def serve(application: str, settings: Settings) -> None:
     # uvicorn ends gracefully and then raises the signal again for whoever handled it before. An
     # ordinary exit would wait for threads that are still blocked in a query.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    serve_profiles(settings)
     uvicorn.run(
         application,
         host="0.0.0.0",

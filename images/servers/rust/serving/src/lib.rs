@@ -1,7 +1,8 @@
 //! What every server in Rust does alike: settings from the environment, a runtime with as many
-//! threads as told, a log without requests, health, and an orderly end.
+//! threads as told, a log without requests, health, profiles, and an orderly end.
 
 mod error;
+mod profile;
 #[cfg(feature = "axum")]
 mod router;
 mod settings;
@@ -47,11 +48,14 @@ pub fn log(settings: &ServerSettings, levels: &str) {
 /// A query that still runs then is left behind: its thread does not keep the process alive.
 ///
 /// # Errors
-/// When the runtime cannot start, and what `server` fails with.
+/// When the runtime cannot start or the port of profiles is taken, and what `server` fails with.
 pub fn run<F>(settings: &ServerSettings, server: F) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>>,
 {
+    if let Some(port) = settings.profile_port {
+        profile::listen(port)?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers.get())
         .enable_all()

@@ -1,6 +1,6 @@
 //! What the environment says, as docs/servers.md lists it.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 
 use clap::{ArgAction, Args};
 
@@ -16,6 +16,9 @@ pub struct ServerSettings {
     /// Whether every request is written to the log.
     #[arg(long, env = "ACCESS_LOG", default_value = "false", action = ArgAction::Set)]
     pub access_log: bool,
+    /// The port that profiles can be had on; without it there are none.
+    #[arg(long, env = "PROFILE_PORT")]
+    pub profile_port: Option<NonZeroU16>,
 }
 
 /// The settings of a server that has a database.

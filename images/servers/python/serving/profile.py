@@ -1,0 +1,131 @@
+"""Profiles of the CPU on a port of their own, taken by py-spy.
+
+py-spy reads the memory of the server's processes from outside, which needs no privilege: it runs
+as the same user. Where the kernel asks for more (Yama's ptrace_scope 1: only a process above may
+read another one), a process can allow it, and every process of a server does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from serving.settings import Settings
+
+# Not a multiple of what else ticks in a system, which would be seen always or never.
+_SAMPLES_PER_SECOND = 99
+# More than anybody waits for a profile.
+_MOST_SECONDS = 600
+# To find the interpreters at the start, and to write the stacks at the end.
+_PATIENCE_SECONDS = 60
+_PR_SET_PTRACER = 0x59616D61
+_PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
+
+
+class ProfileError(Exception):
+    """py-spy could not take a profile; the message is what it said."""
+
+
+def allow_profile(settings: Settings) -> None:
+    """Let py-spy read this process if profiles may be asked for; to be called in each process."""
+    if settings.profile_port is not None:
+        # Fails where there is no Yama, and then nothing is needed.
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0)
+
+
+def serve_profiles(settings: Settings) -> None:
+    """Serve profiles of this process and those below it, where the settings have a port for it.
+
+    A thread waits for who asks; it takes nothing from the server until somebody does.
+    """
+    if settings.profile_port is not None:
+        allow_profile(settings)
+        server = HTTPServer(("0.0.0.0", settings.profile_port), _Handler)
+        threading.Thread(target=server.serve_forever, name="profile", daemon=True).start()
+
+
+def folded_stacks(pid: int, seconds: int) -> str:
+    """Return where the CPU was in a process and those below it, from now on for so long.
+
+    A line for each stack: its functions from the outermost one on, and its number of samples.
+
+    Raises:
+        ProfileError: the process cannot be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="profile-") as folder:
+        output = Path(folder) / "stacks"
+        # Nonblocking: the server is not stopped for each sample; one that is torn is left out.
+        command = [
+            *("py-spy", "record", "--pid", str(pid), "--subprocesses", "--nonblocking"),
+            *("--function", "--format", "raw", "--output", str(output)),
+            *("--rate", str(_SAMPLES_PER_SECOND), "--duration", str(seconds)),
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=seconds + _PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ProfileError(str(error)) from error
+        # Its exit code is not asked for: gunicorn may have collected it.
+        if not output.exists():
+            raise ProfileError(done.stdout.strip() or "py-spy wrote nothing")
+        return "".join(_without_processes(output.read_text("utf-8")))
+
+
+def _without_processes(folded: str) -> Iterator[str]:
+    """Yield the lines without the frames that name a process: all workers do the same."""
+    for line in folded.splitlines():
+        stack, _, count = line.rpartition(" ")
+        if stack.startswith("process "):
+            # process 7:"command line";…: that line may have semicolons and quotes of its own, the
+            # name of a function has no quotes.
+            stack = "" if stack.endswith('"') else stack.rpartition('";')[2]
+        if stack:
+            yield f"{stack} {count}\n"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """`GET /profile?seconds=N`; one after the other."""
+
+    timeout = 30
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        seconds = parse_qs(url.query).get("seconds", [""])[0]
+        if url.path != "/profile":
+            self._answer(HTTPStatus.NOT_FOUND, "ask for /profile?seconds=N")
+        elif (
+            not seconds.isascii() or not seconds.isdigit() or not 1 <= int(seconds) <= _MOST_SECONDS
+        ):
+            self._answer(HTTPStatus.BAD_REQUEST, f"seconds must be 1 to {_MOST_SECONDS}")
+        else:
+            try:
+                folded = folded_stacks(os.getpid(), int(seconds))
+            except ProfileError as error:
+                self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+            else:
+                self._answer(HTTPStatus.OK, folded)
+
+    def _answer(self, status: HTTPStatus, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write no access log."""
