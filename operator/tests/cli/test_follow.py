@@ -145,6 +145,11 @@ def test_the_current_trial_in_words(manifest: Any) -> None:
     assert text in {"axum, repetition 5 of 5", "fastapi, repetition 5 of 5"}
     assert describe_trial(_run(manifest, {"queuePosition": 2})) == "place 2 in the queue"
     assert describe_trial(_run(manifest, status | {"currentTrial": "x"})) == ""
+    profiled = {**manifest["spec"]["servers"][0], "profile": True}
+    spec = {**manifest["spec"], "servers": [profiled, *manifest["spec"]["servers"][1:]]}
+    flame = f"{manifest['metadata']['name']}-flame-{profiled['name']}"
+    told = _run({**manifest, "spec": spec}, status | {"currentTrial": flame})
+    assert describe_trial(told) == f"profile of {profiled['name']}"
 
 
 def test_ordinary_conditions_are_no_warnings(manifest: Any) -> None:

@@ -48,6 +48,36 @@ def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None
         )
 
 
+def store_profiles(fake: Any) -> None:
+    """Put a profile that was taken and one that was not beside the results."""
+    labels = {"laptime.dev/run": "demo", "laptime.dev/component": "profile"}
+    config_maps = "/api/v1/namespaces/team/configmaps"
+    fake.put(
+        f"{config_maps}/demo-flame-axum",
+        {
+            "metadata": {
+                "labels": {**labels, "laptime.dev/server": "axum", "laptime.dev/load": "closed"}
+            },
+            "data": {
+                "stacks.folded": "main;list 3\nmain 1\n",
+                # Somebody else was here.
+                "flamegraph.svg": "<svg><script>steal()</script></svg>",
+            },
+        },
+    )
+    fake.put(
+        f"{config_maps}/demo-flame-mine",
+        {
+            "metadata": {
+                "labels": {**labels, "laptime.dev/server": "mine", "laptime.dev/load": "closed"},
+                "annotations": {
+                    "laptime.dev/profile-problem": "ProfileNotOffered: nothing listens"
+                },
+            }
+        },
+    )
+
+
 def changed(factor: float) -> list[TrialResult]:
     """Return the trials with axum that much faster, or slower."""
     out = []
@@ -81,6 +111,35 @@ class TestReport:
         environment = page.by_id("environment").text
         assert "axum@sha256:0123" in environment
         assert "v1.34.1" in environment
+
+    def test_profiles_are_drawn_anew_from_their_stacks(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake)
+        store_profiles(fake)
+        page, folder = tmp_path / "a.html", tmp_path / "flames"
+        code, _, err = laptime(
+            *("report", "demo", "-o", page, "--profiles", folder, "--kubeconfig", kubeconfig)
+        )
+        assert code == 0
+        assert "No profile of mine: ProfileNotOffered: nothing listens" in err
+        assert [file.name for file in folder.iterdir()] == ["demo-axum.svg"]
+        picture = (folder / "demo-axum.svg").read_text()
+        assert "list (3 samples, 75.0 %)" in picture
+        profiles = parse(page.read_text()).by_id("profiles")
+        assert "list (3 samples, 75.0 %)" in profiles.text
+        assert "ProfileNotOffered: nothing listens" in profiles.text
+        assert "steal()" not in picture + page.read_text()
+
+    def test_a_run_without_profiles_has_none_to_write(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake)
+        code, _, err = laptime(
+            *("report", "demo", "--profiles", tmp_path, "--kubeconfig", kubeconfig)
+        )
+        assert code == 1
+        assert "write profile: true at a server of its spec" in err
 
     def test_the_suffix_of_the_file_says_what_it_is(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from laptime.api.profile import Profile
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
 from laptime.manifests.context import ImageSet, Manifest, RunContext
 from laptime.manifests.generator import trial_job
-from laptime.manifests.result import result_config_map, results_config_map
+from laptime.manifests.profiler import profile_job
+from laptime.manifests.result import profile_config_map, result_config_map, results_config_map
 from laptime.manifests.secret import database_secret
 from laptime.manifests.server import server_deployment
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
-from laptime.plan import plan_trials
+from laptime.plan import plan_profiles, plan_trials
 
 PASSWORD = "correct-horse_battery"
 UID = "7e2d8a70-4f0a-4f0b-9f2c-3b8f5c0f9a11"
@@ -74,7 +76,7 @@ OPEN = {"name": "open", "open": {"rate": 1000, "duration": "30s"}, "timeout": "4
 RAMP = {"name": "ramp", "ramp": {"from": 10, "to": 2000, "duration": "1m"}}
 SEARCH = {"name": "search", "saturation": {"p99": "50ms"}}
 SCRIPT = {"name": "own", "script": {"configMap": "my-script", "key": "script.js"}}
-SYNC = {"name": "sync", "preset": "fastapi-sync", "workers": 4}
+SYNC = {"name": "sync", "preset": "fastapi-sync", "workers": 4, "profile": True}
 AXUM = {"name": "axum", "preset": "axum-sqlx", "resources": {"cpu": "2", "memory": "256Mi"}}
 OWN = {
     "name": "own",
@@ -189,6 +191,15 @@ def objects(ctx: RunContext) -> list[Manifest]:
         *(trial_job(ctx, trial) for trial in trials),
         *(result_config_map(ctx, result, "H4sIAAAA") for result in results),
         results_config_map(ctx, {"results.json": "{}"}),
+        *(profile_job(ctx, one) for one in plan_profiles(ctx.name, ctx.spec)),
+        *(
+            server_deployment(ctx, ctx.spec.server(one.server), one.name)
+            for one in plan_profiles(ctx.name, ctx.spec)
+        ),
+        *(
+            profile_config_map(ctx, one.name, Profile(one.server, one.load, "main 1\n"), "<svg/>")
+            for one in plan_profiles(ctx.name, ctx.spec)
+        ),
     ]
 
 

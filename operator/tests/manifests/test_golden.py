@@ -13,10 +13,11 @@ import yaml
 
 from laptime.manifests.context import Manifest
 from laptime.manifests.generator import trial_job
-from laptime.manifests.server import server_deployment
+from laptime.manifests.profiler import profile_job
+from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
-from laptime.plan import plan_trials
+from laptime.plan import plan_profiles, plan_trials
 from tests.manifests.runs import context
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -49,6 +50,13 @@ def _cases() -> dict[str, list[Manifest]]:
             server_deployment(ctx, one, None if one is server else "demo-trial-001")
             for one in ctx.spec.servers
         ]
+        if profiles := plan_profiles(ctx.name, ctx.spec):
+            profiled = ctx.spec.server(profiles[0].server)
+            cases[f"{name}-profiles"] = [
+                server_service(ctx, profiled, profiles[0].name),
+                server_deployment(ctx, profiled, profiles[0].name),
+                profile_job(ctx, profiles[0]),
+            ]
         cases[f"{name}-trials"] = [
             verify_job(ctx, server),
             *(trial_job(ctx, trials[load.name]) for load in ctx.spec.loads),

@@ -24,9 +24,10 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import scenarios
 from laptime.manifests.context import ImageSet, RunContext
-from laptime.manifests.result import read_result, readings_name
+from laptime.manifests.result import profile_problem, read_result, readings_name
+from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.measure.readings import no_readings
-from laptime.plan import Trial, plan_trials, seed_of
+from laptime.plan import Trial, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.actions import (
     Action,
     Apply,
@@ -142,6 +143,9 @@ class World:
         )
         self.seed = seed_of(spec, "6f1c")
         self._possible = plan_trials("demo", spec, self.seed, spec.most_repetitions)
+        self._profiles = {one.name for one in plan_profiles("demo", spec)}
+        self.profile: str | ProfileProblem = "main;list 7\nmain;read 3\n"
+        """What every server that is asked for a profile answers."""
         self.rates = rates or (lambda _: 1000.0)
         self.deployments: dict[str, WorkloadView] = {}
         self.jobs: dict[str, WorkloadView] = {}
@@ -153,6 +157,7 @@ class World:
         self.jobs_started: list[str] = []
         self.results_written: list[str] = []
         self.readings_written: list[str] = []
+        self.profiles_written: list[str] = []
         self.passes = 0
         self.deleted = False
         self._count = 0
@@ -223,6 +228,15 @@ class World:
             results=results,
             readings=readings,
             unread=frozenset(unread),
+            profiles={
+                name: profile_problem(self.config_maps[name]["metadata"])
+                for name in self._profiles & set(self.config_maps)
+            },
+            profile_outputs={
+                pod.trial: self.logs[pod.trial, 0]
+                for pod in self.pods.values()
+                if pod.component == "profiler" and pod.trial and (pod.trial, 0) in self.logs
+            },
             outputs=self._outputs(results),
             summary=summarise(
                 self.run.spec,
@@ -288,6 +302,8 @@ class World:
                 self.readings_written.append(name)
             elif any(trial.name == name for trial in self._possible):
                 self.results_written.append(name)
+            elif name in self._profiles:
+                self.profiles_written.append(name)
 
     def _delete(self, kind: str, name: str) -> None:
         match kind:
@@ -345,14 +361,14 @@ class World:
     def _follow_job(self, name: str, job: WorkloadView) -> None:
         mine = [pod for pod in self.pods.values() if pod.owner == name]
         verifier = "-verify-" in name
-        count = 1 if verifier else self.run.spec.generator.parallelism
+        profiler = name in self._profiles
+        count = 1 if verifier or profiler else self.run.spec.generator.parallelism
         if name not in self._with_pod:
             self._with_pod.add(name)
             server = name.removeprefix("demo-verify-") if verifier else None
+            component = "verifier" if verifier else "profiler" if profiler else "generator"
             for index in range(count):
-                self._add_pod(
-                    "verifier" if verifier else "generator", name, server, job.trial, index
-                )
+                self._add_pod(component, name, server, job.trial, index)
         elif len(mine) < count:
             self.jobs[name] = replace(
                 job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"
@@ -385,6 +401,8 @@ class World:
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
         elif pod.component == "generator":
             self._run_generator(pod)
+        elif pod.component == "profiler":
+            self._run_profiler(pod)
         elif self._fault():
             self._break(pod)
         else:
@@ -417,6 +435,19 @@ class World:
             )
             ended = ContainerView("k6", exit_code=0)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+
+    def _run_profiler(self, pod: PodView) -> None:
+        assert pod.trial is not None
+        if self._fault():
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+        elif pod.phase == "Pending":
+            running = ContainerView("profile", ready=True, running=True)
+            self.pods[pod.name] = replace(pod, phase="Running", ready=True, containers=(running,))
+        else:
+            # The generator beside it goes on.
+            self.logs[pod.trial, 0] = profile_output(self.profile) + "\n"
+            ended = ContainerView("profile", exit_code=0)
+            self.pods[pod.name] = replace(pod, containers=(ended,))
 
     def _break(self, pod: PodView) -> None:
         kind = self.random.choice(["crash", "oom", "deleted"])

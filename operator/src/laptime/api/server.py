@@ -21,8 +21,10 @@ class EnvironmentVariable(Model):
             ),
             rule(
                 "!(self in ['PORT', 'DATABASE_URL', 'DATABASE_PASSWORD', 'DATABASE_CONNECTIONS', "
-                "'DATABASE_PREPARED_STATEMENTS', 'WORKERS', 'THREADS', 'UPSTREAM_URL'])",
-                "is set by Laptime: use port, databaseConnections, workers or threads instead",
+                "'DATABASE_PREPARED_STATEMENTS', 'WORKERS', 'THREADS', 'UPSTREAM_URL', "
+                "'PROFILE_PORT'])",
+                "is set by Laptime: use port, databaseConnections, workers, threads or "
+                "profile instead",
             ),
             minLength=1,
             maxLength=64,
@@ -78,6 +80,11 @@ class Server(Model):
         5, description="Size of the connection pool of each worker process.", ge=1, le=10000
     )
     resources: Resources | None = Field(None, description="CPU and memory of the server's pod.")
+    profile: bool = Field(
+        False,
+        description="Leave a flame graph of the server: after the trials it is put under load once "
+        "more, counted nowhere, while its CPU is sampled.",
+    )
     env: list[EnvironmentVariable] = Field(
         default_factory=list,
         description="More environment variables.",

@@ -103,6 +103,12 @@ class BenchmarkRunSpec(Model):
                 ".control",
             ),
             rule(
+                "!self.servers.exists(s, s.profile) || self.loads.exists(l, !has(l.saturation))",
+                "a profile is taken under one steady load, and a saturation search is none: add a "
+                "closed or an open load, or leave profile out",
+                ".servers",
+            ),
+            rule(
                 "!has(self.generator) || self.loads.all(l, "
                 "(!has(l.closed) || l.closed.connections >= self.generator.parallelism) && "
                 "(!has(l.open) || l.open.maxConnections >= self.generator.parallelism) && "
@@ -228,8 +234,15 @@ class BenchmarkRunSpec(Model):
         name = self.control_name
         if name is None or any(server.name == name for server in self.servers):
             return self
-        control = self.server(self.baseline_name).model_copy(update={"name": name})
+        # A profile of the same server a second time would say nothing new.
+        changes = {"name": name, "profile": False}
+        control = self.server(self.baseline_name).model_copy(update=changes)
         return self.model_copy(update={"servers": [*self.servers, control]})
+
+    @property
+    def profile_load(self) -> Load | None:
+        """The load that profiles are taken under: the first that is no search; None without one."""
+        return next((load for load in self.loads if load.saturation is None), None)
 
     @property
     def precision_share(self) -> float | None:

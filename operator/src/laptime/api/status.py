@@ -41,6 +41,7 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     SUCCEEDED = "Succeeded"
     OBJECTIVES_MET = "ObjectivesMet"
+    PROFILED = "Profiled"
 
 
 class ConditionStatus(StrEnum):

@@ -17,10 +17,11 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api.profile import Profile
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
 from laptime.cli.runs import Run, parse_run
-from laptime.manifests.context import RUN_LABEL, TRIAL_LABEL
-from laptime.manifests.result import PAYLOAD_KEY
+from laptime.manifests.context import COMPONENT_LABEL, RUN_LABEL, TRIAL_LABEL, Component
+from laptime.manifests.result import PAYLOAD_KEY, read_profile
 
 FIELD_MANAGER = "laptime-cli"
 _APPLY = "application/apply-patch+yaml"
@@ -215,6 +216,23 @@ class Cluster:
                 following = found.metadata._continue
                 if not following:
                     return payloads
+
+    def profiles(self, namespace: str, run: str) -> list[Profile]:
+        """Return the profiles of a run, those that could not be taken too, by server."""
+        selector = f"{RUN_LABEL}={run},{COMPONENT_LABEL}={Component.PROFILE}"
+        with _readable(f"read the profiles of {run}"):
+            # At most one for each of the servers of a run, of which there are few.
+            found: Any = self._core.list_namespaced_config_map(
+                namespace, label_selector=selector, _request_timeout=_TIMEOUT_SECONDS
+            )
+        read = (
+            read_profile(
+                {"labels": item.metadata.labels, "annotations": item.metadata.annotations},
+                item.data or {},
+            )
+            for item in found.items
+        )
+        return sorted(read, key=lambda profile: profile.server)
 
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.

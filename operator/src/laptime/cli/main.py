@@ -83,6 +83,14 @@ def verify() -> None:
 
 
 @app.command(rich_help_panel=_IN_CLUSTER)
+def profile() -> None:
+    """Ask a server under load for a profile (in a Job of a run)."""
+    from laptime.measure.profile import main as ask_for_profile
+
+    raise typer.Exit(ask_for_profile())
+
+
+@app.command(rich_help_panel=_IN_CLUSTER)
 def make_sqlite(sql_folder: Path, file: Path) -> None:
     """Make the SQLite database of a server (in the server's pod, before it starts)."""
     from laptime.measure.sqlite_file import make_database

@@ -8,7 +8,7 @@ from laptime.api.conditions import NORMAL_REASONS
 from laptime.api.results import ResultRow
 from laptime.api.status import Condition, ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.cli.runs import Run
-from laptime.plan.trials import plan_trials
+from laptime.plan import plan_profiles, plan_trials
 
 # The headline and the table say these; Progressing repeats the reason of another condition.
 _SAID_AT_THE_END = {
@@ -96,6 +96,9 @@ def describe_trial(run: Run) -> str:
             at_most = "at most " if spec.precision else ""
             of = f"{at_most}{spec.most_repetitions}"
             return f"{trial.server}{load}, repetition {trial.repetition} of {of}"
+    for profile in plan_profiles(run.name, spec):
+        if profile.name == status.current_trial:
+            return f"profile of {profile.server}"
     return ""
 
 

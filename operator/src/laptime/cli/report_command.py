@@ -59,6 +59,14 @@ def report(
             "--output", "-o", help="File to write, - for the screen. Default of html: RUN.html."
         ),
     ] = None,
+    profiles: Annotated[
+        Path | None,
+        typer.Option(
+            "--profiles",
+            metavar="FOLDER",
+            help="Write the flame graphs of the servers (profile: true) there too, as SVG.",
+        ),
+    ] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -73,6 +81,8 @@ def report(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, None, cluster)
     found = existing_run(cluster, target, name)
+    if profiles is not None:
+        _write_profiles(cluster, found, profiles)
     if chosen is ReportFormat.TABLE:
         _print_table(found, file)
         return
@@ -85,6 +95,30 @@ def report(
     except OSError as error:
         raise Mistake(f"Cannot write {file}: {error.strerror}") from error
     typer.echo(f"Wrote {shlex.quote(str(file))}", err=True)
+
+
+def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
+    from laptime.report.flamegraph import profile_picture
+
+    stored = cluster.profiles(found.namespace, found.name)
+    if not stored:
+        raise Mistake(
+            f"{found.name} has no profiles: write profile: true at a server of its spec, and wait "
+            "until the run is over"
+        )
+    for profile in stored:
+        if profile.problem:
+            typer.echo(f"No profile of {profile.server}: {profile.problem}", err=True)
+            continue
+        file = folder / f"{found.name}-{profile.server}.svg"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file.write_text(profile_picture(profile), encoding="utf-8")
+        except OSError as error:
+            raise Mistake(f"Cannot write {file}: {error.strerror}") from error
+        except ValueError as error:
+            raise Mistake(f"Cannot read the profile of {profile.server}: {error}") from error
+        typer.echo(f"Wrote {shlex.quote(str(file))}", err=True)
 
 
 def _format_of(file: Path | None) -> ReportFormat:
@@ -135,4 +169,5 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
     report = results.report
     environment = {**environment_of(cluster, found, report.trials), **report.environment}
     payloads = cluster.trial_payloads(found.namespace, found.name)
-    return to_html(replace(report, environment=environment), payloads)
+    profiles = cluster.profiles(found.namespace, found.name)
+    return to_html(replace(report, environment=environment), payloads, profiles)

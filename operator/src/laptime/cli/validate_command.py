@@ -63,13 +63,20 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
     """Return how many trials a valid spec makes and about how long they take, in a sentence."""
     from laptime.api.durations import format_duration
     from laptime.api.spec import BenchmarkRunSpec
-    from laptime.plan import USUAL_RATE, plan_trials, remaining_seconds
+    from laptime.plan import (
+        USUAL_RATE,
+        plan_profiles,
+        plan_trials,
+        profiling_seconds,
+        remaining_seconds,
+    )
 
     asked = BenchmarkRunSpec.model_validate(spec).with_control()
     # The order of the trials, which the seed decides, changes nothing.
     trials = plan_trials(name, asked, seed=0)
     least = "at least " if asked.precision else ""
-    length = format_duration(remaining_seconds(asked, trials, {}))
+    profiling = profiling_seconds(asked, plan_profiles(name, asked))
+    length = format_duration(remaining_seconds(asked, trials, {}) + profiling)
     text = f"{least}{len(trials)} trials, about {length}"
     if any(load.closed is not None and load.closed.requests for load in asked.loads):
         text += f"; those bound by requests are reckoned with {USUAL_RATE:,.0f} requests/s"

@@ -54,6 +54,8 @@ class Component(StrEnum):
     VERIFIER = "verifier"
     RESULT = "result"
     READINGS = "readings"
+    PROFILER = "profiler"
+    PROFILE = "profile"
     UPSTREAM = "upstream"
     SQLITE = "sqlite"
     DELAY = "delay"

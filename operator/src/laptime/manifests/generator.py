@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from laptime.api.loads import Load, ScriptLoad
@@ -45,9 +46,20 @@ def trial_job(ctx: RunContext, trial: Trial) -> Manifest:
     Raises:
         ValueError: the key of a user's script is not one that a ConfigMap can have.
     """
+    return load_job(ctx, trial, Component.GENERATOR)
+
+
+def load_job(
+    ctx: RunContext, trial: Trial, component: Component, beside: Sequence[Manifest] = ()
+) -> Manifest:
+    """Return a Job that puts a server under load, with more containers `beside` the generator.
+
+    Raises:
+        ValueError: the key of a user's script is not one that a ConfigMap can have.
+    """
     server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
     parallelism = ctx.spec.generator.parallelism
-    labels = ctx.labels(Component.GENERATOR, server=trial.server, load=trial.load, trial=trial.name)
+    labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
     volumes: list[Manifest] = []
     init: list[Manifest] = []
     if load.script is not None and _has_reset(ctx):
@@ -74,7 +86,7 @@ def trial_job(ctx: RunContext, trial: Trial) -> Manifest:
                 "metadata": {"labels": labels},
                 "spec": pod_spec(
                     ctx,
-                    [_k6(ctx, trial, server, load)],
+                    [_k6(ctx, trial, server, load), *beside],
                     init_containers=init,
                     volumes=volumes,
                     restart_policy="Never",

@@ -1,5 +1,6 @@
 """ConfigMaps that keep results: those of each trial, written once, and one with the whole run's.
 
+A profile has one, which is written once too, whether it could be taken or not.
 A trial has two: its result, and what Prometheus had read of its pods. The second follows some
 seconds later, since samples need that long to arrive and the next trial need not wait for it.
 """
@@ -10,12 +11,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from laptime.api import GROUP
+from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import (
+    LOAD_LABEL,
+    SERVER_LABEL,
+    Component,
+    Manifest,
+    RunContext,
+)
 
 RESULT_KEY = "result.json"
 PAYLOAD_KEY = "generator.b64"
 READINGS_KEY = "readings.json"
+STACKS_KEY = "stacks.folded"
+FLAME_GRAPH_KEY = "flamegraph.svg"
+PROFILE_PROBLEM_ANNOTATION = f"{GROUP}/profile-problem"
 PAYLOAD_OMITTED_ANNOTATION = f"{GROUP}/payload-omitted"
 
 MAX_PAYLOAD_BYTES = 900_000
@@ -87,6 +98,40 @@ def read_readings(manifest: Mapping[str, Any]) -> TrialReadings:
     if READINGS_KEY not in data:
         raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {READINGS_KEY}")
     return TrialReadings.model_validate_json(data[READINGS_KEY])
+
+
+def profile_config_map(
+    ctx: RunContext, name: str, profile: Profile, flame_graph: str = ""
+) -> Manifest:
+    """Return the immutable ConfigMap of a profile: its flame graph, or why there is none."""
+    data = {STACKS_KEY: profile.folded, FLAME_GRAPH_KEY: flame_graph} if profile.folded else {}
+    manifest = ctx.manifest(
+        "v1",
+        "ConfigMap",
+        name,
+        ctx.labels(Component.PROFILE, server=profile.server, load=profile.load),
+        immutable=True,
+        data=data,
+    )
+    if profile.problem:
+        manifest["metadata"]["annotations"][PROFILE_PROBLEM_ANNOTATION] = profile.problem
+    return manifest
+
+
+def profile_problem(metadata: Mapping[str, Any]) -> str:
+    """Return why a profile could not be taken, by its ConfigMap's metadata; empty when it was."""
+    return str((metadata.get("annotations") or {}).get(PROFILE_PROBLEM_ANNOTATION, ""))
+
+
+def read_profile(metadata: Mapping[str, Any], data: Mapping[str, str]) -> Profile:
+    """Return what `profile_config_map` stored."""
+    labels = metadata.get("labels") or {}
+    return Profile(
+        server=labels.get(SERVER_LABEL, ""),
+        load=labels.get(LOAD_LABEL, ""),
+        folded=data.get(STACKS_KEY, ""),
+        problem=profile_problem(metadata),
+    )
 
 
 def results_config_map(ctx: RunContext, files: Mapping[str, str]) -> Manifest:

@@ -17,6 +17,7 @@ from laptime.manifests.pods import (
 from laptime.manifests.secret import database_variables
 from laptime.manifests.sqlite import FOLDER, URL, sqlite_containers, sqlite_volumes
 from laptime.manifests.upstream import upstream_url
+from laptime.plan import profile_name
 
 # The contract's own variables; a user's variable of such a name is left out.
 _RESERVED = (
@@ -28,7 +29,10 @@ _RESERVED = (
     "DATABASE_PREPARED_STATEMENTS",
     "DATABASE_PASSWORD",
     "DATABASE_URL",
+    "PROFILE_PORT",
 )
+_PROFILE_PORTS = (6060, 6061)
+"""The first that the server itself does not listen on."""
 
 
 def server_name(ctx: RunContext, server: Server) -> str:
@@ -57,7 +61,17 @@ def server_service(ctx: RunContext, server: Server, trial: str | None = None) ->
     if trial is not None:
         manifest["spec"]["selector"][TRIAL_LABEL] = trial
         manifest["spec"]["publishNotReadyAddresses"] = True
+    if trial is not None and trial == profile_name(ctx.name, server.name):
+        port = profile_port(server)
+        manifest["spec"]["ports"].append(
+            {"name": "profile", "port": port, "targetPort": port, "protocol": "TCP"}
+        )
     return manifest
+
+
+def profile_port(server: Server) -> int:
+    """Return the port on which a server can be asked for a profile, while one is taken."""
+    return next(port for port in _PROFILE_PORTS if port != server.listen_port)
 
 
 def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Manifest:
@@ -66,7 +80,10 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
     The name of the trial is a label of the pod template. So a new trial means a new pod. It need
     not wait until the one of the trial before has gone: no request reaches that one any more, and
     it has gone long before the measuring begins.
+
+    In the trial of a profile, and only there, the server is told where to be asked for one.
     """
+    profiled = trial == profile_name(ctx.name, server.name)
     pod = pod_spec(
         ctx,
         [
@@ -75,8 +92,11 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
                 "server",
                 ctx.images.of(server),
                 resources=resources(server.resources, cpu="50m", memory="64Mi"),
-                env=_environment(ctx, server),
-                ports={"http": server.listen_port},
+                env=_environment(ctx, server, profiled),
+                ports={
+                    "http": server.listen_port,
+                    **({"profile": profile_port(server)} if profiled else {}),
+                },
                 mounts={FOLDER: "data"} if ctx.spec.topology.sqlite else None,
                 startup_probe=startup_probe(
                     ctx, httpGet={"path": "/healthz", "port": server.listen_port}
@@ -108,7 +128,7 @@ def database_address(ctx: RunContext) -> tuple[str, int]:
     return postgres.postgres_name(ctx), postgres.PORT
 
 
-def _environment(ctx: RunContext, server: Server) -> list[Manifest]:
+def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manifest]:
     own = [one for one in server.env if one.name not in _RESERVED]
     environment = [variable(one.name, one.value) for one in own]
     environment += [
@@ -118,6 +138,8 @@ def _environment(ctx: RunContext, server: Server) -> list[Manifest]:
         # PgBouncer is set up to keep them working in every pool mode.
         variable("DATABASE_PREPARED_STATEMENTS", "true"),
     ]
+    if profiled:
+        environment.append(variable("PROFILE_PORT", str(profile_port(server))))
     threads = ctx.threads(server)
     if threads is not None:
         environment.append(variable("THREADS", str(threads)))

@@ -17,6 +17,8 @@ from laptime.measure.generator import (
 )
 from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.merge import merge_results
+from laptime.measure.profile_output import ProfileProblem, parse_profile_output
+from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import error_reason
 from laptime.measure.watched import watched_result
 
@@ -25,6 +27,7 @@ __all__ = [
     "GeneratorResult",
     "Histogram",
     "HistogramError",
+    "ProfileProblem",
     "error_reason",
     "failed_trial",
     "latency_histogram",
@@ -33,6 +36,8 @@ __all__ = [
     "merge_results",
     "parse_generator_output",
     "parse_payload",
+    "parse_profile_output",
+    "parse_stacks",
     "right_answers_by_second",
     "trial_result",
     "uncorrected_histogram",

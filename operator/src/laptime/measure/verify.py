@@ -92,7 +92,7 @@ def verify(
     with httpx.Client(base_url=task.target, trust_env=False, transport=transport) as client:
         judge = Judge(client, task.upstream_url, counter)
         try:
-            _wait_until_healthy(client, task.wait_seconds)
+            wait_until_healthy(client, task.wait_seconds)
             for check in task.checks:
                 judge.judge(check)
         except Wrong as wrong:
@@ -101,7 +101,12 @@ def verify(
     return Verdict(True, "AnswersRight", f"{count} {'check' if count == 1 else 'checks'} passed")
 
 
-def _wait_until_healthy(client: httpx.Client, wait_seconds: float) -> None:
+def wait_until_healthy(client: httpx.Client, wait_seconds: float) -> None:
+    """Return when a server is healthy.
+
+    Raises:
+        Wrong: it is not in time.
+    """
     deadline = time.monotonic() + wait_seconds
     seen = Verdict(False, "NotReachable", "no connection")
     while True:

@@ -2,15 +2,25 @@
 
 from laptime.plan.endpoints import load_problem, sent_requests
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
+from laptime.plan.profiles import (
+    PROFILE_SECONDS,
+    plan_profiles,
+    profile_name,
+    profiling_seconds,
+)
 from laptime.plan.trials import Trial, plan_trials, seed_of
 
 __all__ = [
     "MOST_STEPS",
     "OVERHEAD_SECONDS",
+    "PROFILE_SECONDS",
     "USUAL_RATE",
     "Trial",
     "load_problem",
+    "plan_profiles",
     "plan_trials",
+    "profile_name",
+    "profiling_seconds",
     "remaining_seconds",
     "seed_of",
     "sent_requests",

@@ -15,6 +15,7 @@ from laptime.reconcile.actions import Decision, DeleteRun
 from laptime.reconcile.queue import Turn
 from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script
 from laptime.reconcile.stages.finish import finish
+from laptime.reconcile.stages.profiles import run_profiles
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.trials import run_trials
 from laptime.reconcile.stages.verify import verify
@@ -46,7 +47,7 @@ def decide(
     given_up = failed is not None and failed.status == ConditionStatus.FALSE
     if given_up or situation.nothing_left():
         return finish(situation)
-    for stage in (impossible_load, missing_script, deploy, verify, run_trials):
+    for stage in (impossible_load, missing_script, deploy, verify, run_trials, run_profiles):
         decision = stage(situation)
         if decision is not None:
             return decision

@@ -12,9 +12,10 @@ from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube
 from laptime.manifests.context import RunContext
-from laptime.manifests.result import read_readings, read_result, readings_name
+from laptime.manifests.profiler import PROFILE_CONTAINER
+from laptime.manifests.result import profile_problem, read_readings, read_result, readings_name
 from laptime.measure import watched_result
-from laptime.plan import plan_trials, seed_of
+from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
     LABEL,
@@ -139,6 +140,12 @@ async def observe(
             cache.add_readings(name, manifest, context)
     results = cache.results(result_names)
     readings, unread = desk.look(run, results.values(), stored)
+    planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
+    profiles = {
+        m["metadata"]["name"]: profile_problem(m["metadata"])
+        for m in config_maps
+        if m["metadata"]["name"] in planned
+    }
     pod_views = tuple(pod_view(manifest) for manifest in pods)
     return Observed(
         deployments={v.name: v for v in map(deployment_view, deployments)},
@@ -150,6 +157,8 @@ async def observe(
         readings=readings,
         unread=unread,
         outputs=await _outputs(kube, run, pod_views, result_names, printed),
+        profiles=profiles,
+        profile_outputs=await _profile_outputs(kube, run, pod_views, profiles),
         scripts=await _scripts(kube, run),
         summary=cache.summary(run, context, result_names),
     )
@@ -163,7 +172,7 @@ async def _outputs(
         for pod in pods
         if pod.component == "generator"
         and pod.trial not in stored
-        and (pod.name in printed or _ended(pod))
+        and (pod.name in printed or _ended(pod, GENERATOR_CONTAINER))
     ]
     logs = await asyncio.gather(
         *(kube.log(run.namespace, pod.name, GENERATOR_CONTAINER) for pod in over)
@@ -174,10 +183,22 @@ async def _outputs(
     return outputs
 
 
-def _ended(pod: PodView) -> bool:
+async def _profile_outputs(
+    kube: Kube, run: Run, pods: tuple[PodView, ...], stored: Mapping[str, str]
+) -> dict[str, str]:
+    return {
+        pod.trial: await kube.log(run.namespace, pod.name, PROFILE_CONTAINER)
+        for pod in pods
+        if pod.component == "profiler"
+        and pod.trial is not None
+        and pod.trial not in stored
+        and _ended(pod, PROFILE_CONTAINER)
+    }
+
+
+def _ended(pod: PodView, name: str) -> bool:
     return any(
-        container.name == GENERATOR_CONTAINER and container.exit_code is not None
-        for container in pod.containers
+        container.name == name and container.exit_code is not None for container in pod.containers
     )
 
 

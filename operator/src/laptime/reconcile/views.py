@@ -105,6 +105,10 @@ class Observed:
     unread: frozenset[str] = frozenset()
     # Logs of generators whose container ended or whose result line was seen, by trial and index.
     outputs: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    # Of stored profiles why they could not be taken, by name; empty if they were.
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    # Logs of containers that asked for a profile and ended, by the profile's name.
+    profile_outputs: Mapping[str, str] = field(default_factory=dict)
     # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     summary: Summary | None = None

@@ -9,6 +9,7 @@ from laptime.api.results import RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.manifests.result import readings_name, results_config_map
 from laptime.reconcile.actions import Create, Decision, Delete
+from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.views import PodView
@@ -37,6 +38,7 @@ def finish(situation: Situation) -> Decision:
         situation.actions.insert(0, Create(results_config_map(situation.context, files)))
         leftovers.append(f"ConfigMap {results_name}")
     _say_outcome(situation)
+    say_profiled(situation)
     if leftovers:
         situation.progressing("Finishing", "cleaning up: " + ", ".join(leftovers))
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
@@ -52,7 +54,12 @@ def finish(situation: Situation) -> Decision:
 def _clean_up(situation: Situation) -> list[str]:
     """Delete what the results do not need; return what is still there."""
     observed, run = situation.observed, situation.run
-    keep = {f"{run.name}-results", *observed.results, *map(readings_name, observed.results)}
+    keep = {
+        f"{run.name}-results",
+        *observed.results,
+        *map(readings_name, observed.results),
+        *observed.profiles,
+    }
     doomed = [
         *(("Job", name) for name, job in observed.jobs.items() if not job.deleting),
         *(("Deployment", name) for name, one in observed.deployments.items() if not one.deleting),

@@ -19,7 +19,14 @@ from laptime.api.status import (
     State,
 )
 from laptime.manifests.context import RunContext
-from laptime.plan import OVERHEAD_SECONDS, Trial, remaining_seconds, seed_of
+from laptime.plan import (
+    OVERHEAD_SECONDS,
+    Trial,
+    plan_profiles,
+    profiling_seconds,
+    remaining_seconds,
+    seed_of,
+)
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.views import Observed, Run, format_time, parse_time
@@ -45,8 +52,11 @@ class Situation:
         self.trials = trials_so_far(
             run.name, run.spec, self.seed, list(observed.results.values()), out
         )
+        self.profiles = plan_profiles(run.name, run.spec)
         self.actions: list[Action] = []
         self.tiers_ready = False
+        self.tiers_lost: Problem | None = None
+        """Why the tiers will not come back, although every trial was run."""
         self._verdicts: list[Verdict] = []
         self._servers = {
             server.name: known.get(server.name)
@@ -99,10 +109,22 @@ class Situation:
             if trial.name not in self.observed.results and trial.server not in broken
         ]
 
-    def nothing_left(self) -> bool:
+    def profiles_left(self) -> list[Trial]:
+        """Return the profiles that still have to be taken; none of a server that is out."""
+        return [
+            profile
+            for profile in self.profiles
+            if profile.name not in self.observed.profiles and not self.broken(profile.server)
+        ]
+
+    def measured(self) -> bool:
         """Whether every server was checked and no trial has to be run any more."""
         checked = all(one.state is not ServerState.PENDING for one in self._servers.values())
         return checked and not self.trials_left()
+
+    def nothing_left(self) -> bool:
+        """Whether nothing has to be measured or profiled any more."""
+        return self.measured() and not self.profiles_left()
 
     def condition_since(self, type_: ConditionType, status: ConditionStatus) -> datetime | None:
         """Return since when a condition has had a status, or None when it has not."""
@@ -244,4 +266,5 @@ class Situation:
             for server in self.spec.servers
             if self.server_state(server.name) is ServerState.PENDING
         )
-        return seconds + OVERHEAD_SECONDS * pending
+        profiling = profiling_seconds(self.spec, self.profiles_left())
+        return seconds + OVERHEAD_SECONDS * pending + profiling

@@ -25,7 +25,7 @@ def tier_names(situation: Situation) -> list[str]:
 def tiers_ready(situation: Situation) -> bool:
     """Say in `TiersReady` how the tiers are, and return whether they all stand.
 
-    A tier that cannot come up, or does not in time, fails the run.
+    A tier that cannot come up, or does not in time, fails the run while there is a trial left.
     """
     problems: list[Problem] = []
     waiting: list[str] = []
@@ -62,7 +62,11 @@ def tiers_ready(situation: Situation) -> bool:
         )
     )
     if first is not None and (first.fatal or _overdue(situation)):
-        situation.fail(first)
+        if situation.measured():
+            # A profile more or less does not fail a run.
+            situation.tiers_lost = first
+        else:
+            situation.fail(first)
     return False
 
 

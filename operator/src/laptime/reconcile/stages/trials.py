@@ -73,7 +73,7 @@ def _drop_finished_jobs(situation: Situation) -> None:
 def _prepare(situation: Situation, trial: Trial) -> Problem | None:
     """Bring up a fresh pod of the server; start the generator when nothing else is alive."""
     settled = run_only(situation, trial.server, trial.name)
-    if settled and situation.tiers_ready and not _generators_alive(situation, trial):
+    if settled and situation.tiers_ready and not generators_alive(situation, trial):
         situation.actions.append(Create(trial_job(situation.context, trial)))
         return None
     problem = server_problem(situation, trial.server, trial.name)
@@ -82,7 +82,7 @@ def _prepare(situation: Situation, trial: Trial) -> Problem | None:
     return problem
 
 
-def _generators_alive(situation: Situation, trial: Trial) -> bool:
+def generators_alive(situation: Situation, trial: Trial) -> bool:
     """Return whether an earlier generator may still send requests.
 
     One whose result was stored as measured has printed it: it has nothing left to send.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from laptime import __version__
 from laptime.analysis import wording
 from laptime.api import API_VERSION, KIND
+from laptime.api.profile import Profile
 from laptime.report.contents import Report
 from laptime.report.html.limits import watchers
 from laptime.report.html.palette import (
@@ -22,6 +23,7 @@ from laptime.report.html.palette import (
     LIGHT_SURFACE,
     server_variables,
 )
+from laptime.report.html.profiles import shown_profiles
 from laptime.report.html.sections import SHARES, section
 from laptime.report.markdown import tiers
 from laptime.report.published import published_tables
@@ -30,7 +32,7 @@ _TEMPLATE = "page.html.j2"
 _STYLE = "style.css"
 
 
-def to_html(report: Report, payloads: Mapping[str, str]) -> str:
+def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Profile] = ()) -> str:
     """Return the report as HTML, the same for the same report.
 
     `payloads` are the generator's results (base64 of gzipped JSON) by trial: response times and
@@ -60,6 +62,7 @@ def to_html(report: Report, payloads: Mapping[str, str]) -> str:
         watchers=watchers(report.trials),
         nodes=sorted({n.node for t in report.trials if t.usage for n in t.usage.nodes}),
         published=published_tables(report.published) if report.published else [],
+        profiles=shown_profiles(profiles),
         manifest=manifest_to_repeat(report),
         # Charts are made here, out of figures and escaped names.
         Markup=Markup,
