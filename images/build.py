@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -177,6 +178,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def main(arguments: list[str]) -> int:
     """Run one command; returns the exit code."""
     options = parse(arguments)
+    # As after Ctrl-C: what is being built is stopped too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     command = options.names[0] if options.names[:1] in (["list"], ["push"]) else "build"
     names: list[str] = options.names if command == "build" else options.names[1:]
     started = time.monotonic()

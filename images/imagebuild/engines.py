@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, get_args
@@ -15,6 +17,7 @@ from imagebuild.catalog import ImageError
 BASE_REFERENCE = "docker.io/library/debian:trixie-slim"
 
 EngineName = Literal["docker", "podman", "buildah"]
+_STOP_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -99,16 +102,22 @@ class Engine:
     ) -> int:
         """Run a command with its output going to `log`; returns the exit code.
 
-        `environment` is added to the engine's own.
+        `environment` is added to the engine's own. Whoever is stopped in between (SystemExit,
+        KeyboardInterrupt) stops the command and all that it started first.
         """
-        return subprocess.run(
+        process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env={**self.environment(), **(environment or {})},
-            check=False,
-        ).returncode
+            start_new_session=True,
+        )
+        try:
+            return process.wait()
+        except BaseException:
+            _stop_group(process)
+            raise
 
     def environment(self) -> dict[str, str]:
         """The environment of this engine's commands."""
@@ -152,6 +161,16 @@ def find_engine(cache: Path, wanted: str | None = None) -> Engine:
         f"{wanted or 'no container engine'} does not work here: start docker or podman,"
         " or install buildah and mmdebstrap and be root"
     )
+
+
+def _stop_group(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group: a compiler that it started would go on for minutes."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_SECONDS)
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _works(name: EngineName) -> bool:

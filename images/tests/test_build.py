@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -130,3 +133,25 @@ def test_an_unknown_engine_is_refused(tmp_path: Path) -> None:
 def test_push_needs_a_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert build.main(["push"]) == 1
     assert "push REGISTRY" in capsys.readouterr().err
+
+
+def test_a_build_that_is_stopped_leaves_no_process(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
+    script = (
+        "import io, signal, sys\n"
+        "from pathlib import Path\n"
+        "from imagebuild.engines import Engine\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))\n"
+        f"engine = Engine('docker', Path({str(tmp_path)!r}))\n"
+        f"engine.run(['sh', '-c', 'sleep 600 & echo $! > {noted}; wait'], sys.stderr)\n"
+    )
+    folder = Path(build.__file__).parent
+    with subprocess.Popen([sys.executable, "-c", script], cwd=folder) as builder:
+        while not (noted.exists() and noted.read_text().endswith("\n")):
+            assert builder.poll() is None
+            time.sleep(0.02)
+        builder.terminate()
+        assert builder.wait() == 143
+    status = Path(f"/proc/{noted.read_text().strip()}/stat")
+    # Gone, or dead and waiting to be reaped.
+    assert not status.exists() or status.read_text().rsplit(")", 1)[1].split()[0] == "Z"
