@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-PROGRAM = [sys.executable, "-c", "from laptime.cli.main import main; main()"]
+# What a shell starts in the background ignores SIGINT, and so does all that it starts: a test run,
+# too. In a terminal nothing does.
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from laptime.cli.main import main; main()",
+]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
 GOES_ON = {
     "state": "Running",
