@@ -81,7 +81,8 @@ func fold(sampled io.Reader, folded io.Writer) error {
 		for i := len(sample.Location) - 1; i >= 0; i-- {
 			lines := sample.Location[i].Line
 			for j := len(lines) - 1; j >= 0; j-- {
-				frames = append(frames, lines[j].Function.Name)
+				// As in `struct { a int; b int }`, an argument of a generic function.
+				frames = append(frames, strings.ReplaceAll(lines[j].Function.Name, ";", ","))
 			}
 		}
 		_, err := fmt.Fprintf(folded, "%s %d\n", strings.Join(frames, ";"), sample.Value[0])
