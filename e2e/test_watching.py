@@ -206,7 +206,7 @@ def test_together_they_cost_little(prometheus: Prometheus) -> None:
     assert 0.0 < cores / cpus < MOST_OF_THE_MACHINE
 
 
-def test_killing_the_agent_makes_the_figures_incomplete(
+def test_killing_the_agent_leaves_figures_that_are_marked_or_right(
     kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
 ) -> None:
     pod = _start(kubectl, namespace, "trial-002", image)
@@ -219,11 +219,12 @@ def test_killing_the_agent_makes_the_figures_incomplete(
     usage = _usage(prometheus, namespace, "trial-002", truth)
     work = usage.component("server")
     assert work is not None
-    # Prometheus needs seconds to find the new agent, so something is missing, and it is told.
-    assert usage.gaps
-    assert not usage.complete
+    # The next agent may be there before the killed one is gone: then nothing is missing.
+    assert usage.complete == (not usage.gaps)
     # The kernel went on counting while nobody looked: only the ends of the window may be rough.
-    assert work.cpu_seconds is None or work.cpu_seconds == pytest.approx(truth["cpu"], rel=0.2)
+    share = 0.02 if usage.complete else 0.2
+    assert work.cpu_seconds is None or work.cpu_seconds == pytest.approx(truth["cpu"], rel=share)
+    assert work.cpu_seconds is not None or not usage.complete
 
 
 def test_killing_prometheus_makes_the_figures_incomplete(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -25,8 +25,10 @@ from laptime.measure.promql import (
 from laptime.measure.timeseries import Series, Window, growth, highest_rate, increase, spans
 
 KUBELET_MARGIN_SECONDS = 60.0
-AGENT_LONGEST_GAP_SECONDS = 2.0
-"""In a longer one a burst of a second would show with less than half of its height."""
+AGENT_LONGEST_GAP_SECONDS = 1.5
+"""In a longer one a burst of a second would show with less than two thirds of its height."""
+GAUGE_LONGEST_GAP_SECONDS = 3.0
+"""Memory is read once a second, and scraped once: of a new agent or Prometheus it has no past."""
 KUBELET_LONGEST_GAP_SECONDS = 45.0
 MISSING_SHARE = 0.02
 """More of a window without samples makes a figure one that something is missing from."""
@@ -69,8 +71,6 @@ class _Pod:
     server: str | None
     node: str | None
     series: dict[str, Series]
-    readers: set[str] = field(default_factory=set)
-    """Addresses of the agents that read it within the window."""
 
     def add(self, key: str, series: Series) -> None:
         # A new agent goes on with the same counter under another `instance`.
@@ -90,7 +90,7 @@ async def trial_usage(query: Query, wanted: TrialWindow) -> TrialUsage:
     found = await query_samples(
         query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
     )
-    pods = _pods_of_agent(found, wanted.window)
+    pods = _pods_of_agent(found)
     if any("cpu" in pod.series for pod in pods.values()):
         return await _usage_of_agent(query, wanted, pods)
     found = await query_samples(
@@ -143,9 +143,7 @@ def kubelet_query(wanted: TrialWindow) -> str:
     return selector(labels, wanted.window.seconds + 2 * KUBELET_MARGIN_SECONDS)
 
 
-def _pods_of_agent(
-    found: Iterable[tuple[Mapping[str, str], Series]], window: Window
-) -> dict[str, _Pod]:
+def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[str, _Pod]:
     pods: dict[str, _Pod] = {}
     for labels, series in found:
         name = labels["__name__"]
@@ -161,8 +159,6 @@ def _pods_of_agent(
             _Pod(labels.get("component", ""), labels.get("server"), labels.get("node"), {}),
         )
         pod.add(key, series)
-        if series.within(window.start, window.end):
-            pod.readers.add(labels.get("instance", ""))
     return pods
 
 
@@ -270,11 +266,13 @@ def _gaps(name: str, pod: _Pod, window: Window, longest: float) -> list[str]:
     if missing > MISSING_SHARE * window.seconds:
         found.append(f"{name}: no samples for {missing:.1f} s of the {window.seconds:.1f} s")
     gap = cpu.longest_gap(window)
-    if gap > longest:
+    if gap > longest and not found:
         found.append(f"{name}: {gap:.1f} s without a sample")
-    if len(pod.readers) > 1 and not found:
-        # However soon the next one was there: nobody read it in between.
-        found.append(f"{name}: the agent that read it was replaced")
+    memory = pod.series.get("working_set")
+    if not found and memory is not None:
+        gap = memory.longest_gap(window)
+        if gap > max(longest, GAUGE_LONGEST_GAP_SECONDS):
+            found.append(f"{name}: {gap:.1f} s without a sample of its memory")
     if increase(cpu, window) is None and not found:
         found.append(f"{name}: its CPU counter went back")
     return found
