@@ -15,7 +15,7 @@ _CONNECT_SECONDS = 10
 # Statements about tables, and the time zone that a scenario asks for (as a function it is a
 # set_config of constants that nobody can see). Neither the beginning and
 # end of transactions nor what drivers ask the catalogue or tell a connection that they give back:
-# those would make up for a statement that is missing. A statement that sleeps is one of the server's.
+# those would make up for a statement that is missing. One that sleeps is the server's own.
 _TOTAL = r"""
 SELECT coalesce(sum(calls), 0)::bigint
 FROM pg_stat_statements
