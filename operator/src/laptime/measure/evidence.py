@@ -76,12 +76,14 @@ def _proxy(found: _Found, window: Window, backend: str) -> ProxyEvidence | None:
     queue = of_backend("haproxy_backend_current_queue")
     if not sessions or not queue:
         return None
+    # HAProxy counts what waits in its queue as sessions of the backend too.
+    at_server = [max(0.0, one - waiting) for one, waiting in zip(sessions, queue, strict=False)]
     idle = _values(found.get("haproxy_process_idle_time_percent", []), window)
     return ProxyEvidence(
         queue_mean=fmean(queue),
         queue_max=max(queue),
-        sessions_mean=fmean(sessions),
-        sessions_max=max(sessions),
+        sessions_mean=fmean(at_server),
+        sessions_max=max(at_server),
         idle_share=fmean(idle) / 100 if idle else None,
     )
 
