@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from containers import Container, free_port, run_container
 from processes import binary_of, run_process
-from tiers import Database, Run, start_bouncer, start_database
+from tiers import FORGETFUL, Database, Run, start_bouncer, start_database
 
 from imagebuild.catalog import discover
 from imagebuild.engines import find_engine
@@ -53,6 +53,16 @@ def bouncer(
 ) -> Iterator[Database]:
     """PgBouncer in front of Postgres."""
     with start_bouncer(run, database, tmp_path_factory.mktemp("pgbouncer")) as bouncer:
+        yield bouncer
+
+
+@pytest.fixture(scope="session")
+def forgetful_bouncer(
+    run: Run, database: Database, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Database]:
+    """The same, where a statement prepared under no name never outlives its transaction."""
+    folder = tmp_path_factory.mktemp("forgetful")
+    with start_bouncer(run, database, folder, FORGETFUL) as bouncer:
         yield bouncer
 
 

@@ -116,7 +116,8 @@ ONLY_UPSTREAM = pairs(lambda _, scenario: scenario.needs_upstream and not scenar
 
 # Without prepared statements a direct connection can do nothing that one through PgBouncer cannot.
 @pytest.mark.parametrize(
-    ("through", "prepared"), [("database", "true"), ("bouncer", "true"), ("bouncer", "false")]
+    ("through", "prepared"),
+    [("database", "true"), ("bouncer", "true"), ("forgetful_bouncer", "false")],
 )
 @pytest.mark.parametrize(PAIR, pairs(lambda _, scenario: scenario.needs_database))
 def test_with_postgres(

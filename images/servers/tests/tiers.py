@@ -25,6 +25,13 @@ max_prepared_statements = 100
 unix_socket_dir =
 ignore_startup_parameters = extra_float_digits
 """
+# Postgres drops a connection's unnamed statement when a query comes as text, as this one does after
+# each transaction. Between two messages of one client it may be another client's transaction that
+# does so, or a new connection that never had the statement: rarely, where this is certain.
+FORGETFUL = """
+server_reset_query = SELECT 1
+server_reset_query_always = 1
+"""
 
 
 @dataclass(frozen=True)
@@ -77,13 +84,18 @@ def start_database(run: Run, folder: Path, port: int, init_sql: str = "") -> Ite
 
 
 @contextlib.contextmanager
-def start_bouncer(run: Run, database: Database, settings: Path) -> Iterator[Database]:
-    """PgBouncer in transaction mode with two connections to `database`, set up in `settings`."""
+def start_bouncer(
+    run: Run, database: Database, settings: Path, more: str = ""
+) -> Iterator[Database]:
+    """PgBouncer in transaction mode with two connections to `database`, set up in `settings`.
+
+    `more` is added to its configuration.
+    """
     port = free_port()
     settings.chmod(0o755)
     (settings / "userlist.txt").write_text(f'"laptime" "{PASSWORD}"\n')
     (settings / "pgbouncer.ini").write_text(
-        PGBOUNCER_INI.format(database_port=database.port, port=port)
+        PGBOUNCER_INI.format(database_port=database.port, port=port) + more
     )
     with run("pgbouncer", files={"/etc/laptime": settings}) as container:
         probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(port))

@@ -28,12 +28,10 @@ pub fn connect(settings: &DatabaseSettings) -> Result<Option<PgPool>, sqlx::Erro
     let Some(url) = &settings.url else {
         return Ok(None);
     };
-    // Without a cache every statement is prepared anew, under no name.
-    let capacity = if settings.prepared_statements { 100 } else { 0 };
     let options: PgConnectOptions = url.parse()?;
     let pool = PgPoolOptions::new()
         .max_connections(settings.connections.get())
-        .connect_lazy_with(options.statement_cache_capacity(capacity));
+        .connect_lazy_with(options);
     Ok(Some(pool))
 }
 

@@ -33,9 +33,13 @@ pub struct User {
 /// Answers the first hundred users, ordered by their id.
 pub async fn list(State(users): State<Users>) -> Result<Json<Vec<User>>, Error> {
     let pool = users.pool.as_ref().ok_or(Error::NoDatabase)?;
-    let rows = sqlx::query_as(LIST)
-        .persistent(users.prepared)
-        .fetch_all(pool)
-        .await?;
+    let rows = if users.prepared {
+        sqlx::query_as(LIST).fetch_all(pool).await?
+    } else {
+        // As one message: sqlx would prepare it under no name and execute it with a second message,
+        // which PgBouncer may send to another connection.
+        let rows = sqlx::raw_sql(LIST).fetch_all(pool).await?;
+        rows.iter().map(User::from_row).collect::<Result<_, _>>()?
+    };
     Ok(Json(rows))
 }
