@@ -213,6 +213,33 @@ def test_the_share_is_that_of_the_busiest_generator() -> None:
     assert "97%" in figures.validity_reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("cpus", "share"), [(None, 0.2), (4.0, 0.2), (1.0, 0.4), (0.5, 0.8), (0.25, 1.0)]
+)
+def test_the_share_is_of_the_pods_limit_where_that_is_less_than_its_cores(
+    cpus: float | None, share: float
+) -> None:
+    cost: dict[str, Any] = {
+        "busiestThread": 0.1,
+        "cpuSeconds": 0.4,
+        "wallSeconds": 1.0,
+        "maxProcs": 2,
+    }
+    figures = trial_result(TRIAL, printed(phase([1000]), **cost), generator_cpus=cpus)
+    assert figures.generator_share == pytest.approx(share)
+
+
+def test_one_thread_cannot_use_more_than_the_pods_limit() -> None:
+    cost: dict[str, Any] = {
+        "busiestThread": 0.3,
+        "cpuSeconds": 0.3,
+        "wallSeconds": 1.0,
+        "maxProcs": 2,
+    }
+    figures = trial_result(TRIAL, printed(phase([1000]), **cost), generator_cpus=0.4)
+    assert figures.generator_share == pytest.approx(0.75)
+
+
 def test_what_was_merged_reads_the_same_again() -> None:
     together = merged([printed(phase([1000]), (0, 2)), printed(phase([2000]), (1, 2))])
     assert parse_payload(together.payload) == together

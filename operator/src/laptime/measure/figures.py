@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -37,11 +38,13 @@ def trial_result(
     result: GeneratorResult,
     load: Load | None = None,
     requests: Sequence[Request] = (),
+    generator_cpus: float | None = None,
 ) -> TrialResult:
     """Return the figures of a trial; a result that cannot be used makes a failed trial.
 
     `load` is what the generator was told to send and `requests` are those of the scenario: they
-    are what the figures are judged by.
+    are what the figures are judged by. `generator_cpus` is the limit of each generator's pod in
+    cores; None without one.
     """
     if result.trial and result.trial != trial.name:
         return failed_trial(
@@ -59,7 +62,8 @@ def trial_result(
         endpoints = {
             name: _figures_of_endpoint(endpoint, phase) for name, endpoint in _most_used(phase)
         }
-        judgement = _judged(figures, endpoints, phase, result, load, requests)
+        share = generator_share(result, generator_cpus)
+        judgement = _judged(figures, endpoints, phase, result, share, load, requests)
     except HistogramError as error:
         return failed_trial(
             trial, "ResultGarbled", f"a histogram of the generator cannot be read: {error}"
@@ -79,7 +83,7 @@ def trial_result(
         endpoints=endpoints,
         generator_cpu_seconds=sum(cost.cpu_seconds for cost in result.costs),
         generator_wall_seconds=max(cost.wall_seconds for cost in result.costs),
-        generator_share=generator_share(result),
+        generator_share=share,
         statements=None if result.statements is None else statements_of_work(result.statements),
     )
 
@@ -276,6 +280,7 @@ def _judged(
     endpoints: Mapping[str, Figures],
     phase: GeneratorPhase,
     result: GeneratorResult,
+    share: float,
     load: Load | None,
     requests: Sequence[Request],
 ) -> Judgement:
@@ -286,7 +291,6 @@ def _judged(
     if found is not None and not found.low_rate:
         reason = "the objective was met at no rate, not even the lowest one tried"
         return answers.and_also(Judgement(Validity.INVALID, (reason,)))
-    share = generator_share(result)
     judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
     if load is None or result.statements is None or found is not None:
         # The statements of a search are those of all its steps, the requests those of one.
@@ -299,20 +303,24 @@ def _judged(
     )
 
 
-def generator_share(result: GeneratorResult) -> float:
-    """Return the share (0 … 1) of its CPU that the busiest generator used in the measured phase."""
-    return max(_share(cost) for cost in result.costs)
+def generator_share(result: GeneratorResult, cpus: float | None = None) -> float:
+    """Return the share (0 … 1) of its CPU that the busiest generator used in the measured phase.
+
+    `cpus` is the limit of each generator's pod in cores; None without one.
+    """
+    return max(_share(cost, cpus or math.inf) for cost in result.costs)
 
 
-def _share(cost: GeneratorCost) -> float:
+def _share(cost: GeneratorCost, limit: float) -> float:
     """Return the share of its CPU that one generator used.
 
     The higher of two: all its threads against all cores it may use, and its busiest thread
-    against one core, since a load of one thread cannot use a second core.
+    against one core, since a load of one thread cannot use a second core. A pod's limit may be
+    less than either: Go rounds it up to whole cores, and to two at least.
     """
-    available = cost.wall_seconds * cost.max_procs
+    available = cost.wall_seconds * min(cost.max_procs, limit)
     whole = cost.cpu_seconds / available if available > 0 else 0.0
-    return min(1.0, max(whole, cost.busiest_thread))
+    return min(1.0, max(whole, cost.busiest_thread / min(1.0, limit)))
 
 
 def _rfc3339(unix_seconds: float) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from laptime.api.results import TrialOutcome
 from laptime.api.status import State
 from laptime.manifests.generator import trial_job
+from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
 from laptime.measure import (
     GeneratorError,
@@ -123,7 +124,14 @@ def _follow(situation: Situation, trial: Trial, job: WorkloadView) -> Problem | 
         _store_failure(situation, trial, problem)
         return problem
     load = situation.spec.load(trial.load)
-    result = trial_result(trial, merged, load, situation.context.scenario.requests)
+    resources = situation.spec.generator.resources
+    result = trial_result(
+        trial,
+        merged,
+        load,
+        situation.context.scenario.requests,
+        quantity(resources.cpu) if resources and resources.cpu else None,
+    )
     situation.actions.append(Create(result_config_map(situation.context, result, merged.payload)))
     return None
 
