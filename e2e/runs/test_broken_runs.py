@@ -135,6 +135,20 @@ def test_a_missing_script_is_named_with_the_command_that_makes_it(cluster: Clust
     assert time.monotonic() - began < 60
 
 
+def test_an_object_that_is_refused_ends_the_run_and_is_named(cluster: Cluster) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-jobs"}}
+    cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})
+    try:
+        run = cluster.apply(run_manifest("refused", [AXUM], repetitions=1))
+        status = cluster.wait_end(run, 90)
+    finally:
+        cluster.kubectl("delete", "resourcequota", "no-jobs", "-n", cluster.namespace)
+    succeeded = condition(status, "Succeeded")
+    assert (succeeded["status"], succeeded["reason"]) == ("False", "ObjectRefused")
+    assert "exceeded quota: no-jobs" in succeeded["message"], succeeded["message"]
+    assert f"Job {run}-" in succeeded["message"]
+
+
 def test_a_killed_generator_costs_its_trial_and_is_named(cluster: Cluster) -> None:
     load = {"name": "closed", "closed": {"connections": 4, "duration": "5s"}, "warmup": "1s"}
     run = cluster.apply(run_manifest("lost", [AXUM], loads=[load], repetitions=2))

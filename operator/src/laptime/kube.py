@@ -6,6 +6,7 @@ It speaks plain dicts. Everything above it stays free of the client library.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ _REQUEST_TIMEOUT_SECONDS = 30
 # A watch that the server ends after this long, and that the client gives up a little later: a
 # connection that froze silently cannot hold a watch for ever.
 _WATCH_SECONDS = 240
+_NOT_ASCII = re.compile(r"[\x7f-\uffff]")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,15 @@ class KubeError(Exception):
     def conflict(self) -> bool:
         """Whether the object exists already or was changed by somebody else."""
         return self.status == 409
+
+    @property
+    def refused(self) -> bool:
+        """Whether the same request will be refused again, until somebody changes something."""
+        return self.status in (400, 403, 413, 422) and not self.terminating
+
+    def about(self, kind: str, name: str) -> KubeError:
+        """Return the same error, its message beginning with the object that it is about."""
+        return KubeError(self.status, self.reason, f"{kind} {name}: {self.message}")
 
     @property
     def terminating(self) -> bool:
@@ -170,8 +181,9 @@ class Kube:
             "PATCH",
             path,
             query={"fieldManager": FIELD_MANAGER, "force": "true"},
-            body=manifest,
-            content_type="application/apply-patch+yaml",
+            # The client would write JSON itself if its name of the content were without more.
+            body=_json_that_is_yaml(manifest),
+            content_type="application/apply-patch+yaml; charset=utf-8",
         )
 
     async def create(self, manifest: Manifest) -> bool:
@@ -256,7 +268,7 @@ class Kube:
         path: str,
         *,
         query: dict[str, str] | None = None,
-        body: Manifest | None = None,
+        body: Manifest | str | None = None,
         accept: str = "application/json",
         content_type: str = "application/json",
     ) -> Manifest:
@@ -280,7 +292,7 @@ class Kube:
         *,
         limits: aiohttp.ClientTimeout,
         query: dict[str, str] | None = None,
-        body: Manifest | None = None,
+        body: Manifest | str | None = None,
         accept: str = "*/*",
         content_type: str = "application/json",
     ) -> aiohttp.ClientResponse:
@@ -301,7 +313,7 @@ class Kube:
         path: str,
         limits: aiohttp.ClientTimeout,
         query: dict[str, str] | None,
-        body: Manifest | None,
+        body: Manifest | str | None,
         accept: str,
         content_type: str,
     ) -> aiohttp.ClientResponse:
@@ -324,6 +336,16 @@ class Kube:
         except client.ApiException as error:
             raise _kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise _kube_error(response.status, text)
+
+
+def _json_that_is_yaml(manifest: Manifest) -> str:
+    """Return JSON that a YAML parser reads as the same.
+
+    YAML knows no pairs of surrogates, as which JSON may write what is beyond U+FFFF; what is below
+    is escaped, since YAML takes some of it for line breaks.
+    """
+    text = json.dumps(manifest, ensure_ascii=False)
+    return _NOT_ASCII.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _kube_error(status: int, text: str) -> KubeError:

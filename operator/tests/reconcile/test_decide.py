@@ -231,6 +231,34 @@ def test_a_tier_that_never_gets_ready_ends_the_run_with_its_reason(component: st
     assert not world.results_written
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "Service", "Job"])
+def test_an_object_that_the_api_server_refuses_ends_the_run_with_its_message(kind: str) -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    world.refuses = {kind}
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "ObjectRefused")
+    assert f"{kind}: not here" in (succeeded.message or "")
+
+
+def test_an_object_that_is_refused_for_a_moment_costs_nothing() -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    world.refuses = {"Job"}
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        if world.refusal and world.now - world.refusal.since > timedelta(seconds=8):
+            world.refuses = set()
+        assert world.passes < MANY_PASSES
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.status is ConditionStatus.TRUE
+
+
 @pytest.mark.parametrize("end", ["deleted", "killed", "said so"])
 def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))

@@ -44,6 +44,7 @@ from laptime.reconcile.views import (
     ContainerView,
     Observed,
     PodView,
+    Refusal,
     Run,
     WorkloadView,
     deployment_view,
@@ -160,6 +161,9 @@ class World:
         self.profiles_written: list[str] = []
         self.passes = 0
         self.deleted = False
+        self.refuses: set[str] = set()
+        """Kinds of which the API server stores no object."""
+        self.refusal: Refusal | None = None
         self._count = 0
 
     @property
@@ -188,7 +192,12 @@ class World:
         for action in decision.actions:
             if self._killed():
                 return decision
+            if isinstance(action, Apply | Create) and action.manifest["kind"] in self.refuses:
+                since = self.refusal.since if self.refusal else self.now
+                self.refusal = Refusal(f"{action.manifest['kind']}: not here", since)
+                return decision
             self._execute(action)
+        self.refusal = None
         return decision
 
     def observe(self) -> Observed:
@@ -238,6 +247,7 @@ class World:
                 if pod.component == "profiler" and pod.trial and (pod.trial, 0) in self.logs
             },
             outputs=self._outputs(results),
+            refusal=self.refusal,
             summary=summarise(
                 self.run.spec,
                 self.trials,

@@ -11,6 +11,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,7 @@ from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.observe import GENERATOR_CONTAINER, ResultCache, observe
 from laptime.reconcile.queue import turn_of
 from laptime.reconcile.readings import ReadingsDesk
-from laptime.reconcile.views import LABEL, Run, format_time, pod_view, run_view
+from laptime.reconcile.views import LABEL, Refusal, Run, format_time, pod_view, run_view
 from laptime.settings import Settings
 
 Key = tuple[str, str]
@@ -160,10 +161,19 @@ class Controller:
             self._metrics.runs(runs)
             run = next((one for one in runs if one.key == run.key and one.uid == run.uid), run)
             self._metrics.trials(run, observed.results)
+            observed = replace(observed, refusal=worker.refusal)
             decision = decide(run, observed, turn_of(run, runs), context, now)
             await self._say(run, decision.status, now)
         # In an extra step, so that a slow API server holds up this run alone.
-        await execute(self._kube, run, context, decision.actions)
+        try:
+            await execute(self._kube, run, context, decision.actions)
+        except KubeError as error:
+            if error.refused:
+                worker.refusal = Refusal(
+                    error.message, worker.refusal.since if worker.refusal else now
+                )
+            raise
+        worker.refusal = None
         self._metrics.carried_out(decision.actions)
         if decision.status.state is not None and decision.status.state.terminal and not terminal:
             self.wake_all()
@@ -293,6 +303,7 @@ class _Worker:
         self.key = key
         self.cache = ResultCache()
         self.printed: set[str] = set()
+        self.refusal: Refusal | None = None
         self.desk = ReadingsDesk(controller.query, self.wake)
         self._controller = controller
         self._event = asyncio.Event()

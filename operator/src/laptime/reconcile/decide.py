@@ -13,7 +13,7 @@ from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision, DeleteRun
 from laptime.reconcile.queue import Turn
-from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script
+from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script, refused
 from laptime.reconcile.stages.finish import finish
 from laptime.reconcile.stages.profiles import run_profiles
 from laptime.reconcile.stages.situation import Situation
@@ -47,7 +47,15 @@ def decide(
     given_up = failed is not None and failed.status == ConditionStatus.FALSE
     if given_up or situation.nothing_left():
         return finish(situation)
-    for stage in (impossible_load, missing_script, deploy, verify, run_trials, run_profiles):
+    for stage in (
+        impossible_load,
+        missing_script,
+        refused,
+        deploy,
+        verify,
+        run_trials,
+        run_profiles,
+    ):
         decision = stage(situation)
         if decision is not None:
             return decision

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from itertools import groupby
 
-from laptime.kube import Kube
+from laptime.kube import Kube, KubeError
 from laptime.manifests.context import RunContext
 from laptime.manifests.secret import database_secret
 from laptime.reconcile.actions import (
@@ -45,10 +45,12 @@ def _sort(action: Action) -> tuple[str, str]:
 
 async def _execute_one(kube: Kube, run: Run, context: RunContext, action: Action) -> None:
     match action:
-        case Apply(manifest):
-            await kube.apply(manifest)
-        case Create(manifest):
-            await kube.create(manifest)
+        case Apply(manifest) | Create(manifest):
+            write = kube.apply if isinstance(action, Apply) else kube.create
+            try:
+                await write(manifest)
+            except KubeError as error:
+                raise error.about(manifest["kind"], manifest["metadata"]["name"]) from error
         case CreateDatabaseSecret():
             # token_hex: it stands in URLs and configuration files, where it needs no quoting.
             await kube.create(database_secret(context, secrets.token_hex(_PASSWORD_BYTES)))

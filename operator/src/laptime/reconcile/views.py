@@ -88,6 +88,14 @@ class WorkloadView:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """An action that the API server refuses until somebody changes something."""
+
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything of one run that the API server shows."""
 
@@ -112,6 +120,8 @@ class Observed:
     # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     summary: Summary | None = None
+    # What the API server refuses, again and again since some time.
+    refusal: Refusal | None = None
 
     def pods_of(
         self, component: str, *, server: str | None = None, trial: str | None = None

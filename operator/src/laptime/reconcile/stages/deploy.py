@@ -71,6 +71,21 @@ def missing_script(situation: Situation) -> Decision | None:
     return None
 
 
+def refused(situation: Situation) -> Decision | None:
+    """Fail a run of which the API server has refused an object for too long."""
+    refusal, state = situation.observed.refusal, situation.run.status.state
+    if refusal is None:
+        return None
+    # Earlier than what is missing because of it, which says less.
+    patience = situation.spec.startup_seconds / 2
+    if (situation.now - refusal.since).total_seconds() < patience:
+        return None
+    problem = Problem("ObjectRefused", f"the API server refuses {refusal.message}", fatal=True)
+    situation.progressing("", "", problem)
+    situation.fail(problem)
+    return situation.decision(state or State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+
+
 def deploy(situation: Situation) -> Decision | None:
     """Apply what is missing or different; wait until every tier is ready before the first trial."""
     observed = situation.observed
