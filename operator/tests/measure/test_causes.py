@@ -58,6 +58,8 @@ class Trial:
     cores: Mapping[str, float] = field(default_factory=dict)
     """Beside server, postgres, pgbouncer, haproxy and generator, at 0.1 each."""
     throttled: Mapping[str, float] = field(default_factory=dict)
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    """Share of the window in which a task was ready and had no CPU."""
     busy: float = 0.2
     stolen: float = 0.0
     proxy: ProxyEvidence | None = None
@@ -82,6 +84,7 @@ def cause_of(trial: Trial) -> LimitedBy:
                 cores_mean=trial.cores.get(name, 0.1),
                 cores_peak=1.05 * trial.cores.get(name, 0.1),
                 throttled_share=trial.throttled.get(name, 0.0),
+                cpu_waiting_share=trial.waiting.get(name, 0.0),
             )
             for name in names
         ],
@@ -405,6 +408,36 @@ def test_a_generator_that_its_limit_holds_back_is_the_cause() -> None:
     found = cause_of(Trial(throttled={"generator": 0.97}, generator=0.1))
     assert found.cause is Cause.GENERATOR
     assert "97%" in found.evidence
+
+
+ALONE = {"workers": 1}
+
+
+def test_a_worker_that_ran_or_waited_for_a_cpu_all_the_time_is_the_servers_cpu() -> None:
+    found = cause_of(
+        Trial(server=ALONE, cores={"server": 0.64}, waiting={"server": 0.29}, busy=0.74)
+    )
+    assert found.cause is Cause.SERVER_CPU
+    assert "0.64 cores" in found.evidence
+    assert "29%" in found.evidence
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        Trial(server=ALONE, cores={"server": 0.64}, waiting={"server": 0.2}),
+        Trial(server=ALONE, cores={"server": 0.3}, waiting={"server": 0.7}),
+        Trial(server={"workers": 2}, cores={"server": 0.9}, waiting={"server": 0.9}),
+    ],
+    ids=["it paused", "it hardly ran", "two workers, one of which may run while the other waits"],
+)
+def test_waiting_for_a_cpu_alone_is_not_the_servers_cpu(trial: Trial) -> None:
+    assert cause_of(trial).cause is not Cause.SERVER_CPU
+
+
+def test_a_full_node_comes_before_the_worker_that_waits_for_it() -> None:
+    trial = Trial(server=ALONE, cores={"server": 0.64}, waiting={"server": 0.3}, busy=0.97)
+    assert cause_of(trial).cause is Cause.NODE
 
 
 @pytest.mark.parametrize("name", CASES)

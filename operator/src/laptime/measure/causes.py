@@ -24,6 +24,7 @@ from laptime.measure.saturation import (
     busy_cpus,
     busy_nodes,
     full_slots,
+    worker_without_pause,
 )
 
 NEAR = 0.7
@@ -66,7 +67,8 @@ def limited_by(
     fullest = max(cpus, key=lambda one: one.utilisation, default=None)
     if fullest is not None and _full(fullest):
         return _named(fullest, every)
-    for resource in nodes:
+    worker = worker_without_pause(scene)
+    for resource in [*nodes, *([worker] if worker else [])]:
         if _full(resource):
             return _named(resource, every)
     if _one_connection(load):

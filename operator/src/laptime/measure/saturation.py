@@ -28,6 +28,8 @@ J. P. Buzen, The Operational Analysis of Queueing Network Models, ACM Computing 
 _SHOWN_CORES = 0.02
 _ONE_THREAD = 1.1
 """A server whose peak is above its workers' cores by more than this has other threads as well."""
+_RUNS_AT_LEAST = 0.5
+"""A worker that ran for less than this part of the window waited for more than a CPU."""
 _COARSEST = 3.0
 """Readings further apart than this part of the window do not tell its CPU time."""
 _QUEUED_PER_CONNECTION = 1.5
@@ -150,6 +152,27 @@ def busy_nodes(scene: Scene) -> list[Resource]:
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
     return found
+
+
+def worker_without_pause(scene: Scene) -> Resource | None:
+    """Return the only worker of a server, which ran or was ready to run nearly all of the time.
+
+    On a node that others use too, a thread waits for a CPU before each of its turns although the
+    node has idle moments: less CPU time than the window is long, and yet no pause. Of several
+    threads nobody knows which one waited while another ran.
+    """
+    server, used = scene.server, scene.component("server")
+    if used is None or used.cores_mean is None or used.cpu_waiting_share is None:
+        return None
+    peak = max(used.cores_mean, used.cores_peak or 0.0)
+    if server.workers != 1 or peak > _ONE_THREAD or used.cores_mean < _RUNS_AT_LEAST:
+        return None
+    said = (
+        f"the server's worker used {used.cores_mean:.2f} cores of the 1 that it can use and waited "
+        f"for a CPU of the node in another {used.cpu_waiting_share:.0%} of the time"
+    )
+    busy = min(1.0, used.cores_mean + used.cpu_waiting_share)
+    return Resource(Cause.SERVER_CPU, busy, said)
 
 
 def full_slots(scene: Scene, requests_at_once: int | None) -> list[Resource]:
