@@ -139,7 +139,7 @@ def test_an_object_that_is_refused_ends_the_run_and_is_named(cluster: Cluster) -
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-jobs"}}
     cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})
     try:
-        run = cluster.apply(run_manifest("refused", [AXUM], repetitions=1))
+        run = cluster.apply(run_manifest("refused", [AXUM], repetitions=1, startupTimeout="10s"))
         status = cluster.wait_end(run, 90)
     finally:
         cluster.kubectl("delete", "resourcequota", "no-jobs", "-n", cluster.namespace)

@@ -38,7 +38,8 @@ from laptime.settings import Settings
 
 Key = tuple[str, str]
 
-_RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0, 30.0)
+# The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
+_RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
 _NOT_ENABLED_SECONDS = 5.0
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
