@@ -132,8 +132,8 @@ CASES = (
     ),
     Case(
         "generator",
-        "the generator may use 0.05 CPUs, and the server answers at once",
-        spec={"generator": {"resources": {"cpu": "50m", "memory": "128Mi"}}},
+        "the generator may use 0.1 CPUs, and the server answers at once",
+        spec={"generator": {"resources": {"cpu": "100m", "memory": "128Mi"}}},
     ),
     Case(
         "node",
