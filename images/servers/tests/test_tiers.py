@@ -84,10 +84,10 @@ def test_pgbouncer_stops_while_a_client_is_connected(
         # psql stays connected while its shell command sleeps.
         client = threading.Thread(
             target=database.container.execute,
-            args=("psql", "-X", "-c", "SELECT 1", "-c", r"\! sleep 8", bouncer.url),
+            args=("psql", "-X", "-c", "SELECT 'a client'", "-c", r"\! sleep 8", bouncer.url),
         )
         client.start()
-        counting = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT 1'"
+        counting = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT ''a client'''"
         bouncer.container.wait_until(lambda: database.query(counting) == "1", 10)
         bouncer.container.signal(signal.SIGINT)
         assert bouncer.container.wait(5) == 0

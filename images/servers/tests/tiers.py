@@ -29,7 +29,7 @@ ignore_startup_parameters = extra_float_digits
 # each transaction. Between two messages of one client it may be another client's transaction that
 # does so, or a new connection that never had the statement: rarely, where this is certain.
 FORGETFUL = """
-server_reset_query = SELECT 1
+server_reset_query = SELECT 'forget'
 server_reset_query_always = 1
 """
 
