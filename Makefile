@@ -218,7 +218,9 @@ unit: venv ## tests that need no cluster
 	$(SAY)
 	for folder in $(PYTHON_TESTS); do
 		say "$$folder"
-		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest tests)
+		# One process for each core where there are thousands.
+		if [ "$$folder" = operator ]; then processes=auto; else processes=0; fi
+		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest --numprocesses "$$processes" tests)
 	done
 	for module in $(filter images/%,$(GO_MODULES)); do
 		say "$$module"
