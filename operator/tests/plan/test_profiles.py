@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from laptime.api.loads import Load
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
-from laptime.plan import plan_profiles, plan_trials, profiling_seconds
+from laptime.plan import plan_profiles, plan_trials, profile_load, profiling_seconds
 from laptime.plan.estimate import OVERHEAD_SECONDS
 
 SEARCH = {"name": "search", "saturation": {"p99": "50ms"}}
@@ -56,3 +59,35 @@ def test_the_longest_names_fit() -> None:
 def test_a_profile_takes_its_warm_up_and_ten_seconds() -> None:
     asked = spec(STEADY)
     assert profiling_seconds(asked, plan_profiles("run", asked)) == 2 * (2 + 10 + OVERHEAD_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("shape", "lasting"),
+    [
+        (
+            {"closed": {"connections": 4, "duration": "2s", "keepAlive": False}},
+            {"closed": {"connections": 4, "duration": "70s", "keepAlive": False}},
+        ),
+        (
+            {"closed": {"connections": 4, "requests": 9}},
+            {"closed": {"connections": 4, "duration": "70s"}},
+        ),
+        (
+            {"closed": {"connections": 4, "duration": "1h"}},
+            {"closed": {"connections": 4, "duration": "3600s"}},
+        ),
+        ({"open": {"rate": 5, "duration": "1s"}}, {"open": {"rate": 5, "duration": "70s"}}),
+        (
+            {"ramp": {"from": 5, "to": 900, "duration": "3s", "maxConnections": 7}},
+            {"open": {"rate": 900, "duration": "70s", "maxConnections": 7}},
+        ),
+        ({"script": {"configMap": "own"}}, {"script": {"configMap": "own"}}),
+    ],
+)
+def test_a_load_that_is_short_lasts_until_the_profile_is_taken(
+    shape: dict[str, object], lasting: dict[str, object]
+) -> None:
+    common = {"name": "load", "warmup": "1s"}
+    assert profile_load(Load.model_validate(common | shape)) == Load.model_validate(
+        common | lasting
+    )

@@ -9,7 +9,7 @@ from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.generator import load_job
 from laptime.manifests.pods import container, resources, variable
 from laptime.manifests.server import profile_port, server_name
-from laptime.plan import PROFILE_SECONDS, Trial
+from laptime.plan import PROFILE_SECONDS, Trial, profile_load
 
 PROFILE_CONTAINER = "profile"
 
@@ -17,13 +17,15 @@ PROFILE_CONTAINER = "profile"
 def profile_job(ctx: RunContext, profile: Trial) -> Manifest:
     """Return the Job; the profile is in the log of its container `profile`.
 
-    The load is that of a trial, from one generator. Its figures are not looked at.
+    The load is that of a trial, from one generator and for as long as the profile takes. Its
+    figures are not looked at.
 
     Raises:
         ValueError: the key of a user's script is not one that a ConfigMap can have.
     """
     generator = ctx.spec.generator.model_copy(update={"parallelism": 1})
-    alone = replace(ctx, spec=ctx.spec.model_copy(update={"generator": generator}))
+    loads = [profile_load(load) for load in ctx.spec.loads]
+    alone = replace(ctx, spec=ctx.spec.model_copy(update={"generator": generator, "loads": loads}))
     return load_job(alone, profile, Component.PROFILER, [_asker(ctx, profile)])
 
 

@@ -5,6 +5,7 @@ from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, rema
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
+    profile_load,
     profile_name,
     profiling_seconds,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "load_problem",
     "plan_profiles",
     "plan_trials",
+    "profile_load",
     "profile_name",
     "profiling_seconds",
     "remaining_seconds",

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laptime.api.loads import Load, OpenLoad
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan.estimate import OVERHEAD_SECONDS
 from laptime.plan.trials import Trial
 
 PROFILE_SECONDS = 10
-"""How long the CPU is sampled, from the end of the warm-up on.
+"""How long the CPU is sampled, from the end of the warm-up on."""
 
-Under a load that is shorter the rest is idle, and what takes no CPU is in no profile.
-"""
+# What asks for the profile starts beside the generator, on nodes that may be busy, and writes
+# the stacks under load. The load is ended as soon as the profile is there.
+_START_AND_ANSWER_SECONDS = 60
 
 
 def profile_name(run_name: str, server: str) -> str:
@@ -35,6 +37,31 @@ def plan_profiles(run_name: str, spec: BenchmarkRunSpec) -> tuple[Trial, ...]:
         for server in spec.servers
         if server.profile and load is not None
     )
+
+
+def profile_load(load: Load) -> Load:
+    """Return the load to sample a server under: like `load`, and never over before the profile is.
+
+    A load that is bound by requests, or too short, lasts longer. A ramp becomes its highest rate,
+    since nobody could say at which of its rates the CPU was sampled. A script is left as it is:
+    its length is its own.
+    """
+    duration = f"{max(load.measured_seconds or 0, PROFILE_SECONDS + _START_AND_ANSWER_SECONDS):g}s"
+    if load.closed is not None:
+        closed = load.closed.model_copy(update={"requests": None, "duration": duration})
+        return load.model_copy(update={"closed": closed})
+    if load.open is not None:
+        steady = load.open.model_copy(update={"duration": duration})
+        return load.model_copy(update={"open": steady})
+    if load.ramp is not None:
+        steady = OpenLoad(
+            rate=max(load.ramp.from_, load.ramp.to),
+            duration=duration,
+            max_connections=load.ramp.max_connections,
+            keep_alive=load.ramp.keep_alive,
+        )
+        return load.model_copy(update={"ramp": None, "open": steady})
+    return load
 
 
 def profiling_seconds(spec: BenchmarkRunSpec, profiles: Sequence[Trial]) -> float:
