@@ -159,6 +159,14 @@ install: venv ready-cluster ## install or upgrade the chart in the cluster
 	if [ -z "$(OWN_KUBECONFIG)" ] && [ -f "$(GRAFANA_ARCHIVE)" ]; then
 		grafana=(--set grafana.enabled=true,grafana.anonymous=true)
 	fi
+	# A helm that was killed leaves its release locked for ever. Nobody else uses the embedded cluster.
+	status="$$("$$helm" status laptime --namespace $(NAMESPACE) 2>/dev/null | sed -n 's/^STATUS: //p' || true)"
+	if [ -z "$(OWN_KUBECONFIG)" ]; then
+		case "$$status" in
+			pending-install) "$$helm" uninstall laptime --namespace $(NAMESPACE) --wait >/dev/null ;;
+			pending-*) "$$helm" rollback laptime --namespace $(NAMESPACE) >/dev/null ;;
+		esac
+	fi
 	if ! "$$helm" upgrade --install laptime charts/laptime --namespace $(NAMESPACE) \
 		--create-namespace $(INSTALL_VALUES) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
 		--wait --timeout 180s >"$(CACHE)/logs/helm.log" 2>&1; then

@@ -164,3 +164,51 @@ def test_writing_removes_dashboards_that_are_gone(tmp_path: Path) -> None:
     assert {file.stem for file in tmp_path.iterdir()} == set(DOCUMENTS)
     text = (tmp_path / "laptime-runs.json").read_text()
     assert text == json.dumps(json.loads(text), sort_keys=True, indent=1) + "\n"
+
+
+@pytest.mark.parametrize("uid", DOCUMENTS)
+def test_each_panel_has_a_number_and_is_of_a_version_that_nothing_rewrites(uid: str) -> None:
+    panels = DOCUMENTS[uid]["panels"]
+    assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
+    # Grafana rewrites an XY chart without a version, or of one before 11.1, into one without lines.
+    assert {panel["pluginVersion"] for panel in panels if panel["type"] != "row"} == {"11.1.0"}
+
+
+@pytest.mark.parametrize("name", [name for name, one in PANELS.items() if one["type"] == "table"])
+def test_an_empty_cell_does_not_say_what_an_empty_table_says(name: str) -> None:
+    (organize,) = (one for one in PANELS[name]["transformations"] if one["id"] == "organize")
+    titles = set(organize["options"]["renameByName"].values())
+    overrides = {
+        one["matcher"]["options"]: {entry["id"]: entry["value"] for entry in one["properties"]}
+        for one in PANELS[name]["fieldConfig"]["overrides"]
+    }
+    assert titles
+    assert {overrides[title]["noValue"] for title in titles} == {"-"}
+
+
+def test_a_server_has_one_colour_in_lines_and_in_the_background() -> None:
+    run = DOCUMENTS["laptime-run"]
+    behind = {
+        one["name"]: one["iconColor"]
+        for one in run["annotations"]["list"]
+        if one["name"].startswith("Server ")
+    }
+    coloured = 0
+    for panel in run["panels"]:
+        rules = [
+            (re.compile(rule["matcher"]["options"].strip("/")), entry["value"]["fixedColor"])
+            for rule in (panel.get("fieldConfig") or {}).get("overrides", [])
+            for entry in rule["properties"]
+            if entry["id"] == "color"
+        ]
+        if not rules:
+            continue
+        coloured += 1
+        value = re.match(r"\^(\S+) \.\*position", rules[0][0].pattern)
+        for place in range(1, 34):
+            name = f"{place} some"
+            if value:
+                name = f'{value[1]} {{load="some", position="{place}", server="some"}}'
+            found = [color for rule, color in rules if rule.search(name)]
+            assert found == [behind[f"Server {(place - 1) % len(behind) + 1}"]], panel["title"]
+    assert coloured >= 6

@@ -13,7 +13,9 @@ TIERS_UID, OPERATOR_UID = "laptime-tiers", "laptime-operator"
 _TAG = "laptime"
 
 
-def frame(title: str, uid: str, description: str, *, begin: str = "now-15m") -> builders.Dashboard:
+def frame(
+    title: str, uid: str, description: str, *, begin: str = "now-15m", refresh: str = "10s"
+) -> builders.Dashboard:
     """Return a dashboard without panels, with its data source and the way to the others."""
     return (
         builders.Dashboard(f"Laptime / {title}")
@@ -23,7 +25,7 @@ def frame(title: str, uid: str, description: str, *, begin: str = "now-15m") -> 
         .readonly()
         .timezone("browser")
         .time(begin, "now")
-        .refresh("5s")
+        .refresh(refresh)
         .timepicker(builders.TimePicker().refresh_intervals(["5s", "10s", "30s", "1m", "5m"]))
         .tooltip(models.DashboardCursorSync.CROSSHAIR)
         .link(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as dashboard_builders
-from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
@@ -24,6 +24,15 @@ FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
 
 WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wrapText": True}
 """Of a column with sentences. Newer Grafanas read the second of the two."""
+
+EMPTY = "-"
+"""What a cell without a value says; a table's own text for no data would stand in each of them."""
+
+SERVER_COLORS = ("blue", "orange", "purple", "green", "red", "yellow")
+"""Of the servers of a run, by their place in the spec: lines, and measured phases behind them."""
+
+MOST_SERVERS = 33
+"""Of one run: 32 and a control arm."""
 
 Threshold = tuple[float, str]
 
@@ -131,6 +140,7 @@ def figure(
     *,
     limits: Sequence[Threshold] = (),
     width: int = QUARTER,
+    height: int = 4,
     names: bool = False,
 ) -> stat.Panel:
     """Return a panel with big figures, or with `names` the words of the legends."""
@@ -142,7 +152,7 @@ def figure(
         .datasource(DATA_SOURCE)
         .unit(unit)
         .no_value(no_data)
-        .height(4)
+        .height(height)
         .span(width)
         .text_mode(text)
         .graph_mode(common.BigValueGraphMode.NONE)
@@ -166,6 +176,7 @@ def rows(
     joined: bool = True,
     width: int = FULL,
     height: int = 9,
+    filters: bool = False,
 ) -> table.Panel:
     """Return a table of the newest values. The queries' labels and values are its columns.
 
@@ -181,7 +192,7 @@ def rows(
         .no_value(no_data)
         .height(height)
         .span(width)
-        .filterable(True)
+        .filterable(filters)
         .cell_height(common.TableCellHeight.SM)
         .thresholds(thresholds())
     )
@@ -206,7 +217,7 @@ def rows(
         )
     )
     for column in columns:
-        if column.title and column.properties:
+        if column.title:
             panel.override_by_name(
                 column.title,
                 [
@@ -238,6 +249,7 @@ class Column:
             "unit": unit,
             "decimals": decimals,
             "custom.width": width,
+            "noValue": EMPTY,
             **(more or {}),
         }
         self.properties = {key: value for key, value in wanted.items() if value is not None}
@@ -250,6 +262,37 @@ def _with_queries(columns: Sequence[Column]) -> list[Column]:
 def _fields_in_order(columns: Sequence[Column], names: Mapping[str, str]) -> list[str]:
     by_title = {title: field for field, title in names.items()}
     return [by_title[column.title] for column in columns if column.title in by_title]
+
+
+def in_server_colors(
+    panel: timeseries.Panel | xychart.Panel,
+    names: Mapping[str, str],
+    *,
+    place: str = "^PLACE ",
+    dashed: Sequence[str] = (),
+) -> None:
+    """Give the lines of a server the colour of its place in the spec, the same in every panel.
+
+    `place` is a regular expression for the name that a line has at first, in which PLACE stands for
+    the place. `names` says by the reference of a query what its lines are called in the end;
+    those of the references in `dashed` are broken.
+    """
+    count = len(SERVER_COLORS)
+    for index, color in enumerate(SERVER_COLORS):
+        places = "|".join(str(number) for number in range(index + 1, MOST_SERVERS + 1, count))
+        fixed = {"mode": "fixed", "fixedColor": color}
+        panel.override_by_regexp(
+            f"/{place.replace('PLACE', f'({places})')}/",
+            [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)],
+        )
+    for ref, name in names.items():
+        properties = [dashboard_models.DynamicConfigValue(id_val="displayName", value=name)]
+        if ref in dashed:
+            style = {"fill": "dash", "dash": [6, 6]}
+            properties.append(
+                dashboard_models.DynamicConfigValue(id_val="custom.lineStyle", value=style)
+            )
+        panel.override_by_query(ref, properties)
 
 
 def transformation(

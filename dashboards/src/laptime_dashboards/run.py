@@ -6,11 +6,8 @@ from grafana_foundation_sdk.builders import dashboard
 
 from laptime_dashboards import run_live, run_results, run_usage
 from laptime_dashboards.frame import RUN_UID, frame, with_run, with_trials
-from laptime_dashboards.panel_defaults import DATA_SOURCE, query
+from laptime_dashboards.panel_defaults import DATA_SOURCE, SERVER_COLORS, query
 from laptime_dashboards.selectors import GENERATOR, RUN
-
-SERVER_COLORS = ("blue", "orange", "purple", "green", "red", "yellow")
-"""Of the measured phases in the background, by the place of the server in the spec."""
 
 
 def build() -> dashboard.Dashboard:

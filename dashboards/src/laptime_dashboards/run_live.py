@@ -13,20 +13,22 @@ from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     HALF,
     RUN_STEP,
+    in_server_colors,
     query,
     thresholds,
     time_series,
     transformation,
 )
-from laptime_dashboards.selectors import GENERATOR, SERVERS, TRIAL, quantile, rate
+from laptime_dashboards.selectors import GENERATOR, SERVERS, TRIAL, placed, quantile, rate
 
 _NO_GENERATOR = "No load in this time"
+_SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
 
 
 def requests() -> timeseries.Panel:
     """Requests a second, warm-up included."""
     counter = f"laptime_generator_requests_total{{{GENERATOR}}}"
-    return time_series(
+    panel = time_series(
         "Request rate",
         "Requests a second of each server under each load. In grey shade: warm-up, which no result "
         "contains.",
@@ -34,27 +36,37 @@ def requests() -> timeseries.Panel:
         _NO_GENERATOR,
         [
             query(
-                f"sum by (server, load) ({rate(counter)})",
-                "{{server}}, {{load}}",
+                placed(f"sum by (server, load) ({rate(counter)})"),
+                "{{position}} {{server}}, {{load}}",
             )
         ],
     )
+    in_server_colors(panel, {"A": _SERVER_AND_LOAD})
+    return panel
 
 
 def latency() -> timeseries.Panel:
     """The usual response time and a long one."""
     buckets = f"laptime_generator_latency_seconds_bucket{{{GENERATOR}}}"
-    return time_series(
+    shares = {"A": (0.5, "p50"), "B": (0.99, "p99")}
+    panel = time_series(
         "Latency: p50 and p99",
         "Response times, from the generators' histograms, whose buckets are wide: the exact "
-        "percentiles are in the results.",
+        "percentiles are in the results. The p99 is the broken line.",
         "s",
         _NO_GENERATOR,
         [
-            query(quantile(0.5, buckets, "server", "load"), "{{server}}, {{load}} p50", ref="A"),
-            query(quantile(0.99, buckets, "server", "load"), "{{server}}, {{load}} p99", ref="B"),
+            query(
+                placed(quantile(share, buckets, "server", "load")),
+                f"{{{{position}}}} {{{{server}}}}, {{{{load}}}} {name}",
+                ref=ref,
+            )
+            for ref, (share, name) in shares.items()
         ],
     )
+    names = {ref: f"{_SERVER_AND_LOAD} {name}" for ref, (_, name) in shares.items()}
+    in_server_colors(panel, names, dashed=["B"])
+    return panel
 
 
 def tail() -> timeseries.Panel:
@@ -99,8 +111,7 @@ def requests_since_start() -> xychart.Panel:
         "reqps",
         trial_rate,
         "repetition",
-        "${__field.labels.server}, ${__field.labels.load} #${__field.labels.repetition}",
-        ["server", "load", "repetition"],
+        ["server", "load", "repetition", "position"],
     )
 
 
@@ -114,8 +125,7 @@ def cpu_since_start() -> xychart.Panel:
         "short",
         f"sum by (server, trial) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})",
         "load, repetition",
-        "${__field.labels.server}, ${__field.labels.load} #${__field.labels.repetition}",
-        ["server", "load", "repetition"],
+        ["server", "load", "repetition", "position"],
     )
 
 
@@ -126,7 +136,6 @@ def _since_start(
     unit: str,
     expr: str,
     added: str,
-    name: str,
     series: list[str],
 ) -> xychart.Panel:
     """Return a chart of an expression with the label `trial` over the seconds since its start.
@@ -140,14 +149,15 @@ def _since_start(
     since = f"(0 * ({expr}) + time()) - on (trial) group_left ({added}) {started}"
     until = f"(0 * ({expr}) + time()) - on (trial) group_left ({added}) {ended}"
     inside = f"({since}) >= 0 and ({until}) <= 0"
-    measured = f"({expr}) * on (trial) group_left ({added}) (0 * {started} + 1) and ({inside})"
-    return (
+    values = f"({expr}) * on (trial) group_left ({added}) (0 * {started} + 1) and ({inside})"
+    panel = (
         xychart.Panel()
         .title(title)
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
         .no_value("No trial of this time is over yet")
+        .min(0)
         .height(10)
         .span(HALF)
         .thresholds(thresholds())
@@ -161,8 +171,8 @@ def _since_start(
             .show_legend(True)
         )
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(_as_rows(inside, "A"))
-        .with_target(_as_rows(measured, "B"))
+        .with_target(_as_rows(placed(inside), "A"))
+        .with_target(_as_rows(placed(values), "B"))
         .with_transformation(transformation("merge", {}))
         .with_transformation(
             transformation(
@@ -180,9 +190,18 @@ def _since_start(
                 {"fields": series, "keepFields": False, "naming": {"asLabels": True}},
             )
         )
-        .override_by_name("Since start", [dashboard_models.DynamicConfigValue("unit", "s")])
-        .override_by_name(value, [dashboard_models.DynamicConfigValue("displayName", name)])
     )
+    # What tells the frames apart is in their labels, and these are in the names at first.
+    in_server_colors(panel, {}, place=f'^{value} .*position="PLACE"')
+    since_start = [_property("unit", "s"), _property("displayName", "Since start")]
+    panel.override_by_regexp("/^Since start/", since_start)
+    name = f"{_SERVER_AND_LOAD} #${{__field.labels.repetition}}"
+    panel.override_by_regexp(f"/^{value}/", [_property("displayName", name)])
+    return panel
+
+
+def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
+    return dashboard_models.DynamicConfigValue(id_val=name, value=value)
 
 
 def _as_rows(expr: str, ref: str) -> prometheus.Dataquery:

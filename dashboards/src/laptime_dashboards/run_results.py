@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import stat, table
 from laptime_dashboards.meanings import CAUSES, OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
-    HALF,
+    THIRD,
     WRAPPED,
     Column,
     figure,
@@ -18,6 +18,7 @@ from laptime_dashboards.panel_defaults import (
 from laptime_dashboards.selectors import ROW, RUN, TRIAL
 
 _NO_RESULT = "No trial of the run is over yet"
+_THROUGHPUT = "laptime_result_requests_per_second"
 _BY_ROW = "max by (server, load)"
 
 
@@ -31,7 +32,6 @@ def verdict() -> table.Panel:
         "The run is not over yet",
         [sentence, Column("", expr=f"max by (verdict) ({series})")],
         joined=False,
-        width=HALF,
         height=4,
     ).show_header(False)
 
@@ -44,7 +44,8 @@ def state() -> stat.Panel:
         "short",
         "There is no such run",
         [newest(f"max by (state) (laptime_run_info{{{RUN}}})", "{{state}}")],
-        width=4,
+        width=THIRD,
+        height=3,
         names=True,
     )
 
@@ -57,7 +58,8 @@ def progress() -> stat.Panel:
         "percentunit",
         "The run has not begun",
         [newest(f"max(laptime_run_progress_ratio{{{RUN}}})", "done")],
-        width=4,
+        width=THIRD,
+        height=3,
     )
 
 
@@ -69,7 +71,8 @@ def time_left() -> stat.Panel:
         "s",
         "None: the run is over, or waits",
         [newest(f"max(laptime_run_remaining_seconds{{{RUN}}})", "left")],
-        width=4,
+        width=THIRD,
+        height=3,
     )
 
 
@@ -81,22 +84,23 @@ def table_of_results() -> table.Panel:
         "cannot be told apart. Below two repetitions there is no interval.",
         _NO_RESULT,
         [
-            Column("Load", label="load", width=100),
-            _row_value("Rank", "laptime_result_rank", width=60),
-            Column("Server", label="server", width=130),
-            _row_value("Requests/s", "laptime_result_requests_per_second", "reqps", 0),
-            _row_value("p50", "laptime_result_latency_seconds", "s", 2, 'quantile="0.5"'),
-            _row_value("p90", "laptime_result_latency_seconds", "s", 2, 'quantile="0.9"'),
-            _row_value("p99", "laptime_result_latency_seconds", "s", 2, 'quantile="0.99"'),
-            _row_value("p99.9", "laptime_result_latency_seconds", "s", 2, 'quantile="0.999"'),
-            _row_value("Errors", "laptime_result_errors_ratio", "percentunit", 2),
-            _row_value("Cores", "laptime_result_cpu_cores", "short", 2),
-            _row_value("Memory", "laptime_result_memory_bytes", "bytes", 0),
-            _row_value("Trials", "laptime_result_trials", "short", 0, width=70),
+            # On a screen of 1366 px all of them are in sight.
+            Column("Load", label="load", width=80),
+            _row_value("Rank", "laptime_result_rank", width=55),
+            Column("Server", label="server", width=120),
+            _row_value("Requests/s", _THROUGHPUT, "locale", width=95),
+            _latency("p50", "0.5"),
+            _latency("p90", "0.9"),
+            _latency("p99", "0.99"),
+            _latency("p99.9", "0.999"),
+            _row_value("Errors", "laptime_result_errors_ratio", "percentunit", 2, width=70),
+            _row_value("Cores", "laptime_result_cpu_cores", "short", 2, width=60),
+            _row_value("Memory", "laptime_result_memory_bytes", "bytes", 0, width=80),
+            _row_value("Trials", "laptime_result_trials", "short", 0, width=55),
             Column(
                 "Validity",
                 label="validity",
-                width=90,
+                width=80,
                 more={
                     "mappings": words(VALIDITIES),
                     "custom.cellOptions": {"type": "color-text"},
@@ -115,14 +119,14 @@ def factors() -> table.Panel:
         "of a factor that contains 1 means: no difference found.",
         _NO_RESULT,
         [
-            Column("Load", label="load", width=100),
-            Column("Server", label="server", width=130),
-            _row_value("Requests/s", "laptime_result_requests_per_second", "reqps", 0),
-            _row_value("Requests/s, low", "laptime_result_requests_per_second_low", "reqps", 0),
-            _row_value("Requests/s, high", "laptime_result_requests_per_second_high", "reqps", 0),
-            _row_value("Factor", "laptime_result_factor", "none", 2),
-            _row_value("Factor, low", "laptime_result_factor_low", "none", 2),
-            _row_value("Factor, high", "laptime_result_factor_high", "none", 2),
+            Column("Load", label="load", width=80),
+            Column("Server", label="server", width=140),
+            _row_value("Requests/s", _THROUGHPUT, "locale", width=130),
+            _row_value("Requests/s, low", f"{_THROUGHPUT}_low", "locale", width=130),
+            _row_value("Requests/s, high", f"{_THROUGHPUT}_high", "locale", width=130),
+            _row_value("Factor", "laptime_result_factor", "none", 2, width=125),
+            _row_value("Factor, low", "laptime_result_factor_low", "none", 2, width=125),
+            _row_value("Factor, high", "laptime_result_factor_high", "none", 2, width=125),
         ],
         width=FULL,
         height=8,
@@ -136,12 +140,13 @@ def doubts() -> table.Panel:
         "Rows that are not whole: not measured yet, with failed trials, or with figures in doubt.",
         "Every row is measured and valid",
         [
-            Column("Load", label="load", width=120),
-            Column("Server", label="server", width=140),
-            Column("State", label="state", width=120),
+            Column("Load", label="load", width=70),
+            Column("Server", label="server", width=105),
+            Column("State", label="state", width=80),
             Column(
                 "Validity",
                 label="validity",
+                width=80,
                 more={
                     "mappings": words(VALIDITIES),
                     "custom.cellOptions": {"type": "color-text"},
@@ -155,7 +160,7 @@ def doubts() -> table.Panel:
         ],
         joined=False,
         width=8,
-        height=8,
+        height=10,
     )
 
 
@@ -167,12 +172,12 @@ def limits() -> table.Panel:
         "(docs/measurement.md).",
         "No trial is over yet, or nobody watched",
         [
-            Column("Load", label="load", width=100),
-            Column("Server", label="server", width=130),
+            Column("Load", label="load", width=70),
+            Column("Server", label="server", width=105),
             Column(
                 "Limited by",
                 label="cause",
-                width=210,
+                width=150,
                 more={
                     "mappings": words(CAUSES),
                     "custom.cellOptions": {"type": "color-text"},
@@ -186,7 +191,7 @@ def limits() -> table.Panel:
         ],
         joined=False,
         width=16,
-        height=8,
+        height=10,
     )
 
 
@@ -200,10 +205,10 @@ def trials() -> table.Panel:
         "Every measurement in the order in which it was made.",
         _NO_RESULT,
         [
-            Column("Trial", label="trial"),
-            Column("Server", label="server"),
-            Column("Load", label="load"),
-            Column("Repetition", label="repetition", width=100),
+            Column("Trial", label="trial", width=190),
+            Column("Server", label="server", width=130),
+            Column("Load", label="load", width=90),
+            Column("Repetition", label="repetition", width=90),
             Column(
                 "",
                 expr=f"max by ({labels}, outcome, validity) (laptime_trial_outcome{{{TRIAL}}})",
@@ -211,7 +216,7 @@ def trials() -> table.Panel:
             Column(
                 "Outcome",
                 label="outcome",
-                width=100,
+                width=90,
                 more={
                     "mappings": words(OUTCOMES),
                     "custom.cellOptions": {"type": "color-text"},
@@ -220,24 +225,30 @@ def trials() -> table.Panel:
             Column(
                 "Validity",
                 label="validity",
-                width=100,
+                width=80,
                 more={
                     "mappings": words(VALIDITIES),
                     "custom.cellOptions": {"type": "color-text"},
                 },
             ),
-            Column("Started", expr=f"1000 * {started}", unit="dateTimeAsIso", width=170),
-            Column("Length", expr=f"{finished} - {started}", unit="s", decimals=1, width=90),
+            Column("Started", expr=f"1000 * {started}", unit="dateTimeAsIso", width=160),
+            Column("Length", expr=f"{finished} - {started}", unit="s", decimals=1, width=70),
             Column(
                 "Requests/s",
                 expr=f"max by ({labels}) (laptime_trial_requests_per_second{{{TRIAL}}})",
-                unit="reqps",
+                unit="locale",
                 decimals=0,
-                width=120,
+                width=95,
             ),
         ],
         height=10,
     )
+
+
+def _latency(title: str, quantile: str) -> Column:
+    """Return a column with a percentile."""
+    selector = f'quantile="{quantile}"'
+    return _row_value(title, "laptime_result_latency_seconds", "s", 2, selector, width=80)
 
 
 def _row_value(

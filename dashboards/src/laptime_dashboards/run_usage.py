@@ -4,51 +4,70 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import timeseries
 
-from laptime_dashboards.panel_defaults import THIRD, query, time_series
-from laptime_dashboards.selectors import PODS, RUN, SERVERS, TIERS, rate
+from laptime_dashboards.panel_defaults import THIRD, in_server_colors, query, time_series
+from laptime_dashboards.selectors import (
+    GENERATOR_PODS,
+    PODS,
+    RUN,
+    SERVERS,
+    TIERS,
+    placed,
+    rate,
+)
 
 _NO_AGENT = "No pod of the run in this time, or no agent on its node"
 _NO_TIER = "The run has no such tier, or nobody watched it"
+_SERVER = "${__field.labels.server}"
 NODES = f"max by (node) (laptime_pod_memory_working_set_bytes{{{RUN}}})"
 """The nodes on which the run has pods: figures of others do not belong to it."""
 
 
 def server_cpu() -> timeseries.Panel:
     """CPU of servers and generators."""
-    return time_series(
+    used = "laptime_pod_cpu_seconds_total"
+    panel = time_series(
         "CPU of servers and generators",
         "Cores in use by each pod, and the limit of the server where its spec sets one.",
         "short",
         _NO_AGENT,
         [
             query(
-                f"sum by (component, server) ({rate(f'laptime_pod_cpu_seconds_total{{{PODS}}}')})",
-                "{{component}} {{server}}",
+                placed(f"sum by (server) ({rate(f'{used}{{{SERVERS}}}')})"),
+                "{{position}} {{server}}",
                 ref="A",
+            ),
+            query(
+                f"sum by (server) ({rate(f'{used}{{{GENERATOR_PODS}}}')})",
+                "generator of {{server}}",
+                ref="B",
             ),
             query(
                 "max by (server) (laptime_run_cpu_limit_cores"
                 f'{{{RUN}, component="server", server=~"$server"}})',
                 "limit of {{server}}",
-                ref="B",
+                ref="C",
             ),
         ],
     )
+    in_server_colors(panel, {"A": _SERVER})
+    return panel
 
 
 def share_of_limit() -> timeseries.Panel:
     """CPU of the servers as a share of what they may have."""
     used = f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})"
     limit = f'max by (server) (laptime_run_cpu_limit_cores{{{RUN}, component="server"}})'
-    return time_series(
+    panel = time_series(
         "CPU of servers, share of the limit",
         "At 100 % the server has all that it may have: more would need a higher limit.",
         "percentunit",
         "No server of the run has a CPU limit",
-        [query(f"{used} / on (server) {limit}", "{{server}}")],
+        [query(placed(f"{used} / on (server) {limit}"), "{{position}} {{server}}")],
         limits=[(0.9, "orange"), (1, "red")],
         most=1,
     )
+    in_server_colors(panel, {"A": _SERVER})
+    return panel
 
 
 def tier_cpu() -> timeseries.Panel:
@@ -95,7 +114,8 @@ def throttling() -> timeseries.Panel:
 
 def memory() -> timeseries.Panel:
     """Working sets."""
-    return time_series(
+    used = "laptime_pod_memory_working_set_bytes"
+    panel = time_series(
         "Memory",
         "Working set of each pod: memory in use without the file cache that would be given up "
         "first.",
@@ -103,17 +123,24 @@ def memory() -> timeseries.Panel:
         _NO_AGENT,
         [
             query(
-                f"sum by (component, server) (laptime_pod_memory_working_set_bytes{{{PODS}}})",
-                "{{component}} {{server}}",
+                placed(f"sum by (server) ({used}{{{SERVERS}}})"),
+                "{{position}} {{server}}",
                 ref="A",
             ),
             query(
-                f"sum by (component) (laptime_pod_memory_working_set_bytes{{{TIERS}}})",
+                f"sum by (component) ({used}{{{TIERS}}})",
                 "{{component}}",
                 ref="B",
             ),
+            query(
+                f"sum by (server) ({used}{{{GENERATOR_PODS}}})",
+                "generator of {{server}}",
+                ref="C",
+            ),
         ],
     )
+    in_server_colors(panel, {"A": _SERVER})
+    return panel
 
 
 def network() -> timeseries.Panel:

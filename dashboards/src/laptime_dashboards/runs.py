@@ -30,6 +30,7 @@ def build() -> dashboard.Dashboard:
             RUNS_UID,
             "All benchmark runs: state, progress, fastest, factor.",
             begin="now-1h",
+            refresh="5s",
         )
         .with_panel(going_on())
         .with_panel(waiting())
@@ -106,13 +107,12 @@ def all_runs() -> table.Panel:
         "highest of its servers against the baseline, under any load.",
         "No run yet: kubectl apply one (docs/first-run.md)",
         [
-            Column("Run", label="run", more={"links": [link]}),
-            Column("Namespace", label="namespace"),
-            Column("Scenario", label="scenario", width=120),
+            Column("Run", label="run", width=150, more={"links": [link]}),
+            Column("Namespace", label="namespace", width=100),
             Column(
                 "State",
                 label="state",
-                width=110,
+                width=95,
                 more={
                     "mappings": words(STATES),
                     "custom.cellOptions": {"type": "color-text"},
@@ -127,7 +127,7 @@ def all_runs() -> table.Panel:
                 "Progress",
                 expr=f"max by ({run}) (laptime_run_progress_ratio)",
                 unit="percentunit",
-                width=130,
+                width=110,
                 more={
                     "min": 0,
                     "max": 1,
@@ -139,17 +139,18 @@ def all_runs() -> table.Panel:
                 expr=f"max by ({run}) (laptime_run_remaining_seconds)",
                 unit="s",
                 decimals=0,
-                width=95,
+                width=75,
             ),
-            Column("Fastest", label="fastest", width=120),
+            Column("Scenario", label="scenario", width=90),
+            Column("Fastest", label="fastest", width=110),
             Column(
                 "Factor",
                 expr=f"max by ({run}) (laptime_result_factor)",
                 unit="none",
                 decimals=2,
-                width=90,
+                width=70,
             ),
-            Column("Baseline", label="baseline", width=120),
+            Column("Baseline", label="baseline", width=110),
             Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=160),
             Column(
                 "Until",
@@ -157,6 +158,8 @@ def all_runs() -> table.Panel:
                 f" or (0 * {created} + time()))",
                 unit="dateTimeAsIso",
                 width=160,
+                # For the link only. Newer Grafanas read the second of the two.
+                more={"custom.hidden": True, "custom.hideFrom": {"viz": True}},
             ),
             Column("Verdict", label="verdict", width=500),
         ],

@@ -11,6 +11,9 @@ GENERATOR = f'{RUN}, server=~"$server", load=~"$load", trial=~"$trial"'
 SERVERS = f'{RUN}, component="server", server=~"$server", trial=~"$trial"'
 """The pods of servers in the trials."""
 
+GENERATOR_PODS = f'{RUN}, component="generator", server=~"$server", trial=~"$trial"'
+"""The pods of generators in the trials."""
+
 PODS = f'{RUN}, component=~"server|generator", server=~"$server", trial=~"$trial"'
 """The pods that are made anew for each trial."""
 
@@ -23,6 +26,9 @@ ROW = f'{RUN}, server=~"$server", load=~"$load"'
 TRIAL = f'{RUN}, trial=~"$trial"'
 """What the operator says of the trials."""
 
+POSITION = f'count_values by (server) ("position", laptime_run_server_position{{{RUN}}})'
+"""1 for each server of the run, with its place in the spec as a label."""
+
 WINDOW = "$__rate_interval"
 """Four scrapes, or the step if that is longer: each query says its least step."""
 
@@ -30,6 +36,11 @@ WINDOW = "$__rate_interval"
 def rate(series: str) -> str:
     """Return the rate of a counter over the window."""
     return f"rate({series}[{WINDOW}])"
+
+
+def placed(expr: str) -> str:
+    """Return an expression by `server` with the place of the server as the label `position`."""
+    return f"({expr}) * on (server) group_left (position) {POSITION}"
 
 
 def quantile(share: float, series: str, *by: str) -> str:

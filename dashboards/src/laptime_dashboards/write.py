@@ -12,6 +12,9 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from laptime_dashboards import operator, run, runs, tiers
 from laptime_dashboards.frame import OPERATOR_UID, RUN_UID, RUNS_UID, TIERS_UID
 
+PLUGIN_VERSION = "11.1.0"
+"""The oldest Grafana whose panels have these options."""
+
 
 def dashboards() -> dict[str, Dashboard]:
     """Return all dashboards by their uid, which is the name of their file."""
@@ -25,7 +28,14 @@ def dashboards() -> dict[str, Dashboard]:
 
 def encode(dashboard: Dashboard) -> str:
     """Return a dashboard as Grafana reads it from a file."""
-    return json.dumps(dashboard.build(), cls=JSONEncoder, sort_keys=True, indent=1) + "\n"
+    document = json.loads(json.dumps(dashboard.build(), cls=JSONEncoder))
+    for number, panel in enumerate(document["panels"], 1):
+        # Links to one panel, to look at it alone or to embed it, go by its number.
+        panel["id"] = number
+        if panel["type"] != "row":
+            # What has no version is taken for something older and is rewritten, XY charts wrongly.
+            panel["pluginVersion"] = PLUGIN_VERSION
+    return json.dumps(document, sort_keys=True, indent=1) + "\n"
 
 
 def write(folder: Path) -> None:

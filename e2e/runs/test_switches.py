@@ -1,0 +1,138 @@
+"""The chart under other names and with its switches set otherwise: each installed, each measures.
+
+There is one Laptime per cluster, so the usual one goes away meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import CHART, OPERATOR_NAMESPACE, Tool
+
+from .harness import AXUM, Cluster, run_manifest
+
+OTHER_RELEASE = "bench"
+
+
+@pytest.fixture(scope="module")
+def place(
+    helm: Tool, kubectl: Tool, operator: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Place]:
+    """Three namespaces, and no Laptime in the cluster; the usual one is back afterwards."""
+    saved = tmp_path_factory.mktemp("switches") / "values.yaml"
+    values = json.loads(helm("get", "values", operator, "-n", OPERATOR_NAMESPACE, "-ojson"))
+    saved.write_text(yaml.safe_dump(values))
+    names = [f"{use}-{secrets.token_hex(4)}" for use in ("tools", "team", "monitoring")]
+    for name in names:
+        kubectl("create", "namespace", name)
+    try:
+        helm("uninstall", operator, "-n", OPERATOR_NAMESPACE, "--wait")
+        yield Place(helm, kubectl, saved, *names)
+    finally:
+        helm.run("uninstall", OTHER_RELEASE, "-n", names[0], "--wait")
+        for name in names:
+            kubectl("delete", "namespace", name, "--wait=false")
+        helm(
+            *("upgrade", "--install", operator, str(CHART), "-n", OPERATOR_NAMESPACE),
+            *("-f", str(saved), "--take-ownership", "--wait", "--timeout", "120s"),
+        )
+
+
+class Place:
+    """Where the chart is installed under another name, and where its runs are."""
+
+    def __init__(
+        self, helm: Tool, kubectl: Tool, values: Path, tools: str, team: str, monitoring: str
+    ) -> None:
+        self.helm, self.kubectl, self.values = helm, kubectl, values
+        self.tools, self.team, self.monitoring = tools, team, monitoring
+
+    def enforce(self, level: str) -> None:
+        """Set the Pod Security level of both the operator's namespace and that of the runs."""
+        for name in (self.tools, self.team):
+            label = f"pod-security.kubernetes.io/enforce={level}"
+            self.kubectl("label", "namespace", name, label, "--overwrite")
+
+    def measured(self, run: str, **values: Any) -> dict[str, Any]:
+        """Install the chart with values, measure a server, and return the trial's readings."""
+        file = self.values.with_name(f"{run}.yaml")
+        file.write_text(yaml.safe_dump({"runNamespaces": [self.team], **values}))
+        self.helm(
+            *("upgrade", "--install", OTHER_RELEASE, str(CHART), "-n", self.tools),
+            *("-f", str(self.values), "-f", str(file), "--wait", "--timeout", "120s"),
+            # The CRD has stayed, and is the other release's.
+            "--take-ownership",
+        )
+        cluster = Cluster(self.kubectl, self.team)
+        status = cluster.wait_end(cluster.apply(run_manifest(run, [AXUM], repetitions=1)), 120)
+        assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+        (row,) = status["results"]
+        assert (row["trials"], row["failedTrials"]) == (1, 0)
+        stored = cluster.items("configmaps", f"laptime.dev/run={run}")
+        for one in stored:
+            if one["metadata"]["name"] == f"{run}-trial-001-readings":
+                found: dict[str, Any] = json.loads(one["data"]["readings.json"])
+                return found
+        return {}
+
+    @contextmanager
+    def own_prometheus(self) -> Iterator[str]:
+        """Run a Prometheus that the release knows nothing of; its address."""
+        text = self.helm(
+            *("template", "another", str(CHART), "-n", self.monitoring, "-f", str(self.values)),
+            *("--set", f"runNamespaces={{{self.team},{self.tools}}}"),
+        )
+        objects = [
+            one
+            for one in yaml.safe_load_all(text)
+            if one and one["metadata"]["name"].startswith("laptime-prometheus")
+        ]
+        assert {"Deployment", "Service", "ConfigMap"} <= {one["kind"] for one in objects}
+        for one in objects:
+            if one["kind"] == "ConfigMap":
+                # The chart's own Prometheus looks for agents and operator where it is itself.
+                config = one["data"]["prometheus.yml"]
+                assert "own_namespace: true" in config
+                one["data"]["prometheus.yml"] = config.replace(
+                    "own_namespace: true", f"names: [{self.tools}]"
+                )
+        text = yaml.safe_dump_all(objects)
+        self.kubectl("apply", "-f", "-", stdin=text)
+        try:
+            self.kubectl(
+                *("rollout", "status", "deployment/laptime-prometheus", "-n", self.monitoring),
+                "--timeout=90s",
+            )
+            yield f"http://laptime-prometheus.{self.monitoring}.svc:9090"
+        finally:
+            self.kubectl("delete", "-f", "-", stdin=text)
+
+
+def test_other_names_and_a_prometheus_that_is_there_already(place: Place) -> None:
+    place.enforce("privileged")
+    with place.own_prometheus() as url:
+        readings = place.measured("another", prometheus={"enabled": False, "url": url})
+    assert readings["usage"]["source"] == "agent"
+    assert readings["usage"]["complete"], readings["usage"]["gaps"]
+
+
+def test_at_the_restricted_level_kubelets_stand_in_for_the_agent(place: Place) -> None:
+    place.enforce("restricted")
+    readings = place.measured("kubelets", agent={"enabled": False}, grafana={"enabled": False})
+    assert readings["usage"]["source"] == "kubelet"
+    assert not readings["usage"]["complete"]
+
+
+def test_without_anything_that_watches_there_are_figures_still(place: Place) -> None:
+    place.enforce("restricted")
+    off = {"enabled": False}
+    readings = place.measured("unwatched", agent=off, prometheus=off, grafana=off)
+    assert readings == {} or readings["usage"] is None
