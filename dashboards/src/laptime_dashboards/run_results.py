@@ -13,6 +13,7 @@ from laptime_dashboards.panel_defaults import (
     figure,
     newest,
     rows,
+    sorted_by,
     words,
 )
 from laptime_dashboards.selectors import ROW, RUN, TRIAL
@@ -108,7 +109,7 @@ def table_of_results() -> table.Panel:
             ),
             Column("", expr=f"max by (server, load, validity) (laptime_result_state{{{ROW}}})"),
         ],
-    )
+    ).sort_by([sorted_by("Load"), sorted_by("Rank")])
 
 
 def factors() -> table.Panel:

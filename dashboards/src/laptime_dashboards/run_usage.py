@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders import timeseries
 
 from laptime_dashboards.panel_defaults import THIRD, in_server_colors, query, time_series
 from laptime_dashboards.selectors import (
+    BACKENDS,
     GENERATOR_PODS,
     PODS,
     RUN,
@@ -176,12 +177,12 @@ def haproxy_queue() -> timeseries.Panel:
         "The run has no HAProxy",
         [
             query(
-                f"sum by (proxy) (haproxy_backend_current_queue{{{RUN}}})",
+                f"sum by (proxy) (haproxy_backend_current_queue{{{BACKENDS}}})",
                 "queue {{proxy}}",
                 ref="A",
             ),
             query(
-                f"sum by (proxy) (haproxy_backend_current_sessions{{{RUN}}})",
+                f"sum by (proxy) (haproxy_backend_current_sessions{{{BACKENDS}}})",
                 "in work {{proxy}}",
                 ref="B",
             ),

@@ -154,7 +154,8 @@ def all_runs() -> table.Panel:
             Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=160),
             Column(
                 "Until",
-                expr=f"1000 * (max by ({run}) (laptime_run_finished_timestamp_seconds)"
+                # A little later than its end: the operator has told of the end by then.
+                expr=f"1000 * (max by ({run}) (laptime_run_finished_timestamp_seconds) + 15"
                 f" or (0 * {created} + time()))",
                 unit="dateTimeAsIso",
                 width=160,

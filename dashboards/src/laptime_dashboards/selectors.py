@@ -20,6 +20,9 @@ PODS = f'{RUN}, component=~"server|generator", server=~"$server", trial=~"$trial
 TIERS = f'{RUN}, component=~"postgres|pgbouncer|haproxy"'
 """The pods that live as long as the run."""
 
+BACKENDS = f'{RUN}, proxy!~"health-.*"'
+"""HAProxy's backends that carry load: in the others the generators ask whether a server is up."""
+
 ROW = f'{RUN}, server=~"$server", load=~"$load"'
 """Rows of the result table."""
 

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import dashboard, timeseries
 from laptime_dashboards import run_usage
 from laptime_dashboards.frame import TIERS_UID, frame, with_run
 from laptime_dashboards.panel_defaults import THIRD, Threshold, query, time_series
-from laptime_dashboards.selectors import RUN, rate
+from laptime_dashboards.selectors import BACKENDS, RUN, rate
 
 _NO_HAPROXY = "The run has no HAProxy"
 _NO_PGBOUNCER = "The run has no PgBouncer, or exporters are left out"
@@ -112,12 +112,12 @@ def haproxy_saturation() -> timeseries.Panel:
         _NO_HAPROXY,
         [
             query(
-                f"sum by (proxy) (haproxy_backend_current_queue{{{RUN}}})",
+                f"sum by (proxy) (haproxy_backend_current_queue{{{BACKENDS}}})",
                 "{{proxy}}: waiting",
                 ref="A",
             ),
             query(
-                f"1000 * max by (proxy) (haproxy_backend_queue_time_average_seconds{{{RUN}}})",
+                f"1000 * max by (proxy) (haproxy_backend_queue_time_average_seconds{{{BACKENDS}}})",
                 "{{proxy}}: wait in ms",
                 ref="B",
             ),
@@ -128,7 +128,7 @@ def haproxy_saturation() -> timeseries.Panel:
 
 def haproxy_errors() -> timeseries.Panel:
     """What HAProxy could not pass on."""
-    of_class_5xx = f'haproxy_backend_http_responses_total{{{RUN}, code="5xx"}}'
+    of_class_5xx = f'haproxy_backend_http_responses_total{{{BACKENDS}, code="5xx"}}'
     return time_series(
         "HAProxy: errors",
         "Failed connections to servers, failed answers, and answers of class 5xx, a second.",
@@ -136,12 +136,12 @@ def haproxy_errors() -> timeseries.Panel:
         _NO_HAPROXY,
         [
             query(
-                f"sum({rate(f'haproxy_backend_connection_errors_total{{{RUN}}}')})",
+                f"sum({rate(f'haproxy_backend_connection_errors_total{{{BACKENDS}}}')})",
                 "connections",
                 ref="A",
             ),
             query(
-                f"sum({rate(f'haproxy_backend_response_errors_total{{{RUN}}}')})",
+                f"sum({rate(f'haproxy_backend_response_errors_total{{{BACKENDS}}}')})",
                 "answers",
                 ref="B",
             ),
@@ -262,21 +262,17 @@ def postgres_saturation() -> timeseries.Panel:
 
 
 def postgres_errors() -> timeseries.Panel:
-    """Transactions that were rolled back."""
+    """Deadlocks, and whether Postgres answers at all."""
     return time_series(
         "Postgres: errors",
-        "Transactions rolled back and deadlocks a second, and 1 when Postgres did not answer its "
-        "exporter within 0.8 s.",
+        "Deadlocks a second, and 1 when Postgres did not answer its exporter within 0.8 s.",
         "short",
         _NO_POSTGRES,
         [
             query(
-                f"sum({rate(f'laptime_postgres_rollbacks_total{{{RUN}}}')})", "rollbacks", ref="A"
+                f"sum({rate(f'laptime_postgres_deadlocks_total{{{RUN}}}')})", "deadlocks", ref="A"
             ),
-            query(
-                f"sum({rate(f'laptime_postgres_deadlocks_total{{{RUN}}}')})", "deadlocks", ref="B"
-            ),
-            query(f"1 - min(laptime_postgres_up{{{RUN}}})", "no answer", ref="C"),
+            query(f"1 - min(laptime_postgres_up{{{RUN}}})", "no answer", ref="B"),
         ],
         limits=((0.001, "red"),),
         width=THIRD,
@@ -287,7 +283,8 @@ def postgres_statements() -> timeseries.Panel:
     """Statements and transactions."""
     return time_series(
         "Postgres: statements",
-        "Statements and committed transactions a second, of the run's database.",
+        "Statements, committed transactions and those rolled back a second, of the run's "
+        "database. Rolling back is how some drivers end a transaction that only read.",
         "ops",
         _NO_POSTGRES,
         [
@@ -297,6 +294,9 @@ def postgres_statements() -> timeseries.Panel:
                 ref="A",
             ),
             query(f"sum({rate(f'laptime_postgres_commits_total{{{RUN}}}')})", "commits", ref="B"),
+            query(
+                f"sum({rate(f'laptime_postgres_rollbacks_total{{{RUN}}}')})", "rollbacks", ref="C"
+            ),
         ],
         width=THIRD,
     )
