@@ -296,9 +296,9 @@ def in_server_colors(
         panel.override_by_query(ref, properties)
 
 
-def sorted_by(title: str) -> common_builders.TableSortByFieldState:
-    """Return the wish that a table be sorted by a column, upwards."""
-    return common_builders.TableSortByFieldState().display_name(title).desc(False)
+def sorted_by(title: str, *, newest_first: bool = False) -> common_builders.TableSortByFieldState:
+    """Return the wish that a table be sorted by a column, upwards unless newest come first."""
+    return common_builders.TableSortByFieldState().display_name(title).desc(newest_first)
 
 
 def transformation(

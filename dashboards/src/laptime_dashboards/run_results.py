@@ -87,7 +87,7 @@ def table_of_results() -> table.Panel:
         [
             # On a screen of 1366 px all of them are in sight.
             Column("Load", label="load", width=80),
-            _row_value("Rank", "laptime_result_rank", width=55),
+            _row_value("Rank", "laptime_result_rank", width=75),
             Column("Server", label="server", width=120),
             _row_value("Requests/s", _THROUGHPUT, "locale", width=95),
             _latency("p50", "0.5"),
@@ -249,7 +249,7 @@ def trials() -> table.Panel:
 def _latency(title: str, quantile: str) -> Column:
     """Return a column with a percentile."""
     selector = f'quantile="{quantile}"'
-    return _row_value(title, "laptime_result_latency_seconds", "s", 2, selector, width=80)
+    return _row_value(title, "laptime_result_latency_seconds", "s", 1, selector, width=75)
 
 
 def _row_value(

@@ -15,6 +15,7 @@ from laptime_dashboards.panel_defaults import (
     newest,
     query,
     rows,
+    sorted_by,
     time_series,
     words,
 )
@@ -165,7 +166,7 @@ def all_runs() -> table.Panel:
             Column("Verdict", label="verdict", width=500),
         ],
         height=12,
-    )
+    ).sort_by([sorted_by("Created", newest_first=True)])
 
 
 def progress() -> timeseries.Panel:
