@@ -61,7 +61,7 @@ class Place:
             label = f"pod-security.kubernetes.io/enforce={level}"
             self.kubectl("label", "namespace", name, label, "--overwrite")
 
-    def measured(self, run: str, **values: Any) -> dict[str, Any]:
+    def measured(self, run: str, seconds: int = 2, **values: Any) -> dict[str, Any]:
         """Install the chart with values, measure a server, and return the trial's readings."""
         file = self.values.with_name(f"{run}.yaml")
         file.write_text(yaml.safe_dump({"runNamespaces": [self.team], **values}))
@@ -72,7 +72,9 @@ class Place:
             "--take-ownership",
         )
         cluster = Cluster(self.kubectl, self.team)
-        status = cluster.wait_end(cluster.apply(run_manifest(run, [AXUM], repetitions=1)), 120)
+        load = {"name": "closed", "closed": {"connections": 2, "duration": f"{seconds}s"}}
+        manifest = run_manifest(run, [AXUM], loads=[{**load, "warmup": "1s"}], repetitions=1)
+        status = cluster.wait_end(cluster.apply(manifest), 120 + seconds)
         assert status["state"] == "Succeeded", json.dumps(status, indent=1)
         (row,) = status["results"]
         assert (row["trials"], row["failedTrials"]) == (1, 0)
@@ -126,7 +128,9 @@ def test_other_names_and_a_prometheus_that_is_there_already(place: Place) -> Non
 
 def test_at_the_restricted_level_kubelets_stand_in_for_the_agent(place: Place) -> None:
     place.enforce("restricted")
-    readings = place.measured("kubelets", agent={"enabled": False}, grafana={"enabled": False})
+    off = {"enabled": False}
+    # Kubelets look at a pod every 10 s or so, and one look is none.
+    readings = place.measured("kubelets", seconds=30, agent=off, grafana=off)
     assert readings["usage"]["source"] == "kubelet"
     assert not readings["usage"]["complete"]
 
