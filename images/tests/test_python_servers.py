@@ -159,6 +159,26 @@ def test_a_profile_does_not_tell_workers_apart(
         assert response.read() == b"main (app/main.py:3);b 7\nmain (app/main.py:3) 1\n"
 
 
+def test_a_profile_leaves_out_samples_that_were_torn(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        "main (app/main.py);<lambda> (app/main.py) 4",
+        "main (app/main.py);\ucb40\\\ufffd",
+        "(\ucb40\\:32599);",
+        "main (app/main.py);get\x01 (app/main.py) 2",
+        "main (app/main.py);(x) 2",
+        "main (app/main.py) 0",
+        "main (app/main.py) \u0663",
+        "main (<frozen runpy>);send (starlette/routing.py) 12",
+    ]
+    torn = tmp_path / "torn"
+    torn.write_bytes("\n".join(lines).encode() + b"\nmain (app/\xff.py);a\xff 3\n")
+    be_py_spy(tmp_path, monkeypatch, f"cat {torn} >$OUTPUT\n")
+    with urllib.request.urlopen(f"{profiles}/profile?seconds=1") as response:
+        assert response.read().decode().splitlines() == [lines[0], lines[-1]]
+
+
 def test_a_profile_that_cannot_be_taken_says_why(
     profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

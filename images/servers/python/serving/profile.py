@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import subprocess
 import tempfile
 import threading
@@ -26,6 +27,9 @@ _SAMPLES_PER_SECOND = 99
 _MOST_SECONDS = 600
 # To find the interpreters at the start, and to write the stacks at the end.
 _PATIENCE_SECONDS = 60
+_COUNT = re.compile(r"[1-9][0-9]{0,11}", re.ASCII)
+# A name such as `get`, `<lambda>` or `A.get`, and the file where py-spy knows it.
+_FUNCTION = re.compile(r"[\w<>.]+( \([^()]+\))?")
 _PR_SET_PTRACER = 0x59616D61
 _PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 
@@ -62,7 +66,7 @@ def folded_stacks(pid: int, seconds: int) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="profile-") as folder:
         output = Path(folder) / "stacks"
-        # Nonblocking: the server is not stopped for each sample; one that is torn is left out.
+        # Nonblocking: the server is not stopped for each sample, which may be torn therefore.
         command = [
             *("py-spy", "record", "--pid", str(pid), "--subprocesses", "--nonblocking"),
             *("--function", "--format", "raw", "--output", str(output)),
@@ -82,19 +86,26 @@ def folded_stacks(pid: int, seconds: int) -> str:
         # Its exit code is not asked for: gunicorn may have collected it.
         if not output.exists():
             raise ProfileError(done.stdout.strip() or "py-spy wrote nothing")
-        return "".join(_without_processes(output.read_text("utf-8")))
+        return "".join(_whole_stacks(output.read_text("utf-8", errors="replace")))
 
 
-def _without_processes(folded: str) -> Iterator[str]:
-    """Yield the lines without the frames that name a process: all workers do the same."""
-    for line in folded.splitlines():
+def _whole_stacks(folded: str) -> Iterator[str]:
+    """Yield the lines without the frames that name a process: all workers do the same.
+
+    A sample that was torn, since the server went on while its memory was read, has names of
+    anything, with line feeds too: lines that are no stack of functions are left out.
+    """
+    for line in folded.split("\n"):
         stack, _, count = line.rpartition(" ")
-        if stack.startswith("process "):
-            # process 7:"command line";…: that line may have semicolons and quotes of its own, the
-            # name of a function has no quotes.
-            stack = "" if stack.endswith('"') else stack.rpartition('";')[2]
-        if stack:
+        # process 7:"command line";…: that line may have anything in it, quotes and line feeds too,
+        # while the name of a function has no quotes.
+        stack = stack.rpartition('";')[2]
+        if _COUNT.fullmatch(count) and all(map(_is_function, stack.split(";"))):
             yield f"{stack} {count}\n"
+
+
+def _is_function(frame: str) -> bool:
+    return frame.isprintable() and _FUNCTION.fullmatch(frame) is not None
 
 
 class _Handler(BaseHTTPRequestHandler):
