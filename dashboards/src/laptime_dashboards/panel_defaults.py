@@ -177,7 +177,6 @@ def rows(
     joined: bool = True,
     width: int = FULL,
     height: int = 9,
-    filters: bool = False,
 ) -> table.Panel:
     """Return a table of the newest values. The queries' labels and values are its columns.
 
@@ -193,7 +192,6 @@ def rows(
         .no_value(no_data)
         .height(height)
         .span(width)
-        .filterable(filters)
         .cell_height(common.TableCellHeight.SM)
         .thresholds(thresholds())
     )

@@ -111,7 +111,6 @@ def requests_since_start() -> xychart.Panel:
         "reqps",
         trial_rate,
         "repetition",
-        ["server", "load", "repetition", "position"],
     )
 
 
@@ -125,7 +124,6 @@ def cpu_since_start() -> xychart.Panel:
         "short",
         f"sum by (server, trial) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})",
         "load, repetition",
-        ["server", "load", "repetition", "position"],
     )
 
 
@@ -136,7 +134,6 @@ def _since_start(
     unit: str,
     expr: str,
     added: str,
-    series: list[str],
 ) -> xychart.Panel:
     """Return a chart of an expression with the label `trial` over the seconds since its start.
 
@@ -187,7 +184,11 @@ def _since_start(
         .with_transformation(
             transformation(
                 "partitionByValues",
-                {"fields": series, "keepFields": False, "naming": {"asLabels": True}},
+                {
+                    "fields": ["server", "load", "repetition", "position"],
+                    "keepFields": False,
+                    "naming": {"asLabels": True},
+                },
             )
         )
     )
