@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from laptime.analysis.statistics import half_width, interval_of_logs
 from laptime.api.spec import PRECISION_REPETITIONS
@@ -83,7 +83,7 @@ class Coverage:
 
     rounds: int = 0
     covered: int = 0
-    half_widths: float = 0.0
+    half_widths: list[float] = field(default_factory=list)
     repetitions: int = 0
 
     @property
@@ -98,7 +98,7 @@ class Coverage:
         assert interval.high is not None
         self.rounds += 1
         self.covered += interval.low <= truth <= interval.high
-        self.half_widths += half_width(interval) or 0.0
+        self.half_widths.append(half_width(interval) or 0.0)
         self.repetitions += len(differences)
 
 

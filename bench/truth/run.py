@@ -6,7 +6,7 @@ The server (bench/truth/server) takes the time, has the capacity and stands stil
 it is told to, and notes when each request arrived and when its answer left. The generator is the k6
 of the image, run on 127.0.0.1 as a trial's Job runs it. Compared are the percentiles, raw and
 corrected for coordinated omission, the rate of open loads, the throughput at the server's capacity,
-and what 1, 2 and 4 generators measured together. Needs Go.
+and what 1, 2 and 4 generators measured together. All CPUs are kept awake meanwhile. Needs Go.
 
 Prints each figure beside its goal and exits with 1 when one is missed.
 """
@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from typing import Any
+
+from awake import awake
 
 from laptime.measure import (
     GeneratorResult,
@@ -325,9 +327,10 @@ def main() -> None:
         folder = Path(name)
         print("Building k6 and the server", flush=True)
         programs = build(folder)
-        for part in (known_times, open_rate, stalled, capacity, several):
-            print((part.__doc__ or "").split("\n", 1)[0], flush=True)
-            checks += part(programs, folder, seconds)
+        with awake():
+            for part in (known_times, open_rate, stalled, capacity, several):
+                print((part.__doc__ or "").split("\n", 1)[0], flush=True)
+                checks += part(programs, folder, seconds)
     print(f"\n{'':<48}{'measured':>13}{'truth':>14}{'apart':>11}{'goal':>11}")
     for check in checks:
         state = "met" if check.met else "MISSED"
