@@ -358,3 +358,34 @@ def test_the_largest_number_of_servers_fits_its_legend() -> None:
     assert chart is not None
     drawn: Element = parse(chart.narrow)
     assert all(server in drawn.text for server in servers)
+
+
+class TestTrialsThatDidNotFit:
+    """Of a very large run the trials are left out: the page says so, and nothing about them."""
+
+    PAGE = parse(to_html(replace(REPORT, trials=[], left_out=("trials",)), {}))
+
+    def test_says_that_they_are_missing(self) -> None:
+        assert "they did not fit into the results of the run" in self.PAGE.text
+        assert "0 of" not in self.PAGE.text
+
+    def test_says_nothing_that_would_follow_if_there_had_been_none(self) -> None:
+        assert "Nobody watched the pods" not in self.PAGE.text
+        assert "at most once" not in self.PAGE.text
+        assert "All 0 trials" not in self.PAGE.text
+        assert "Same order" not in self.PAGE.text
+
+    def test_keeps_the_rows(self) -> None:
+        rates = [row.requests_per_second for row in REPORT.summary.rows]
+        said = [wording.with_interval(rate) for rate in rates if rate is not None]
+        assert said
+        assert [one for one in said if one not in self.PAGE.text] == []
+
+
+def test_repetitions_that_precision_added_are_counted() -> None:
+    last = REPORT.trials[-1]
+    more = [*REPORT.trials, last.model_copy(update={"repetition": last.repetition + 4})]
+    spec = SPEC.model_copy(update={"precision": "2%"})
+    said = replace(REPORT, spec=spec, trials=more).trials_said
+    assert f"in {last.repetition + 4} repetitions" in said
+    assert said in parse(to_html(replace(REPORT, spec=spec, trials=more), PAYLOADS)).text

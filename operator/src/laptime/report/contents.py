@@ -24,6 +24,28 @@ class Report:
     """In the order in which they ran."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Where it was measured: names and values as the caller knows them, such as node and CPU."""
+    left_out: Sequence[str] = ()
+    """What its document had no place for, as in `leftOut` of results.json."""
+
+    @property
+    def trials_known(self) -> bool:
+        """Whether `trials` are all there were: a document too large for them has none."""
+        return "trials" not in self.left_out
+
+    @property
+    def trials_said(self) -> str:
+        """How many trials were measured of how many, as a sentence without its end."""
+        spec = self.spec
+        if not self.trials_known:
+            return "they did not fit into the results of the run; the rows are from all of them"
+        measured = sum(1 for trial in self.trials if trial.figures is not None)
+        repetitions = spec.repetitions
+        if spec.precision:
+            made = (trial.repetition for trial in self.trials)
+            repetitions = max(made, default=spec.repetitions)
+        planned = len(spec.servers) * len(spec.loads) * repetitions
+        word = "repetition" if repetitions == 1 else "repetitions"
+        return f"{measured} of {planned} measured, in {repetitions} {word}"
 
     @property
     def published(self) -> Published | None:

@@ -53,17 +53,9 @@ def _lines(report: Report) -> Iterator[str]:
 def _facts(report: Report) -> Iterator[str]:
     spec, summary = report.spec, report.summary
     begin, end = report.measured_between
-    measured = sum(1 for trial in report.trials if trial.figures is not None)
-    made = max((trial.repetition for trial in report.trials), default=spec.repetitions)
-    repetitions = made if spec.precision else spec.repetitions
-    planned = len(spec.servers) * len(spec.loads) * repetitions
     yield f"- Scenario: {spec.scenario}; baseline: {spec.baseline_name}"
     yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(spec.topology)}"
-    yield (
-        f"- Trials: {measured} of {planned} measured, in {repetitions} "
-        f"{'repetition' if repetitions == 1 else 'repetitions'}, shuffled with seed "
-        f"{report.seed}"
-    )
+    yield f"- Trials: {report.trials_said}, shuffled with seed {report.seed}"
     if spec.precision:
         yield f"- Precision: {spec.precision} asked for, {_widest(report)} reached"
     for one in summary.control:
@@ -117,7 +109,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
 
 
 def _order(report: Report, load: Load) -> Iterator[str]:
-    if report.published is None:
+    if report.published is None or not report.trials_known:
         return
     found = compare_order(report.published, report.spec, load.name, report.trials)
     if found is not None:

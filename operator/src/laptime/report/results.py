@@ -111,7 +111,14 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
     )
     run = results.run
     return results, Report(
-        run.name, run.namespace, asked, run.seed, summary, results.trials, results.environment
+        run.name,
+        run.namespace,
+        asked,
+        run.seed,
+        summary,
+        results.trials,
+        results.environment,
+        tuple(results.left_out),
     )
 
 

@@ -30,6 +30,9 @@ from laptime.report.published import published_tables
 
 _TEMPLATE = "page.html.j2"
 _STYLE = "style.css"
+_TRIALS_LEFT_OUT = (
+    "The trials did not fit into the results of the run: what each part used is not shown here."
+)
 
 
 def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Profile] = ()) -> str:
@@ -55,11 +58,9 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         begin=begin,
         end=end,
         tiers=tiers(spec.topology),
-        measured=sum(1 for trial in report.trials if trial.figures is not None),
-        planned=len(spec.servers) * len(spec.loads) * spec.repetitions,
         sections=[section(report, load, payloads) for load in spec.loads],
         shares=[f"{share * 100:g} %" for share in SHARES],
-        watchers=watchers(report.trials),
+        watchers=watchers(report.trials) if report.trials_known else _TRIALS_LEFT_OUT,
         nodes=sorted({n.node for t in report.trials if t.usage for n in t.usage.nodes}),
         published=published_tables(report.published) if report.published else [],
         profiles=shown_profiles(profiles),

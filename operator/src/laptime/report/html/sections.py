@@ -109,7 +109,11 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         ),
         groups_known=bool(groups),
         published=any(row.published_factor is not None for row in rows),
-        order=compare_order(published, report.spec, load.name, trials) if published else None,
+        order=(
+            compare_order(published, report.spec, load.name, trials)
+            if published and report.trials_known
+            else None
+        ),
         arrivals=tuple(arrival_tables(rows)),
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
