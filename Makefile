@@ -258,7 +258,8 @@ e2e: venv ## tests on a cluster: schema, chart, whole runs, killed operator, bro
 	fi
 	say "Tests of the images"
 	python3 images/build.py $(TEST_IMAGES)
-	(cd images && $(CURDIR)/$(PYTHON) -m pytest servers/tests)
+	# They mostly wait: for locks, for time-outs, for servers that start.
+	(cd images && $(CURDIR)/$(PYTHON) -m pytest --numprocesses 3 servers/tests)
 	$(MAKE) install
 	$(USE_CLUSTER)
 	say "Tests of Laptime in the cluster"

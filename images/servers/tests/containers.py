@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
+import os
 import shutil
 import signal
 import socket
@@ -207,12 +209,25 @@ def writable_folder(folder: Path) -> Path:
     return folder
 
 
+def _ports() -> Iterator[int]:
+    # Below the range from which the kernel gives ports to connections, and for each process of
+    # pytest its own: nobody takes the port before the server that it is meant for.
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    first = 20000 + int(worker) % 10 * 1000
+    return itertools.cycle(range(first, first + 1000))
+
+
+_PORTS = _ports()
+
+
 def free_port() -> int:
-    """A TCP port of the loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A TCP port of the loopback that nobody listens on; each call gives another one."""
+    for port in itertools.islice(_PORTS, 1000):
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 def get(port: int, path: str, seconds: float = 10) -> tuple[int, bytes]:

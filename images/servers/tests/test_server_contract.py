@@ -133,7 +133,7 @@ def test_finishes_the_wait_in_flight_and_ends_with_0(
     with start(run, kind, WORKERS=workers) as server, ThreadPoolExecutor(1) as client:
         pending = client.submit(server.send, scenarios()["sleep"].request(name))
         # The request is a second on its way; nothing tells from outside that it has arrived.
-        time.sleep(0.3)
+        time.sleep(0.5)
         server.container.signal(signal.SIGTERM)
         assert pending.result() == 200
         assert server.container.wait(5) == 0
