@@ -134,8 +134,9 @@ ready-cluster:
 endif
 
 # The embedded cluster cannot pull the official Prometheus and is there for benchmarks alone; a
-# registry of one's own has what was pushed to it.
-BUILT_PROMETHEUS := --set images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
+# registry of one's own has what was pushed to it. Without a registry of its own it is pulled from
+# images.registry, as all that is built here.
+BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
 ifeq ($(OWN_KUBECONFIG),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --set 'watching.namespaces={*}'
 else ifneq ($(REGISTRY),)

@@ -97,6 +97,9 @@ def test_grafana_has_no_privilege_and_has_limits(render: Any) -> None:
 def test_grafana_is_the_official_image_or_one_by_its_digest(render: Any) -> None:
     (container,) = _pod(render(grafana=_grafana()))["containers"]
     assert container["image"].startswith("docker.io/grafana/grafana:12.")
+    moved = render(grafana=_grafana(), images={"registry": "registry.example"})
+    (container,) = _pod(moved)["containers"]
+    assert container["image"].startswith("docker.io/grafana/grafana:12.")
     digest = f"sha256:{'0' * 64}"
     images = {"grafana": {"registry": "registry.example", "digest": digest}}
     (container,) = _pod(render(grafana=_grafana(), images=images))["containers"]

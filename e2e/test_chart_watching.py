@@ -56,6 +56,21 @@ def test_the_pods_have_no_privilege_and_have_limits(render: Any, kind: str, name
     assert set(container["resources"]["limits"]) == {"cpu", "memory"}
 
 
+def test_prometheus_is_the_official_image_or_the_one_built_here(render: Any) -> None:
+    def image(**images: Any) -> str:
+        (container,) = _pod(render(images=images), "Deployment", "laptime-prometheus")["containers"]
+        return str(container["image"])
+
+    assert image().startswith("docker.io/prom/prometheus:v")
+    # `make push` fills a registry with Laptime's own images alone.
+    assert image(registry="registry.example").startswith("docker.io/prom/prometheus:v")
+    built = {"registry": "", "repository": "laptime/prometheus", "tag": ""}
+    assert image(prometheus=built) == "docker.io/laptime/prometheus:0.1.0"
+    assert image(registry="registry.example", prometheus=built) == (
+        "registry.example/laptime/prometheus:0.1.0"
+    )
+
+
 def test_the_agent_sees_two_folders_of_the_host_and_writes_none(render: Any) -> None:
     pod = _pod(render(), "DaemonSet", "laptime-agent")
     assert [one["hostPath"]["path"] for one in pod["volumes"]] == ["/sys/fs/cgroup", "/proc"]
