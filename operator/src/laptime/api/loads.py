@@ -139,7 +139,9 @@ class ScriptLoad(Model):
         ),
     )
     duration: LoadDuration = Field(
-        "5m", description="Longest time the script may take; it is ended after that."
+        "5m",
+        description="Longest time that the script takes; the time left is reckoned with it. A "
+        "script that is still running some minutes later is ended, and measures nothing.",
     )
 
 

@@ -161,7 +161,9 @@ class ResultRow(TolerantModel):
     errors: int = Field(0, description="Those without a right answer in time.")
     error_rate: float | None = Field(None, description="Errors divided by requests.")
     requests_per_second: Interval | None = Field(
-        None, description="Right answers per second, geometric mean of the repetitions."
+        None,
+        description="Right answers per second: geometric mean of the repetitions, from 8 on their "
+        "Hodges-Lehmann estimate.",
     )
     latency: Latency | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."
@@ -189,7 +191,9 @@ class ResultRow(TolerantModel):
         default_factory=list, description="Why they are doubtful or invalid."
     )
     rank: int | None = Field(
-        None, description="Under this load; servers that cannot be told apart share one."
+        None,
+        description="Under this load: one more than the number of servers that are faster for "
+        "sure, and above their ranks. Servers that share a rank cannot be told apart.",
     )
     limited_by: LimitedBy | None = Field(None, description="The cause in most repetitions.")
     usage: RowUsage | None = Field(None, description="None when nobody watched.")

@@ -56,7 +56,8 @@ class Condition(TolerantModel):
     """One condition, as the Kubernetes API conventions define it."""
 
     type: str = Field(
-        description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet."
+        description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet, "
+        "Profiled."
     )
     status: ConditionStatus = Field(description="Whether it holds.")
     reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")

@@ -347,7 +347,6 @@ class Preset(Model):
     title: str
     language: str
     image: str = Field(description="Short name of the image, such as server-axum-sqlx.")
-    port: int = 8080
     scenarios: list[str] = Field(min_length=1)
     published_as: str | None = Field(None, description="Its name in published figures.")
     workers: int = Field(1, description="Worker processes, as published.")

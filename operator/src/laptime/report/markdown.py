@@ -271,8 +271,9 @@ def _explanation() -> Iterator[str]:
         "Counted from when a request was sent, an open load hides what waiting for a connection "
         "did to users; lateness is from due to sent. A search names bounds that held in all "
         "repetitions. "
-        "Warm-up is never counted. A doubtful figure says why. Servers that cannot be told apart "
-        "share a rank. CPU cores and memory (highest working set) are the server's alone. What "
+        "Warm-up is never counted. A doubtful figure says why. Servers that share a rank "
+        "cannot be told apart; a rank is one more than the number of servers that are faster for "
+        "sure. CPU cores and memory (highest working set) are the server's alone. What "
         "limited a server is the innermost resource that was full (docs/measurement.md).",
     )
 
