@@ -58,8 +58,10 @@ help: ## list the tasks
 	echo
 	awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	echo
-	echo "  KUBECONFIG=FILE  demo, install, e2e, bench-overhead: use this cluster, not the embedded one"
+	echo "  KUBECONFIG=FILE  demo, install, e2e, examples, examples-quick, bench-overhead, bench-cause,"
+	echo "                   bench-servers: use this cluster, not the embedded one"
 	echo "  ONLY=\"users...\"  examples, examples-quick: these of users, sleep, tasks, recipes, apibench"
+	echo "  ONLY=a,b         bench-servers: these presets, with commas"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
 
 ##### See it work
