@@ -97,6 +97,8 @@ def test_a_pod_is_written_with_its_labels_and_the_time_of_its_reading(sampler: S
     assert found["laptime_pod_memory_peak_bytes"][0].value == 102608896
     (container,) = found["laptime_container_cpu_seconds_total"]
     assert container.labels == {**EXPECTED, "container": "server"}
+    (periods,) = found["laptime_container_cpu_throttled_periods_total"]
+    assert (periods.labels, periods.value) == ({**EXPECTED, "container": "server"}, 23)
     pressure = {
         (one.labels["resource"], one.labels["kind"]): one.value
         for one in found["laptime_pod_pressure_seconds_total"]

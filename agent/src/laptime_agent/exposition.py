@@ -88,6 +88,14 @@ _CONTAINER: tuple[tuple[_Family, Callable[[CgroupReading], Number]], ...] = (
     ),
     (
         _Family(
+            "laptime_container_cpu_throttled_periods_total",
+            "counter",
+            "Periods (of 0.1 s) in which the container's CPU limit was reached.",
+        ),
+        lambda one: one.throttled_periods,
+    ),
+    (
+        _Family(
             "laptime_container_memory_working_set_bytes",
             "gauge",
             "Memory in use without the file cache that would be given up first.",

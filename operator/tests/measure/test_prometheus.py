@@ -115,10 +115,14 @@ async def test_the_exporter_beside_a_tier_does_not_count() -> None:
     labels = {"pod": "demo-postgres-1-b", "component": "postgres", "container": "exporter"}
     pods.append(one_series("laptime_container_cpu_seconds_total", lambda t: 0.05 * t, labels))
     pods.append(one_series("laptime_container_memory_working_set_bytes", lambda _: 1e7, labels))
+    # All the time in which the pod was held back it was the exporter, by its own limit.
+    throttled = "laptime_container_cpu_throttled_periods_total"
+    pods.append(one_series(throttled, lambda t: 5.0 * t, labels))
     postgres = (await used(pods)).component("postgres")
     assert postgres is not None
     assert postgres.cpu_seconds == pytest.approx(2.0)
     assert postgres.working_set_bytes == 90_000_000
+    assert postgres.throttled_share == 0.0
 
 
 async def test_several_generators_are_one_component() -> None:

@@ -46,6 +46,8 @@ _POD_METRICS = {
     "laptime_pod_network_transmit_bytes_total": "transmitted",
     # The exporter beside a tier is no part of what is measured.
     "laptime_container_cpu_seconds_total": "exporter_cpu",
+    "laptime_container_cpu_throttled_seconds_total": "exporter_throttled",
+    "laptime_container_cpu_throttled_periods_total": "exporter_periods",
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
@@ -300,10 +302,13 @@ def _component(
         known = [one for one in values if one is not None]
         return round(sum(known)) if known else None
 
-    pod_cpu = grown("cpu")
-    cpu = None if pod_cpu is None else max(0.0, pod_cpu - of_exporters("exporter_cpu"))
+    def own(key: str) -> float | None:
+        of_pods = grown(key)
+        return None if of_pods is None else max(0.0, of_pods - of_exporters(f"exporter_{key}"))
+
+    cpu = own("cpu")
     working_set, exporters = highest("working_set"), highest("exporter_working_set") or 0
-    throttled, periods = grown("throttled"), grown("periods")
+    throttled, periods = own("throttled"), own("periods")
     waiting, received, transmitted = grown("waiting"), grown("received"), grown("transmitted")
     return ComponentUsage(
         component=component,
