@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.api.results import Figures, TrialOutcome, TrialReadings, TrialResult
 from laptime.api.usage import Source
 from laptime.measure.promql import PrometheusError, Query
 from laptime.reconcile.readings import Patience, ReadingsDesk
@@ -76,6 +76,19 @@ async def test_whole_readings_are_there_as_soon_as_the_samples_are() -> None:
     assert server is not None
     assert server.cpu_seconds is not None
     assert abs(server.cpu_seconds - LENGTH) < 0.01
+
+
+async def test_what_came_long_after_the_window_is_no_part_of_it() -> None:
+    """A request that times out keeps the trial open when the load has long ended."""
+    end = datetime.now(UTC)
+    figures = Figures(requests=1000, errors=1, window_seconds=4.0, requests_per_second=250.0)
+    readings = await answer_of(samples(end), result(end, figures=figures))
+    server = readings.usage.component("server")
+    assert server is not None
+    assert server.cpu_seconds is not None
+    assert abs(server.cpu_seconds - 4.0) < 0.01
+    assert server.cores_mean is not None
+    assert abs(server.cores_mean - 1.0) < 0.01
 
 
 async def test_samples_that_stay_away_are_asked_for_again_and_then_said_to_be_missing() -> None:

@@ -84,7 +84,10 @@ def trial_result(
         generator_cpu_seconds=sum(cost.cpu_seconds for cost in result.costs),
         generator_wall_seconds=max(cost.wall_seconds for cost in result.costs),
         generator_share=share,
-        statements=None if result.statements is None else statements_of_work(result.statements),
+        # Those of a search are of all its steps, the requests those of one.
+        statements=None
+        if result.statements is None or result.search is not None
+        else statements_of_work(result.statements),
     )
 
 
@@ -293,7 +296,6 @@ def _judged(
         return answers.and_also(Judgement(Validity.INVALID, (reason,)))
     judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
     if load is None or result.statements is None or found is not None:
-        # The statements of a search are those of all its steps, the requests those of one.
         return judgement
     ran = statements_of_work(result.statements)
     right = figures.requests - figures.errors

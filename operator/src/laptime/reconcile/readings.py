@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.measure.promql import PrometheusError, Query, TrialWindow
@@ -87,6 +87,10 @@ class ReadingsDesk:
         begin, end = parse_time(result.started_at), parse_time(result.finished_at)
         if begin is None or end is None or end <= begin:
             return no_readings(result.trial, "the trial has no window of time")
+        if result.figures is not None:
+            # A load of some duration has its throughput of that window; the last answers to it, or
+            # the last time-outs, can come long after, when there is nothing left to do.
+            end = min(end, begin + timedelta(seconds=result.figures.window_seconds))
         window = Window(begin.timestamp(), end.timestamp())
         wanted = TrialWindow(run.namespace, run.name, result.trial, window)
         await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(end)))
