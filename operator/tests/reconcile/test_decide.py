@@ -185,6 +185,30 @@ def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
     assert succeeded is not None
     assert succeeded.status is ConditionStatus.FALSE
     assert "s1" in succeeded.message
+    # The run is over: nothing is "so far", and the table says of the server why it has no figures.
+    summary = world.observe().summary
+    assert summary is not None
+    assert summary.finished
+    assert "so far" not in summary.verdict
+    assert "s1 (GeneratorLost)" in summary.verdict
+    (row,) = (row for row in summary.rows if row.server == "s1")
+    assert (row.state, row.reason) == (RowState.FAILED, "GeneratorLost")
+
+
+def test_a_generator_on_a_node_that_is_gone_holds_up_nobody() -> None:
+    """Its pod is shown as running until the node comes back."""
+    world = World(spec_of(1, 1, 2), Random(5))
+    while not (running := world.observe().pods_of("generator")):
+        world.step()
+        world.advance()
+    gone = replace(running[0], deleting_since=world.now, phase="Running")
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.pods[gone.name] = gone
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
+    outcomes = [result.outcome for _, result in sorted(world.observe().results.items())]
+    assert outcomes == [TrialOutcome.FAILED, TrialOutcome.MEASURED]
 
 
 def test_the_time_to_live_deletes_the_run_not_a_moment_earlier() -> None:

@@ -72,6 +72,17 @@ def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
     )
 
 
+def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str, tuple[str, str]]:
+    """Return the servers of which no more trials are made, with reason and message of the last."""
+    found = {}
+    for server in spec.servers:
+        if gave_up(server.name, results):
+            own = (one for one in results if one.server == server.name)
+            last = max(own, key=lambda one: one.ordinal)
+            found[server.name] = (last.reason or "TrialsFailed", last.message or "")
+    return found
+
+
 def widest_half_width(
     spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
 ) -> float | None:

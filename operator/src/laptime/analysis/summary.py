@@ -11,7 +11,7 @@ from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.ranks import ranks
 from laptime.analysis.rows import cells_of, row_of
-from laptime.analysis.stopping import widest_half_width
+from laptime.analysis.stopping import given_up, widest_half_width
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
@@ -49,10 +49,11 @@ def summarise(
     """Return the summary of a run at any time.
 
     `trials` are all planned ones, `results` those that are over, `payloads` the generator's
-    results (base64 of gzipped JSON) by trial, `server_failures` the servers that are out with
-    reason and message.
+    results (base64 of gzipped JSON) by trial, `server_failures` the servers that never were
+    measured with reason and message; those that were given up are found here.
     """
-    cells = cells_of(trials, results, payloads, server_failures)
+    failures = {**given_up(spec, results), **server_failures}
+    cells = cells_of(trials, results, payloads, failures)
     by_load = {
         load.name: ranks(
             {
@@ -75,7 +76,7 @@ def summarise(
         if (server.name, load.name) in cells
     )
     over = {result.trial for result in results}
-    finished = all(trial.name in over or trial.server in server_failures for trial in trials)
+    finished = all(trial.name in over or trial.server in failures for trial in trials)
     ranking = rank(spec, cells)
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
@@ -86,7 +87,7 @@ def summarise(
         fastest=wording.listing(ranking.leaders, "or") or None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(
-            spec, ranking, rows, server_failures, finished, _notes(spec, width, control, finished)
+            spec, ranking, rows, failures, finished, _notes(spec, width, control, finished)
         ),
         objectives=tuple(evaluate(spec.objectives, rows)),
         control=control,

@@ -181,7 +181,7 @@ def _validity(row: ResultRow) -> Text:
 def _notes(rows: list[ResultRow]) -> Iterator[Text]:
     for row in rows:
         where = f"{row.server}, {row.load}" if len({r.load for r in rows}) > 1 else row.server
-        if row.state in (RowState.FAILED, RowState.PARTIAL) and (row.reason or row.message):
+        if row.reason or row.message:
             said = ": ".join(part for part in (row.reason, row.message) if part)
             yield Text(f"  {where}: {said}", "red" if row.state is RowState.FAILED else "yellow")
         for reason in row.validity_reasons:

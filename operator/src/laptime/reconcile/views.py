@@ -14,6 +14,7 @@ from laptime.api.status import RunStatus
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+_STUCK_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class PodView:
     def deleting(self) -> bool:
         """Whether it was told to end."""
         return self.deleting_since is not None
+
+    def stuck(self, now: datetime) -> bool:
+        """Return whether it should have ended long ago: its node is gone. It holds up no run."""
+        since = self.deleting_since
+        return since is not None and (now - since).total_seconds() >= _STUCK_SECONDS
 
     @property
     def live(self) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from laptime.api.conditions import Verdict
 from laptime.api.results import RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
@@ -12,11 +10,9 @@ from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.views import PodView
 from laptime.report.document import result_files
 
 _SOON_SECONDS = 1.0
-_STUCK_SECONDS = 120.0
 
 
 def finish(situation: Situation) -> Decision:
@@ -71,13 +67,7 @@ def _clean_up(situation: Situation) -> list[str]:
         situation.actions.append(Delete("Secret", f"{run.name}-database"))
     situation.actions += [Delete(kind, name) for kind, name in doomed]
     left = [f"{kind} {name}" for kind, name in doomed]
-    return left + [f"Pod {pod.name}" for pod in observed.pods if not _stuck(pod, situation.now)]
-
-
-def _stuck(pod: PodView, now: datetime) -> bool:
-    """Return whether a pod should have ended long ago: its node is gone. It holds up no run."""
-    since = pod.deleting_since
-    return since is not None and (now - since).total_seconds() >= _STUCK_SECONDS
+    return left + [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]
 
 
 def _say_outcome(situation: Situation) -> None:

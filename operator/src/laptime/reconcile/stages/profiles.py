@@ -66,7 +66,9 @@ def _prepare(situation: Situation, profile: Trial) -> Problem | None:
 def _others_alive(situation: Situation, profile: Trial) -> bool:
     """Return whether an earlier profile's generator may still send requests."""
     return any(
-        pod.trial != profile.name and pod.phase not in ("Succeeded", "Failed")
+        pod.trial != profile.name
+        and pod.phase not in ("Succeeded", "Failed")
+        and not pod.stuck(situation.now)
         for pod in situation.observed.pods_of("profiler")
     )
 

@@ -86,7 +86,8 @@ def _prepare(situation: Situation, trial: Trial) -> Problem | None:
 def generators_alive(situation: Situation, trial: Trial) -> bool:
     """Return whether an earlier generator may still send requests.
 
-    One whose result was stored as measured has printed it: it has nothing left to send.
+    One whose result was stored as measured has printed it: it has nothing left to send. One whose
+    node was lost may be shown as running for as long as the node does not come back.
     """
     measured = {
         name
@@ -97,6 +98,7 @@ def generators_alive(situation: Situation, trial: Trial) -> bool:
         pod.trial != trial.name
         and pod.phase not in ("Succeeded", "Failed")
         and pod.trial not in measured
+        and not pod.stuck(situation.now)
         for pod in situation.observed.pods_of("generator")
     )
 
