@@ -192,6 +192,43 @@ def test_too_few_answers_make_the_last_percentile_doubtful() -> None:
     assert doubts(TWO, latencies=(1000,) * 199) == ["only 995 answers: p99.9 needs at least 1000"]
 
 
+FEWER = "0.1 statements per request, 1 is the work: it does less, or remembers answers"
+
+
+def with_invalid(rates: dict[str, float], *repetitions: int) -> Summary:
+    """Summarise a run in which these trials of axum were about other work."""
+    trials, results, payloads = run(TWO, steady(rates))
+    changes = {"validity": Validity.INVALID, "validity_reasons": [FEWER]}
+    judged = [
+        one.model_copy(update=changes)
+        if one.server == "axum" and one.repetition in repetitions
+        else one
+        for one in results
+    ]
+    return summarise(TWO, trials, judged, payloads, None, {})
+
+
+def test_an_invalid_repetition_is_left_out_of_the_figures_and_said() -> None:
+    whole, without = summary_of(TWO, steady(RATES)), with_invalid(RATES, 2)
+    found = row(without, "axum")
+    assert value(found.factor) == pytest.approx(25, rel=0.01)
+    assert value(found.factor) != value(row(whole, "axum").factor)
+    assert found.validity is Validity.DOUBTFUL
+    assert found.validity_reasons[0] == "1 of 5 repetitions is invalid and left out"
+    assert FEWER in found.validity_reasons[1]
+
+
+def test_figures_of_other_work_are_no_result() -> None:
+    summary = with_invalid(RATES, 1, 2, 3, 4, 5)
+    found = row(summary, "axum")
+    assert found.validity is Validity.INVALID
+    assert (found.requests_per_second, found.factor, found.latency) == (None, None, None)
+    assert (found.rank, found.limited_by) == (None, None)
+    assert FEWER in found.validity_reasons[0]
+    assert summary.fastest == "fastapi"
+    assert "axum is fastest" not in summary.verdict
+
+
 def test_a_single_repetition_makes_it_doubtful_and_has_no_interval() -> None:
     spec = make_spec("fastapi", "axum", repetitions=1)
     assert any("only once" in reason for reason in doubts(spec, latencies=(1000,) * 1000))

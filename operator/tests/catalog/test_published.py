@@ -172,3 +172,12 @@ def test_the_parts_and_the_whole_of_apibench_say_the_same() -> None:
     for scenario in ("hello", "upstream", "posts"):
         (measurement,) = published(scenario).measurements
         assert whole[scenarios()[scenario].requests[0].name] == measurement.servers
+
+
+def test_the_source_says_nothing_about_the_control() -> None:
+    found = published("apibench")
+    plain = spec("apibench", APIS, ["hi"], 50)
+    with_control = plain.model_copy(update={"control": True}).with_control()
+    assert len(with_control.servers) == len(plain.servers) + 1
+    assert found.order(with_control, "closed") == found.order(plain, "closed")
+    assert found.claims(with_control, "closed") == found.claims(plain, "closed") != []

@@ -234,6 +234,20 @@ class TestCompare:
         code, _, _ = laptime(*arguments, "--fail-if-worse")
         assert code == 2
 
+    def test_doubts_about_the_figures_are_not_hidden(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "a.json"
+        path.write_text(to_json(REPORT))
+        doubtful = [row for row in REPORT.summary.rows if row.validity_reasons]
+        assert doubtful
+        _, out, _ = laptime("compare", path, path)
+        _, document, _ = laptime("compare", path, path, "-o", "json")
+        for row in doubtful:
+            said = f"{row.server} under {row.load} is {row.validity}: {row.validity_reasons[0]}"
+            assert said[:60] in " ".join(out.split())
+            assert f"{path}: {said}" in json.loads(document)["doubts"]
+
     def test_programs_get_json_or_yaml(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
         store(fake)
         store(fake, "again", changed(1.2))

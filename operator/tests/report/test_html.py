@@ -25,6 +25,7 @@ from laptime.report.html.charts import (
     mean_by_second,
     throughput_chart,
 )
+from laptime.report.html.page import manifest_to_repeat
 from laptime.report.html.palette import (
     DARK_SERVERS,
     DARK_SURFACE,
@@ -32,6 +33,7 @@ from laptime.report.html.palette import (
     LIGHT_SURFACE,
     look,
 )
+from tests.analysis.runs import make_spec, run, steady
 from tests.report.html_tree import Element, parse, table
 from tests.report.sample import SPEC, WRONG, recorded
 
@@ -389,3 +391,29 @@ def test_repetitions_that_precision_added_are_counted() -> None:
     said = replace(REPORT, spec=spec, trials=more).trials_said
     assert f"in {last.repetition + 4} repetitions" in said
     assert said in parse(to_html(replace(REPORT, spec=spec, trials=more), PAYLOADS)).text
+
+
+def test_a_run_with_control_can_be_repeated_as_it_is_printed() -> None:
+    spec = make_spec("fastapi", "axum", control=True).with_control()
+    rates = {"fastapi": 600.0, "axum": 900.0, "fastapi-control": 601.0}
+    trials, results, payloads = run(spec, steady(rates))
+    summary = summarise(spec, trials, results, payloads, None, {})
+    report = Report("demo", "default", spec, 1, summary, results)
+    printed = yaml.safe_load(manifest_to_repeat(report))["spec"]
+    assert [one["name"] for one in printed["servers"]] == ["fastapi", "axum"]
+    assert BenchmarkRunSpec.model_validate(printed).with_control() == spec.model_copy(
+        update={"seed": 1}
+    )
+    # As in the status, the control is compared with the baseline alone.
+    load = parse(to_html(report, payloads)).by_id("load-closed")
+    head, *lines = table(load.all("table")[0])
+    groups = {line[0].split()[0]: dict(zip(head, line, strict=True))["Group"] for line in lines}
+    assert groups == {"axum": "A", "fastapi": "B", "fastapi-control": "-"}
+
+
+def test_of_a_single_server_nobody_says_that_it_was_measured_once() -> None:
+    spec = make_spec("axum")
+    trials, results, payloads = run(spec, steady({"axum": 900.0}))
+    summary = summarise(spec, trials, results, payloads, None, {})
+    text = parse(to_html(Report("demo", "default", spec, 1, summary, results), payloads)).text
+    assert "nobody knows how far chance goes" not in text

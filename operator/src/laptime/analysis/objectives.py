@@ -71,6 +71,8 @@ def _measured(metric: ObjectiveMetric, value: float, row: ResultRow) -> str:
 def _why_nothing(row: ResultRow | None) -> str:
     if row is None or (row.state is RowState.PENDING and row.reason is None):
         return "not measured yet"
-    if row.trials:
+    if row.trials and row.requests == row.errors:
         return "no right answer"
+    if row.trials:
+        return f"invalid: {next(iter(row.validity_reasons), 'no valid trial')}"
     return f"not measured: {row.reason or 'no trial'}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from laptime.analysis import wording
+from laptime.analysis.ranks import fastest_first
 from laptime.analysis.rows import log_rates
 from laptime.analysis.statistics import can_be_told_apart, interval_of_logs, paired_logs
 from laptime.api.results import TrialResult
@@ -72,8 +73,8 @@ def compare_order(
             one for one in results if (one.server, one.load) == (server.name, load)
         )
         for server in spec.servers
+        if server.name != spec.control_name
     }
-    means = {name: math.fsum(logs.values()) / len(logs) for name, logs in rates.items() if logs}
     contrary, undecided = [], []
     for claim in claims:
         agreement, said = _judge(claim, rates, len(claims))
@@ -83,7 +84,7 @@ def compare_order(
             undecided.append(said)
     return OrderComparison(
         tuple(published.order(spec, load)),
-        tuple(sorted(means, key=lambda name: -means[name])),
+        tuple(fastest_first(rates, len(claims))),
         tuple(contrary),
         tuple(undecided),
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.ranks import fastest_first
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import can_be_told_apart, interval_of_logs, paired_logs
 from laptime.api.results import Interval, ResultRow, Validity
@@ -61,8 +62,7 @@ def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> Ranki
                 repetition: math.fsum(rate[repetition] for rate in rates) / len(rates)
                 for repetition in sorted(repetitions)
             }
-    means = {name: math.fsum(score.values()) / len(score) for name, score in scores.items()}
-    order = tuple(sorted(means, key=lambda name: -means[name]))
+    order = tuple(fastest_first(scores, len(scores) - 1))
     # In the order of the spec: among those that cannot be told apart there is no first.
     leaders = tuple(
         name

@@ -68,16 +68,16 @@ class Cell:
 
     @property
     def log_rates(self) -> dict[int, float]:
-        """Logarithm of requests/s by repetition, where there was any right answer."""
+        """Logarithm of requests/s by repetition, where there is a figure of the work."""
         return log_rates(self.measured)
 
 
 def log_rates(results: Iterable[TrialResult]) -> dict[int, float]:
-    """Return the logarithm of requests/s by repetition, where there was any right answer."""
+    """Return the logarithm of requests/s by repetition, where there is a figure of the work."""
     return {
         result.repetition: math.log(result.figures.requests_per_second)
         for result in results
-        if result.figures is not None and result.figures.requests_per_second > 0
+        if result.figures is not None and result.has_rate
     }
 
 
@@ -115,9 +115,12 @@ def row_of(
     measured = [result for result in cell.measured if result.figures is not None]
     figures = [result.figures for result in measured if result.figures is not None]
     requests, errors = sum(one.requests for one in figures), sum(one.errors for one in figures)
+    # What is invalid is about something else than the work that was asked for. How many requests
+    # there were and how many failed is said of all.
+    counted = [one for one in measured if one.validity is not Validity.INVALID]
     rates = cell.log_rates
     pairs = paired_logs(rates, baseline.log_rates) if baseline else []
-    times = _together(tuple(cell.payloads.get(result.trial, "") for result in measured))
+    times = _together(tuple(cell.payloads.get(result.trial, "") for result in counted))
     validity, reasons = _judge(cell, requests, errors, times)
     return ResultRow(
         server=cell.server,
@@ -134,14 +137,15 @@ def row_of(
         latency=times.latency,
         uncorrected_latency=times.uncorrected,
         lateness_p99_seconds=times.lateness_p99_seconds,
-        saturation=_limits_found(figures),
+        saturation=_limits_found([one.figures for one in counted if one.figures is not None]),
         factor=interval_of_logs(pairs) if pairs else None,
         published_factor=published_factor,
         validity=validity,
         validity_reasons=[text[:_MESSAGE] for text in reasons[:_REASONS]],
         rank=rank,
-        limited_by=row_cause(measured),
-        usage=row_usage(measured),
+        limited_by=row_cause(counted),
+        usage=row_usage(counted),
+        # Of all: too few of them are why a trial is invalid.
         statements_per_request=statements_per_request(measured),
     )
 
@@ -188,6 +192,10 @@ def _judge(
     if not cell.log_rates:
         return Validity.INVALID, _in_repetitions(measured, {}) or ["no right answer"]
     reasons: list[str] = []
+    invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
+    if invalid:
+        are = "is" if invalid == 1 else "are"
+        reasons.append(f"{invalid} of {len(measured)} repetitions {are} invalid and left out")
     of_errors = error_reason(requests, errors)
     if of_errors:
         reasons.append(of_errors)
@@ -203,7 +211,7 @@ def _judge(
         reasons.append("measured only once, so nobody knows how far chance goes: no interval")
     if times.missing:
         reasons.append(
-            f"the response times of {times.missing} of {len(measured)} trials are missing"
+            f"the response times of {times.missing} of {len(measured) - invalid} trials are missing"
         )
     if times.answers < MIN_SAMPLES_P999:
         reasons.append(f"only {times.answers} answers: p99.9 needs at least {MIN_SAMPLES_P999}")

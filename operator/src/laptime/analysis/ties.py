@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from string import ascii_uppercase
 
+from laptime.analysis.ranks import fastest_first
 from laptime.analysis.statistics import can_be_told_apart
 from laptime.api.results import TrialResult
 
@@ -22,7 +23,7 @@ def log_rates(trials: Iterable[TrialResult], load: str) -> dict[str, dict[int, f
     """Return the logarithm of requests/s by server and repetition under a load."""
     found: dict[str, dict[int, float]] = {}
     for trial in trials:
-        if trial.load == load and trial.figures and trial.figures.requests_per_second > 0:
+        if trial.load == load and trial.figures and trial.has_rate:
             rate = math.log(trial.figures.requests_per_second)
             found.setdefault(trial.server, {})[trial.repetition] = rate
     return found
@@ -34,8 +35,8 @@ def tie_groups(rates: LogRates) -> dict[str, str]:
     All pairs are compared, so that all answers hold at once with 95 %. Empty when no pair has two
     repetitions in common: then nothing is known.
     """
-    means = {name: math.fsum(logs.values()) / len(logs) for name, logs in rates.items() if logs}
-    order = sorted(means, key=lambda name: -means[name])
+    count = sum(1 for logs in rates.values() if logs)
+    order = fastest_first(rates, count * (count - 1) // 2)
     pairs = list(combinations(order, 2))
     if not any(len(rates[one].keys() & rates[other].keys()) > 1 for one, other in pairs):
         return {}

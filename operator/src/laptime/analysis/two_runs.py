@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO, interval_of_logs
-from laptime.api.results import Figures, Interval, TrialResult
+from laptime.api.results import Figures, Interval, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 
 
@@ -166,6 +166,8 @@ def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric)
     found = [
         _READ[metric](trial.figures)
         for trial in trials
-        if (trial.server, trial.load) == (server, load) and trial.figures is not None
+        if (trial.server, trial.load) == (server, load)
+        and trial.figures is not None
+        and trial.validity is not Validity.INVALID
     ]
     return [math.log(value) for value in found if value]

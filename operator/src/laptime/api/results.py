@@ -121,6 +121,18 @@ class TrialResult(TolerantModel):
     )
     limited_by: LimitedBy | None = None
 
+    @property
+    def has_rate(self) -> bool:
+        """Whether it has a throughput of the work that was asked for, which an invalid one has not.
+
+        What is invalid stands in the results and counts nowhere else.
+        """
+        return (
+            self.figures is not None
+            and self.figures.requests_per_second > 0
+            and self.validity is not Validity.INVALID
+        )
+
 
 class TrialReadings(TolerantModel):
     """What was read of the pods in the window of a measured trial; stored beside its result."""
@@ -155,7 +167,9 @@ class ResultRow(TolerantModel):
     state: RowState = Field(description="How much of it was measured.")
     reason: str | None = Field(None, description="CamelCase: why something is missing.")
     message: str | None = Field(None, description="The same for people.")
-    trials: int = Field(0, description="Measured trials behind the figures.")
+    trials: int = Field(
+        0, description="Measured trials; those that are invalid are not in the figures."
+    )
     failed_trials: int = Field(0, description="Trials that measured nothing.")
     requests: int = Field(0, description="Requests of all measured trials.")
     errors: int = Field(0, description="Those without a right answer in time.")

@@ -241,7 +241,11 @@ class Published(Model):
         """Return what the source says of each two servers of a run under such a load."""
         for measurement in self._like(spec, load):
             places = _places(measurement, spec)
-            behind = [one.name for one in spec.servers if one.preset in measurement.behind]
+            behind = [
+                one.name
+                for one in spec.servers
+                if one.preset in measurement.behind and one.name != spec.control_name
+            ]
             claims = [OrderClaim(first, last) for first in places for last in behind]
             for one, other in combinations(sorted(places, key=places.__getitem__), 2):
                 rows = [measurement.of(spec.server(name)) for name in (one, other)]
@@ -261,6 +265,8 @@ def _places(measurement: PublishedMeasurement, spec: BenchmarkRunSpec) -> dict[s
     """Return the place of each server that the source ranks; the lower, the faster."""
     places: dict[str, float] = {}
     for server in spec.servers:
+        if server.name == spec.control_name:
+            continue  # the source knows the baseline once
         one = measurement.of(server)
         if server.preset in measurement.order:
             places[server.name] = measurement.order.index(server.preset)

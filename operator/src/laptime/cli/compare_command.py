@@ -63,10 +63,15 @@ def compare(
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
+    doubts = [
+        f"{name}: {doubt}"
+        for name, stored in ((before, earlier), (after, later))
+        for doubt in _doubts(stored, found)
+    ]
     if output is Output.TABLE:
-        print_all(_lines(found, before, after, differences))
+        print_all(_lines(found, before, after, differences, doubts))
     else:
-        print_document(_document(found, before, after, differences), output)
+        print_document(_document(found, before, after, differences, doubts), output)
     if fail_if_worse and any(one.change is Change.WORSE for one in found):
         raise typer.Exit(_WORSE_EXIT_CODE)
 
@@ -95,8 +100,23 @@ def _nodes(stored: Stored) -> list[str]:
     return sorted({node.node for one in trials if one.usage for node in one.usage.nodes})
 
 
+def _doubts(stored: Stored, found: Sequence[Comparison]) -> list[str]:
+    """Return why figures of a run that are compared here may be off."""
+    compared = {(one.server, one.load) for one in found}
+    return [
+        f"{row.server} under {row.load} is {row.validity}: {reason}"
+        for row in stored.report.summary.rows
+        if (row.server, row.load) in compared
+        for reason in row.validity_reasons
+    ]
+
+
 def _lines(
-    found: Sequence[Comparison], before: str, after: str, differences: Sequence[str]
+    found: Sequence[Comparison],
+    before: str,
+    after: str,
+    differences: Sequence[str],
+    doubts: Sequence[str],
 ) -> list[Any]:
     from laptime.analysis import wording
     from laptime.analysis.two_runs import Change, Metric
@@ -129,6 +149,7 @@ def _lines(
     lines: list[Any] = [plain_table(headings, rows), Text(_sentence(found))]
     if differences:
         lines.append(Text(f"The runs differ in more: {'; '.join(differences)}.", "yellow"))
+    lines += [Text(f"  {doubt}", "yellow") for doubt in doubts]
     return lines
 
 
@@ -151,7 +172,11 @@ def _sentence(found: Sequence[Comparison]) -> str:
 
 
 def _document(
-    found: Sequence[Comparison], before: str, after: str, differences: Sequence[str]
+    found: Sequence[Comparison],
+    before: str,
+    after: str,
+    differences: Sequence[str],
+    doubts: Sequence[str],
 ) -> dict[str, Any]:
     def wire(interval: Interval | None) -> dict[str, Any] | None:
         return interval.to_wire() if interval else None
@@ -172,4 +197,5 @@ def _document(
             for one in found
         ],
         "differences": list(differences),
+        "doubts": list(doubts),
     }

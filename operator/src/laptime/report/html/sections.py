@@ -64,7 +64,8 @@ class Section:
     name: str
     shape: str
     lines: tuple[Line, ...]
-    groups_known: bool
+    groups_said: str
+    """What the letters of groups say, or why there are none."""
     published: bool
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
@@ -85,7 +86,10 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     servers = [server.name for server in report.spec.servers]
     rows = [row for row in report.summary.rows if row.load == load.name]
     trials = [trial for trial in report.trials if trial.load == load.name]
-    groups = tie_groups(log_rates(trials, load.name))
+    rates = log_rates(trials, load.name)
+    # As everywhere, the control is compared with the baseline alone.
+    rates.pop(report.spec.control_name or "", None)
+    groups = tie_groups(rates)
     limited = limits(trials, rows)
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
@@ -107,7 +111,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         lines=tuple(
             _line(row, report.spec.baseline_name, servers, groups, limited) for row in rows
         ),
-        groups_known=bool(groups),
+        groups_said=_groups_said(report, rates, groups),
         published=any(row.published_factor is not None for row in rows),
         order=(
             compare_order(published, report.spec, load.name, trials)
@@ -126,6 +130,22 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         usage=tuple(usage(trials, servers, load.name)),
         missing="" if histograms else "The generator's own results were not at hand: no curves.",
     )
+
+
+def _groups_said(
+    report: Report, rates: Mapping[str, Mapping[int, float]], groups: Mapping[str, str]
+) -> str:
+    if groups:
+        return (
+            "Servers that share a letter under Group cannot be told apart by throughput: all pairs "
+            "are compared, so that all answers hold at once with 95 %; differences below 1 % count "
+            "as none."
+        )
+    if not report.trials_known:
+        return "The trials did not fit into the results of the run: no groups."
+    if len(rates) < 2:
+        return ""  # nobody to be compared with
+    return "No two servers have two repetitions in common, so nobody knows how far chance goes."
 
 
 def _of_generator(
