@@ -34,7 +34,7 @@ async def test_the_figures_are_those_of_the_kernel() -> None:
     usage = await trial_usage(replay, wanted)
     assert usage.source is Source.AGENT
     assert usage.complete
-    assert usage.resolution_seconds == pytest.approx(1.0, abs=0.01)
+    assert usage.resolution_seconds == pytest.approx(0.2, abs=0.01)
     (work,) = usage.components
     assert (work.component, work.server, work.pods) == ("server", "work", 1)
     assert work.cpu_seconds == pytest.approx(TRUTH["cpu"], rel=0.02)
