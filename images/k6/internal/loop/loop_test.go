@@ -3,6 +3,7 @@ package loop
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -159,6 +160,25 @@ func TestClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 	if took := p.LastResponseAt - p.FirstRequestAt; took < 0.6 || took > 0.9 {
 		t.Errorf("first request to last response took %v s, expected 0.6 s", took)
 	}
+}
+
+func TestOpenLoadHasItsRateWhenAnswersTakeLong(t *testing.T) {
+	server, _, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(300 * time.Millisecond)
+		hello(w, nil)
+	})
+	plan := Plan{Connections: 50, Rate: 50, Duration: time.Second, KeepAlive: true}
+	untilTrue(t, func(noise func() float64) (wrong []string) {
+		p := drive(t, server.Listener.Addr().String(), plan)
+		if p.Responses != 50 || p.WindowSeconds != 1 {
+			t.Errorf("%d answers, window %v s", p.Responses, p.WindowSeconds)
+		}
+		// One that takes longer than the shortest by more than the 20 ms between two is not in it.
+		if missing := 50 - p.CompletedInWindow; float64(missing) > noise()/20e3 {
+			wrong = append(wrong, fmt.Sprintf("%d of 50 answers within the window", p.CompletedInWindow))
+		}
+		return wrong
+	})
 }
 
 func TestEndpointsAreSentInTurn(t *testing.T) {
