@@ -13,11 +13,12 @@ const (
 	Reset
 	Status
 	Body
+	Check // of the body of a sampled answer
 	Other
 	kinds
 )
 
-var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "other"}
+var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "check", "other"}
 
 // Sample is one finished request. Times are nanoseconds since the recorder's epoch.
 type Sample struct {
