@@ -30,6 +30,43 @@ def test_a_scenario_is_complete(scenario: Scenario) -> None:
         jsonschema.Draft202012Validator.check_schema(check.json_schema or {})
 
 
+def test_answers_are_checked_under_load_as_far_as_the_contract_knows_them() -> None:
+    checks = {
+        name: {request.name: scenario.body_check(request) for request in scenario.requests}
+        for name, scenario in scenarios().items()
+    }
+    assert checks == {
+        "apibench": {"hi": "same", "users": "same", "posts": "same"},
+        "hello": {"hi": "same"},
+        "posts": {"posts": "same"},
+        # A random one each time.
+        "recipes": {"recipe": "nonEmpty"},
+        "sleep": dict.fromkeys(("sync", "async", "sync-1s", "async-1s"), "same"),
+        # Each answer has an id of its own, or no body.
+        "tasks": {
+            "hello": "same",
+            "create": "nonEmpty",
+            "read": "nonEmpty",
+            "update": "nonEmpty",
+            "delete": None,
+        },
+        "upstream": {"users": "same"},
+        "users": {"list": "same"},
+    }
+
+
+def test_only_a_check_of_the_very_request_says_that_its_answers_are_the_same() -> None:
+    scenario = scenarios()["hello"]
+    (hi,) = scenario.requests
+    for change, expected in (
+        ({"headers": {"accept-language": "de"}}, "nonEmpty"),
+        ({"body": "{}"}, "nonEmpty"),
+        ({"name": "another"}, None),
+        ({"expect_status": 304}, None),
+    ):
+        assert scenario.body_check(hi.model_copy(update=change)) == expected
+
+
 @pytest.mark.parametrize("scenario", scenarios().values(), ids=lambda scenario: scenario.name)
 def test_published_figures_are_about_presets_of_the_catalogue(scenario: Scenario) -> None:
     if scenario.published is None:

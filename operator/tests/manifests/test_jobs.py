@@ -48,6 +48,7 @@ def test_the_generator_is_told_the_trial() -> None:
                 "headers": {},
                 "body": None,
                 "expectStatus": 200,
+                "check": "same",
             }
         ],
         "load": {

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"hash/maphash"
 	"runtime"
 	"time"
 
@@ -61,9 +60,8 @@ type engine struct {
 	nextScan     int64
 	scanEvery    int64
 	nextPublish  int64
-	seed         maphash.Seed
 	firsts       []fingerprint
-	answers      int
+	sent         []int // how many requests of each endpoint
 	reported     int64
 	completed    int64
 	cpuShare     float64
@@ -97,8 +95,9 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	e := &engine{
 		shared: s,
 		conns:  make([]conn, count), free: make([]int32, 0, count),
-		buffer: make([]byte, readBuffer), seed: maphash.MakeSeed(),
+		buffer:       make([]byte, readBuffer),
 		firsts:       make([]fingerprint, len(s.plan.Requests)),
+		sent:         make([]int, len(s.plan.Requests)),
 		nextEndpoint: index % len(s.plan.Requests),
 	}
 	// All threads of all generators together take each arrival once.

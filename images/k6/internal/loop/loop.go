@@ -35,7 +35,7 @@ type Request struct {
 // Check says what the body of a sampled answer must hold.
 type Check uint8
 
-// NoCheck, NonEmpty (at least one byte), Same (length and content of the first answer seen).
+// NoCheck, NonEmpty (at least one byte), Same (the bytes of the first answer seen, in any order).
 const (
 	NoCheck Check = iota
 	NonEmpty

@@ -3,6 +3,7 @@ package loop
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -159,6 +160,25 @@ func TestClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 	if took := p.LastResponseAt - p.FirstRequestAt; took < 0.6 || took > 0.9 {
 		t.Errorf("first request to last response took %v s, expected 0.6 s", took)
 	}
+}
+
+func TestOpenLoadHasItsRateWhenAnswersTakeLong(t *testing.T) {
+	server, _, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(300 * time.Millisecond)
+		hello(w, nil)
+	})
+	plan := Plan{Connections: 50, Rate: 50, Duration: time.Second, KeepAlive: true}
+	untilTrue(t, func(noise func() float64) (wrong []string) {
+		p := drive(t, server.Listener.Addr().String(), plan)
+		if p.Responses != 50 || p.WindowSeconds != 1 {
+			t.Errorf("%d answers, window %v s", p.Responses, p.WindowSeconds)
+		}
+		// One that takes longer than the shortest by more than the 20 ms between two is not in it.
+		if missing := 50 - p.CompletedInWindow; float64(missing) > noise()/20e3 {
+			wrong = append(wrong, fmt.Sprintf("%d of 50 answers within the window", p.CompletedInWindow))
+		}
+		return wrong
+	})
 }
 
 func TestEndpointsAreSentInTurn(t *testing.T) {
@@ -331,6 +351,8 @@ func TestBodyChecks(t *testing.T) {
 		switch r.URL.Path {
 		case "/same":
 			hello(w, r)
+		case "/ordered":
+			_, _ = io.WriteString(w, []string{`{"a":1,"b":2}`, `{"b":2,"a":1}`}[n.Add(1)%2])
 		case "/changing":
 			_, _ = io.WriteString(w, strings.Repeat("x", int(n.Add(1))))
 		}
@@ -346,6 +368,7 @@ func TestBodyChecks(t *testing.T) {
 	}{
 		{request("/same", Same), false},
 		{request("/same", NonEmpty), false},
+		{request("/ordered", Same), false},
 		{request("/changing", Same), true},
 		{request("/changing", NonEmpty), false},
 		{request("/empty", NonEmpty), true},
@@ -354,8 +377,27 @@ func TestBodyChecks(t *testing.T) {
 		p := drive(t, server.Listener.Addr().String(), Plan{
 			Connections: 2, Total: 200, KeepAlive: true, Requests: []Request{c.request},
 		})
-		if (p.Errors["body"] > 0) != c.fails {
-			t.Errorf("%s check %d: %d body errors, expected some: %v", c.request.Name, c.request.Check, p.Errors["body"], c.fails)
+		if (p.Errors["check"] > 0) != c.fails {
+			t.Errorf("%s check %d: %d check errors, expected some: %v", c.request.Name, c.request.Check, p.Errors["check"], c.fails)
+		}
+		only(t, p, "check", p.Errors["check"])
+	}
+}
+
+func TestEachEndpointIsCheckedAsOften(t *testing.T) {
+	server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) {})
+	for _, count := range []int{1, 2, 3, 4, 16} {
+		plan := Plan{Connections: 3, Total: int64(64 * count), KeepAlive: true, Threads: 1}
+		for i := range count {
+			plan.Requests = append(plan.Requests, Request{
+				Name: fmt.Sprint(i), Wire: []byte("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Check: NonEmpty,
+			})
+		}
+		p := drive(t, server.Listener.Addr().String(), plan)
+		for name, endpoint := range p.Endpoints {
+			if endpoint.Errors != 4 {
+				t.Errorf("%d endpoints: %d of %d answers of %s were checked, expected 4", count, endpoint.Errors, endpoint.Requests, name)
+			}
 		}
 	}
 }

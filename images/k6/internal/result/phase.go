@@ -11,21 +11,23 @@ type Phase struct {
 	// When the phase began, which is before the first request; absent for scripts.
 	StartedAt float64 `json:"startedAt,omitempty"`
 	// Absent where the number of requests ends the phase.
-	DurationSeconds   float64              `json:"durationSeconds,omitempty"`
-	FirstRequestAt    float64              `json:"firstRequestAt"`
-	LastResponseAt    float64              `json:"lastResponseAt"`
-	Requests          int64                `json:"requests"`
-	Responses         int64                `json:"responses"`
-	WindowSeconds     float64              `json:"windowSeconds"`
-	CompletedInWindow int64                `json:"completedInWindow"`
-	Errors            map[string]int64     `json:"errors"`
-	StatusCodes       map[string]int64     `json:"statusCodes"`
-	BytesReceived     int64                `json:"bytesReceived"`
-	DroppedIterations int64                `json:"droppedIterations"`
-	Retried           int64                `json:"retried"`
-	Lateness          string               `json:"lateness,omitempty"`
-	Endpoints         map[string]*Endpoint `json:"endpoints"`
-	Seconds           []Second             `json:"seconds"`
+	DurationSeconds   float64 `json:"durationSeconds,omitempty"`
+	FirstRequestAt    float64 `json:"firstRequestAt"`
+	LastResponseAt    float64 `json:"lastResponseAt"`
+	Requests          int64   `json:"requests"`
+	Responses         int64   `json:"responses"`
+	WindowSeconds     float64 `json:"windowSeconds"`
+	CompletedInWindow int64   `json:"completedInWindow"`
+	// Open loads: right answers that ended in the second half of the time in which requests are due.
+	CompletedInSecondHalf int64                `json:"-"`
+	Errors                map[string]int64     `json:"errors"`
+	StatusCodes           map[string]int64     `json:"statusCodes"`
+	BytesReceived         int64                `json:"bytesReceived"`
+	DroppedIterations     int64                `json:"droppedIterations"`
+	Retried               int64                `json:"retried"`
+	Lateness              string               `json:"lateness,omitempty"`
+	Endpoints             map[string]*Endpoint `json:"endpoints"`
+	Seconds               []Second             `json:"seconds"`
 }
 
 // Endpoint is one endpoint's counts and histograms (HdrHistogram V2, compressed, base64).
@@ -76,6 +78,7 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 		p.DroppedIterations += r.dropped
 		p.Retried += r.retried
 		p.CompletedInWindow += r.inWindow
+		p.CompletedInSecondHalf += r.inHalf
 		for kind := Timeout; kind < kinds; kind++ {
 			p.Errors[kindNames[kind]] += r.errors[kind]
 		}

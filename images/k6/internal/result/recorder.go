@@ -13,11 +13,12 @@ const (
 	Reset
 	Status
 	Body
+	Check // of the body of a sampled answer
 	Other
 	kinds
 )
 
-var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "other"}
+var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "check", "other"}
 
 // Sample is one finished request. Times are nanoseconds since the recorder's epoch.
 type Sample struct {
@@ -41,6 +42,7 @@ type endpoint struct {
 	connect  Histogram
 	// Open loads only.
 	uncorrected *Histogram
+	shortest    int64 // response time of a right answer so far in ns, from due; 0: none yet
 }
 
 type second struct {
@@ -77,6 +79,7 @@ type Recorder struct {
 	spare     []*Histogram
 	windowEnd int64 // 0: the window ends with the last response
 	inWindow  int64
+	inHalf    int64 // right answers within the second half of the window, not shifted
 }
 
 // NewRecorder makes a recorder for the named endpoints. Sample times count from epoch; the phase
@@ -96,7 +99,8 @@ func (r *Recorder) AddEndpoint(name string) int {
 }
 
 // SetWindowEnd says when the phase stops issuing (nanoseconds since the epoch): answers after it
-// are counted, but not in completedInWindow.
+// are counted, but not in completedInWindow. Of an open load the window is that of the answers: it
+// lies later than that of the requests by the shortest response time of their endpoint.
 func (r *Recorder) SetWindowEnd(end int64) { r.windowEnd = end }
 
 // Open says that Sample.Issued is when a request was due: latency is also counted from Late, the
@@ -145,9 +149,7 @@ func (r *Recorder) Record(s *Sample) {
 		sec.errors++
 		return
 	}
-	if r.windowEnd == 0 || s.Done <= r.windowEnd {
-		r.inWindow++
-	}
+	r.countInWindow(ep, s)
 	us := micros(s.Done - s.Issued)
 	ep.latency.Add(us)
 	ep.server.Add(micros(s.Server))
@@ -164,6 +166,32 @@ func (r *Recorder) Record(s *Sample) {
 		sec.open.Add(us)
 	} else {
 		sec.sealed = append(sec.sealed, cell{uint32(bucketOf(clamp(us))), 1})
+	}
+}
+
+// countInWindow counts a right answer that ended within the window.
+//
+// An open load begins with nothing under way and ends with as many requests as it had all the time:
+// they are part of its rate, and with the window of the requests each server would lose its response
+// time. No answer can come before the shortest response time has passed since the start, so that a
+// window of the same length moved by it loses nothing at its start, has at its end all answers of a
+// server that always takes this long, and has no more of an overloaded one than it can give.
+func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
+	if r.windowEnd == 0 || ep.uncorrected == nil {
+		if r.windowEnd == 0 || s.Done <= r.windowEnd {
+			r.inWindow++
+		}
+		return
+	}
+	took := s.Done - s.Issued
+	if ep.shortest == 0 || took < ep.shortest {
+		ep.shortest = took
+	}
+	if s.Done <= r.windowEnd+ep.shortest {
+		r.inWindow++
+	}
+	if s.Done <= r.windowEnd && s.Done > (r.start+r.windowEnd)/2 {
+		r.inHalf++
 	}
 }
 

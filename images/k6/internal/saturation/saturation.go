@@ -9,14 +9,27 @@ import (
 // Step is what was seen at one rate. Rates are requests per second.
 type Step struct {
 	Rate          float64 `json:"rate"`
-	CompletedRate float64 `json:"completedRate"`
+	CompletedRate float64 `json:"completedRate"` // right answers, see Broken
 	P99Us         int64   `json:"p99Us"`
 	ErrorRate     float64 `json:"errorRate"`
 	Met           bool    `json:"met"` // the objective
+	// For how long requests arrived. 0: so long that no single request matters.
+	Seconds float64 `json:"-"`
 }
 
-// Broken says that the server no longer answers as many requests as arrive.
-func (s *Step) Broken() bool { return s.CompletedRate < keptUp*s.Rate }
+// Broken says that the server no longer answers as many requests as arrive. How long it takes for
+// them is no matter: CompletedRate is to be that of a server in a steady state, in which as many
+// answers leave as requests arrive, and not to count against it what is under way when the step
+// ends. A few requests may be missing in any case, but never more than half of them: in a step with
+// few they are more than a share.
+func (s *Step) Broken() bool {
+	missing := s.Rate - s.CompletedRate
+	allowed := (1 - keptUp) * s.Rate
+	if s.Seconds > 0 {
+		allowed = max(allowed, min(2*aFew/s.Seconds, s.Rate/2))
+	}
+	return missing > allowed
+}
 
 // Result is what the search found: the server meets the objective at Low and misses it at High.
 // Low is 0 where it met it at no rate; High and Breaking are absent where no rate was too high.
@@ -35,8 +48,10 @@ type Objective struct {
 }
 
 const (
-	// A few requests are still under way when a step ends.
+	// Response times vary, and so does how many requests are under way.
 	keptUp = 0.98
+	// Requests of half a step: in one of 5 s at 10/s it has 25.
+	aFew = 3
 	// The search ends when the interval is this narrow.
 	narrow = 1.05
 	// From the first rate down to the lowest and up to the highest that make sense, by halves, and

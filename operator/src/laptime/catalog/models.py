@@ -93,6 +93,24 @@ class Check(Exchange):
     min_seconds: float = Field(0.0, description="An answer before that is no right one.")
     timeout_seconds: float = Field(10.0, description="Longest time that the answer may take.")
 
+    @property
+    def knows_body(self) -> bool:
+        """Whether it says anything of the body of a right answer, which then has one."""
+        return (
+            self.content_type is not None
+            or self.json_schema is not None
+            or self.expected is not None
+            or self.same_as_upstream
+        )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether each right answer to this request is the same JSON value."""
+        if self.answers is Answers.DIFFERENT or self.keeps_id:
+            return False
+        asked_again = self.json_schema is not None and self.times > 1
+        return self.expected is not None or self.same_as_upstream or asked_again
+
 
 class PublishedServer(Model):
     """What a published benchmark reports of one server."""
@@ -309,6 +327,26 @@ class Scenario(Model):
             if request.name == name:
                 return request
         raise KeyError(name)
+
+    def body_check(self, request: Request) -> Literal["same", "nonEmpty"] | None:
+        """Return what can be asked of the body of each answer to a request under load.
+
+        By the check of the same name: `same` where it says that the whole answer to this very
+        request never changes, `nonEmpty` where it says that there is a body. None: nothing is
+        known, or there is no body.
+        """
+        for check in self.checks:
+            if check.name == request.name and check.method == request.method:
+                break
+        else:
+            return None
+        if check.expect_status != request.expect_status or not check.knows_body:
+            return None
+        asked = (check.path, check.headers, check.body)
+        constant = check.is_constant and request.ids is None
+        if constant and asked == (request.path, request.headers, request.body):
+            return "same"
+        return "nonEmpty"
 
     @property
     def counting_checks(self) -> list[Check]:

@@ -103,7 +103,7 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         "trial": trial.name,
         "target": target_url(ctx, ctx.spec.server(trial.server)),
         "waitSeconds": ctx.spec.startup_seconds,
-        "requests": [_request(request) for request in sent_requests(load, ctx.scenario)],
+        "requests": [_request(request, ctx) for request in sent_requests(load, ctx.scenario)],
         "load": _shape(load),
         **_generators(ctx),
         "warmupSeconds": load.warmup_seconds,
@@ -214,7 +214,7 @@ def _script_path(script: ScriptLoad) -> str:
     return f"/scripts/{script.key}"
 
 
-def _request(request: Request) -> dict[str, Any]:
+def _request(request: Request, ctx: RunContext) -> dict[str, Any]:
     document = {
         "name": request.name,
         "method": request.method,
@@ -223,6 +223,9 @@ def _request(request: Request) -> dict[str, Any]:
         "body": request.body,
         "expectStatus": request.expect_status,
     }
+    check = ctx.scenario.body_check(request)
+    if check is not None:
+        document["check"] = check
     if request.ids is not None:
         document["ids"] = request.ids.to_wire()
     return document
