@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from laptime.analysis.ties import log_rates, tie_groups
+from laptime.analysis.rows import log_rates_by_server
+from laptime.analysis.ties import tie_groups
 from tests.analysis.runs import make_spec, run, steady
 
 STEADY = (1.0, 1.001, 0.999, 1.0005, 0.9995)
@@ -62,7 +63,7 @@ def test_more_groups_than_letters_are_numbered() -> None:
 
 def test_rates_come_from_the_trials_of_the_load() -> None:
     _, trials, _ = run(make_spec("a", "b", loads=("one", "two")), steady({"a": 10, "b": 20}))
-    found = log_rates(trials, "two")
+    found = log_rates_by_server(trials, "two")
     assert set(found) == {"a", "b"}
     assert set(found["a"]) == {1, 2, 3, 4, 5}
     assert math.exp(found["b"][1]) / 20 - 1 < 0.01

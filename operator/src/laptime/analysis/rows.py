@@ -81,6 +81,16 @@ def log_rates(results: Iterable[TrialResult]) -> dict[int, float]:
     }
 
 
+def log_rates_by_server(results: Iterable[TrialResult], load: str) -> dict[str, dict[int, float]]:
+    """Return the logarithms of requests/s under a load by server; only servers that have any."""
+    by_server: dict[str, list[TrialResult]] = {}
+    for result in results:
+        if result.load == load:
+            by_server.setdefault(result.server, []).append(result)
+    rates = {server: log_rates(found) for server, found in by_server.items()}
+    return {server: rate for server, rate in rates.items() if rate}
+
+
 def cells_of(
     trials: Sequence[Trial],
     results: Sequence[TrialResult],

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from laptime.analysis.rows import log_rates
+from laptime.analysis.rows import log_rates_by_server
 from laptime.analysis.statistics import half_width, interval_of_logs, paired_logs
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -93,7 +93,9 @@ def widest_half_width(
     widths = [
         width
         for load in spec.loads
-        for width in _half_widths(_rates(results, load.name), servers, spec.baseline_name)
+        for width in _half_widths(
+            log_rates_by_server(results, load.name), servers, spec.baseline_name
+        )
     ]
     return max(widths, default=None)
 
@@ -110,15 +112,6 @@ def _half_widths(
     logs = factors or [list(rates[name].values()) for name in servers if name in rates]
     widths = [half_width(interval_of_logs(one)) for one in logs if one]
     return [width for width in widths if width is not None]
-
-
-def _rates(results: Sequence[TrialResult], load: str) -> dict[str, dict[int, float]]:
-    by_server: dict[str, list[TrialResult]] = {}
-    for one in results:
-        if one.load == load:
-            by_server.setdefault(one.server, []).append(one)
-    rates = {name: log_rates(found) for name, found in by_server.items()}
-    return {name: rate for name, rate in rates.items() if rate}
 
 
 def _spent(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> bool:

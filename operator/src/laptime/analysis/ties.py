@@ -7,26 +7,14 @@ have several letters, since A like B and B like C does not make A like C.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from string import ascii_uppercase
 
 from laptime.analysis.ranks import fastest_first
 from laptime.analysis.statistics import can_be_told_apart
-from laptime.api.results import TrialResult
 
 LogRates = Mapping[str, Mapping[int, float]]
-
-
-def log_rates(trials: Iterable[TrialResult], load: str) -> dict[str, dict[int, float]]:
-    """Return the logarithm of requests/s by server and repetition under a load."""
-    found: dict[str, dict[int, float]] = {}
-    for trial in trials:
-        if trial.load == load and trial.figures and trial.has_rate:
-            rate = math.log(trial.figures.requests_per_second)
-            found.setdefault(trial.server, {})[trial.repetition] = rate
-    return found
 
 
 def tie_groups(rates: LogRates) -> dict[str, str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import OrderComparison, compare_order
-from laptime.analysis.ties import log_rates, tie_groups
+from laptime.analysis.rows import log_rates_by_server
+from laptime.analysis.ties import tie_groups
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, TrialResult
 from laptime.measure import (
@@ -86,7 +87,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     servers = [server.name for server in report.spec.servers]
     rows = [row for row in report.summary.rows if row.load == load.name]
     trials = [trial for trial in report.trials if trial.load == load.name]
-    rates = log_rates(trials, load.name)
+    rates = log_rates_by_server(trials, load.name)
     # As everywhere, the control is compared with the baseline alone.
     rates.pop(report.spec.control_name or "", None)
     groups = tie_groups(rates)
