@@ -24,8 +24,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         engine.dispose()
 
 
-def get_sessions(request: Request) -> sessionmaker[Session]:
-    """The session factory; 503 when the run has no database."""
+async def get_sessions(request: Request) -> sessionmaker[Session]:
+    """The session factory; 503 when the run has no database. Async: it needs no thread."""
     sessions: sessionmaker[Session] | None = request.app.state.sessions
     if sessions is None:
         raise HTTPException(503, "DATABASE_URL is not set")
