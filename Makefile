@@ -378,7 +378,7 @@ bench-cause: install ## whether what limits a server is named rightly: each caus
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
 
-BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)"
+BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
 .PHONY: bench-servers
 bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)
 	$(USE_CLUSTER)

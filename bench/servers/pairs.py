@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 OURS = "ours"
@@ -25,6 +25,8 @@ class Pair:
     # a session in a dependency, as its documentation has it, the server can stand still otherwise.
     connections: int = 32
     duration: str = "4s"
+    requests: int | None = None
+    """Instead of a duration, where answers come in rounds: a window would cut one."""
     repetitions: int = 5
 
     @property
@@ -34,6 +36,7 @@ class Pair:
 
     def manifest(self, version: str) -> dict[str, Any]:
         """Return the BenchmarkRun: both servers with the same workers, threads and pool."""
+        length = {"requests": self.requests} if self.requests else {"duration": self.duration}
         both = {"workers": 1, "databaseConnections": 10, **self.settings}
         return {
             "apiVersion": "laptime.dev/v1alpha1",
@@ -58,7 +61,7 @@ class Pair:
                     {
                         "name": LOAD,
                         "endpoints": [self.endpoint],
-                        "closed": {"connections": self.connections, "duration": self.duration},
+                        "closed": {"connections": self.connections, **length},
                         "warmup": "1s",
                     }
                 ],
@@ -71,16 +74,15 @@ PAIRS = (
     Pair("fastapi-sync", "book-python", "users", "list"),
     Pair("fastapi-async", "book-python", "users", "list"),
     Pair("axum-sqlx", "book-rust", "users", "list"),
-    # Its 40 threads are what it has: 100 connections keep them busy. Answers come once a second,
-    # so the window ends between two of them.
+    # Its 40 threads are what it has: 80 connections keep them busy, in rounds of a second.
     Pair(
         "fastapi-sleep",
         "book-python",
         "sleep",
         "sync-1s",
         topology={},
-        connections=100,
-        duration="4500ms",
+        connections=80,
+        requests=240,
         repetitions=3,
     ),
     Pair("fastapi-tasks", "book-python", "tasks", "read"),
@@ -95,8 +97,10 @@ PAIRS = (
 )
 
 
-def chosen(names: str) -> list[Pair]:
+def chosen(names: str, repetitions: int | None = None) -> list[Pair]:
     """Return the pairs of the presets that are listed, by commas or spaces; empty: all.
+
+    `repetitions` replaces the number that each of them has.
 
     Raises:
         ValueError: there is no such preset; the message lists those there are.
@@ -106,4 +110,7 @@ def chosen(names: str) -> list[Pair]:
     for name in wanted:
         if name not in known:
             raise ValueError(f"no server is called {name!r}; there are: {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(wanted)] or list(PAIRS)
+    pairs = [known[name] for name in dict.fromkeys(wanted)] or list(PAIRS)
+    return (
+        pairs if repetitions is None else [replace(one, repetitions=repetitions) for one in pairs]
+    )
