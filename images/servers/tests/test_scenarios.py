@@ -13,18 +13,12 @@ from pathlib import Path
 import pytest
 import sqlite
 from containers import free_port
+from counters import counted, reset
 from tiers import Database, Run
 
 from laptime.catalog import Scenario
 from laptime.measure.verify import Task, verify
 from servers import Kind, Server, kinds, start
-
-# Statements as reports count them: about tables, and the one setting that a scenario asks for.
-COUNTED = r"""
-SELECT coalesce(sum(calls), 0) FROM pg_stat_statements
-WHERE query ~* '\m(from|into|update)\M' AND query !~* '\mpg_'
-   OR query ~* '^\s*set time zone'
-"""
 
 
 def made_of_others(kind: Kind, scenario: Scenario) -> bool:
@@ -195,7 +189,8 @@ def test_runs_the_statements_of_the_scenario_and_no_more(
         for request in scenario.requests:
             # What a connection does once, when it is new, is no part of a request.
             assert server.send(request, 10) == request.expect_status
-            database.query("SELECT pg_stat_statements_reset()")
+            reset(database)
             assert {server.send(request, n) for n in range(10)} == {request.expect_status}
             if request.statements is not None:
-                assert float(database.query(COUNTED)) == 10 * request.statements, request.name
+                expected = 10 * request.statements
+                assert counted(database) == (expected, expected), request.name

@@ -22,6 +22,10 @@ RELEASE = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE query LIKE 'BEGIN; LOCK TABLE%' AND pid <> pg_backend_pid()
 """
+CUT = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+"""
 every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
 with_database = pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind.needs_database], ids=str
@@ -49,6 +53,21 @@ def test_opens_no_more_connections_than_told(run: Run, kind: Kind, database: Dat
             pending = [clients.submit(server.send, kind.query.request) for _ in range(20)]
             server.container.wait_until(lambda: database.query(WAITING) == connections, 10)
         assert {future.result() for future in pending} == {200}
+
+
+@with_database
+def test_answers_again_after_its_connections_were_cut(
+    run: Run, kind: Kind, database: Database
+) -> None:
+    connections = 3
+    environment = {"DATABASE_URL": database.url, "DATABASE_CONNECTIONS": str(connections)}
+    request = kind.query.request
+    with start(run, kind, **environment) as server, ThreadPoolExecutor(8) as clients:
+        assert set(clients.map(server.send, [request] * 24)) == {200}
+        assert int(database.query(CUT)) > 0
+        # Each connection may fail one request before its pool knows of it.
+        statuses = [server.send(request) for _ in range(connections + 10)]
+    assert set(statuses[connections:]) == {200}, statuses
 
 
 @every_kind

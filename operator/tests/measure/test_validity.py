@@ -165,13 +165,16 @@ def test_seconds_that_show_no_warming_up(counts: list[int]) -> None:
     assert reasons(result_of(document(busy(seconds=rows(*counts))))) == ""
 
 
+SELECT = "SELECT id, name FROM t WHERE id = $1"
+
+
 def with_statements(*counted: tuple[str, int]) -> dict[str, Any]:
     statements = [{"query": query, "calls": calls} for query, calls in counted]
     return {**document(busy()), "statements": statements}
 
 
 def test_the_statements_of_the_work_are_counted_and_right() -> None:
-    exact = result_of(with_statements(("SELECT 1", 10_000), ("BEGIN", 10_000), ("ROLLBACK", 9_999)))
+    exact = result_of(with_statements((SELECT, 10_000), ("BEGIN", 10_000), ("ROLLBACK", 9_999)))
     assert (reasons(exact), exact.statements) == ("", 10_000)
 
 
@@ -182,16 +185,26 @@ def test_the_statements_of_the_work_are_counted_and_right() -> None:
         " /* x */ COMMIT",
         "SET search_path TO a",
         "Discard All",
+        "SELECT 1",
+        "select $1;",
+        "SELECT typname FROM pg_type LIMIT 1",
         "SELECT pg_advisory_unlock_all()",
         "-- SQLx",
         "/* SQLx ping */",
     ],
 )
 def test_what_a_driver_does_around_the_work_does_not_count(around: str) -> None:
-    assert result_of(with_statements(("SELECT 1", 10_000), (around, 50_000))).statements == 10_000
+    assert result_of(with_statements((SELECT, 10_000), (around, 50_000))).statements == 10_000
 
 
-@pytest.mark.parametrize("counted", [[("SELECT 1", 500)], []])
+@pytest.mark.parametrize(
+    "work", ["SET TIME ZONE $1", "set session timezone to 'UTC'", "SELECT pg_sleep(1)"]
+)
+def test_what_a_scenario_asks_for_counts(work: str) -> None:
+    assert result_of(with_statements((work, 10_000), ("BEGIN", 5))).statements == 10_000
+
+
+@pytest.mark.parametrize("counted", [[(SELECT, 500)], []])
 def test_fewer_statements_than_the_work_needs_are_invalid(counted: list[tuple[str, int]]) -> None:
     lazy = result_of(with_statements(*counted))
     assert lazy.validity is Validity.INVALID
@@ -201,13 +214,13 @@ def test_fewer_statements_than_the_work_needs_are_invalid(counted: list[tuple[st
 
 
 def test_more_statements_than_the_work_needs_are_doubtful() -> None:
-    assert reasons(result_of(with_statements(("SELECT 1", 20_000)))) == (
+    assert reasons(result_of(with_statements((SELECT, 20_000)))) == (
         "2 statements per right answer instead of 1: the server does more than the work"
     )
 
 
 def test_a_contract_of_several_requests_is_weighed_by_how_often_each_was_sent() -> None:
-    content = with_statements(("SELECT 1", 25_000))
+    content = with_statements((SELECT, 25_000))
     half = content["phases"]["measured"]["endpoints"]["list"]
     content["phases"]["measured"]["endpoints"] = {"one": half, "four": half}
     both = [
@@ -222,7 +235,7 @@ def test_a_contract_of_several_requests_is_weighed_by_how_often_each_was_sent() 
 
 
 def test_a_users_own_script_has_no_contract() -> None:
-    assert reasons(result_of(with_statements(("SELECT 1", 3)), SCRIPT)) == ""
+    assert reasons(result_of(with_statements((SELECT, 3)), SCRIPT)) == ""
 
 
 # ---- what was read of the pods
