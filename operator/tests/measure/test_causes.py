@@ -398,6 +398,11 @@ CASES = {
             )
         ),
         Cause.UNKNOWN,
+        "too short for readings 12 s apart: more requests, or a longer duration, would tell",
+    ),
+    "no readings at all": (
+        Trial(usage=TrialUsage(source=Source.AGENT, resolution_seconds=0.2, complete=False)),
+        Cause.UNKNOWN,
         "their readings are missing",
     ),
     "no right answer": (Trial(rate=0.0), Cause.UNKNOWN, "no right answer"),

@@ -15,7 +15,7 @@ from laptime.api.loads import Load
 from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.topology import Topology
-from laptime.api.usage import TrialUsage
+from laptime.api.usage import Source, TrialUsage
 from laptime.measure.by_design import ByDesign
 from laptime.measure.saturation import (
     SATURATED,
@@ -142,7 +142,17 @@ def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
 
 def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
     full = [one for one in every if _full(one)]
-    why = "nobody watched the pods" if scene.usage is None else "their readings are missing"
+    usage = scene.usage
+    if usage is None or usage.source is Source.NOBODY:
+        why = "nobody watched the pods"
+    elif scene.too_short:
+        window, apart = scene.figures.window_seconds, usage.resolution_seconds or 0.0
+        why = (
+            f"{window:.2g} s were measured, too short for readings {apart:.2g} s apart: "
+            "more requests, or a longer duration, would tell"
+        )
+    else:
+        why = "their readings are missing"
     said = f"whether a CPU was busy is not known: {why}"
     if full:
         said = f"{full[0].evidence}; {said}"

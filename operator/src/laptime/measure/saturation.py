@@ -69,6 +69,12 @@ class Scene:
         )
 
     @property
+    def too_short(self) -> bool:
+        """Whether the measured phase has too few readings to tell its CPU time."""
+        resolution = (self.usage.resolution_seconds if self.usage else None) or 0.0
+        return resolution * _COARSEST > self.figures.window_seconds
+
+    @property
     def nodes(self) -> list[NodeUsage]:
         """The nodes of the run's pods."""
         return list(self.usage.nodes) if self.usage else []
@@ -81,10 +87,7 @@ class Scene:
     def component(self, name: str) -> ComponentUsage | None:
         """Return what a part used; None when the readings are too coarse for the window."""
         usage = self.usage
-        if usage is None or usage.source is Source.NOBODY:
-            return None
-        resolution = usage.resolution_seconds or 0.0
-        if resolution * _COARSEST > self.figures.window_seconds:
+        if usage is None or usage.source is Source.NOBODY or self.too_short:
             return None
         return usage.component(name, self.server.name)
 
