@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync"
 )
+
+// bodies are buffers to use again: one for each answer would be most of what there is to collect.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // routes returns what answers all requests; `posts` and `upstream` are nil in a run without them.
 func routes(posts posts, upstream *upstream) http.Handler {
@@ -45,14 +50,17 @@ func routes(posts posts, upstream *upstream) http.Handler {
 
 // answer sends `value` as JSON in one piece.
 func answer(w http.ResponseWriter, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
+	body := bodies.Get().(*bytes.Buffer)
+	defer bodies.Put(body)
+	body.Reset()
+	if err := json.NewEncoder(body).Encode(value); err != nil {
 		fail(w, http.StatusInternalServerError, err)
 		return
 	}
+	body.Truncate(body.Len() - 1) // the encoder ends with a new line
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	if _, err := w.Write(body); err != nil {
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	if _, err := w.Write(body.Bytes()); err != nil {
 		slog.Debug("the client went away", "error", err)
 	}
 }
