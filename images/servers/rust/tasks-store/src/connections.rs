@@ -40,13 +40,10 @@ fn pool<C: R2D2Connection + Send + 'static>(
     address: &str,
     size: u32,
 ) -> Pool<ConnectionManager<C>> {
-    // None is opened ahead: the server starts before its database is there. None is asked whether
-    // it still works before it is lent, which would be a second statement for each request: one
-    // that broke fails a request and is dropped after it.
+    // None is opened ahead: the server starts before its database is there.
     builder
         .max_size(size)
         .min_idle(Some(0))
-        .test_on_check_out(false)
         .build_unchecked(ConnectionManager::new(address))
 }
 
