@@ -1,0 +1,405 @@
+"""Trials that were never run, and what limited each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from laptime.api.causes import Cause, LimitedBy
+from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
+from laptime.api.loads import Load
+from laptime.api.results import Figures, Latency
+from laptime.api.server import Server
+from laptime.api.topology import Topology
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.measure.by_design import ByDesign
+from laptime.measure.causes import limited_by
+
+
+def latency(mean: float, least: float | None = None, spread: float = 1.0) -> Latency:
+    return Latency(
+        min_seconds=mean if least is None else least,
+        mean_seconds=mean,
+        p50_seconds=mean,
+        p80_seconds=mean * spread,
+        p90_seconds=mean * spread,
+        p99_seconds=2 * mean * spread,
+        p999_seconds=3 * mean * spread,
+        max_seconds=4 * mean * spread,
+    )
+
+
+def closed(connections: int) -> Load:
+    shape = {"connections": connections, "duration": "10s"}
+    return Load.model_validate({"name": "closed", "closed": shape})
+
+
+def open_load(rate: int) -> Load:
+    return Load.model_validate({"name": "open", "open": {"rate": rate, "duration": "10s"}})
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial of 10 s on a node of 8 CPUs in which nothing was near its limit."""
+
+    load: Load = field(default_factory=lambda: closed(32))
+    server: Mapping[str, Any] = field(default_factory=dict)
+    topology: Mapping[str, Any] = field(
+        default_factory=lambda: {"postgres": {}, "pgbouncer": {"poolSize": 25}, "haproxy": {}}
+    )
+    rate: float = 1000.0
+    server_time: Latency = field(default_factory=lambda: latency(0.032))
+    errors: Mapping[str, int] = field(default_factory=dict)
+    cores: Mapping[str, float] = field(default_factory=dict)
+    """Beside server, postgres, pgbouncer, haproxy and generator, at 0.1 each."""
+    throttled: Mapping[str, float] = field(default_factory=dict)
+    waiting: Mapping[str, float] = field(default_factory=dict)
+    """Share of the window in which a task was ready and had no CPU."""
+    busy: float = 0.2
+    stolen: float = 0.0
+    proxy: ProxyEvidence | None = None
+    pool: PoolEvidence | None = None
+    database: DatabaseEvidence | None = None
+    generator: float | None = 0.3
+    known: Mapping[str, Any] = field(default_factory=dict)
+    usage: TrialUsage | None = None
+    watched: bool = True
+
+
+def cause_of(trial: Trial) -> LimitedBy:
+    names = ("server", "postgres", "pgbouncer", "haproxy", "generator")
+    usage = trial.usage or TrialUsage(
+        source=Source.AGENT,
+        resolution_seconds=1.0,
+        complete=True,
+        components=[
+            ComponentUsage(
+                component=name,
+                pods=1,
+                cores_mean=trial.cores.get(name, 0.1),
+                cores_peak=1.05 * trial.cores.get(name, 0.1),
+                throttled_share=trial.throttled.get(name, 0.0),
+                cpu_waiting_share=trial.waiting.get(name, 0.0),
+            )
+            for name in names
+        ],
+        nodes=[
+            NodeUsage(node="worker-1", cpus=8, busy_share=trial.busy, stolen_share=trial.stolen)
+        ],
+    )
+    figures = Figures(
+        requests=round(10 * trial.rate),
+        errors=sum(trial.errors.values()),
+        errors_by_kind=dict(trial.errors),
+        window_seconds=10.0,
+        requests_per_second=trial.rate,
+        latency=trial.server_time,
+        server_time=trial.server_time,
+    )
+    return limited_by(
+        trial.load,
+        Server.model_validate(
+            {"name": "mine", "preset": "axum-sqlx", "workers": 2, **trial.server}
+        ),
+        Topology.model_validate(trial.topology),
+        figures,
+        usage if trial.watched else None,
+        TierEvidence(proxy=trial.proxy, pool=trial.pool, database=trial.database),
+        trial.generator,
+        ByDesign(**trial.known),
+    )
+
+
+def full_pool(active: float = 24.8, waiting: float = 6.0) -> PoolEvidence:
+    return PoolEvidence(
+        pool_size=25, active_mean=active, active_max=25, waiting_mean=waiting, waiting_max=9
+    )
+
+
+def connections(
+    active: float, on_cpu: float, seconds: float | None = None, statements: float | None = None
+) -> DatabaseEvidence:
+    return DatabaseEvidence(
+        connections_max=26,
+        active_mean=active,
+        on_cpu_mean=on_cpu,
+        statement_seconds=seconds,
+        statements=statements,
+    )
+
+
+def queued(sessions: float = 7.9, queue: float = 24.0) -> ProxyEvidence:
+    return ProxyEvidence(queue_mean=queue, queue_max=30, sessions_mean=sessions, sessions_max=8)
+
+
+CAPPED = {"postgres": {}, "haproxy": {"maxConnections": 8}}
+SMALL_POSTGRES = {"postgres": {"resources": {"cpu": "500m"}}, "pgbouncer": {"poolSize": 25}}
+SMALL_POOL = {"databaseConnections": 1}
+LARGE_POOL = {"databaseConnections": 20}
+FAR = {"postgres": {}, "delay": {"database": "2ms"}}
+
+CASES = {
+    "one Python worker cannot use more than its core": (
+        Trial(server={"workers": 1}, cores={"server": 0.97}),
+        Cause.SERVER_CPU,
+        "0.97 cores of the 1 that its worker can use",
+    ),
+    "a CPU limit below its workers": (
+        Trial(server={"resources": {"cpu": "500m"}}, cores={"server": 0.49}),
+        Cause.SERVER_CPU,
+        "0.49 cores of its limit of 0.5",
+    ),
+    "held back by its limit in bursts, with a lower mean": (
+        Trial(
+            server={"resources": {"cpu": "1"}}, cores={"server": 0.7}, throttled={"server": 0.95}
+        ),
+        Cause.SERVER_CPU,
+        "held back by it in 95% of the time",
+    ),
+    "threads beyond its workers: only the node limits it": (
+        Trial(server={"workers": 1}, cores={"server": 7.6}, busy=0.98),
+        Cause.NODE,
+        "no part has reached a limit of its own; cores: server 7.60",
+    ),
+    "more workers than the node has CPUs": (
+        Trial(server={"workers": 16}, cores={"server": 7.6}, busy=0.98),
+        Cause.NODE,
+        "cores: server 7.60",
+    ),
+    "as many workers as the node has CPUs": (
+        Trial(server={"workers": 8}, cores={"server": 7.6}, busy=0.98),
+        Cause.SERVER_CPU,
+        "7.60 cores of the 8 that its workers can use",
+    ),
+    "a full pool before a Postgres at its CPU limit is Postgres": (
+        Trial(
+            topology=SMALL_POSTGRES,
+            cores={"postgres": 0.5},
+            pool=full_pool(),
+            database=connections(24.0, 23.0),
+        ),
+        Cause.POSTGRES_CPU,
+        "0.50 cores of its limit of 0.5; of 24.0 active connections 23.0",
+    ),
+    "a full pool before a Postgres that has time is the pool": (
+        Trial(pool=full_pool(), database=connections(24.0, 2.0)),
+        Cause.PGBOUNCER_POOL,
+        "24.8 of the 25 connections of PgBouncer's pool were in use and 6.0 clients waited",
+    ),
+    "a full pool held by a server without a free core is the server": (
+        Trial(server={"workers": 1}, cores={"server": 0.98}, pool=full_pool()),
+        Cause.SERVER_CPU,
+        "0.98 cores",
+    ),
+    "a full pool that nobody waits for limits nobody": (
+        Trial(pool=full_pool(waiting=0.0)),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "the server's own pool is full": (
+        Trial(server=SMALL_POOL, database=connections(1.9, 0.4)),
+        Cause.DATABASE_CONNECTIONS,
+        "32.0 requests were at the server, whose pool has 2 connections",
+    ),
+    "the statements' own time says so better than samples": (
+        Trial(server=SMALL_POOL, database=connections(1.0, 0.4, seconds=19.5)),
+        Cause.DATABASE_CONNECTIONS,
+        "1.9 of them ran a statement",
+    ),
+    "its connections are held while it works on rows": (
+        Trial(
+            server=SMALL_POOL, database=connections(1.1, 0.4), cores={"server": 0.6, "pgbouncer": 0}
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "up to 1.7 were in use",
+    ),
+    "as many connections as requests": (
+        Trial(load=closed(2), server=SMALL_POOL, rate=62.5, database=connections(1.9, 0.4)),
+        Cause.OFFERED_LOAD,
+        "2 connections",
+    ),
+    "the proxy's cap": (
+        Trial(topology=CAPPED, proxy=queued()),
+        Cause.HAPROXY_CAP,
+        "7.9 of at most 8 requests to the server and kept 24.0 in its queue",
+    ),
+    "the proxy's cap before a server without a free core": (
+        Trial(topology=CAPPED, proxy=queued(), server={"workers": 1}, cores={"server": 0.96}),
+        Cause.SERVER_CPU,
+        "0.96 cores",
+    ),
+    "the proxy's cap before the server's full pool": (
+        Trial(
+            topology=CAPPED, proxy=queued(), server=SMALL_POOL, database=connections(1.95, 0.1)
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "7.9 requests were at the server",
+    ),
+    "threads of a server that sleeps, of known number": (
+        Trial(topology={}, known={"requests_at_once": 14}),
+        Cause.SERVER_CONCURRENCY,
+        "32.0 requests were at the server, which works on 28 at once",
+    ),
+    "threads that nobody waits for limit nobody": (
+        Trial(topology={}, known={"requests_at_once": 16}),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "requests that a delay before the server holds back take no threads": (
+        Trial(topology={"delay": {"servers": "24ms"}}, known={"requests_at_once": 4}),
+        Cause.OFFERED_LOAD,
+        "32 connections",
+    ),
+    "threads that are full behind a delay": (
+        Trial(topology={"delay": {"servers": "8ms"}}, known={"requests_at_once": 10}),
+        Cause.SERVER_CONCURRENCY,
+        "24.0 requests were at the server, which works on 20 at once",
+    ),
+    "the proxy's count of requests is without the delay before it": (
+        Trial(
+            topology={"haproxy": {}, "delay": {"servers": "8ms"}},
+            proxy=queued(sessions=30.0, queue=0.0),
+            known={"requests_at_once": 14},
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "30.0 requests were at the server",
+    ),
+    "threads that are full before a full pool of connections": (
+        Trial(
+            topology={"postgres": {}},
+            server=SMALL_POOL,
+            database=connections(1.9, 0.4),
+            known={"requests_at_once": 8},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 2 connections",
+    ),
+    "slots of unknown number behind a delay": (
+        Trial(
+            topology={"delay": {"servers": "200ms"}},
+            rate=80.0,
+            server_time=latency(0.6, least=0.25, spread=1.02),
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "worked on about 4.0 at once: the first ones took 50 ms, half of all 400 ms",
+    ),
+    "a long way to the server": (
+        Trial(topology={"delay": {"servers": "30ms"}}),
+        Cause.OFFERED_LOAD,
+        "a mean response time of 32 ms (30 ms are the delay before the servers)",
+    ),
+    "connections that are held over a long way to the database": (
+        Trial(topology=FAR, server=SMALL_POOL, database=connections(0.1, 0.1, statements=8500)),
+        Cause.DATABASE_CONNECTIONS,
+        "0.1 of them ran a statement, up to 2.0 were in use",
+    ),
+    "as many connections as requests over that way": (
+        Trial(topology=FAR, server=LARGE_POOL, database=connections(0, 0, statements=140_000)),
+        Cause.OFFERED_LOAD,
+        "32 connections with one request each",
+    ),
+    "threads of a server that sleeps, of unknown number": (
+        Trial(topology={}, rate=80.0, server_time=latency(0.4, least=0.05, spread=1.02)),
+        Cause.SERVER_CONCURRENCY,
+        "worked on about 4.0 at once",
+    ),
+    "a server that sleeps for each request alone is not told from one that waits": (
+        Trial(topology={}, rate=640.0, server_time=latency(0.05)),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "response times far apart do not show slots": (
+        Trial(topology={}, rate=80.0, server_time=latency(0.4, least=0.05, spread=2.0)),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "the upstream's own time": (
+        Trial(topology={}, rate=300, server_time=latency(0.105), known={"upstream_seconds": 0.1}),
+        Cause.UPSTREAM,
+        "takes 100 ms for a request, 95% of the time that the server takes",
+    ),
+    "the upstream's time behind a delay that is longer": (
+        Trial(topology={"delay": {"servers": "20ms"}}, known={"upstream_seconds": 0.01}),
+        Cause.OFFERED_LOAD,
+        "(10 ms are the upstream's, 20 ms are the delay before the servers)",
+    ),
+    "an upstream that takes less than others": (
+        Trial(topology={}, rate=300, server_time=latency(0.105), known={"upstream_seconds": 0.05}),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "the generator": (
+        Trial(generator=0.97),
+        Cause.GENERATOR,
+        "the busiest generator used 97%",
+    ),
+    "the fullest CPU of two": (
+        Trial(generator=0.91, server={"workers": 1}, cores={"server": 0.99}),
+        Cause.SERVER_CPU,
+        "0.99 cores",
+    ),
+    "the node, shared by parts without a limit": (
+        Trial(cores={"server": 1.2, "postgres": 3.4, "generator": 1.5}, busy=0.97),
+        Cause.NODE,
+        "cores: postgres 3.40, generator 1.50, others 1.46, server 1.20",
+    ),
+    "time that the hypervisor took": (
+        Trial(cores={"server": 1.2, "postgres": 3.4}, busy=0.6, stolen=0.35),
+        Cause.NODE,
+        "35.0% of them taken by the hypervisor",
+    ),
+    "a part at its own limit on a busy node": (
+        Trial(server={"workers": 1}, cores={"server": 0.95, "postgres": 5.0}, busy=0.97),
+        Cause.SERVER_CPU,
+        "0.95 cores of the 1",
+    ),
+    "a pool of one thread": (
+        Trial(cores={"pgbouncer": 0.98}),
+        Cause.PGBOUNCER_CPU,
+        "PgBouncer used 0.98 cores of the 1 that its one thread can use",
+    ),
+    "a rate that was met": (
+        Trial(load=open_load(1000), rate=999.5),
+        Cause.OFFERED_LOAD,
+        "1,000 requests/s that were asked for were answered",
+    ),
+    "a rate that was not met": (
+        Trial(load=open_load(1100), server={"workers": 1}, cores={"server": 0.97}),
+        Cause.SERVER_CPU,
+        "0.97 cores",
+    ),
+    "a rate that was met by dropping requests": (
+        Trial(load=open_load(1000), errors={"dropped": 200}, generator=0.99),
+        Cause.GENERATOR,
+        "99%",
+    ),
+    "a single connection queues for nothing": (
+        Trial(load=closed(1), rate=31.0, watched=False),
+        Cause.OFFERED_LOAD,
+        "1 connection with one request each, a mean response time of 32 ms",
+    ),
+    "nobody watched": (
+        Trial(pool=full_pool(), watched=False),
+        Cause.UNKNOWN,
+        "whether a CPU was busy is not known: nobody watched",
+    ),
+    "readings too far apart for the window": (
+        Trial(
+            usage=TrialUsage(
+                source=Source.KUBELET,
+                resolution_seconds=12.0,
+                complete=False,
+                components=[ComponentUsage(component="server", pods=1, cores_mean=1.99)],
+            )
+        ),
+        Cause.UNKNOWN,
+        "too short for readings 12 s apart: more requests, or a longer duration, would tell",
+    ),
+    "no readings at all": (
+        Trial(usage=TrialUsage(source=Source.AGENT, resolution_seconds=0.2, complete=False)),
+        Cause.UNKNOWN,
+        "their readings are missing",
+    ),
+    "no right answer": (Trial(rate=0.0), Cause.UNKNOWN, "no right answer"),
+}  # fmt: skip
