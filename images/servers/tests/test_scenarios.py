@@ -175,22 +175,27 @@ def test_says_that_its_upstream_is_not_there(run: Run, kind: Kind, scenario: Sce
         assert server.send(scenario.requests[0]) == 503
 
 
+# PgBouncer sets what a connection lacks: that is no part of a request either.
+@pytest.mark.parametrize("through", ["database", "bouncer"])
 @pytest.mark.parametrize(PAIR, pairs(lambda _, scenario: scenario.needs_database))
 def test_runs_the_statements_of_the_scenario_and_no_more(
     run: Run,
     kind: Kind,
     scenario: Scenario,
+    through: str,
     database: Database,
     fresh: Callable[[Scenario], None],
     upstream: Upstream,
+    request: pytest.FixtureRequest,
 ) -> None:
+    target: Database = request.getfixturevalue(through)
     fresh(scenario)
-    with start(run, kind, DATABASE_URL=database.url, UPSTREAM_URL=upstream.url) as server:
-        for request in scenario.requests:
+    with start(run, kind, DATABASE_URL=target.url, UPSTREAM_URL=upstream.url) as server:
+        for one in scenario.requests:
             # What a connection does once, when it is new, is no part of a request.
-            assert server.send(request, 10) == request.expect_status
+            assert server.send(one, 10) == one.expect_status
             reset(database)
-            assert {server.send(request, n) for n in range(10)} == {request.expect_status}
-            if request.statements is not None:
-                expected = 10 * request.statements
-                assert counted(database) == (expected, expected), request.name
+            assert {server.send(one, n) for n in range(10)} == {one.expect_status}
+            if one.statements is not None:
+                expected = 10 * one.statements
+                assert counted(database) == (expected, expected), one.name
