@@ -34,6 +34,7 @@ def test_there_are_examples() -> None:
         "first",
         "behind-proxies",
         "own-script",
+        "recipes-far-database",
     } | published | quick
 
 

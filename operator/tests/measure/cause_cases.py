@@ -135,8 +135,8 @@ def queued(sessions: float = 7.9, queue: float = 24.0) -> ProxyEvidence:
 
 CAPPED = {"postgres": {}, "haproxy": {"maxConnections": 8}}
 SMALL_POSTGRES = {"postgres": {"resources": {"cpu": "500m"}}, "pgbouncer": {"poolSize": 25}}
-SMALL_POOL = {"databaseConnections": 1}
-LARGE_POOL = {"databaseConnections": 20}
+SMALL_POOL = {"databaseConnections": 2}
+LARGE_POOL = {"databaseConnections": 40}
 FAR = {"postgres": {}, "delay": {"database": "2ms"}}
 
 CASES = {
@@ -213,6 +213,35 @@ CASES = {
         ),
         Cause.DATABASE_CONNECTIONS,
         "up to 1.7 were in use",
+    ),
+    "a pool in each process of Python": (
+        Trial(
+            server={"preset": "fastapi-async", "databaseConnections": 1},
+            database=connections(1.9, 0.4),
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 2 connections",
+    ),
+    "a full pool of twenty where the proxy lets 25 requests in": (
+        Trial(
+            topology=CAPPED,
+            proxy=queued(sessions=25.0),
+            server={"databaseConnections": 20},
+            database=connections(18.5, 0.5),
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "25.0 requests were at the server, whose pool has 20 connections",
+    ),
+    "requests that compute wait for no connection": (
+        Trial(
+            topology={"postgres": {}, "haproxy": {}},
+            proxy=queued(sessions=23.0, queue=0.0),
+            server={"workers": 6, "databaseConnections": 20},
+            database=connections(17.0, 0.5),
+            cores={"server": 4.0},
+        ),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
     ),
     "as many connections as requests": (
         Trial(load=closed(2), server=SMALL_POOL, rate=62.5, database=connections(1.9, 0.4)),

@@ -77,7 +77,10 @@ class Server(Model):
         le=1024,
     )
     database_connections: int = Field(
-        5, description="Size of the connection pool of each worker process.", ge=1, le=10000
+        5,
+        description="Size of the connection pool of each process (Rust and Go servers have one).",
+        ge=1,
+        le=10000,
     )
     resources: Resources | None = Field(None, description="CPU and memory of the server's pod.")
     profile: bool = Field(

@@ -396,6 +396,9 @@ class Preset(Model):
     workers: int = Field(1, description="Worker processes, as published.")
     threads: int | None = Field(None, description="Threads of a worker where a run says none.")
     database_connections: int = Field(5, description="Pool of a worker process, as published.")
+    workers_are_threads: bool = Field(
+        False, description="Its workers are threads of one process, which has one pool."
+    )
     requests_at_once: list[RequestsAtOnce] = Field(
         default_factory=list,
         description="The first that fits counts; none fits: a worker takes on all there are.",
@@ -404,6 +407,10 @@ class Preset(Model):
     def threads_of(self, server: Server) -> int | None:
         """Return the threads of a worker of a server of this preset; None: nobody says it."""
         return server.threads or self.threads
+
+    def processes_of(self, server: Server) -> int:
+        """Return the processes of a server of this preset, each with a pool of its own."""
+        return 1 if self.workers_are_threads else server.workers
 
     def requests_at_once_of(self, server: Server, endpoint: str) -> int | None:
         """Return how many of these requests one worker works on at once; None: no fixed number."""

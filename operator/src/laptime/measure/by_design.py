@@ -54,6 +54,13 @@ def by_design(
     )
 
 
+def pool_size(server: Server) -> int:
+    """Return how many connections to the database all processes of a server may have."""
+    preset = presets().get(server.preset or "")
+    processes = preset.processes_of(server) if preset else server.workers
+    return processes * server.database_connections
+
+
 def _requests_at_once(server: Server, endpoints: Sequence[str]) -> int | None:
     """Return the number that holds for all of the endpoints; None where they differ in it.
 

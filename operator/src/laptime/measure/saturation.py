@@ -19,6 +19,7 @@ from laptime.api.server import Server
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
+from laptime.measure.by_design import pool_size
 
 SATURATED = 0.9
 """A resource in use for this share cannot give more than 1 / 0.9 of the throughput, however much
@@ -32,7 +33,6 @@ _RUNS_AT_LEAST = 0.5
 """A worker that ran for less than this part of the window waited for more than a CPU."""
 _COARSEST = 3.0
 """Readings further apart than this part of the window do not tell its CPU time."""
-_QUEUED_PER_CONNECTION = 1.5
 _QUEUED_PER_SLOT = 1.05
 """Twice what Little's law may be off in a valid trial, and a little more."""
 _HELD_AT_LEAST = 0.8
@@ -318,17 +318,17 @@ def _database_connections(scene: Scene) -> Resource | None:
     database, pool = scene.tiers.database, scene.tiers.pool
     if scene.topology.postgres is None or database is None:
         return None
-    size = scene.server.workers * scene.server.database_connections
+    size = pool_size(scene.server)
     running = max(database.active_mean, pool.active_mean if pool else 0.0)
     if database.statement_seconds is not None and scene.figures.window_seconds > 0:
         running = max(running, database.statement_seconds / scene.figures.window_seconds)
     parts = [scene.component("server"), scene.component("pgbouncer")]
-    around = sum(
+    computing = sum(
         (one.cores_mean or 0.0) + (one.cpu_waiting_share or 0.0) for one in parts if one is not None
     )
-    around += scene.statements_delayed
-    held = min(1.0, (running + around) / size)
-    queued = scene.at_server >= _QUEUED_PER_CONNECTION * size
+    held = min(1.0, (running + computing + scene.statements_delayed) / size)
+    # With every connection taken, and as many requests computing without one as may be.
+    queued = scene.at_server - computing >= _QUEUED_PER_SLOT * size
     said = (
         f"{scene.at_server:.1f} requests were at the server, whose pool has {size} connections to "
         f"the database; {running:.1f} of them ran a statement, up to {size * held:.1f} were in use"
