@@ -304,6 +304,30 @@ CASES = {
         Cause.DATABASE_CONNECTIONS,
         "whose pool has 2 connections",
     ),
+    "workers that share the connections unevenly": (
+        Trial(
+            topology={},
+            load=closed(100),
+            server={"preset": "fastapi-sleep", "workers": 4},
+            rate=5.6,
+            server_time=latency(13.0, least=10.0, spread=2.0),
+            known={"requests_at_once": 40, "wait_seconds": 10.0},
+        ),
+        Cause.SERVER_CONCURRENCY,
+        "56.0 of 100 requests were being worked on, though each of the 4 workers works on 40",
+    ),
+    "workers that have a place for every connection": (
+        Trial(
+            topology={},
+            load=closed(100),
+            server={"preset": "fastapi-sleep", "workers": 4},
+            rate=8.3,
+            server_time=latency(10.1, least=10.0),
+            known={"requests_at_once": 40, "wait_seconds": 10.0},
+        ),
+        Cause.OFFERED_LOAD,
+        "100 connections with one request each",
+    ),
     "slots of unknown number behind a delay": (
         Trial(
             topology={"delay": {"servers": "200ms"}},

@@ -79,7 +79,11 @@ def limited_by(
     for resource in [*slots, *([waited] if waited else [])]:
         if _full(resource):
             return _named(resource, every)
-    for found in (_hidden_slots(scene, every), _work_per_connection(scene, load, known)):
+    for found in (
+        _hidden_slots(scene, every),
+        _work_per_connection(scene, load, known),
+        _uneven_workers(scene, load, known, every),
+    ):
         if found is not None:
             return _named(found, every)
     return _unknown(every)
@@ -198,6 +202,29 @@ def _hidden_slots(scene: Scene, every: list[Resource]) -> Resource | None:
         f"{scene.at_server:.1f} requests were at the server and it worked on about {slots:.1f} at "
         f"once: the first ones took {_ms(first)}, half of all {_ms(half)} and "
         "more, and nothing behind the server was busy"
+    )
+    return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
+
+
+def _uneven_workers(
+    scene: Scene, load: Load, known: ByDesign, every: list[Resource]
+) -> Resource | None:
+    """Recognise workers of which some are full while others have places left.
+
+    Each takes the connections that it gets hold of. Where a request takes a known time, those that
+    are not being worked on wait for a place, although the workers together have enough of them.
+    """
+    places, workers = known.requests_at_once, scene.server.workers
+    if load.closed is None or places is None or known.wait_seconds <= 0:
+        return None
+    connections = load.closed.connections
+    if not places < connections <= places * workers or _near(every, Cause.SERVER_CONCURRENCY):
+        return None
+    worked_on = scene.figures.requests_per_second * known.wait_seconds
+    said = (
+        f"{worked_on:.1f} of {connections} requests were being worked on, though each of the "
+        f"{workers} workers works on {places} at once and nothing was busy: some workers had more "
+        "connections than that and others had places left"
     )
     return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
 
