@@ -232,6 +232,42 @@ CASES = {
         Cause.DATABASE_CONNECTIONS,
         "25.0 requests were at the server, whose pool has 20 connections",
     ),
+    "requests that can wait for nothing but a connection": (
+        Trial(
+            topology={**CAPPED, **FAR},
+            proxy=queued(sessions=25.0),
+            server={"databaseConnections": 20},
+            database=connections(2.1, 0.5, statements=15_000),
+            known={"only_database": True},
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "25.0 requests were at the server, whose pool has 20 connections to the database; 0.2 were "
+        "being computed",
+    ),
+    "requests that can wait in the server as well": (
+        Trial(
+            topology={**CAPPED, **FAR},
+            proxy=queued(),
+            server={"databaseConnections": 5},
+            database=connections(1.1, 0.5, statements=2_000),
+            known={"only_database": False},
+        ),
+        Cause.HAPROXY_CAP,
+        "7.9 of at most 8 requests",
+    ),
+    "requests that a busy worker has not come to": (
+        Trial(
+            topology={**CAPPED, **FAR},
+            proxy=queued(),
+            server={"workers": 1, "databaseConnections": 5},
+            database=connections(1.1, 0.5, statements=2_000),
+            cores={"server": 0.5},
+            waiting={"server": 0.1},
+            known={"only_database": True},
+        ),
+        Cause.HAPROXY_CAP,
+        "7.9 of at most 8 requests",
+    ),
     "requests that compute wait for no connection": (
         Trial(
             topology={"postgres": {}, "haproxy": {}},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -217,6 +217,28 @@ def test_nothing_is_known_of_a_script_of_ones_own() -> None:
     requests = scenarios()["upstream"].requests
     own = by_design(spec.servers[0], spec.topology, spec.load("own"), endpoints, requests)
     assert own == ByDesign()
+
+
+@pytest.mark.parametrize(
+    ("scenario", "server", "endpoints", "only"),
+    [
+        ("recipes", {"preset": "axum-bb8", "workers": 2}, ["recipe"], True),
+        ("recipes", {"preset": "starlette-asyncpg"}, ["recipe"], True),
+        ("recipes", {"preset": "starlette-asyncpg", "workers": 2}, ["recipe"], False),
+        ("recipes", {"preset": "django-psycopg"}, ["recipe"], False),
+        ("users", {"image": "example/mine:1"}, ["list"], False),
+        ("users", {"preset": "fastapi-sync"}, ["list"], False),
+        ("tasks", {"preset": "axum-diesel"}, ["read"], True),
+        ("tasks", {"preset": "axum-diesel"}, ["read", "hello"], False),
+        ("apibench", GO, ["users"], False),
+    ],
+)
+def test_a_request_waits_for_nothing_but_the_database(
+    scenario: str, server: Mapping[str, Any], endpoints: Sequence[str], only: bool
+) -> None:
+    topology = ASKED if scenario == "apibench" else {}
+    found = known(scenario, server, {name: figures(100, 0.01) for name in endpoints}, topology)
+    assert found.only_database is only
 
 
 def known(

@@ -22,6 +22,9 @@ class ByDesign:
     """The set latency of the upstream, in the share of the requests that ask it."""
     wait_seconds: float = 0.0
     """What the scenario has the server wait."""
+    only_database: bool = False
+    """The database is all that a request can wait for: each asks it and nothing else, and a single
+    process takes on all requests that there are."""
 
 
 def by_design(
@@ -51,6 +54,21 @@ def by_design(
         requests_at_once=_requests_at_once(server, list(right)),
         upstream_seconds=upstream * asking / total,
         wait_seconds=waits / total,
+        only_database=_only_database(server, [by_name[name] for name in right]),
+    )
+
+
+def _only_database(server: Server, requests: Sequence[Request]) -> bool:
+    preset = presets().get(server.preset or "")
+    # Of several processes one may be busy while the others wait.
+    if preset is None or preset.processes_of(server) > 1:
+        return False
+    return all(
+        bool(request.statements)
+        and not request.asks_upstream
+        and request.wait_seconds == 0
+        and preset.requests_at_once_of(server, request.name) is None
+        for request in requests
     )
 
 

@@ -18,6 +18,7 @@ from laptime.api.topology import Topology
 from laptime.api.usage import Source, TrialUsage
 from laptime.measure.by_design import ByDesign
 from laptime.measure.saturation import (
+    NEAR,
     SATURATED,
     Resource,
     Scene,
@@ -27,8 +28,6 @@ from laptime.measure.saturation import (
     worker_without_pause,
 )
 
-NEAR = 0.7
-"""From here on a resource is named beside the cause."""
 RATE_MET = 0.99
 DROPPED_AT_MOST = 0.001
 
@@ -58,7 +57,7 @@ def limited_by(
     scene = Scene(server, topology, figures, usage, tiers or TierEvidence())
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
-    slots = full_slots(scene, known.requests_at_once)
+    slots = full_slots(scene, known)
     every = [*cpus, *nodes, *slots]
 
     met = _rate_met(load, figures)

@@ -8,6 +8,7 @@ nobody counts them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -19,12 +20,14 @@ from laptime.api.server import Server
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
-from laptime.measure.by_design import pool_size
+from laptime.measure.by_design import ByDesign, pool_size
 
 SATURATED = 0.9
 """A resource in use for this share cannot give more than 1 / 0.9 of the throughput, however much
 is asked of it: at most 11 % more (asymptotic bound of operational analysis, P. J. Denning and
 J. P. Buzen, The Operational Analysis of Queueing Network Models, ACM Computing Surveys 10(3))."""
+NEAR = 0.7
+"""From here on a resource is named beside the cause."""
 
 _SHOWN_CORES = 0.02
 _ONE_THREAD = 1.1
@@ -178,15 +181,15 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     return Resource(Cause.SERVER_CPU, busy, said)
 
 
-def full_slots(scene: Scene, requests_at_once: int | None) -> list[Resource]:
+def full_slots(scene: Scene, known: ByDesign) -> list[Resource]:
     """Return connections and threads that requests hold while they wait for others.
 
     Innermost first: what is nearer to the CPU that does the work.
     """
     found = [
         _pgbouncer_pool(scene),
-        _database_connections(scene),
-        _known_concurrency(scene, requests_at_once),
+        _database_connections(scene, known),
+        _known_concurrency(scene, known.requests_at_once),
         _haproxy_cap(scene),
     ]
     return [one for one in found if one is not None]
@@ -307,13 +310,16 @@ def _pgbouncer_pool(scene: Scene) -> Resource | None:
     return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said)
 
 
-def _database_connections(scene: Scene) -> Resource | None:
+def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     """The server's own pool.
 
     Nobody sees from outside whether a connection is taken out of it. Less than the connections
     that run a statement cannot be; a server also holds one while it works on rows, so at most
     its CPU time and its waiting for a CPU, and PgBouncer's, come on top; and the time on a longer
     way, which is less where a driver sends statements before the answer to the last.
+
+    Where a request can wait for nothing else, those that are more than the connections and are not
+    being computed wait for one.
     """
     database, pool = scene.tiers.database, scene.tiers.pool
     if scene.topology.postgres is None or database is None:
@@ -336,9 +342,29 @@ def _database_connections(scene: Scene) -> Resource | None:
     full = 0.0
     if queued and running / size >= SATURATED:
         full = min(1.0, running / size)
+    elif known.only_database and scene.at_server - _computed(scene) >= _QUEUED_PER_SLOT * size:
+        full = 1.0
+        said = (
+            f"{scene.at_server:.1f} requests were at the server, whose pool has {size} connections "
+            f"to the database; {_computed(scene):.1f} were being computed or ready for it, the "
+            "others had a connection or waited for one"
+        )
     elif queued and running > 0 and held >= _HELD_AT_LEAST:
         full = max(held, SATURATED)
     return Resource(Cause.DATABASE_CONNECTIONS, full, said)
+
+
+def _computed(scene: Scene) -> float:
+    """Return how many requests are computed or wait in the server for that; infinite if busy.
+
+    The number in an M/M/1 system for each worker, twice, since arrivals come in bursts; a worker
+    that is ready and has no CPU counts as busy. From `NEAR` on queues are too long to tell.
+    """
+    used, workers = scene.component("server"), scene.server.workers
+    if used is None or used.cores_mean is None:
+        return math.inf
+    busy = used.cores_mean / workers + (used.cpu_waiting_share or 0.0)
+    return 2.0 * workers * busy / (1.0 - busy) if busy < NEAR else math.inf
 
 
 def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource | None:
