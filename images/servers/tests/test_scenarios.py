@@ -175,7 +175,7 @@ def test_says_that_its_upstream_is_not_there(run: Run, kind: Kind, scenario: Sce
         assert server.send(scenario.requests[0]) == 503
 
 
-# PgBouncer sets what a connection lacks: that is no part of a request either.
+# PgBouncer sets what a connection lacks, which is no part of a request: nothing, as in a run.
 @pytest.mark.parametrize("through", ["database", "bouncer"])
 @pytest.mark.parametrize(PAIR, pairs(lambda _, scenario: scenario.needs_database))
 def test_runs_the_statements_of_the_scenario_and_no_more(

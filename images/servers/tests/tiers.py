@@ -73,7 +73,8 @@ def start_database(run: Run, folder: Path, port: int, init_sql: str = "") -> Ite
         writable_folder(folder / "data")
         (settings / "init.d").mkdir(parents=True)
         (settings / "init.d" / "10-seed.sql").write_text(init_sql)
-    (settings / "postgresql.conf").write_text(f"port = {port}\nmax_connections = 50\n")
+    lines = [f"port = {port}", "max_connections = 50", "timezone = 'UTC'"]
+    (settings / "postgresql.conf").write_text("\n".join(lines) + "\n")
     with run(
         "postgres",
         environment={"POSTGRES_PASSWORD": PASSWORD},

@@ -184,7 +184,6 @@ def test_the_statements_of_the_work_are_counted_and_right() -> None:
         "begin",
         " /* x */ COMMIT",
         "SET search_path TO a",
-        "SET TimeZone='Etc/UTC'",
         "Discard All",
         "SELECT 1",
         "select $1;",

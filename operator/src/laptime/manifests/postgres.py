@@ -63,6 +63,9 @@ def postgres_config(postgres: Postgres) -> str:
         # Every trial begins with a CHECKPOINT; none may fall into its middle.
         "checkpoint_timeout": "1h",
         "max_wal_size": "2GB",
+        # What servers ask for: from any other PgBouncer would set it again for each request of a
+        # client that resets its connections, as asyncpg does.
+        "timezone": "'UTC'",
         "shared_preload_libraries": "'pg_stat_statements'",
         "pg_stat_statements.track": "top",
     }

@@ -15,13 +15,12 @@ _CONNECT_SECONDS = 10
 # Statements about tables, and the time zone that a scenario asks for (as a function it is a
 # set_config of constants that nobody can see). Neither the beginning and
 # end of transactions nor what drivers ask the catalogue or tell a connection that they give back:
-# those would make up for a statement that is missing. One that sleeps is the server's own. The time
-# zone without a space is PgBouncer's, for a connection that another client had (statements.py).
+# those would make up for a statement that is missing. One that sleeps is the server's own.
 _TOTAL = r"""
 SELECT coalesce(sum(calls), 0)::bigint
 FROM pg_stat_statements
 WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-AND query !~* '\mpg_(?!sleep\M)' AND query NOT LIKE 'SET TimeZone=%'
+AND query !~* '\mpg_(?!sleep\M)'
 AND (query ~* '\m(from|into|update)\M' OR query ~* '\mtime\s*zone\M|\mset_config\(')
 """
 
