@@ -26,7 +26,7 @@ class Case:
     def images(self) -> list[str]:
         """The images that it needs beside those of the chart, by their short names."""
         server = REFERENCE if self.preset is None else f"server-{self.preset}"
-        return [server, *(["upstream"] if "upstream" in self.topology else [])]
+        return [server, *(tier for tier in ("upstream", "delay") if tier in self.topology)]
 
     def manifest(self, name: str, version: str, repetitions: int) -> dict[str, Any]:
         """Return the BenchmarkRun."""
@@ -103,6 +103,17 @@ CASES = (
         "the server has 3 connections, and a statement takes 20 ms without any CPU",
         env={"PAUSE": "20ms"},
         server={"databaseConnections": 3},
+    ),
+    Case(
+        "databaseConnections",
+        "Axum has 8 connections, HAProxy lets 10 requests in, and each holds one for 18 round "
+        "trips of 4 ms and more",
+        preset="axum-bb8",
+        scenario="recipes",
+        env={"STATEMENT_CACHE": "false"},
+        server={"workers": 2, "databaseConnections": 8},
+        topology={"postgres": {}, "haproxy": {"maxConnections": 10}, "delay": {"database": "4ms"}},
+        load={"closed": {"connections": 24, "duration": "5s"}},
     ),
     Case(
         "postgresCpu",
