@@ -360,7 +360,7 @@ examples-quick: install ## the five published benchmarks, small: each server bes
 	$(EXAMPLES) --quick $(RUN_FLAGS) $(ONLY)
 
 .PHONY: examples
-examples: install ## the five published benchmarks as published, into docs/results: about two hours
+examples: install ## the five published benchmarks as published, into docs/results: two to four hours
 	$(SAY) $(USE_CLUSTER)
 	$(load_example_images)
 	$(EXAMPLES) --write docs/results $(RUN_FLAGS) $(ONLY)
