@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from .harness import Cluster, run_manifest
 
 # Each tells Postgres its time zone in its own way, and resets its connections or does not.
-SERVERS = [
+SERVERS: list[dict[str, Any]] = [
     {"name": "django", "preset": "django-psycopg"},
     {"name": "starlette", "preset": "starlette-asyncpg", "workers": 2, "databaseConnections": 5},
     {"name": "axum", "preset": "axum-bb8"},
