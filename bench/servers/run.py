@@ -26,6 +26,7 @@ from laptime.api.results import ResultRow, RowState
 from laptime.api.status import RunStatus
 
 LONGEST_SECONDS = 1200
+"""A run with some fifty repetitions is over by then."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
