@@ -54,6 +54,15 @@ def test_waiting_for_a_cpu_alone_is_not_the_servers_cpu(trial: Trial) -> None:
     assert cause_of(trial).cause is not Cause.SERVER_CPU
 
 
+def test_a_worker_that_hardly_paused_is_what_was_nearest() -> None:
+    found = cause_of(
+        Trial(server=ALONE, cores={"server": 0.63}, waiting={"server": 0.26}, busy=0.72)
+    )
+    assert found.cause is Cause.UNKNOWN
+    assert "nearest (89%): the server's worker used 0.63 cores of the 1" in found.evidence
+    assert found.also == [Cause.SERVER_CPU, Cause.NODE]
+
+
 def test_a_full_node_comes_before_the_worker_that_waits_for_it() -> None:
     trial = Trial(server=ALONE, cores={"server": 0.64}, waiting={"server": 0.3}, busy=0.97)
     assert cause_of(trial).cause is Cause.NODE

@@ -66,8 +66,9 @@ def limited_by(
     fullest = max(cpus, key=lambda one: one.utilisation, default=None)
     if fullest is not None and _full(fullest):
         return _named(fullest, every)
-    worker = worker_without_pause(scene)
-    for resource in [*nodes, *([worker] if worker else [])]:
+    without_pause = worker_without_pause(scene)
+    worker = [without_pause] if without_pause else []
+    for resource in [*nodes, *worker]:
         if _full(resource):
             return _named(resource, every)
     if _one_connection(load):
@@ -85,7 +86,7 @@ def limited_by(
     ):
         if found is not None:
             return _named(found, every)
-    return _unknown(every)
+    return _unknown([*every, *worker])
 
 
 def _full(resource: Resource) -> bool:

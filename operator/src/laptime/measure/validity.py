@@ -89,7 +89,7 @@ def judge_generator(
             _breaks_littles_law(figures, cores, load),
             _rate_not_held(figures, load),
             _late(figures, phase, load),
-            _still_warming_up(phase.seconds, figures.window_seconds) if load.closed else None,
+            _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
     return Judgement.of(doubts)
 
@@ -156,8 +156,10 @@ def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> str | None:
     )
 
 
-def _still_warming_up(seconds: Sequence[GeneratorSecond], window: float) -> str | None:
+def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> str | None:
     """Compare the first quarter of the whole seconds with the rest.
+
+    A slow beginning is a server that was still warming up; no warm-up mends a fast one.
 
     The noise of one second is taken from neighbouring seconds (von Neumann's successive
     differences), so that a trend does not hide itself.
@@ -175,10 +177,12 @@ def _still_warming_up(seconds: Sequence[GeneratorSecond], window: float) -> str 
     difference = begins - goes_on
     if abs(difference) <= max(_DRIFT * goes_on, _DRIFT_ERRORS * error):
         return None
-    slower = "slower" if difference < 0 else "faster"
+    by = f"{abs(difference) / goes_on:.0%}"
+    if difference < 0:
+        return f"the first {len(first)} s were {by} slower than the rest: make the warm-up longer"
     return (
-        f"the first {len(first)} s were {abs(difference) / goes_on:.0%} {slower} than the rest: "
-        "make the warm-up longer"
+        f"the first {len(first)} s were {by} faster than the rest: server, database or machine "
+        "slowed down"
     )
 
 
