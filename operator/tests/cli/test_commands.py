@@ -166,7 +166,7 @@ def test_report_prints_the_stored_document(
         "/api/v1/namespaces/team/configmaps/demo-results",
         {"data": {"report.md": "# demo\n", "results.json": '{"rows": []}'}},
     )
-    code, out, _ = laptime("report", "demo", "--format", output, "--kubeconfig", kubeconfig)
+    code, out, _ = laptime("report", "demo", "--output", output, "--kubeconfig", kubeconfig)
     assert (code, out) == (0, expected)
 
 
@@ -174,10 +174,10 @@ def test_report_of_a_run_that_goes_on_says_where_the_figures_are(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any
 ) -> None:
     fake.put(RUN, {"spec": manifest["spec"], "status": {"state": "Running"}})
-    code, _, err = laptime("report", "demo", "-f", "json", "--kubeconfig", kubeconfig)
+    code, _, err = laptime("report", "demo", "-o", "json", "--kubeconfig", kubeconfig)
     assert code == 1
     assert "written when the run is over" in err
-    assert "laptime report demo --format table" in err
+    assert "laptime report demo --output table" in err
 
 
 def test_interrupted_says_how_to_come_back(
@@ -278,6 +278,6 @@ class TestMistakes:
         assert "namespace a" in err
 
     def test_wrong_option(self, laptime: Laptime) -> None:
-        code, _, err = laptime("report", "demo", "--format", "pdf")
+        code, _, err = laptime("report", "demo", "--output", "pdf")
         assert code == 1
         assert "'pdf' is not one of" in err

@@ -119,7 +119,7 @@ class TestReport:
         store_profiles(fake)
         page, folder = tmp_path / "a.html", tmp_path / "flames"
         code, _, err = laptime(
-            *("report", "demo", "-o", page, "--profiles", folder, "--kubeconfig", kubeconfig)
+            *("report", "demo", "-f", page, "--profiles", folder, "--kubeconfig", kubeconfig)
         )
         assert code == 0
         assert "No profile of mine: ProfileNotOffered: nothing listens" in err
@@ -147,7 +147,7 @@ class TestReport:
         store(fake)
         for name in ("a.html", "a.md", "a.json", "a.csv"):
             code, _, _ = laptime(
-                "report", "demo", "-o", tmp_path / name, "--kubeconfig", kubeconfig
+                "report", "demo", "-f", tmp_path / name, "--kubeconfig", kubeconfig
             )
             assert code == 0
         assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
@@ -158,7 +158,7 @@ class TestReport:
 
     def test_a_dash_is_the_screen(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
         store(fake)
-        code, out, _ = laptime("report", "demo", "-o", "-", "--kubeconfig", kubeconfig)
+        code, out, _ = laptime("report", "demo", "-f", "-", "--kubeconfig", kubeconfig)
         assert code == 0
         assert out.startswith("<!DOCTYPE html>")
 
@@ -166,16 +166,16 @@ class TestReport:
         self, laptime: Laptime, fake: Any, kubeconfig: Path
     ) -> None:
         store(fake)
-        code, out, _ = laptime("report", "demo", "-f", "table", "--kubeconfig", kubeconfig)
+        code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
         assert code == 0
         assert "requests/s" in out
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            (("-o", "report.pdf"), "Give it the suffix .html, .htm, .md, .json, .csv"),
-            (("-f", "table", "-o", "a.txt"), "A table is for the screen"),
-            (("-o", "nowhere/a.html"), "Cannot write nowhere/a.html: No such file or directory"),
+            (("-f", "report.pdf"), "Give it the suffix .html, .htm, .md, .json, .csv"),
+            (("-o", "table", "-f", "a.txt"), "A table is for the screen"),
+            (("-f", "nowhere/a.html"), "Cannot write nowhere/a.html: No such file or directory"),
         ],
     )
     def test_mistakes_are_said(
@@ -206,7 +206,7 @@ class TestReport:
         code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
         assert code == 1
         assert "pip install 'laptime[report]'" in err
-        assert "--format markdown" in err
+        assert "--output markdown" in err
 
 
 class TestCompare:

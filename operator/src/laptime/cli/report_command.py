@@ -51,12 +51,12 @@ def report(
     name: Name,
     format_: Annotated[
         ReportFormat | None,
-        typer.Option("--format", "-f", help="Default: by the name of the file, else html."),
+        typer.Option("--output", "-o", help="Format. Default: by the name of the file, else html."),
     ] = None,
     file: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="File to write, - for the screen. Default of html: RUN.html."
+            "--file", "-f", help="File to write, - for the screen. Default of html: RUN.html."
         ),
     ] = None,
     profiles: Annotated[
@@ -129,7 +129,7 @@ def _format_of(file: Path | None) -> ReportFormat:
         formats = ", ".join(ReportFormat)
         raise Mistake(
             f"What shall {file} be? Give it the suffix {', '.join(_BY_SUFFIX)}, "
-            f"or say it: --format ({formats})"
+            f"or say it: --output ({formats})"
         )
     return chosen
 
@@ -162,7 +162,7 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
         raise Mistake(
             f"A page of HTML needs more libraries than are here ({error.name} is missing):\n"
             "  pip install 'laptime[report]'\n"
-            "Without them: --format markdown, json, csv or table"
+            "Without them: --output markdown, json, csv or table"
         ) from error
     from laptime.cli.environment import environment_of
 

@@ -33,7 +33,7 @@ def stored_document(cluster: Cluster, found: Run, key: str = JSON_FILE) -> str:
         raise Mistake(
             f"{found.name} has no report yet (state {found.status.state or 'unknown'}): it is "
             "written when the run is over. Its figures so far: "
-            f"{program_name()} report {found.name} --format table"
+            f"{program_name()} report {found.name} --output table"
         )
     data = cluster.config_map_data(found.namespace, stored)
     if key not in data:
