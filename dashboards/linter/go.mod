@@ -4,6 +4,8 @@ module laptime.dev/dashboards/linter
 
 go 1.26.0
 
+toolchain go1.26.8
+
 tool github.com/grafana/dashboard-linter
 
 require github.com/grafana/dashboard-linter v0.0.0-20241224134444-1765d94aec4a

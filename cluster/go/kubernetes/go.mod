@@ -3,6 +3,8 @@ module laptime.dev/cluster/kubernetes
 
 go 1.25.0
 
+toolchain go1.26.8
+
 tool (
 	k8s.io/kubernetes/cmd/kube-apiserver
 	k8s.io/kubernetes/cmd/kube-controller-manager
