@@ -37,7 +37,7 @@ TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLD
 CRD := crds/laptime.dev_benchmarkruns.yaml
 RESULTS_SCHEMA := docs/results.schema.json
 REFERENCE := docs/reference
-PYTHON_TESTS := operator agent cluster images dashboards bench
+PYTHON_TESTS := agent cluster images dashboards bench proof
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
@@ -46,10 +46,12 @@ RUST_SERVERS := images/servers/rust
 RUST_WORKSPACES := $(RUST_SERVERS) bench/servers/rust
 # Rust builds of the checks, kept from one checkout to the next.
 export CARGO_TARGET_DIR ?= $(CACHE)/cargo-target
-# Go's checks compile what they check the way it is built for the cluster (laptime_cluster/builds.py):
-# CoreDNS and all it stands on are compiled once on an empty machine, not twice.
-lint unit: export CGO_ENABLED := 0
-lint unit: export GOFLAGS := -trimpath
+# Each package of Go is compiled once, for the checks, for the node and for the images: all with one
+# toolchain and the same flags, and here buildah keeps what the Dockerfiles mount as their caches.
+export GOCACHE := $(CACHE)/build-cache/buildah-cache/root/.cache/go-build
+export GOMODCACHE := $(CACHE)/build-cache/buildah-cache/root/go/pkg/mod
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
 
 # A line with the time of day, so that a log shows where the time went.
 SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] || say() { printf '[%(%H:%M:%S)T] %s\n' -1 "$$*"; };
@@ -71,15 +73,14 @@ help: ## list the tasks
 ##### See it work
 
 # Grafana comes in no package that could be built here: the embedded cluster gets the official image
-# from the cache, or from its registry when skopeo is there and reaches it.
+# where a registry is in reach, and none elsewhere.
 GRAFANA_IMAGE := docker.io/grafana/grafana:$(shell sed -n 's/.*repository: grafana\/grafana, tag: \([^,]*\),.*/\1/p' charts/laptime/values.yaml)
 GRAFANA_ARCHIVE := $(CACHE)/images/grafana.tar
-FETCH_GRAFANA := skopeo copy --quiet docker://$(GRAFANA_IMAGE) docker-archive:$(GRAFANA_ARCHIVE):$(GRAFANA_IMAGE)
 .PHONY: grafana-image
 grafana-image:
-	if [ -z "$(OWN_KUBECONFIG)" ] && [ ! -f "$(GRAFANA_ARCHIVE)" ] && command -v skopeo >/dev/null; then
-		mkdir -p "$(CACHE)/images"
-		timeout 120 $(FETCH_GRAFANA) 2>/dev/null || rm -f "$(GRAFANA_ARCHIVE)"
+	if [ -z "$(OWN_KUBECONFIG)" ] && [ ! -f "$(GRAFANA_ARCHIVE)" ]; then
+		python3 images/build.py fetch grafana $(GRAFANA_IMAGE) 2>/dev/null ||
+			echo "Grafana is left out: its image could not be fetched (is a registry in reach from here?)"
 	fi
 
 .PHONY: demo
@@ -92,9 +93,7 @@ demo: grafana-image install ## the whole way: cluster, images, chart, a first co
 	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default --again || code=$$?
 	if [ -z "$(OWN_KUBECONFIG)" ]; then
 		if [ -f "$(GRAFANA_ARCHIVE)" ]; then
-			echo "Grafana: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
-		else
-			echo "Grafana is left out. To add it, where a registry is in reach: $(FETCH_GRAFANA); make demo"
+			echo "Grafana, no login needed: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
 		fi
 		echo "The embedded cluster goes on running. In this shell:"
 		echo "  export KUBECONFIG=$$KUBECONFIG"
@@ -180,8 +179,8 @@ install: venv ready-cluster ## install or upgrade the chart in the cluster
 	fi
 	if ! "$$helm" upgrade --install laptime charts/laptime --namespace $(NAMESPACE) \
 		--create-namespace $(INSTALL_VALUES) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
-		--wait --timeout 180s >"$(CACHE)/logs/helm.log" 2>&1; then
-		cat "$(CACHE)/logs/helm.log" >&2
+		--wait --timeout 180s >"$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" 2>&1; then
+		cat "$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" >&2
 		kubectl="$$($(CLUSTER) path kubectl)"
 		"$$kubectl" -n $(NAMESPACE) get pods,events >&2 || true
 		"$$kubectl" -n $(NAMESPACE) logs deployment/laptime-operator --tail=40 >&2 || true
@@ -220,61 +219,123 @@ $(VENV_STAMP):
 	rm -f $(VENV)/.made-from-*
 	touch $@
 
+# Which parts there are, and what each needs, stands in proof/laptime_proof/catalogue.py.
+PROVE := python3 proof/prove.py
 .PHONY: test
-test: ## everything: lint, verify, unit, e2e; leaves the machine as it was
-	$(SAY)
-	started=$$SECONDS
-	for task in lint verify unit e2e; do
-		began=$$SECONDS
-		say "make $$task"
-		$(MAKE) "$$task" || { say "FAILED: make $$task, after $$((SECONDS - began)) s"; exit 1; }
-		summary="$${summary:+$$summary, }$$task $$((SECONDS - began)) s"
-	done
-	say "all tests passed: $$summary (in all $$((SECONDS - started)) s)"
+test: ## everything: lint, verify, unit, e2e (ONLY=unit,e2e-runs: these; FAILED=1: what failed last)
+	$(PROVE) test $(if $(FAILED),--failed) $(ONLY)
 
-.PHONY: unit
-unit: venv ## tests that need no cluster
+.PHONY: prove
+prove: ## what takes hours: benches and examples, going on where it stopped (ONLY=bench-truth: this)
+	$(PROVE) long $(if $(FAILED),--failed) $(ONLY)
+
+.PHONY: standing
+standing: ## when each check last passed, on which commit, how often out of how many
+	$(PROVE) standing
+
+.PHONY: unit unit-operator unit-python unit-go unit-rust
+unit: unit-operator unit-python unit-go unit-rust ## tests that need no cluster
+
+unit-operator: venv
+	# One process for each core where there are thousands.
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest --numprocesses auto tests
+
+unit-python: venv
 	$(SAY)
 	for folder in $(PYTHON_TESTS); do
 		say "$$folder"
-		# One process for each core where there are thousands.
-		if [ "$$folder" = operator ]; then processes=auto; else processes=0; fi
-		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest --numprocesses "$$processes" tests)
+		(cd $$folder && $(CURDIR)/$(PYTHON) -m pytest tests)
 	done
+
+unit-go:
+	$(SAY)
 	for module in $(filter images/%,$(GO_MODULES)); do
 		say "$$module"
 		(cd $$module && go test ./...)
 	done
-	say "$(RUST_SERVERS)"
-	(cd $(RUST_SERVERS) && cargo test --quiet --locked)
+
+unit-rust:
+	cd $(RUST_SERVERS) && cargo test --quiet --locked
+
+##### End-to-end tests, on clusters of their own: a person's is neither used nor stopped
+
+# Two halves of the tests run beside each other, each on a cluster, since one run at a time is
+# measured in a cluster (e2e/shards.py says which test is where).
+E2E_IMAGES := $(CHART_IMAGES) faulty server-axum-bb8 server-django-psycopg server-starlette-asyncpg
+PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
 
 .PHONY: e2e
-e2e: venv ## tests on a cluster: schema, chart, whole runs, killed operator, broken servers
-	$(SAY)
+ifeq ($(OWN_KUBECONFIG),)
+e2e: ## tests on clusters: schema, chart, whole runs, broken servers (E2E="runs -k kill": these)
+	$(if $(E2E),$(MAKE) e2e-some,$(PROVE) test e2e)
+else
+e2e: install ## tests on clusters: schema, chart, whole runs, broken servers (E2E="runs -k kill": these)
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) $(E2E)
+endif
+
+.PHONY: e2e-some
+e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-a, e2e-down-a)
 	started=no
 	down() {
 		code=$$?
 		trap - EXIT INT TERM
-		if [ "$$started" = yes ]; then say "Stopping the embedded Kubernetes"; $(CLUSTER) down || code=1; fi
+		if [ "$$started" = yes ]; then $(MAKE) e2e-down-a || code=1; fi
 		exit $$code
 	}
 	trap down EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
-	if [ -z "$(OWN_KUBECONFIG)" ]; then
-		$(CLUSTER) status >/dev/null 2>&1 || started=yes
-		$(MAKE) cluster
-		say "Tests of the embedded Kubernetes"
-		(cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests)
-	fi
-	say "Tests of the images"
+	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
+	$(CLUSTER) status >/dev/null 2>&1 || started=yes
+	python3 images/build.py $(E2E_IMAGES)
+	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
+	$(PYTEST_E2E) $(E2E)
+
+# What is left of a run that was killed goes first: these clusters are never a person's.
+.PHONY: e2e-up-a e2e-up-b
+e2e-up-a e2e-up-b: e2e-up-%: venv
+	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
+	$(CLUSTER) down
+	python3 images/build.py $(E2E_IMAGES)
+	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
+
+.PHONY: e2e-down-a e2e-down-b
+e2e-down-a e2e-down-b: e2e-down-%:
+	LAPTIME_CLUSTER_NAME=laptime-e2e-$* $(CLUSTER) down
+
+.PHONY: e2e-runs-a e2e-runs-b
+e2e-runs-a e2e-runs-b: e2e-runs-%: venv
+	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
+	$(PYTEST_E2E) --shard $*
+
+.PHONY: e2e-figures
+e2e-figures: venv # alone on the machine, on the first cluster
+	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
+	$(PYTEST_E2E) --shard figures
+
+.PHONY: e2e-servers
+e2e-servers: venv # the images of servers and tiers, without a cluster; they mostly wait
 	python3 images/build.py $(TEST_IMAGES)
-	# They mostly wait: for locks, for time-outs, for servers that start.
-	(cd images && $(CURDIR)/$(PYTHON) -m pytest --numprocesses 3 servers/tests)
-	$(MAKE) install
-	$(USE_CLUSTER)
-	say "Tests of Laptime in the cluster"
-	(cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics $(E2E))
+	cd images && $(CURDIR)/$(PYTHON) -m pytest --numprocesses 3 servers/tests
+
+.PHONY: e2e-cluster
+e2e-cluster: venv # the embedded Kubernetes itself
+	cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests
+
+# What tests need, built beforehand, so that no compiler runs beside them.
+.PHONY: build-node build-helm build-chart-images build-test-images
+build-node:
+	$(CLUSTER) build
+
+build-helm:
+	$(CLUSTER) tools
+
+build-chart-images:
+	python3 images/build.py $(CHART_IMAGES)
+
+build-test-images:
+	python3 images/build.py $(TEST_IMAGES)
 
 .PHONY: report-check
 report-check: venv ## open a report (REPORT=file, else one made up) in Chromium: accessible, complete, no scrolling
@@ -289,8 +350,10 @@ report-check: venv ## open a report (REPORT=file, else one made up) in Chromium:
 	npm ci --no-audit --no-fund --silent
 	node check.mjs "$$report" "$$out"
 
-.PHONY: lint
-lint: venv ## format, types, layers, clippy, vet, chart, dashboards
+.PHONY: lint lint-python lint-go lint-rust lint-chart lint-dashboards
+lint: lint-python lint-go lint-rust lint-chart lint-dashboards ## format, types, layers, clippy, vet, chart, dashboards
+
+lint-python: venv
 	$(SAY)
 	say "Python: format and rules"
 	$(VENV)/bin/ruff format --quiet --check . || { echo "run: make format" >&2; exit 1; }
@@ -299,6 +362,7 @@ lint: venv ## format, types, layers, clippy, vet, chart, dashboards
 	(cd operator && $(MYPY) src tests)
 	layers="$$(cd operator && ../$(VENV)/bin/lint-imports)" || { echo "$$layers"; exit 1; }
 	(cd cluster && $(MYPY) cluster.py laptime_cluster tests)
+	(cd proof && $(MYPY) prove.py laptime_proof tests)
 	(cd agent && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/agent" src tests)
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
@@ -307,18 +371,24 @@ lint: venv ## format, types, layers, clippy, vet, chart, dashboards
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
 	(cd bench/tests && MYPYPATH=..:../examples:../servers $(MYPY) .)
-	say "Go"
+
+lint-go:
+	$(SAY)
 	for module in $(GO_MODULES); do
+		say "$$module"
 		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
 	done
-	say "Rust"
+
+lint-rust:
 	for workspace in $(RUST_WORKSPACES); do
 		(cd $$workspace && cargo fmt --all --check && cargo clippy --quiet --locked --workspace --all-targets -- -D warnings)
 	done
-	say "Chart"
+
+lint-chart:
 	$(CLUSTER) tools
 	"$$($(CLUSTER) path helm)" lint --quiet --strict charts/laptime
-	say "Dashboards"
+
+lint-dashboards:
 	for dashboard in "$(CURDIR)"/charts/laptime/files/dashboards/*.json; do
 		said="$$(cd dashboards/linter && go tool dashboard-linter lint --strict --config ../lint.yaml "$$dashboard" 2>&1)" ||
 			{ echo "$$dashboard"; echo "$$said"; exit 1; }
@@ -409,6 +479,26 @@ bench-truth: venv ## what the load generator measures, beside the truth of a ser
 .PHONY: bench-agent
 bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second
 	$(PYTHON) bench/agent/run.py
+
+.PHONY: cache
+cache: ## how large the cache is, and what of it
+	du -sh "$(CACHE)" 2>/dev/null || echo "there is no cache in $(CACHE)"
+	du -sh "$(CACHE)"/* 2>/dev/null | sort -hr || true
+
+.PHONY: clean-cache
+clean-cache: ## remove all that was built and downloaded; the next make builds it again
+	# Go writes its modules read-only; what an engine keeps of the images lies elsewhere, and it alone
+	# knows where.
+	if [ -d "$(CACHE)" ]; then
+		du -sh "$(CACHE)"
+		chmod -R u+w "$(CACHE)"
+		rm -rf "$(CACHE)"
+	fi
+	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then
+		buildah rm --all >/dev/null 2>&1 || true
+		buildah images --quiet --filter reference='docker.io/laptime/*' | xargs -r buildah rmi --force >/dev/null 2>&1 || true
+		buildah rmi --prune >/dev/null 2>&1 || true
+	fi
 
 .PHONY: clean
 clean: ## remove what was built in the checkout (the cache stays)

@@ -5,6 +5,7 @@ usage:
   images/build.py [NAME...]               build what changed; the archives are in the cache
   images/build.py list                    every image, whether it is up to date, its size
   images/build.py push REGISTRY [NAME...] build and push to REGISTRY/<name>:<version>
+  images/build.py fetch NAME REFERENCE    bring an image that others build into the cache as NAME
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Part of every content key: raise it when the way of building changes what is built.
 RECIPE = "1"
 RETRY_PAUSES_SECONDS = (10, 30, 60)
+# Where no registry is in reach a connection often hangs instead of failing.
+PROBE_SECONDS = 8
 TRANSIENT = re.compile(
     r"429|50[234] |Too Many Requests|Temporary failure|timed? ?out|Connection (reset|refused)",
     re.IGNORECASE,
@@ -144,6 +147,29 @@ class Builder:
                         raise ImageError(f"{target} could not be pushed:\n{_tail(log, 10)}")
                 progress.result = target
 
+    def fetch(self, name: str, reference: str) -> bool:
+        """Bring `reference` from its registry to the archive `name`, unless it is there.
+
+        Returns False, after some seconds at most, where no registry is in reach. Raises ImageError
+        when it was in reach and the image did not arrive.
+        """
+        with self.store.locked(name):
+            if self.store.key(name) == reference:
+                return True
+            probe = self.engine.probe_command(reference)
+            log = self.logs / f"fetch-{name}.log"
+            with log.open("w") as file:
+                if self.engine.run(["timeout", str(PROBE_SECONDS), *probe], file) != 0:
+                    return False
+                archive = self.store.temporary(name)
+                with Progress(f"fetch {name}", log) as progress:
+                    for command in self.engine.fetch_commands(reference, archive):
+                        if not self._run_patiently(command, file, log):
+                            raise ImageError(f"{reference} did not arrive:\n{_tail(log, 10)}")
+                    self.store.put(name, archive, reference)
+                    progress.result = reference
+        return True
+
     def show(self, images: list[Image]) -> None:
         """Print a table of `images`: state, size and reference."""
         base_key = recorded_key(self.store.folder) if self.engine.makes_base else self.engine.name
@@ -161,7 +187,7 @@ def _tail(log: Path, lines: int) -> str:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The command line. `list` and `push` are words in the place of the first image name."""
+    """The command line. `list`, `push` and `fetch` stand in the place of the first image name."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s"
     )
@@ -180,12 +206,15 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     # As after Ctrl-C: what is being built is stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    command = options.names[0] if options.names[:1] in (["list"], ["push"]) else "build"
+    commands = (["list"], ["push"], ["fetch"])
+    command = options.names[0] if options.names[:1] in commands else "build"
     names: list[str] = options.names if command == "build" else options.names[1:]
     started = time.monotonic()
     try:
         if command == "push" and not names:
             raise ImageError("say where to: images/build.py push REGISTRY [NAME...]")
+        if command == "fetch":
+            return fetch(names, options.engine)
         registry = names.pop(0) if command == "push" else ""
         images = select(discover(ROOT), names)
         if command == "push" and not names:
@@ -207,6 +236,18 @@ def main(arguments: list[str]) -> int:
         return 130
     print(f"{len(images)} images in {builder.store.folder}, {time.monotonic() - started:.1f} s")
     return 0
+
+
+def fetch(words: list[str], engine: str | None) -> int:
+    """Bring an image that others build into the cache; 1 where no registry is in reach."""
+    if len(words) != 2:
+        raise ImageError("say as what, and which: images/build.py fetch NAME REFERENCE")
+    cache = default_cache()
+    name, reference = words
+    if Builder(ROOT, cache, find_engine(cache, engine)).fetch(name, reference):
+        return 0
+    print(f"{reference}: no image registry is in reach", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

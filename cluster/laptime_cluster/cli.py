@@ -45,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     load = commands.add_parser("load", help="import the image archives of the cache that changed")
     load.add_argument("images", nargs="*", metavar="IMAGE", help="all when none is named")
     commands.add_parser("kubeconfig", help="print the path of the administrator's kubeconfig")
+    commands.add_parser("build", help="build what `up` starts, and start nothing")
     commands.add_parser("tools", help="build kubectl and helm when they are missing")
     path = commands.add_parser("path", help="print the path of a tool, built when it is missing")
     path.add_argument("tool", choices=("kubectl", "helm"))
@@ -66,6 +67,8 @@ def _run(arguments: argparse.Namespace) -> int:
         case "kubeconfig":
             _require_state()
             print(ADMIN_KUBECONFIG)
+        case "build":
+            lifecycle.build()
         case "tools":
             builds.ensure_kubectl()
             builds.ensure_helm()

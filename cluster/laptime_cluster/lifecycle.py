@@ -51,10 +51,7 @@ def up() -> None:
                 say("the cluster is up, but from another configuration; `down`, then `up` renew it")
             return
         _require_disk()
-        packages.install_missing()
-        for build in builds.NODE_BUILDS:
-            builds.ensure(build)
-        builds.ensure_kubectl()
+        _build_node()
         pause_archive = images.describe(pause.archive())
         _clean("removing what is left of an earlier cluster")
         try:
@@ -64,6 +61,21 @@ def up() -> None:
             raise
     say(f"the cluster is up; {health.node_summary()}")
     say(f"export KUBECONFIG={ADMIN_KUBECONFIG}")
+
+
+def build() -> None:
+    """Install and build all that `up` starts, so that it can start at once."""
+    _require_root()
+    with locks.exclusively(STATE.parent, "`up` or `down`"):
+        _require_disk()
+        _build_node()
+
+
+def _build_node() -> None:
+    packages.install_missing()
+    for program in builds.NODE_BUILDS:
+        builds.ensure(program)
+    builds.ensure_kubectl()
 
 
 def down() -> None:

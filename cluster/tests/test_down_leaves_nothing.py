@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -100,8 +101,10 @@ def kill(is_wanted: Callable[[str], bool]) -> int:
     killed = 0
     for process_id, name in processes_of_the_cluster().items():
         if is_wanted(name):
-            os.kill(process_id, signal.SIGKILL)
-            killed += 1
+            # One that has ended by itself since the look is as dead as wanted.
+            with suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+                killed += 1
     return killed
 
 

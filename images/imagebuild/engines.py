@@ -97,6 +97,16 @@ class Engine:
             ["buildah", "push", *tls, reference, f"docker://{target}"],
         ]
 
+    def probe_command(self, reference: str) -> list[str]:
+        """The command that succeeds when the registry of `reference` is in reach and has it."""
+        # Docker's client knows no other transport and no name for this one.
+        transport = "" if self.name == "docker" else "docker://"
+        return [self.name, "manifest", "inspect", f"{transport}{reference}"]
+
+    def fetch_commands(self, reference: str, archive: Path) -> list[list[str]]:
+        """The commands that bring `reference` from its registry to `archive`."""
+        return [[self.name, "pull", "--quiet", reference], self.save_command(reference, archive)]
+
     def run(
         self, command: list[str], log: IO[str], environment: Mapping[str, str] | None = None
     ) -> int:

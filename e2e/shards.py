@@ -1,0 +1,65 @@
+"""Which end-to-end tests run beside which: a plugin of pytest with the option `--shard`.
+
+One run at a time is measured in a cluster, so two clusters halve the time. What reads figures
+runs alone on the machine. A test that is named nowhere here belongs to the first half, so none
+can be forgotten.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+FIRST = "a"
+SHARDS = {
+    # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.
+    "b": (
+        "runs/test_broken_runs.py",
+        "runs/test_deletion.py",
+        "runs/test_switches.py",
+        "runs/test_upgrade.py",
+        "test_uninstall.py",
+    ),
+    "figures": (
+        "test_watching.py",
+        "runs/test_watched_run.py",
+        "runs/test_complete_run.py::test_a_run_measures_compares_and_leaves_only_its_results",
+        "runs/test_broken_runs.py::test_an_operator_without_work_uses_almost_no_cpu",
+    ),
+}
+
+
+def shard_of(node_id: str) -> str:
+    """Return the shard of a test; a test that is named itself goes before its file."""
+    for exactly in (True, False):
+        for shard, names in SHARDS.items():
+            for name in names:
+                if ("::" in name) is exactly and (
+                    node_id == name or node_id.startswith((f"{name}::", f"{name}["))
+                ):
+                    return shard
+    return FIRST
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--shard`."""
+    parser.addoption("--shard", choices=(FIRST, *SHARDS), help="only the tests of this shard")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what belongs to another shard.
+
+    Raises:
+        pytest.UsageError: a shard names a test that does not exist.
+    """
+    shard = config.getoption("--shard")
+    if shard is None:
+        return
+    for name in (name for names in SHARDS.values() for name in names):
+        if not any(
+            item.nodeid == name or item.nodeid.startswith((f"{name}::", f"{name}["))
+            for item in items
+        ):
+            raise pytest.UsageError(f"e2e/shards.py names {name}, which is no test")
+    chosen = [item for item in items if shard_of(item.nodeid) == shard]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen

@@ -1,0 +1,74 @@
+"""The parts of the project's proof. Each is a target of the Makefile of the same name.
+
+Compilers come first: no test that waits for something to happen in time runs beside them.
+"""
+
+from __future__ import annotations
+
+from laptime_proof.parts import Part
+
+JOBS = 3
+"""Parts at a time: most tests wait more than they reckon."""
+
+_COMPILED = (
+    "lint-go",
+    "lint-rust",
+    "lint-dashboards",
+    "unit-go",
+    "unit-rust",
+    "build-node",
+    "build-helm",
+    "build-chart-images",
+    "build-test-images",
+)
+
+TEST = (
+    Part("venv", check=False),
+    Part("build-node", check=False),
+    Part("build-helm", check=False, after=("build-node",)),
+    Part("build-chart-images", check=False),
+    Part("build-test-images", check=False, needs=("build-chart-images",)),
+    Part("lint-python", needs=("venv",)),
+    Part("lint-go"),
+    Part("lint-rust"),
+    Part("lint-chart", needs=("build-helm",)),
+    Part("lint-dashboards"),
+    Part("verify", needs=("venv",)),
+    Part("unit-operator", needs=("venv",), after=("verify",)),
+    Part("unit-python", needs=("venv",)),
+    Part("unit-go", after=("lint-go",)),
+    Part("unit-rust", after=("lint-rust",)),
+    Part(
+        "e2e-up-a",
+        needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
+        after=_COMPILED,
+        check=False,
+    ),
+    Part("e2e-up-b", needs=("e2e-up-a",), check=False),
+    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=("e2e-up-b",)),
+    Part("e2e-servers", needs=("venv", "build-test-images"), after=("e2e-up-b",)),
+    Part("e2e-runs-a", needs=("e2e-up-a",)),
+    Part("e2e-runs-b", needs=("e2e-up-b",)),
+    Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
+    Part(
+        "e2e-figures",
+        needs=("e2e-up-a",),
+        after=("e2e-runs-a", "e2e-down-b", "e2e-cluster", "e2e-servers", "unit-operator"),
+        quiet=True,
+    ),
+    Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
+)
+"""What proves a change."""
+
+LONG = (
+    Part("bench-overhead", quiet=True),
+    Part("bench-generator", quiet=True),
+    Part("bench-truth", quiet=True),
+    Part("bench-agent", quiet=True),
+    Part("bench-precision", quiet=True),
+    Part("bench-cause", quiet=True),
+    Part("bench-servers", quiet=True),
+    Part("examples-quick", quiet=True),
+    Part("examples", quiet=True),
+)
+"""What takes hours and is not needed for a change to land."""

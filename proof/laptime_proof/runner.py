@@ -1,0 +1,198 @@
+"""Runs parts side by side, each with a log of its own, and goes on when one fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from laptime_proof.journal import Entry, Journal, Outcome
+from laptime_proof.machine import CpuTimes, cpu_times
+from laptime_proof.parts import Part
+
+NOT_JUDGED_CODE = 75
+"""Exit code of a bench that says nothing since the machine was too noisy (EX_TEMPFAIL)."""
+
+_LOOK_SECONDS = 0.1
+_STILL_SECONDS = 60.0
+_STOP_SECONDS = 60.0
+_LAST_WORDS = 60
+
+Command = Callable[[Part], list[str]]
+
+
+@dataclass
+class _Running:
+    part: Part
+    process: subprocess.Popen[bytes]
+    log: Path
+    began: float
+    started: float
+    said: float
+    cpu: CpuTimes
+
+
+class Runner:
+    """Runs parts whose needs are met, `jobs` at a time and quiet ones alone."""
+
+    def __init__(
+        self,
+        command: Command,
+        folder: Path,
+        logs: Path,
+        journal: Journal,
+        commit: str,
+        jobs: int,
+        say: Callable[[str], None],
+    ) -> None:
+        self._command = command
+        self._folder = folder
+        self._logs = logs
+        self._journal = journal
+        self._commit = commit
+        self._jobs = jobs
+        self._say = say
+        self._running: dict[str, _Running] = {}
+        self._stopped = threading.Event()
+        self.entries: dict[str, Entry] = {}
+        """What became of each part that is over."""
+
+    def stop(self) -> None:
+        """End what runs and begin nothing more but what tidies up. Safe in a signal handler."""
+        self._stopped.set()
+
+    def run(self, parts: Mapping[str, Part]) -> None:
+        """Run the parts. What became of each is in `entries` and in the journal afterwards."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        waiting = dict(parts)
+        while waiting or self._running:
+            if self._stopped.is_set():
+                self._end_all()
+                waiting = self._only_tidying(waiting)
+            for part in list(waiting.values()):
+                if self._hopeless(part):
+                    del waiting[part.name]
+                    self._record(part, Outcome.NOT_RUN, time.time(), 0.0, why=self._blame(part))
+                elif self._may_start(part, waiting):
+                    del waiting[part.name]
+                    self._start(part)
+            self._look()
+            time.sleep(_LOOK_SECONDS)
+
+    def _hopeless(self, part: Part) -> bool:
+        over = [self.entries[need] for need in part.needs if need in self.entries]
+        if part.always:
+            # There is nothing to tidy up after what was never begun.
+            begun = [one for one in over if one.outcome is not Outcome.NOT_RUN]
+            return len(over) == len(part.needs) and not begun
+        return any(one.outcome is not Outcome.PASSED for one in over)
+
+    def _blame(self, part: Part) -> str:
+        bad = [
+            need
+            for need in part.needs
+            if need in self.entries and self.entries[need].outcome is not Outcome.PASSED
+        ]
+        return f"needs {', '.join(bad)}" if bad else "there was nothing to do"
+
+    def _may_start(self, part: Part, waiting: Mapping[str, Part]) -> bool:
+        if any(need not in self.entries for need in part.needs):
+            return False
+        if any(one in waiting or one in self._running for one in part.after):
+            return False
+        if part.quiet and self._running:
+            return False
+        if any(running.part.quiet for running in self._running.values()):
+            return False
+        return len(self._running) < self._jobs
+
+    def _start(self, part: Part) -> None:
+        log = self._logs / f"{part.name}.log"
+        with log.open("wb") as file:
+            process = subprocess.Popen(
+                self._command(part),
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                # A group of its own, so that all that it started can be ended with it.
+                start_new_session=True,
+            )
+        now = time.monotonic()
+        self._running[part.name] = _Running(part, process, log, time.time(), now, now, cpu_times())
+
+    def _look(self) -> None:
+        for running in list(self._running.values()):
+            code = running.process.poll()
+            if code is not None:
+                self._finish(running, code)
+            elif time.monotonic() - running.said > _STILL_SECONDS:
+                running.said = time.monotonic()
+                seconds = running.said - running.started
+                self._say(f"{running.part.name:<20} still at it, {seconds:4.0f} s")
+
+    def _finish(self, running: _Running, code: int) -> None:
+        del self._running[running.part.name]
+        seconds = time.monotonic() - running.started
+        if code == 0:
+            outcome = Outcome.PASSED
+        elif code == NOT_JUDGED_CODE:
+            outcome = Outcome.NOT_JUDGED
+        else:
+            outcome = Outcome.FAILED
+        self._record(running.part, outcome, running.began, seconds, running)
+        if outcome is Outcome.FAILED:
+            self._say(f"the end of {running.log}:")
+            for line in running.log.read_text(errors="replace").splitlines()[-_LAST_WORDS:]:
+                self._say(f"  | {line}")
+
+    def _record(
+        self,
+        part: Part,
+        outcome: Outcome,
+        began: float,
+        seconds: float,
+        running: _Running | None = None,
+        why: str = "",
+    ) -> None:
+        stolen = busy = 0.0
+        if running is not None:
+            now = cpu_times()
+            stolen, busy = now.stolen_since(running.cpu), now.busy_since(running.cpu)
+        entry = Entry(part.name, outcome, began, seconds, self._commit, stolen, busy, why)
+        self.entries[part.name] = entry
+        self._journal.add(entry)
+        reason = f" ({why})" if why else ""
+        self._say(f"{part.name:<20} {outcome}{reason}, {seconds:4.0f} s")
+
+    def _only_tidying(self, waiting: Mapping[str, Part]) -> dict[str, Part]:
+        kept = {}
+        for part in waiting.values():
+            if part.always:
+                kept[part.name] = part
+            elif part.name not in self.entries:
+                self._record(part, Outcome.NOT_RUN, time.time(), 0.0, why="stopped")
+        return kept
+
+    def _end_all(self) -> None:
+        ended = [one for one in self._running.values() if not one.part.always]
+        for running in ended:
+            _signal(running.process, signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_SECONDS
+        for running in ended:
+            try:
+                running.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                _signal(running.process, signal.SIGKILL)
+                running.process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Run the checks of the project side by side and say at the end how each of them went.
+
+usage:
+  proof/prove.py test [PART...]    what proves a change (make test); PART: lint, unit, e2e-runs, ...
+  proof/prove.py long [PART...]    what takes hours (make prove): benches, examples
+  proof/prove.py standing          when each part last passed, on which commit, how often
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from laptime_proof import catalogue
+from laptime_proof.journal import Journal, Outcome, commit_of, failed_last
+from laptime_proof.machine import cpu_times
+from laptime_proof.parts import Part, PartsError, by_name, select
+from laptime_proof.runner import Runner
+from laptime_proof.summary import closing_lines, standing
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
+
+
+def say(text: str) -> None:
+    """Print a line with the time of day, at once."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}" if text else "", flush=True)
+
+
+def make(part: Part) -> list[str]:
+    """The command of a part."""
+    return ["make", "--no-print-directory", part.name]
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; returns the exit code: 1 when anything failed or could not be run."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, usage="%(prog)s"
+    )
+    parser.add_argument("what", choices=("test", "long", "standing"))
+    parser.add_argument("names", nargs="*", metavar="PART")
+    parser.add_argument(
+        "--failed", action="store_true", help="only what did not pass the last time"
+    )
+    parser.add_argument("--jobs", type=int, default=catalogue.JOBS, help="parts at a time")
+    options = parser.parse_args(arguments)
+    journal = Journal(CACHE / "proof" / "journal.jsonl")
+    if options.what == "standing":
+        for line in standing([*catalogue.TEST, *catalogue.LONG], journal.entries()):
+            print(line)
+        return 0
+    try:
+        parts = by_name(catalogue.TEST if options.what == "test" else catalogue.LONG)
+        names = [name for word in options.names for name in word.replace(",", " ").split()]
+        if options.failed:
+            names += [name for name in failed_last(journal.entries()) if name in parts]
+            if not names:
+                print("nothing failed the last time")
+                return 0
+        parts = select(parts, names)
+    except PartsError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return run(parts, journal, options.jobs)
+
+
+def run(parts: dict[str, Part], journal: Journal, jobs: int) -> int:
+    """Run parts and print the summary; returns the exit code."""
+    runner = Runner(make, ROOT, CACHE / "proof" / "logs", journal, commit_of(ROOT), jobs, say)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: runner.stop())
+    began, cpu = time.monotonic(), cpu_times()
+    runner.run(parts)
+    stolen = cpu_times().stolen_since(cpu)
+    for line in closing_lines(parts, runner.entries, time.monotonic() - began, stolen):
+        say(line) if not line.startswith("parts: ") else print(line, flush=True)
+    return int(any(one.outcome is not Outcome.PASSED for one in runner.entries.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

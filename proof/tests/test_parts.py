@@ -1,0 +1,71 @@
+"""Which parts belong together."""
+
+import re
+from pathlib import Path
+
+import pytest
+from laptime_proof import catalogue
+from laptime_proof.parts import Part, PartsError, by_name, select
+
+PARTS = by_name(
+    [
+        Part("venv", check=False),
+        Part("lint-go"),
+        Part("lint-python", needs=("venv",)),
+        Part("up", check=False),
+        Part("e2e-runs", needs=("up",), after=("lint-go",)),
+        Part("down", needs=("up",), after=("e2e-runs",), always=True, check=False),
+    ]
+)
+
+
+def test_a_word_names_all_parts_that_begin_with_it_and_what_they_need() -> None:
+    assert list(select(PARTS, ["lint"])) == ["venv", "lint-go", "lint-python"]
+    assert list(select(PARTS, ["lint-go"])) == ["lint-go"]
+    assert list(select(PARTS, [])) == list(PARTS)
+
+
+def test_what_tidies_up_comes_with_what_it_tidies_up() -> None:
+    assert list(select(PARTS, ["e2e"])) == ["up", "e2e-runs", "down"]
+
+
+def test_an_unknown_part_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(PartsError, match="no part 'lnt'; there are: venv, lint-go"):
+        select(PARTS, ["lnt"])
+
+
+def test_parts_that_wait_for_each_other_are_refused() -> None:
+    with pytest.raises(PartsError, match="wait for each other"):
+        by_name([Part("a", needs=("b",)), Part("b", after=("a",))])
+
+
+def test_a_part_that_needs_nothing_real_is_refused() -> None:
+    with pytest.raises(PartsError, match="a needs b"):
+        by_name([Part("a", needs=("b",))])
+
+
+@pytest.mark.parametrize("parts", [catalogue.TEST, catalogue.LONG])
+def test_every_part_of_the_project_is_a_target_of_its_makefile(parts: tuple[Part, ...]) -> None:
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
+    targets = {
+        word
+        for line in makefile.splitlines()
+        if (found := re.match(r"([a-z0-9][a-z0-9 -]*):(?!=)", line))
+        for word in found[1].split()
+    }
+    assert set(by_name(parts)) <= targets
+
+
+def test_no_test_that_waits_runs_beside_a_compiler() -> None:
+    parts = by_name(catalogue.TEST)
+    compilers = {name for name in parts if name.startswith("build-")} | {"lint-go", "lint-rust"}
+    for name, part in parts.items():
+        if name.startswith("e2e-") and part.check:
+            assert compilers <= _before(parts, part), name
+
+
+def _before(parts: dict[str, Part], part: Part) -> set[str]:
+    before: set[str] = set()
+    for name in (*part.needs, *part.after):
+        before |= {name} | _before(parts, parts[name])
+    return before

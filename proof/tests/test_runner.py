@@ -1,0 +1,142 @@
+"""Parts run side by side, a failure stops only what needs it, and nothing is left running."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from laptime_proof.journal import Entry, Journal, Outcome, failed_last
+from laptime_proof.parts import Part, by_name
+from laptime_proof.runner import Runner
+from laptime_proof.summary import closing_lines, standing
+
+
+class World:
+    """A folder in which parts are shell commands that write down when they begin and end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        self.journal = Journal(folder / "journal.jsonl")
+
+    def run(self, parts: list[Part], commands: dict[str, str], jobs: int = 3) -> Runner:
+        runner = self.runner(commands, jobs)
+        runner.run(by_name(parts))
+        return runner
+
+    def runner(self, commands: dict[str, str], jobs: int = 3) -> Runner:
+        def command(part: Part) -> list[str]:
+            text = commands.get(part.name, "true")
+            script = f"echo +{part.name} >>order; {text}; code=$?; echo -{part.name} >>order"
+            return ["sh", "-c", f"{script}; exit $code"]
+
+        return Runner(
+            command, self.folder, self.folder / "logs", self.journal, "abc", jobs, self.said.append
+        )
+
+    def order(self) -> list[str]:
+        return (self.folder / "order").read_text().split()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def outcomes(runner: Runner) -> dict[str, str]:
+    return {name: str(entry.outcome) for name, entry in runner.entries.items()}
+
+
+def test_a_failure_stops_what_needs_it_and_nothing_else(world: World) -> None:
+    parts = [
+        Part("build", check=False),
+        Part("uses", needs=("build",)),
+        Part("later", after=("uses",)),
+        Part("other"),
+    ]
+    runner = world.run(parts, {"build": "echo the compiler says no; false"})
+    assert outcomes(runner) == {
+        "build": "failed",
+        "uses": "not run",
+        "later": "passed",
+        "other": "passed",
+    }
+    assert runner.entries["uses"].why == "needs build"
+    assert "  | the compiler says no" in world.said
+    lines = closing_lines(by_name(parts), runner.entries, 10.0, 0.1)
+    assert "FAILED: build" in lines
+    assert "NOT RUN: uses (needs build)" in lines
+    assert lines[-1] == "parts: 2 passed, 2 failed"
+
+
+def test_parts_run_beside_each_other_but_a_quiet_one_alone(world: World) -> None:
+    parts = [Part("one"), Part("two"), Part("quiet", quiet=True, after=("one",)), Part("three")]
+    world.run(parts, {name: "sleep 0.4" for name in ("one", "two", "quiet")}, jobs=2)
+    order = world.order()
+    assert set(order[:2]) == {"+one", "+two"}
+    assert order.index("-quiet") == order.index("+quiet") + 1
+
+
+def test_tidying_up_is_done_whatever_happened_and_only_if_there_is_something(world: World) -> None:
+    parts = [
+        Part("up", check=False),
+        Part("check", needs=("up",)),
+        Part("down", needs=("up",), after=("check",), always=True, check=False),
+        Part("missing", check=False),
+        Part("never-up", needs=("missing",), check=False),
+        Part("never-down", needs=("never-up",), always=True, check=False),
+    ]
+    runner = world.run(parts, {"up": "false", "missing": "false"})
+    assert outcomes(runner)["down"] == "passed"
+    assert outcomes(runner)["never-down"] == "not run"
+    assert "+never-down" not in world.order()
+
+
+def test_who_is_stopped_ends_what_runs_and_tidies_up(world: World) -> None:
+    parts = [
+        Part("up", check=False),
+        Part("check", needs=("up",)),
+        Part("then", needs=("check",)),
+        Part("down", needs=("up",), after=("check",), always=True, check=False),
+    ]
+    runner = world.runner({"check": "sleep 600"})
+
+    def stop_soon() -> None:
+        while not (world.folder / "order").exists() or "+check" not in world.order():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name(parts))
+    assert outcomes(runner) == {
+        "up": "passed",
+        "check": "failed",
+        "then": "not run",
+        "down": "passed",
+    }
+
+
+def test_too_much_noise_is_neither_a_pass_nor_a_miss(world: World) -> None:
+    parts = [Part("bench", quiet=True), Part("lint")]
+    runner = world.run(parts, {"bench": "(exit 75)"})
+    assert outcomes(runner)["bench"] == "not judged"
+    lines = closing_lines(by_name(parts), runner.entries, 1.0, 0.0)
+    assert lines[-1] == "parts: 1 passed, 0 failed, 1 skipped"
+    table = standing(parts, world.journal.entries())
+    assert table[1].split() == ["bench", "0", "of", "0", "1", "never"]
+    assert table[2].startswith("lint")
+    assert "on abc" in table[2]
+
+
+def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for part, outcome in [
+        ("lint", Outcome.FAILED),
+        ("unit", Outcome.FAILED),
+        ("lint", Outcome.PASSED),
+        ("e2e", Outcome.NOT_RUN),
+    ]:
+        journal.add(Entry(part, outcome, 0.0, 1.0, "abc", 0.0))
+    # What a process that was killed left half written.
+    journal.file.write_text(journal.file.read_text() + '{"part": "li')
+    assert failed_last(journal.entries()) == ["unit", "e2e"]
