@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from laptime.api.causes import Cause
 from laptime.api.results import ControlResult, Interval, Saturation
+from laptime.api.script import ScriptFigures
 
 _MANY = 4
 _CAUSES = {
@@ -83,6 +84,15 @@ def search(found: Saturation) -> str:
     if found.breaking_rate is not None:
         text += f"; fewer completed than arrived from {number(found.breaking_rate)} on"
     return text
+
+
+def checks(script: ScriptFigures) -> str:
+    """Return how the checks of a script came out: `12 of 3,400 failed (0.353%)`; empty: none."""
+    total = script.checks_passed + script.checks_failed
+    if not script.checks_failed:
+        return f"all {total:,} passed" if total else ""
+    failed = script.checks_failed
+    return f"{failed:,} of {total:,} failed ({share(failed / total)})"
 
 
 def cores(value: float) -> str:

@@ -101,6 +101,34 @@ class GeneratorSearch(TolerantModel):
     error_rate: Seconds = 0.0
 
 
+class GeneratorCheck(TolerantModel):
+    """How often a check of a script held and did not."""
+
+    passed: Count = 0
+    failed: Count = 0
+
+
+class GeneratorHost(TolerantModel):
+    """What a script asked of another host than the target."""
+
+    requests: Count = 0
+    errors: Count = 0
+
+
+class GeneratorScript(TolerantModel):
+    """What a script of a user's own says beside its requests; its names are not to be trusted."""
+
+    warmup: str = ""
+    executors: list[str] = Field(default_factory=list, max_length=100)
+    iterations: Count = 0
+    iteration_seconds: Seconds = 0.0
+    aborted: bool = False
+    checks: dict[str, GeneratorCheck] = Field(default_factory=dict)
+    more_checks: GeneratorCheck | None = None
+    other_hosts: dict[str, GeneratorHost] = Field(default_factory=dict)
+    more_hosts: GeneratorHost | None = None
+
+
 class _Document(TolerantModel):
     schema_version: int
     trial: str = ""
@@ -110,6 +138,7 @@ class _Document(TolerantModel):
     statements: list[GeneratorStatement] | None = None
     generators: list[GeneratorCost] = Field(default_factory=list, max_length=16)
     saturation: GeneratorSearch | None = None
+    script: GeneratorScript | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +156,8 @@ class GeneratorResult:
     segment: Segment | None = None
     """The place of the one generator that this is the result of, when it was not alone."""
     search: GeneratorSearch | None = None
+    script: GeneratorScript | None = None
+    """What a script says beside its requests; None for the other loads."""
 
     @property
     def cores(self) -> float:
@@ -210,6 +241,7 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
         statements,
         parsed.segment,
         parsed.saturation,
+        parsed.script,
     )
 
 

@@ -30,6 +30,7 @@ _ADDED = (
     "droppedIterations",
     "retried",
 )
+_SCRIPT_ADDED = ("iterations", "iterationSeconds")
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -93,6 +94,29 @@ def _merged(documents: list[Document]) -> Document:
     statements = next(asked, None)
     if statements is not None:
         merged["statements"] = statements
+    scripts = [document["script"] for document in documents if document.get("script")]
+    if scripts:
+        merged["script"] = _script(scripts)
+    return merged
+
+
+def _script(parts: list[Document]) -> Document:
+    merged: Document = {
+        "warmup": parts[0].get("warmup", ""),
+        "executors": sorted({one for part in parts for one in part.get("executors", [])}),
+        "aborted": any(part.get("aborted") for part in parts),
+        **{key: sum(part.get(key, 0) for part in parts) for key in _SCRIPT_ADDED},
+    }
+    for key in ("checks", "otherHosts"):
+        names = {name: None for part in parts for name in part.get(key, {})}
+        merged[key] = {
+            name: _sums(part[key][name] for part in parts if name in part.get(key, {}))
+            for name in names
+        }
+    for key in ("moreChecks", "moreHosts"):
+        counts = [part[key] for part in parts if part.get(key)]
+        if counts:
+            merged[key] = _sums(counts)
     return merged
 
 

@@ -1,0 +1,82 @@
+"""What a script says over all repetitions of a server under its load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from laptime.analysis.rows import cells_of, row_of
+from laptime.api.loads import Load
+from laptime.api.results import ResultRow, Validity
+from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.plan import Trial
+from tests.measure.samples import document, line, phase
+
+LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
+QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
+
+
+def row(*scripts: dict[str, Any]) -> ResultRow:
+    """Return the row of a server whose repetitions say this."""
+    trials = [Trial(f"t-{n}", n, "axum", "own", n) for n in range(1, len(scripts) + 1)]
+    results = []
+    for trial, script in zip(trials, scripts, strict=True):
+        content = {**document(phase([1000] * 1000)), "trial": trial.name}
+        parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
+        assert isinstance(parsed, GeneratorResult)
+        results.append(trial_result(trial, parsed, LOAD))
+    return row_of(cells_of(trials, results, {}, {})["axum", "own"], None, None)
+
+
+def checks(failed: int, name: str = "right answer") -> dict[str, Any]:
+    return {"checks": {name: {"passed": 1000 - failed, "failed": failed}}}
+
+
+def test_a_row_whose_checks_never_hold_is_invalid_and_names_them() -> None:
+    found = row(checks(1000), checks(1000))
+    assert found.validity is Validity.INVALID
+    assert found.requests_per_second is None
+    assert found.validity_reasons == [
+        "check 'right answer' failed in 1,000 of 1,000 answers (100.00%) (in 2 of 2 repetitions)"
+    ]
+    assert found.script is not None
+    assert (found.script.checks_passed, found.script.checks_failed) == (0, 2000)
+
+
+def test_checks_whose_names_differ_by_a_number_are_all_named() -> None:
+    both = {
+        "checks": {
+            "status is 200": {"passed": 0, "failed": 9},
+            "status is 201": {"passed": 0, "failed": 9},
+        }
+    }
+    said = " ".join(row(both, both).validity_reasons)
+    assert "'status is 200'" in said
+    assert "'status is 201'" in said
+
+
+def test_what_a_script_says_adds_up_over_repetitions() -> None:
+    script = row(checks(1), checks(0), checks(0, "another")).script
+    assert script is not None
+    assert script.iterations == 300
+    assert [(one.name, one.passed, one.failed) for one in script.checks] == [
+        ("right answer", 1999, 1),
+        ("another", 1000, 0),
+    ]
+
+
+def test_a_row_shows_the_checks_that_failed_most() -> None:
+    many = {"checks": {f"check {n}": {"passed": 100 - n, "failed": n} for n in range(100)}}
+    script = row(many, many).script
+    assert script is not None
+    assert [one.name for one in script.checks[:2]] == ["check 99", "check 98"]
+    assert len(script.checks) == 20
+    assert script.checks_failed == 2 * sum(range(100))
+
+
+def test_a_load_without_a_script_says_nothing() -> None:
+    trial = Trial("t-1", 1, "axum", "own", 1)
+    parsed = parse_generator_output(line({**document(phase([1000] * 1000)), "trial": "t-1"}))
+    assert isinstance(parsed, GeneratorResult)
+    result = trial_result(trial, parsed)
+    assert result.script is None
+    assert row_of(cells_of([trial], [result], {}, {})["axum", "own"], None, None).script is None
