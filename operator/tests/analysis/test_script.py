@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from laptime.analysis.rows import cells_of, row_of
+from laptime.analysis.script import threshold_objectives
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, Validity
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
@@ -71,6 +74,58 @@ def test_a_row_shows_the_checks_that_failed_most() -> None:
     assert [one.name for one in script.checks[:2]] == ["check 99", "check 98"]
     assert len(script.checks) == 20
     assert script.checks_failed == 2 * sum(range(100))
+
+
+def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:
+    """Return repetitions in which a threshold came out like this."""
+    return [
+        {
+            "thresholds": [
+                {"metric": "http_req_duration{name:list}", "expression": "p(95)<200"}
+                | {"contains": "time", "met": met, "value": value, "samples": 100}
+            ]
+        }
+        for met, value in outcomes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "met", "objective", "measured"),
+    [
+        ([(True, 12.3)], True, True, "12.3 ms"),
+        ([(True, 12.3), (True, 15.1)], True, True, "12.3 ms to 15.1 ms; missed in 0 of 2"),
+        ([(False, 1500.0), (False, 300.0)], False, False, "300 ms to 1.50 s; missed in 2 of 2"),
+        # Chance goes further than the bound: nobody knows, which is not met.
+        ([(True, 190.0), (False, 210.0)], None, False, "190 ms to 210 ms; missed in 1 of 2"),
+    ],
+)
+def test_thresholds_become_objectives_of_the_run(
+    outcomes: list[tuple[bool, float]], met: bool | None, objective: bool, measured: str
+) -> None:
+    found = row(*threshold(*outcomes))
+    assert found.script is not None
+    assert found.script.thresholds[0].met is met
+    (one,) = threshold_objectives([found])
+    assert (one.server, one.load, one.metric) == ("axum", "own", "http_req_duration{name:list}")
+    assert one.bound == "http_req_duration{name:list}: p(95)<200"
+    assert one.measured.startswith(measured)
+    assert one.met is objective
+
+
+def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
+    many = {
+        "thresholds": [
+            {"metric": f"m{n}", "expression": "count<9", "met": n < 90, "samples": 1}
+            for n in range(100)
+        ]
+    }
+    found = row(many)
+    assert found.script is not None
+    assert len(found.script.thresholds) == 32
+    assert [one.met for one in found.script.thresholds[:11]] == [False] * 10 + [True]
+    objectives = threshold_objectives([found] * 20)
+    assert len(objectives) == 128
+    assert not any(one.met for one in objectives)
 
 
 def test_a_load_without_a_script_says_nothing() -> None:

@@ -28,15 +28,15 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 	}
 	var found []*measure
 	keep := func(one *measure) {
-		if len(o.kept) >= maxMetrics {
-			o.script.MetricsLeftOut++
+		one.Type, one.Contains = m.Type.String(), m.Contains.String()
+		if len(o.kept) < maxMetrics {
+			if m.Type == metrics.Trend {
+				one.Cells = &result.Cells{}
+			}
+			o.kept = append(o.kept, one)
+		} else if o.script.MetricsLeftOut++; one.sink == nil {
 			return
 		}
-		one.Type, one.Contains = m.Type.String(), m.Contains.String()
-		if m.Type == metrics.Trend {
-			one.Cells = &result.Cells{}
-		}
-		o.kept = append(o.kept, one)
 		found = append(found, one)
 	}
 	for _, limits := range o.thresholds {

@@ -275,7 +275,9 @@ func (o *Output) conclude(reason errext.AbortReason) (err error) {
 	if cut := o.began.Add(o.warmup); o.warmup > 0 && !o.began.IsZero() && cut.Before(o.last) {
 		from = cut
 	}
-	o.script.Thresholds, err = o.judge(o.last.Sub(from))
+	took := o.last.Sub(from)
+	o.script.Seconds = took.Seconds()
+	o.script.Thresholds, err = o.judge(took)
 	return err
 }
 

@@ -201,7 +201,16 @@ func TestMetricsAreBounded(t *testing.T) {
 			o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, metric, 1)})
 		}
 	}
-	if len(o.metricsKept()) != maxMetrics || o.script.MetricsLeftOut != 50 {
+	// Thresholds are reckoned all the same.
+	o.SetThresholds(map[string]metrics.Thresholds{"late": metrics.NewThresholds([]string{"count>1"})})
+	late := registry.MustNewMetric("late", metrics.Counter)
+	for range 2 {
+		o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, late, 1)})
+	}
+	if all, err := o.judge(time.Second); err != nil || !all[0].Met || all[0].Samples != 2 {
+		t.Errorf("%+v, error %v", all, err)
+	}
+	if len(o.metricsKept()) != maxMetrics || o.script.MetricsLeftOut != 51 {
 		t.Errorf("%d metrics, %d left out", len(o.metricsKept()), o.script.MetricsLeftOut)
 	}
 }

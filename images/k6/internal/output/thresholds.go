@@ -69,8 +69,12 @@ func (o *Output) judge(took time.Duration) ([]result.Threshold, error) {
 			if err != nil {
 				return nil, err
 			}
+			contains := metrics.Default.String()
+			if one.measure != nil {
+				contains = one.measure.Contains
+			}
 			all = append(all, result.Threshold{
-				Metric: cut(one.name), Expression: cut(expression), Met: met,
+				Metric: cut(one.name), Expression: cut(expression), Contains: contains, Met: met,
 				Value: valueOf(expression, sink, took), Samples: samples,
 			})
 		}

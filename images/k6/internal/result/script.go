@@ -16,6 +16,8 @@ type Script struct {
 	Executors        []string `json:"executors"`
 	Iterations       int64    `json:"iterations"`
 	IterationSeconds float64  `json:"iterationSeconds"` // of all of them together
+	// How long all that counts took: what counters are divided by.
+	Seconds float64 `json:"seconds"`
 	// A threshold of the script's ended it before its time.
 	Aborted    bool                   `json:"aborted"`
 	Checks     map[string]*CheckCount `json:"checks"`
@@ -57,6 +59,7 @@ type Metric struct {
 type Threshold struct {
 	Metric     string  `json:"metric"` // with the tags of a sub-metric, as the script has it
 	Expression string  `json:"expression"`
+	Contains   string  `json:"contains"`
 	Met        bool    `json:"met"`
 	Value      float64 `json:"value"`   // what it was compared with; 0 without samples
 	Samples    int64   `json:"samples"` // that it rests on

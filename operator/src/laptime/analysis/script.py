@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from laptime.api.script import ScriptFigures
+from laptime.analysis import wording
+from laptime.api.results import ObjectiveResult, ResultRow
+from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.measure import checks_together, hosts_together
 
+MAX_OBJECTIVES = 128
+"""Thresholds that become objectives of a run, those that were not met first."""
 MAX_CHECKS = 20
+MAX_THRESHOLDS = 32
 MAX_HOSTS = 10
 """What a row shows one by one; the trials have all."""
 
@@ -28,6 +33,47 @@ def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
         checks_passed=sum(one.checks_passed for one in scripts),
         checks_failed=sum(one.checks_failed for one in scripts),
         checks=checks[:MAX_CHECKS],
+        thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
         warnings=list(dict.fromkeys(text for one in scripts for text in one.warnings)),
     )
+
+
+def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
+    """Return each threshold over all repetitions; those that were not met come first."""
+    found: dict[tuple[str, str], list[ThresholdResult]] = {}
+    for one in (one for script in scripts for one in script.thresholds):
+        found.setdefault((one.metric, one.expression), []).append(one)
+    together = [_over_repetitions(of_one) for of_one in found.values()]
+    return sorted(together, key=lambda one: one.met is True)
+
+
+def _over_repetitions(thresholds: Sequence[ThresholdResult]) -> ThresholdResult:
+    outcomes = {one.met for one in thresholds}
+    return thresholds[0].model_copy(
+        update={
+            # Met in some and missed in others is neither: chance goes further than the bound.
+            "met": outcomes.pop() if len(outcomes) == 1 else None,
+            "low": min((one.low for one in thresholds if one.low is not None), default=None),
+            "high": max((one.high for one in thresholds if one.high is not None), default=None),
+            "repetitions": sum(one.repetitions for one in thresholds),
+            "missed": sum(one.missed for one in thresholds),
+        }
+    )
+
+
+def threshold_objectives(rows: Sequence[ResultRow]) -> list[ObjectiveResult]:
+    """Return the thresholds of scripts as objectives of the run; what is not known is not met."""
+    found = [
+        ObjectiveResult(
+            server=row.server,
+            load=row.load,
+            metric=one.metric,
+            bound=f"{one.metric}: {one.expression}",
+            measured=wording.threshold(one),
+            met=one.met is True,
+        )
+        for row in rows
+        for one in (row.script.thresholds if row.script else [])
+    ]
+    return sorted(found, key=lambda one: one.met)[:MAX_OBJECTIVES]

@@ -11,6 +11,7 @@ from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.ranks import ranks
 from laptime.analysis.rows import cells_of, row_of
+from laptime.analysis.script import threshold_objectives
 from laptime.analysis.stopping import given_up, widest_half_width
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -89,7 +90,7 @@ def summarise(
         verdict=verdict(
             spec, ranking, rows, failures, finished, _notes(spec, width, control, finished)
         ),
-        objectives=tuple(evaluate(spec.objectives, rows)),
+        objectives=(*evaluate(spec.objectives, rows), *threshold_objectives(rows)),
         control=control,
         half_width=width,
         finished=finished,

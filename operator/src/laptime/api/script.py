@@ -32,6 +32,23 @@ class OtherHost(TolerantModel):
     errors: int = Field(0, description="Those without a right answer.")
 
 
+class ThresholdResult(TolerantModel):
+    """One threshold of a script, reckoned by k6 over all but the warm-up."""
+
+    metric: str = Field(description="Of k6 or the script, with the tags of a sub-metric.")
+    expression: str = Field(description="As the script has it, such as 'p(95)<200'.")
+    contains: str = Field("default", description="k6's unit: default, time (ms) or data (bytes).")
+    met: bool | None = Field(
+        None,
+        description="Whether it was met; of a row: in all repetitions, or missed in all. null: not "
+        "known, since no sample came or some repetitions met it and others did not.",
+    )
+    low: float | None = Field(None, description="What it was compared with; of a row: least.")
+    high: float | None = Field(None, description="What it was compared with; of a row: most.")
+    repetitions: int = Field(1, description="In which it was reckoned.")
+    missed: int = Field(0, description="Repetitions that missed it.")
+
+
 class ScriptFigures(TolerantModel):
     """What a script says, its warm-up left out; of a row: all repetitions together."""
 
@@ -49,6 +66,9 @@ class ScriptFigures(TolerantModel):
     checks_failed: int = Field(0, description="Answers of all checks that were wrong.")
     checks: list[CheckResult] = Field(
         default_factory=list, description="Check by check; those that failed most come first."
+    )
+    thresholds: list[ThresholdResult] = Field(
+        default_factory=list, description="The thresholds of the script's options."
     )
     other_hosts: list[OtherHost] = Field(
         default_factory=list, description="Requests that went to others than the target."

@@ -15,10 +15,12 @@ from typing import Any
 from laptime.measure.generator import (
     GeneratorError,
     GeneratorResult,
+    GeneratorScript,
     document_of,
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.script_metrics import judged_again, merged_metric
 
 Document = dict[str, Any]
 
@@ -117,7 +119,27 @@ def _script(parts: list[Document]) -> Document:
         counts = [part[key] for part in parts if part.get(key)]
         if counts:
             merged[key] = _sums(counts)
-    return merged
+    return {**merged, **_thresholds([GeneratorScript.model_validate(part) for part in parts])}
+
+
+def _thresholds(parts: list[GeneratorScript]) -> Document:
+    seconds = max(part.seconds for part in parts)
+    names = {name: None for part in parts for name in part.metrics}
+    metrics = {
+        name: merged_metric([part.metrics[name] for part in parts if name in part.metrics])
+        for name in names
+    }
+    # Every generator has the same script, and so the same thresholds in the same order.
+    thresholds = [
+        judged_again(of_one, metrics.get(of_one[0].metric), seconds)
+        for of_one in zip(*(part.thresholds for part in parts), strict=False)
+    ]
+    return {
+        "seconds": seconds,
+        "metrics": {name: metric.to_wire() for name, metric in metrics.items()},
+        "metricsLeftOut": max(part.metrics_left_out for part in parts),
+        "thresholds": [one.to_wire() for one in thresholds],
+    }
 
 
 def _phase(parts: list[Document]) -> Document:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from laptime.api.script import CheckResult, OtherHost, ScriptFigures
-from laptime.measure.generator import GeneratorScript
+from laptime.api.script import CheckResult, OtherHost, ScriptFigures, ThresholdResult
+from laptime.measure.generator import GeneratorScript, GeneratorThreshold
 
 MAX_NAME = 100
+MAX_THRESHOLDS = 100
 _MAX_EXECUTOR = 40
 MORE_CHECKS = "all further checks"
 MORE_HOSTS = "all further hosts"
@@ -38,6 +39,8 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
             f"more than {len(script.other_hosts)} other hosts: all further ones are counted "
             "together"
         )
+    if len(script.thresholds) > MAX_THRESHOLDS:
+        warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
     together = checks_together(checks)
     return ScriptFigures(
         warmup_named=bool(script.warmup),
@@ -49,8 +52,26 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         checks_passed=sum(one.passed for one in together),
         checks_failed=sum(one.failed for one in together),
         checks=together,
+        thresholds=[_threshold(one) for one in script.thresholds[:MAX_THRESHOLDS]],
         other_hosts=hosts_together(hosts),
         warnings=warnings,
+    )
+
+
+def _threshold(said: GeneratorThreshold) -> ThresholdResult:
+    counted = said.expression.lstrip().startswith("count")
+    # k6 calls a threshold met that no sample has anything to say to: a slip in a tag's name would
+    # pass every gate. How often something happened is known without a sample: never.
+    known = said.samples > 0 or counted or not said.met
+    value = said.value if said.samples or counted else None
+    return ThresholdResult(
+        metric=shown(said.metric),
+        expression=shown(said.expression),
+        contains=shown(said.contains, _MAX_EXECUTOR),
+        met=said.met if known else None,
+        low=value,
+        high=value,
+        missed=0 if said.met else 1,
     )
 
 

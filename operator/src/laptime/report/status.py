@@ -53,11 +53,12 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
 
 
 def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:
-    """Return what a script says with the checks that failed most, at most that many."""
+    """Return what a script says with so many checks and thresholds, those that failed most."""
     failed = [check for check in script.checks if check.failed]
     return script.model_copy(
         update={
             "checks": failed[:most],
+            "thresholds": script.thresholds[:most],
             "other_hosts": script.other_hosts[:most],
             "warnings": script.warnings[:most],
         }
