@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from laptime.analysis import summarise
 from laptime.analysis.rows import cells_of, row_of
-from laptime.analysis.script import threshold_objectives
+from laptime.analysis.script import compared_by, threshold_objectives
 from laptime.api.loads import Load
-from laptime.api.results import ResultRow, Validity
+from laptime.api.results import ResultRow, TrialResult, Validity
+from laptime.api.script import ComparedBy
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.plan import Trial
 from tests.measure.samples import document, line, phase
@@ -18,8 +21,8 @@ LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
 QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
 
 
-def row(*scripts: dict[str, Any]) -> ResultRow:
-    """Return the row of a server whose repetitions say this."""
+def measured(*scripts: dict[str, Any]) -> tuple[list[Trial], list[TrialResult]]:
+    """Return the trials of a server whose repetitions say this, and their results."""
     trials = [Trial(f"t-{n}", n, "axum", "own", n) for n in range(1, len(scripts) + 1)]
     results = []
     for trial, script in zip(trials, scripts, strict=True):
@@ -27,6 +30,12 @@ def row(*scripts: dict[str, Any]) -> ResultRow:
         parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
         assert isinstance(parsed, GeneratorResult)
         results.append(trial_result(trial, parsed, LOAD))
+    return trials, results
+
+
+def row(*scripts: dict[str, Any]) -> ResultRow:
+    """Return the row of a server whose repetitions say this."""
+    trials, results = measured(*scripts)
     return row_of(cells_of(trials, results, {}, {})["axum", "own"], None, None)
 
 
@@ -126,6 +135,28 @@ def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
     objectives = threshold_objectives([found] * 20)
     assert len(objectives) == 128
     assert not any(one.met for one in objectives)
+
+
+def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest() -> None:
+    fast = row({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    slow = row({"iterationSeconds": 100.0, "requestSeconds": 98.0})
+    assert compared_by("own", [slow]) is ComparedBy.THROUGHPUT
+    assert compared_by("own", [slow, fast]) is ComparedBy.LATENCY
+    assert compared_by("another", [slow, fast]) is ComparedBy.THROUGHPUT
+
+
+def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests() -> None:
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "users",
+            "servers": [{"name": "axum", "preset": "axum-sqlx"}],
+            "loads": [{"name": "own", "script": {"configMap": "mine"}}],
+        }
+    )
+    trials, results = measured({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    said = summarise(spec, trials, results, {}, None, {}).verdict
+    assert "under own throughput says how long the script rests" in said
+    assert "compare response times" in said
 
 
 def test_a_load_without_a_script_says_nothing() -> None:

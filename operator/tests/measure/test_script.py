@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
+from laptime.api.script import ComparedBy
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
 from laptime.measure.script import MAX_NAME, shown
 from tests.measure.samples import TRIAL, document, line, phase
@@ -101,6 +102,30 @@ def test_dropped_iterations_are_no_requests_and_make_the_figures_doubtful() -> N
 
 def test_a_run_that_a_threshold_ended_is_doubtful() -> None:
     assert "abortOnFail" in said({"aborted": True}).validity_reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "by"),
+    [
+        # 20 ms of pause beside 1 ms of requests, and 10 ms beside 90 ms.
+        ({"iterationSeconds": 21.0, "requestSeconds": 1.0}, ComparedBy.LATENCY),
+        ({"iterationSeconds": 101.0, "requestSeconds": 90.0}, ComparedBy.LATENCY),
+        # What k6 itself needs for an iteration is no pause, nor is a little beside much.
+        ({"iterationSeconds": 2.0, "requestSeconds": 1.0}, ComparedBy.THROUGHPUT),
+        ({"iterationSeconds": 1010.0, "requestSeconds": 1000.0}, ComparedBy.THROUGHPUT),
+        # A batch of requests takes longer, all together, than its iteration.
+        ({"iterationSeconds": 1.0, "requestSeconds": 6.0}, ComparedBy.THROUGHPUT),
+        ({"executors": ["constant-arrival-rate"]}, ComparedBy.LATENCY),
+        ({"executors": ["constant-vus", "ramping-arrival-rate"]}, ComparedBy.LATENCY),
+        ({"executors": ["ramping-vus"]}, ComparedBy.THROUGHPUT),
+    ],
+)
+def test_a_script_that_rests_or_keeps_a_rate_is_compared_by_latency(
+    script: dict[str, Any], by: ComparedBy
+) -> None:
+    found = said(script).script
+    assert found is not None
+    assert found.compared_by is by
 
 
 def test_what_setup_and_teardown_ask_is_no_load() -> None:

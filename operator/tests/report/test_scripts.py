@@ -54,7 +54,7 @@ def report() -> Report:
 
 def test_markdown_shows_checks_and_does_nothing_with_their_names() -> None:
     text = to_markdown(report())
-    assert "| fastapi | 1,234 | 6 | 10 of 100 failed (10.0%) |" in text
+    assert "| fastapi | 1,234 | 6 | 10 of 100 failed (10.0%) | throughput |" in text
     assert r"\<script\>alert(1)\</script\> \| a \[link\](x) \`code\` \[red\] | 40 | 10 |" in text
     assert "| fastapi | cdn:443 | 77 | 3 |" in text
 

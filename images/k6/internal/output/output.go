@@ -209,6 +209,9 @@ func (o *Output) trail(t *httpext.Trail) {
 	issued := t.EndTime.Add(-latency)
 	p := o.phaseOf(s, issued)
 	if p.counts {
+		if s.phase == nil {
+			o.script.RequestSeconds += latency.Seconds()
+		}
 		o.span(issued, t.EndTime)
 		if o.trails {
 			for i := range t.Samples {

@@ -16,6 +16,8 @@ type Script struct {
 	Executors        []string `json:"executors"`
 	Iterations       int64    `json:"iterations"`
 	IterationSeconds float64  `json:"iterationSeconds"` // of all of them together
+	// Of all requests of scenarios together, those to other hosts and failed ones included.
+	RequestSeconds float64 `json:"requestSeconds"`
 	// How long all that counts took: what counters are divided by.
 	Seconds float64 `json:"seconds"`
 	// A threshold of the script's ended it before its time.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from laptime.analysis import wording
 from laptime.api.results import ObjectiveResult, ResultRow
-from laptime.api.script import ScriptFigures, ThresholdResult
+from laptime.api.script import ComparedBy, ScriptFigures, ThresholdResult
 from laptime.measure import checks_together, hosts_together
 
 MAX_OBJECTIVES = 128
@@ -28,6 +28,7 @@ def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
         executors=sorted({kind for one in scripts for kind in one.executors}),
         iterations=sum(one.iterations for one in scripts),
         iteration_seconds=sum(one.iteration_seconds for one in scripts),
+        compared_by=_compared_by(scripts),
         dropped_iterations=sum(one.dropped_iterations for one in scripts),
         aborted=any(one.aborted for one in scripts),
         checks_passed=sum(one.checks_passed for one in scripts),
@@ -37,6 +38,20 @@ def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
         other_hosts=hosts[:MAX_HOSTS],
         warnings=list(dict.fromkeys(text for one in scripts for text in one.warnings)),
     )
+
+
+def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
+    # A slow server leaves less of an iteration to rest: what holds for one holds for all.
+    rests = any(one.compared_by is ComparedBy.LATENCY for one in scripts)
+    return ComparedBy.LATENCY if rests else ComparedBy.THROUGHPUT
+
+
+def compared_by(load: str, rows: Sequence[ResultRow]) -> ComparedBy:
+    """Return which figure says which server is faster under a load, by what its script did.
+
+    Throughput under every load that is no script: that of open loads says who kept up.
+    """
+    return _compared_by([row.script for row in rows if row.load == load and row.script])
 
 
 def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:

@@ -11,9 +11,10 @@ from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.ranks import ranks
 from laptime.analysis.rows import cells_of, row_of
-from laptime.analysis.script import threshold_objectives
+from laptime.analysis.script import compared_by, threshold_objectives
 from laptime.analysis.stopping import given_up, widest_half_width
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.plan import Trial
@@ -88,7 +89,7 @@ def summarise(
         fastest=wording.listing(ranking.leaders, "or") or None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(
-            spec, ranking, rows, failures, finished, _notes(spec, width, control, finished)
+            spec, ranking, rows, failures, finished, _notes(spec, rows, width, control, finished)
         ),
         objectives=(*evaluate(spec.objectives, rows), *threshold_objectives(rows)),
         control=control,
@@ -99,6 +100,7 @@ def summarise(
 
 def _notes(
     spec: BenchmarkRunSpec,
+    rows: Sequence[ResultRow],
     width: float | None,
     control: Sequence[ControlResult],
     finished: bool,
@@ -108,6 +110,14 @@ def _notes(
     if precision is not None and finished and width is not None and width > precision:
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
+    resting = [
+        load.name for load in spec.loads if compared_by(load.name, rows) is ComparedBy.LATENCY
+    ]
+    if resting:
+        notes.append(
+            f"under {wording.listing(resting)} throughput says how long the script rests or at "
+            "which rate it asks: compare response times"
+        )
     wrong = [one.load for one in control if one.differs]
     if wrong:
         notes.append(

@@ -5,9 +5,18 @@ Names are those of the script, shown: without control characters and not longer 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from laptime.api.base import TolerantModel
+
+
+class ComparedBy(StrEnum):
+    """Which figure says which server is faster under a script."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
 
 
 class CheckResult(TolerantModel):
@@ -58,6 +67,11 @@ class ScriptFigures(TolerantModel):
     executors: list[str] = Field(default_factory=list, description="k6's executors that ran.")
     iterations: int = Field(0, description="Iterations that came to their end.")
     iteration_seconds: float = Field(0.0, description="Time that they took, all together.")
+    compared_by: ComparedBy = Field(
+        ComparedBy.THROUGHPUT,
+        description="latency where iterations arrive at a rate of their own or virtual users "
+        "pause: throughput then says how long they rest.",
+    )
     dropped_iterations: int = Field(
         0, description="Iterations that were due and had no VU to run them."
     )

@@ -148,6 +148,7 @@ class GeneratorScript(TolerantModel):
     executors: list[str] = Field(default_factory=list, max_length=100)
     iterations: Count = 0
     iteration_seconds: Seconds = 0.0
+    request_seconds: Seconds = 0.0
     seconds: Seconds = 0.0
     aborted: bool = False
     checks: dict[str, GeneratorCheck] = Field(default_factory=dict)

@@ -32,7 +32,7 @@ _ADDED = (
     "droppedIterations",
     "retried",
 )
-_SCRIPT_ADDED = ("iterations", "iterationSeconds")
+_SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds")
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 

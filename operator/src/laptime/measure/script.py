@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from laptime.api.script import CheckResult, OtherHost, ScriptFigures, ThresholdResult
+from laptime.api.script import (
+    CheckResult,
+    ComparedBy,
+    OtherHost,
+    ScriptFigures,
+    ThresholdResult,
+)
 from laptime.measure.generator import GeneratorScript, GeneratorThreshold
 
 MAX_NAME = 100
 MAX_THRESHOLDS = 100
+LEAST_REST_SHARE = 0.1
+LEAST_REST_SECONDS = 0.005
+"""Of an iteration: what is less may be the time that k6 needs for it."""
 _MAX_EXECUTOR = 40
 MORE_CHECKS = "all further checks"
 MORE_HOSTS = "all further hosts"
@@ -47,6 +56,7 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         executors=[shown(one, _MAX_EXECUTOR) for one in script.executors],
         iterations=script.iterations,
         iteration_seconds=script.iteration_seconds,
+        compared_by=_compared_by(script),
         dropped_iterations=dropped_iterations,
         aborted=script.aborted,
         checks_passed=sum(one.passed for one in together),
@@ -56,6 +66,21 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         other_hosts=hosts_together(hosts),
         warnings=warnings,
     )
+
+
+def _compared_by(script: GeneratorScript) -> ComparedBy:
+    """Return which figure tells servers apart under this script.
+
+    An iteration that takes longer than its requests rests, but for the time that k6 itself needs.
+    """
+    arrivals = any(kind.endswith("-arrival-rate") for kind in script.executors)
+    rest = script.iteration_seconds - script.request_seconds
+    rests = (
+        script.iterations > 0
+        and rest > LEAST_REST_SHARE * script.iteration_seconds
+        and rest > LEAST_REST_SECONDS * script.iterations
+    )
+    return ComparedBy.LATENCY if arrivals or rests else ComparedBy.THROUGHPUT
 
 
 def _threshold(said: GeneratorThreshold) -> ThresholdResult:

@@ -14,7 +14,7 @@ def script_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
     tables = (
         SmallTable(
             "What the script counted, in all repetitions",
-            ("Server", "iterations", "dropped", "checks"),
+            ("Server", "iterations", "dropped", "checks", "compared by"),
             tuple(_counted(rows)),
         ),
         SmallTable(
@@ -40,6 +40,7 @@ def _counted(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
                 f"{said.iterations:,}",
                 f"{said.dropped_iterations:,}",
                 wording.checks(said) or "none",
+                str(said.compared_by),
             )
 
 
