@@ -14,10 +14,12 @@ from laptime.api.results import ResultRow, TrialResult, Validity
 from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.measure.generator import RESULT_PREFIX
 from laptime.plan import Trial
 from tests.measure.samples import document, line, phase
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
+PAYLOAD = line(document(phase([1000] * 1000))).removeprefix(RESULT_PREFIX)
 QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
 
 
@@ -145,7 +147,7 @@ def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest
     assert compared_by("another", [slow, fast]) is ComparedBy.THROUGHPUT
 
 
-def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests() -> None:
+def verdict(*scripts: dict[str, Any]) -> str:
     spec = BenchmarkRunSpec.model_validate(
         {
             "scenario": "users",
@@ -153,10 +155,26 @@ def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests()
             "loads": [{"name": "own", "script": {"configMap": "mine"}}],
         }
     )
-    trials, results = measured({"iterationSeconds": 2.1, "requestSeconds": 0.1})
-    said = summarise(spec, trials, results, {}, None, {}).verdict
+    trials, results = measured(*scripts)
+    payloads = {result.trial: PAYLOAD for result in results}
+    return summarise(spec, trials, results, payloads, None, {}).verdict
+
+
+def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests() -> None:
+    said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1})
     assert "under own throughput says how long the script rests" in said
     assert "compare response times" in said
+    assert "compare response times" not in verdict({})
+
+
+def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
+    said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1, **checks(1000)})
+    assert said.startswith(
+        "no server could be measured; the figures of axum under own are invalid (check 'right "
+        "answer' failed in 1,000 of 1,000 answers (100.00%)"
+    )
+    # There are none.
+    assert "compare response times" not in said
 
 
 def test_a_load_without_a_script_says_nothing() -> None:

@@ -13,11 +13,19 @@ from laptime.analysis.ranks import ranks
 from laptime.analysis.rows import cells_of, row_of
 from laptime.analysis.script import compared_by, threshold_objectives
 from laptime.analysis.stopping import given_up, widest_half_width
-from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.results import (
+    ControlResult,
+    ObjectiveResult,
+    ResultRow,
+    TrialResult,
+    Validity,
+)
 from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.plan import Trial
+
+_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -110,8 +118,17 @@ def _notes(
     if precision is not None and finished and width is not None and width > precision:
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
+    invalid = [row for row in rows if row.validity is Validity.INVALID and row.script]
+    notes += [
+        f"the figures of {row.server} under {row.load} are invalid ({row.validity_reasons[0]})"
+        for row in invalid[:_NAMED]
+        if row.validity_reasons
+    ]
     resting = [
-        load.name for load in spec.loads if compared_by(load.name, rows) is ComparedBy.LATENCY
+        load.name
+        for load in spec.loads
+        if compared_by(load.name, rows) is ComparedBy.LATENCY
+        and any(row.load == load.name and row.latency for row in rows)
     ]
     if resting:
         notes.append(
