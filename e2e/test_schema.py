@@ -177,7 +177,8 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     "spec.baseline minLength": {"spec.servers.0.name": "a"},
     # The control's name is made from it and must fit as well.
     "spec.baseline maxLength": {"spec.servers.0.name": "a" * 20, "spec.control": None},
-    "spec.repetitions maximum": {"spec.maxRepetitions": None},
+    "spec.repetitions maximum": {"spec.maxRepetitions": None, "spec.control": None},
+    "spec.loads[].script.options.iterations minimum": {"spec.loads.5.script.options.vus": None},
     "spec.maxRepetitions maximum": {
         "spec.control": None,
         "spec.loads": [{"name": "open", "open": {"rate": 1, "duration": "1s"}}],
@@ -292,7 +293,7 @@ def test_what_is_left_out_gets_the_documented_default(door: Door) -> None:
                 {"name": "b", "open": {"rate": 1, "duration": "1s"}},
                 {"name": "c", "ramp": {"from": 1, "to": 2, "duration": "1s"}},
                 {"name": "d", "saturation": {"p99": "50ms"}},
-                {"name": "e", "script": {"configMap": "a"}},
+                {"name": "e", "script": {"configMap": "a", "env": [{"name": "A"}]}},
             ],
         },
     }

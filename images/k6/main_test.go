@@ -81,9 +81,10 @@ type outcome struct {
 }
 
 // k6 runs the program with --out laptime; meanwhile may act on the process while it runs.
-func k6(t *testing.T, environment []string, meanwhile func(*os.Process), script string) outcome {
+func k6(t *testing.T, environment []string, meanwhile func(*os.Process), flagsAndScript ...string) outcome {
 	t.Helper()
-	command := exec.Command(binary, "run", "--quiet", "--no-color", "--out", "laptime", "--summary-mode=disabled", script)
+	command := exec.Command(binary, append(
+		[]string{"run", "--quiet", "--no-color", "--out", "laptime", "--summary-mode=disabled"}, flagsAndScript...)...)
 	command.Env = append(os.Environ(), environment...)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from laptime.api.loads import Load
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
@@ -106,6 +108,62 @@ def test_requests_reach_the_generator_as_they_are(text: str) -> None:
     ctx = context(scenario=SCENARIO.model_copy(update={"requests": [request]}))
     (seen,) = document(ctx, "closed")["requests"]
     assert (seen["path"], seen["headers"], seen["body"]) == ("/" + text, {"X-Odd": text}, text)
+
+
+def script_job(**script: Any) -> Manifest:
+    """Return the container of a trial with a script that is written like this."""
+    load = {"name": "own", "script": {"configMap": "mine", **script}}
+    ctx = context()
+    spec = ctx.spec.model_copy(update={"loads": [Load.model_validate(load)]})
+    (k6,) = pod(job(replace(ctx, spec=spec), "own"))["containers"]
+    return k6  # type: ignore[no-any-return]
+
+
+def test_a_script_gets_what_the_run_says_as_flags_of_k6() -> None:
+    k6 = script_job(
+        env=[
+            {"name": "BASE_URL", "value": "$(TARGET)/api"},
+            {"name": "TOKEN", "value": "--out=x $(PGPASSWORD) $$(TARGET)"},
+            {"name": "EMPTY"},
+        ],
+        tags=[{"name": "team", "value": "shop"}],
+        options={"vus": 5, "duration": "30s", "rate": 100},
+        warmup="1m30s",
+    )
+    target = environment(k6)["TARGET"]
+    assert target == "http://demo-haproxy:8002"
+    assert k6["args"] == [
+        "run",
+        "--quiet",
+        "--no-color",
+        "--out",
+        "laptime",
+        f"--env=BASE_URL={target}/api",
+        # Kubernetes must leave all that it would take for a variable of the container.
+        f"--env=TOKEN=--out=x $$(PGPASSWORD) $${target}",
+        "--env=EMPTY=",
+        "--tag=team=shop",
+        "--vus=5",
+        "--duration=30s",
+        "--rps=100",
+        "/scripts/script.js",
+    ]
+    assert environment(k6)["LAPTIME_WARMUP_SECONDS"] == "90"
+
+
+def test_stages_and_iterations_of_a_script() -> None:
+    stages = [{"duration": "10s", "target": 20}, {"duration": "1m", "target": 0}]
+    assert script_job(options={"stages": stages})["args"][5:-1] == [
+        "--stage=10s:20",
+        "--stage=1m:0",
+    ]
+    assert script_job(options={"iterations": 7})["args"][5:-1] == ["--iterations=7"]
+
+
+def test_a_script_without_more_words_is_run_as_it_is() -> None:
+    k6 = script_job()
+    assert k6["args"][5:] == ["/scripts/script.js"]
+    assert "LAPTIME_WARMUP_SECONDS" not in environment(k6)
 
 
 def test_a_trial_is_never_tried_again() -> None:

@@ -324,6 +324,30 @@ def test_the_generators_of_a_trial_count_together() -> None:
     assert result.figures.requests_per_second == pytest.approx(2 * 1000)
 
 
+@pytest.mark.parametrize(
+    ("met", "status", "reason"),
+    [
+        (True, ConditionStatus.TRUE, "AllMet"),
+        (False, ConditionStatus.FALSE, "ObjectivesMissed"),
+    ],
+)
+def test_the_thresholds_of_a_script_are_objectives_of_the_run(
+    met: bool, status: ConditionStatus, reason: str
+) -> None:
+    world = World(altered(loads=[{"name": "own", "script": {"configMap": "mine"}}]), Random(1))
+    threshold = {"metric": "http_req_duration", "expression": "p(95)<10", "contains": "time"}
+    world.script = {
+        "warmup": "time",
+        "thresholds": [{**threshold, "met": met, "value": 5 if met else 12.5, "samples": 2000}],
+    }
+    run_to_the_end(world)
+    objectives = world.run.status.condition(ConditionType.OBJECTIVES_MET)
+    assert objectives is not None
+    assert (objectives.status, objectives.reason) == (status, reason)
+    if not met:
+        assert objectives.message == ("s0 under own: http_req_duration: p(95)<10, measured 12.5 ms")
+
+
 def test_a_load_that_its_scenario_cannot_serve_fails_the_run_before_anything_is_deployed() -> None:
     loads = [
         {

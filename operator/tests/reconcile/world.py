@@ -67,10 +67,11 @@ def generator_log(
     requests_per_second: float = 1000.0,
     requests: int = 2000,
     segment: tuple[int, int] | None = None,
+    script: dict[str, Any] | None = None,
 ) -> str:
     """Return the log of a generator that measured so many right answers of about 5 ms.
 
-    `segment` is its index among so many.
+    `segment` is its index among so many, `script` what a script of one's own says.
     """
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     histogram.record_value(5000, requests)
@@ -103,6 +104,8 @@ def generator_log(
     }
     if segment is not None:
         document["segment"] = {"index": segment[0], "count": segment[1]}
+    if script is not None:
+        document["script"] = script
     packed = base64.b64encode(gzip.compress(json.dumps(document).encode())).decode()
     return f"LAPTIME-READY\nLAPTIME-RESULT {packed}\n"
 
@@ -148,6 +151,8 @@ class World:
         self.profile: str | ProfileProblem = "main;list 7\nmain;read 3\n"
         """What every server that is asked for a profile answers."""
         self.rates = rates or (lambda _: 1000.0)
+        self.script: dict[str, Any] | None = None
+        """What a script of one's own says in every trial."""
         self.deployments: dict[str, WorkloadView] = {}
         self.jobs: dict[str, WorkloadView] = {}
         self.services: dict[str, str | None] = {}
@@ -441,7 +446,7 @@ class World:
             count = self.run.spec.generator.parallelism
             segment = (pod.index, count) if count > 1 else None
             self.logs[pod.trial, pod.index] = generator_log(
-                pod.trial, self.rates(pod.trial), segment=segment
+                pod.trial, self.rates(pod.trial), segment=segment, script=self.script
             )
             ended = ContainerView("k6", exit_code=0)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))

@@ -1,10 +1,15 @@
 // Package output is the k6 output "laptime": it keeps histograms and counts of what plain k6/http
-// requests measured and prints them as one result line when the run ends.
+// requests measured, and what a script says of them (checks, metrics, thresholds), and prints all of
+// it as one result line when the run ends.
 package output
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"go.k6.io/k6/v2/errext"
@@ -16,9 +21,12 @@ import (
 	"laptime.dev/k6/internal/result"
 )
 
+// The phases of a script. What setup() and teardown() ask is no load, what they check counts.
 const (
+	setup    = "setup"
 	warmup   = "warmup"
 	measured = "measured"
+	teardown = "teardown"
 )
 
 func init() {
@@ -29,10 +37,23 @@ func init() {
 
 // Output collects the samples of one run.
 type Output struct {
-	params  output.Params
-	epoch   time.Time
-	phases  map[string]*phase
-	cached  map[*metrics.TagSet]route
+	params output.Params
+	epoch  time.Time
+	warmup time.Duration
+	began  time.Time // the first thing that a scenario did
+	first  time.Time // of all that counts
+	last   time.Time
+	target target
+
+	phases     map[string]*phase
+	cached     map[*metrics.TagSet]*source
+	checks     map[*metrics.TagSet]*result.CheckCount
+	measures   map[*metrics.Metric][]*measure
+	kept       []*measure
+	thresholds []*limits
+	trails     bool // a threshold is about requests
+	script     result.Script
+
 	cpu     time.Duration // used before the first measured sample came
 	wall    time.Time
 	lastCPU time.Duration
@@ -44,11 +65,29 @@ type phase struct {
 	recorder  *result.Recorder
 	endpoints map[string]int
 	bytes     int64
+	counts    bool // checks, metrics and thresholds are about it
 }
 
 // New makes the output. k6 calls AddMetricSamples from one goroutine, so nothing is locked.
 func New(params output.Params) *Output {
-	return &Output{params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]route{}}
+	return &Output{
+		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
+		checks: map[*metrics.TagSet]*result.CheckCount{}, measures: map[*metrics.Metric][]*measure{},
+		script: result.Script{
+			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
+		},
+	}
+}
+
+// executors gives the kinds of the executors that are measured.
+func executors(params output.Params) []string {
+	kinds := map[string]bool{}
+	for name, scenario := range params.ScriptOptions.Scenarios {
+		if name != warmup {
+			kinds[scenario.GetType()] = true
+		}
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(kinds))...)
 }
 
 // Description is what k6 shows.
@@ -56,17 +95,28 @@ func (o *Output) Description() string { return "laptime (histograms, one result 
 
 // Start begins the clock that sample times count from.
 func (o *Output) Start() error {
+	if text, set := os.LookupEnv("LAPTIME_WARMUP_SECONDS"); set {
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || seconds < 0 {
+			return fmt.Errorf("LAPTIME_WARMUP_SECONDS: %q is no number of seconds", text)
+		}
+		o.warmup, o.script.Warmup = time.Duration(seconds*float64(time.Second)), "time"
+	}
+	o.target = newTarget(os.Getenv("TARGET"))
 	o.epoch = time.Now()
 	return nil
 }
 
 // AddMetricSamples records what k6 collected since the last call, some 50 ms ago.
 func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
+	if o.began.IsZero() {
+		o.began = o.earliest(containers)
+	}
 	seen := false
 	for _, container := range containers {
 		switch c := container.(type) {
 		case *httpext.Trail:
-			o.record(c)
+			o.trail(c)
 			seen = true
 		case metrics.Sample:
 			o.single(&c)
@@ -82,30 +132,109 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 	}
 }
 
+// earliest gives when the first of the samples of scenarios began, zero if there are none.
+func (o *Output) earliest(containers []metrics.SampleContainer) time.Time {
+	var first time.Time
+	see := func(tags *metrics.TagSet, at time.Time) {
+		if o.source(tags).scenario && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	for _, container := range containers {
+		if trail, ok := container.(*httpext.Trail); ok {
+			see(trail.Tags, trail.EndTime.Add(-latencyOf(trail)))
+			continue
+		}
+		for _, s := range container.GetSamples() {
+			see(s.Tags, beganAt(&s))
+		}
+	}
+	return first
+}
+
+// beganAt gives when what a sample is about began.
+func beganAt(s *metrics.Sample) time.Time {
+	if s.Metric.Name == metrics.IterationDurationName {
+		return s.Time.Add(-time.Duration(s.Value * float64(time.Millisecond)))
+	}
+	return s.Time
+}
+
+// latencyOf gives how long a request took. Blocked covers the wait for a connection and its set-up,
+// Duration all from the first byte sent to the last one received.
+func latencyOf(t *httpext.Trail) time.Duration {
+	return max(t.Blocked, t.ConnDuration) + t.Duration
+}
+
 func (o *Output) single(s *metrics.Sample) {
+	of := o.source(s.Tags)
+	p := o.phaseOf(of, s.Time)
 	switch s.Metric.Name {
 	case metrics.DroppedIterationsName:
-		o.phaseOf(s.Tags).recorder.Drop(int64(s.Value))
+		p.recorder.Drop(int64(s.Value))
 	case metrics.DataReceivedName:
-		o.phaseOf(s.Tags).bytes += int64(s.Value)
+		p.bytes += int64(s.Value)
+	}
+	if !p.counts {
+		return
+	}
+	if of.scenario || of.phase != nil { // k6 itself says how many VUs it has before anything begins
+		o.span(beganAt(s), s.Time)
+	}
+	switch s.Metric.Name {
+	case metrics.ChecksName:
+		o.check(s)
+	case metrics.IterationsName:
+		o.script.Iterations += int64(s.Value)
+	case metrics.IterationDurationName:
+		o.script.IterationSeconds += s.Value / 1000
+	}
+	o.measure(s)
+}
+
+// span keeps from when to when all that counts was.
+func (o *Output) span(from, to time.Time) {
+	if o.first.IsZero() || from.Before(o.first) {
+		o.first = from
+	}
+	if to.After(o.last) {
+		o.last = to
 	}
 }
 
-// record turns one request's trail into a sample. Blocked covers the wait for a connection and its
-// set-up, Duration all from the first byte sent to the last one received.
-func (o *Output) record(t *httpext.Trail) {
-	r := o.route(t.Tags)
+// trail turns one request's trail into a sample.
+func (o *Output) trail(t *httpext.Trail) {
+	s := o.source(t.Tags)
+	latency := latencyOf(t)
+	issued := t.EndTime.Add(-latency)
+	p := o.phaseOf(s, issued)
+	if p.counts {
+		if s.phase == nil {
+			o.script.RequestSeconds += latency.Seconds()
+		}
+		o.span(issued, t.EndTime)
+		if o.trails {
+			for i := range t.Samples {
+				o.measure(&t.Samples[i])
+			}
+		}
+	}
+	kind := s.kind
+	if kind == result.OK && t.Failed.Valid && t.Failed.Bool {
+		kind = result.Status
+	}
+	if host := o.target.other(s, t); host != "" {
+		if p.counts {
+			o.elsewhere(host, kind != result.OK)
+		}
+		return
+	}
 	done := t.EndTime.Sub(o.epoch)
-	latency := max(t.Blocked, t.ConnDuration) + t.Duration
-	sample := result.Sample{
-		Endpoint: r.endpoint, Issued: int64(done - latency), Done: int64(done),
+	p.recorder.Record(&result.Sample{
+		Endpoint: s.endpointOf(p), Issued: int64(done - latency), Done: int64(done),
 		Server: int64(t.Sending + t.Waiting), Connect: int64(t.ConnDuration),
-		Status: r.status, Kind: r.kind,
-	}
-	if r.kind == result.OK && t.Failed.Valid && t.Failed.Bool {
-		sample.Kind = result.Status
-	}
-	r.phase.recorder.Record(&sample)
+		Status: s.status, Kind: kind,
+	})
 }
 
 // Stop prints the result of a run that nothing is known to be wrong with.
@@ -130,20 +259,46 @@ func (o *Output) StopWithTestError(runError error) error {
 		figures.BytesReceived = p.bytes
 		out.Phases[name] = figures
 	}
+	if err := o.conclude(abortReason(runError)); err != nil {
+		return err
+	}
+	out.Script = &o.script
 	out.Generator = process.Describe(o.lastCPU-o.cpu, o.lastAt.Sub(o.wall))
 	return result.WriteLine(o.params.StdOut, out)
+}
+
+// conclude completes what the script says.
+func (o *Output) conclude(reason errext.AbortReason) (err error) {
+	if o.script.Warmup == "" && o.phases[warmup] != nil {
+		o.script.Warmup = "scenario"
+	}
+	o.script.Aborted = reason == errext.AbortedByThreshold
+	o.script.Metrics = o.metricsKept()
+	from := o.first
+	if cut := o.began.Add(o.warmup); o.warmup > 0 && !o.began.IsZero() && cut.Before(o.last) {
+		from = cut
+	}
+	took := o.last.Sub(from)
+	o.script.Seconds = took.Seconds()
+	o.script.Thresholds, err = o.judge(took)
+	return err
+}
+
+func abortReason(err error) errext.AbortReason {
+	var reason errext.HasAbortReason
+	if errors.As(err, &reason) {
+		return reason.AbortReason()
+	}
+	return 0
 }
 
 func cutShort(err error) bool {
 	if err == nil {
 		return false
 	}
-	var reason errext.HasAbortReason
-	if errors.As(err, &reason) {
-		switch reason.AbortReason() {
-		case errext.AbortedByThreshold, errext.AbortedByThresholdsAfterTestEnd:
-			return false
-		}
+	switch abortReason(err) {
+	case errext.AbortedByThreshold, errext.AbortedByThresholdsAfterTestEnd:
+		return false
 	}
 	return true
 }

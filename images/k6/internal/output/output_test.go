@@ -3,6 +3,9 @@ package output
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +117,101 @@ func TestEndpointsAreBounded(t *testing.T) {
 	p, err := result.Merge(o.phases["measured"].recorder)
 	if err != nil || p.Requests != 500 || len(p.Endpoints) != maxEndpoints+1 || p.Endpoints["other"].Requests != 300 {
 		t.Errorf("%d requests, %d endpoints, error %v", p.Requests, len(p.Endpoints), err)
+	}
+}
+
+// checkSample is one answer of a check with this name.
+func checkSample(registry *metrics.Registry, metric *metrics.Metric, held float64, pairs ...string) metrics.Sample {
+	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tagged(registry, pairs...)}, Value: held}
+}
+
+func TestChecksAreBounded(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	for i := range 300 {
+		for _, held := range []float64{1, 0} {
+			o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, builtin.Checks, held, "check", strconv.Itoa(i))})
+		}
+	}
+	more := o.script.MoreChecks
+	if len(o.script.Checks) != maxChecks || *o.script.Checks["7"] != (result.CheckCount{Passed: 1, Failed: 1}) || more.Passed != 200 || more.Failed != 200 {
+		t.Errorf("%d checks, more: %+v", len(o.script.Checks), more)
+	}
+}
+
+func TestChecksOfTheWarmupDoNotCountAndThoseOfSetupDo(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	o.AddMetricSamples([]metrics.SampleContainer{
+		checkSample(registry, builtin.Checks, 0, "check", "one", "scenario", "warmup"),
+		checkSample(registry, builtin.Checks, 1, "check", "one", "scenario", "default", "group", "::a::b"),
+		checkSample(registry, builtin.Checks, 0, "check", "one", "group", "::setup"),
+		checkSample(registry, builtin.Checks, 0, "check", "one", "group", "::setups"),
+	})
+	if len(o.script.Checks) != 3 || o.script.Checks["a::b::one"].Passed != 1 || o.script.Checks["setup::one"].Failed != 1 {
+		t.Errorf("%+v", o.script.Checks)
+	}
+	if o.phases["setup"] == nil || len(o.phases) != 3 {
+		t.Errorf("phases %v", o.phases)
+	}
+}
+
+func TestNamesAreCutAtTheEndOfACharacter(t *testing.T) {
+	if got := cut(strings.Repeat("a", 199) + "é"); got != strings.Repeat("a", 199) {
+		t.Errorf("%q", got)
+	}
+	if got := cut(strings.Repeat("é", 100)); len(got) != 200 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func TestOtherHostsAreBounded(t *testing.T) {
+	o, _ := started(t)
+	o.target = target{host: "server:80"}
+	registry := metrics.NewRegistry()
+	for i := range 50 {
+		o.AddMetricSamples([]metrics.SampleContainer{&httpext.Trail{
+			EndTime: o.epoch, Tags: tagged(registry, "url", fmt.Sprintf("http://host-%d/", i)),
+		}})
+	}
+	if len(o.script.OtherHosts) != maxHosts || o.script.MoreHosts.Requests != 50-maxHosts {
+		t.Errorf("%d hosts, more: %+v", len(o.script.OtherHosts), o.script.MoreHosts)
+	}
+}
+
+func TestHostsAreReadWithTheirPorts(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://Server/x": "server:80", "https://server": "server:443", "http://[::1]:8080/": "[::1]:8080",
+		"http://user:secret@server:81/": "server:81", "list": "", "http://": "", "http://%zz": "",
+	} {
+		if got := hostOf(text); got != want {
+			t.Errorf("%q: %q, expected %q", text, got, want)
+		}
+	}
+}
+
+func TestMetricsAreBounded(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	for i := range 150 {
+		metric := registry.MustNewMetric(fmt.Sprintf("metric_%d", i), metrics.Counter)
+		for range 2 {
+			o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, metric, 1)})
+		}
+	}
+	// Thresholds are reckoned all the same.
+	o.SetThresholds(map[string]metrics.Thresholds{"late": metrics.NewThresholds([]string{"count>1"})})
+	late := registry.MustNewMetric("late", metrics.Counter)
+	for range 2 {
+		o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, late, 1)})
+	}
+	if all, err := o.judge(time.Second); err != nil || !all[0].Met || all[0].Samples != 2 {
+		t.Errorf("%+v, error %v", all, err)
+	}
+	if len(o.metricsKept()) != maxMetrics || o.script.MetricsLeftOut != 51 {
+		t.Errorf("%d metrics, %d left out", len(o.metricsKept()), o.script.MetricsLeftOut)
 	}
 }
 

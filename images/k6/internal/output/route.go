@@ -2,21 +2,30 @@ package output
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
 	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/result"
 )
 
-// route is where samples with one set of tags go. k6 gives equal sets the same pointer, so that
+// source is what one set of tags says of its samples. k6 gives equal sets the same pointer, so that
 // looking at the tags once per set is enough.
-type route struct {
-	phase    *phase
-	endpoint int
+type source struct {
+	phase    *phase // nil: the time of a sample decides
+	scenario bool   // whether it comes from a scenario, and not from setup() or k6 itself
+	name     string // of the endpoint
+	host     string // that the tags name; empty: none
 	status   int
 	kind     result.Kind
+	// The endpoint's number in each phase that it was seen in.
+	endpoints [2]struct {
+		phase  *phase
+		number int
+	}
 }
 
 // A script that tags every request differently must not make the cache grow for ever.
@@ -27,24 +36,57 @@ const maxEndpoints = 200
 
 const otherEndpoints = "other"
 
-func (o *Output) route(tags *metrics.TagSet) route {
-	if r, known := o.cached[tags]; known {
-		return r
+// Groups that k6 gives to what setup() and teardown() do.
+const (
+	setupGroup    = lib.GroupSeparator + setup
+	teardownGroup = lib.GroupSeparator + teardown
+)
+
+func (o *Output) source(tags *metrics.TagSet) *source {
+	if s, known := o.cached[tags]; known {
+		return s
 	}
-	r := route{phase: o.phaseOf(tags)}
-	r.endpoint = r.phase.endpoint(endpointName(tags))
-	if text, ok := tags.Get("status"); ok {
-		r.status, _ = strconv.Atoi(text) // k6 writes numbers; 0 when there was no answer
-	}
-	if text, ok := tags.Get("error_code"); ok {
-		code, _ := strconv.Atoi(text)
-		r.kind = kindOf(code, r.status)
+	s := &source{name: "request"}
+	if tags != nil {
+		o.read(s, tags)
 	}
 	if len(o.cached) >= maxCached {
 		clear(o.cached)
 	}
-	o.cached[tags] = r
-	return r
+	o.cached[tags] = s
+	return s
+}
+
+func (o *Output) read(s *source, tags *metrics.TagSet) {
+	scenario, found := tags.Get("scenario")
+	group, _ := tags.Get("group")
+	s.scenario = found
+	switch {
+	case within(group, setupGroup):
+		s.phase = o.named(setup)
+	case within(group, teardownGroup):
+		s.phase = o.named(teardown)
+	case scenario == warmup:
+		s.phase = o.named(warmup)
+	}
+	if url, ok := tags.Get("url"); ok {
+		s.name, s.host = url, hostOf(url)
+	}
+	if name, ok := tags.Get("name"); ok {
+		s.name = name
+	}
+	if text, ok := tags.Get("status"); ok {
+		s.status, _ = strconv.Atoi(text) // k6 writes numbers; 0 when there was no answer
+	}
+	if text, ok := tags.Get("error_code"); ok {
+		code, _ := strconv.Atoi(text)
+		s.kind = kindOf(code, s.status)
+	}
+}
+
+// within says whether a group is another one or lies in it.
+func within(group, outer string) bool {
+	return group == outer || strings.HasPrefix(group, outer+lib.GroupSeparator)
 }
 
 // kindOf translates k6's error codes. A status of 400 or more is an error only where the script
@@ -67,23 +109,14 @@ func kindOf(code, status int) result.Kind {
 	return result.Other
 }
 
-func endpointName(tags *metrics.TagSet) string {
-	name, ok := tags.Get("name")
-	if !ok {
-		name, ok = tags.Get("url")
+// phaseOf gives the phase of what happened at a time. Scenarios before the end of the warm-up and the
+// scenario of that name are warm-up, setup() and teardown() are no load, all else is measured.
+func (o *Output) phaseOf(s *source, at time.Time) *phase {
+	if s.phase != nil {
+		return s.phase
 	}
-	if !ok {
-		return "request"
-	}
-	return name
-}
-
-// phaseOf gives the phase of a sample: the scenario "warmup" is warm-up, all else is measured.
-func (o *Output) phaseOf(tags *metrics.TagSet) *phase {
-	if tags != nil {
-		if scenario, ok := tags.Get("scenario"); ok && scenario == warmup {
-			return o.named(warmup)
-		}
+	if o.warmup > 0 && (o.began.IsZero() || at.Before(o.began.Add(o.warmup))) {
+		return o.named(warmup)
 	}
 	return o.named(measured)
 }
@@ -95,6 +128,7 @@ func (o *Output) named(name string) *phase {
 		p = &phase{
 			recorder:  result.NewRecorder(o.epoch, -1, nil),
 			endpoints: map[string]int{},
+			counts:    name != warmup,
 		}
 		o.phases[name] = p
 		if name == measured {
@@ -103,6 +137,20 @@ func (o *Output) named(name string) *phase {
 		}
 	}
 	return p
+}
+
+// endpointOf gives the number of the source's endpoint in a phase.
+func (s *source) endpointOf(p *phase) int {
+	for i := range s.endpoints {
+		e := &s.endpoints[i]
+		if e.phase == nil {
+			e.phase, e.number = p, p.endpoint(s.name)
+		}
+		if e.phase == p {
+			return e.number
+		}
+	}
+	return p.endpoint(s.name)
 }
 
 func (p *phase) endpoint(name string) int {

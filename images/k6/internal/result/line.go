@@ -32,6 +32,8 @@ type Result struct {
 	Segment *Segment `json:"segment,omitempty"`
 	// What a search found; the measured phase is then that of its highest rate that was met.
 	Saturation *saturation.Result `json:"saturation,omitempty"`
+	// What a script of a user's own says; absent for the built-in loads.
+	Script *Script `json:"script,omitempty"`
 }
 
 // Segment is a generator's place among those that share a load, from 0.

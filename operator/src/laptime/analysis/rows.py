@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from laptime.analysis.script import script_of_row
 from laptime.analysis.statistics import interval_of_logs, paired_logs
 from laptime.analysis.used import row_cause, row_usage, statements_per_request
 from laptime.api.results import (
@@ -157,6 +158,8 @@ def row_of(
         usage=row_usage(counted),
         # Of all: too few of them are why a trial is invalid.
         statements_per_request=statements_per_request(measured),
+        # Of all: a check that fails is why a trial is invalid.
+        script=script_of_row([one.script for one in measured if one.script is not None]),
     )
 
 
@@ -239,11 +242,16 @@ def _in_repetitions(
     for result in measured:
         for reason in result.validity_reasons:
             if reason != covered.get(result.trial):
-                by_kind.setdefault(re.sub(r"[\d.,]+", "0", reason), []).append(reason)
+                by_kind.setdefault(_kind_of(reason), []).append(reason)
     return [
         f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)"
         for reasons in by_kind.values()
     ]
+
+
+def _kind_of(reason: str) -> str:
+    """Return a reason without its figures; digits in a quoted name are part of the name."""
+    return re.sub(r"'[^']*'|[\d.,]+", lambda part: part[0] if "'" in part[0] else "0", reason)
 
 
 @dataclass(frozen=True)

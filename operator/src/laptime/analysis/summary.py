@@ -11,11 +11,21 @@ from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.ranks import ranks
 from laptime.analysis.rows import cells_of, row_of
+from laptime.analysis.script import compared_by, threshold_objectives
 from laptime.analysis.stopping import given_up, widest_half_width
-from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.results import (
+    ControlResult,
+    ObjectiveResult,
+    ResultRow,
+    TrialResult,
+    Validity,
+)
+from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.plan import Trial
+
+_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -87,9 +97,9 @@ def summarise(
         fastest=wording.listing(ranking.leaders, "or") or None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(
-            spec, ranking, rows, failures, finished, _notes(spec, width, control, finished)
+            spec, ranking, rows, failures, finished, _notes(spec, rows, width, control, finished)
         ),
-        objectives=tuple(evaluate(spec.objectives, rows)),
+        objectives=(*evaluate(spec.objectives, rows), *threshold_objectives(rows)),
         control=control,
         half_width=width,
         finished=finished,
@@ -98,6 +108,7 @@ def summarise(
 
 def _notes(
     spec: BenchmarkRunSpec,
+    rows: Sequence[ResultRow],
     width: float | None,
     control: Sequence[ControlResult],
     finished: bool,
@@ -107,6 +118,23 @@ def _notes(
     if precision is not None and finished and width is not None and width > precision:
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
+    invalid = [row for row in rows if row.validity is Validity.INVALID and row.script]
+    notes += [
+        f"the figures of {row.server} under {row.load} are invalid ({row.validity_reasons[0]})"
+        for row in invalid[:_NAMED]
+        if row.validity_reasons
+    ]
+    resting = [
+        load.name
+        for load in spec.loads
+        if compared_by(load.name, rows) is ComparedBy.LATENCY
+        and any(row.load == load.name and row.latency for row in rows)
+    ]
+    if resting:
+        notes.append(
+            f"under {wording.listing(resting)} throughput says how long the script rests or at "
+            "which rate it asks: compare response times"
+        )
     wrong = [one.load for one in control if one.differs]
     if wrong:
         notes.append(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from laptime.api.causes import Cause
 from laptime.api.results import ControlResult, Interval, Saturation
+from laptime.api.script import ScriptFigures, ThresholdResult
 
 _MANY = 4
 _CAUSES = {
@@ -83,6 +84,31 @@ def search(found: Saturation) -> str:
     if found.breaking_rate is not None:
         text += f"; fewer completed than arrived from {number(found.breaking_rate)} on"
     return text
+
+
+def checks(script: ScriptFigures) -> str:
+    """Return how the checks of a script came out: `12 of 3,400 failed (0.353%)`; empty: none."""
+    total = script.checks_passed + script.checks_failed
+    if not script.checks_failed:
+        return f"all {total:,} passed" if total else ""
+    failed = script.checks_failed
+    return f"{failed:,} of {total:,} failed ({share(failed / total)})"
+
+
+def threshold(result: ThresholdResult) -> str:
+    """Return what a threshold was compared with: `12.3 ms to 15.1 ms, missed in 2 of 5`."""
+    if result.low is None or result.high is None:
+        return "no samples"
+    ends = [_of_k6(value, result) for value in (result.low, result.high)]
+    text = " to ".join(dict.fromkeys(ends))
+    if result.repetitions == 1:
+        return text
+    return f"{text}; missed in {result.missed} of {result.repetitions} repetitions"
+
+
+def _of_k6(value: float, result: ThresholdResult) -> str:
+    is_time = result.contains == "time" and not result.expression.startswith(("count", "rate"))
+    return latency(value / 1000) if is_time and value >= 0 else number(value)
 
 
 def cores(value: float) -> str:

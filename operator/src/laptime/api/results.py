@@ -9,6 +9,7 @@ from pydantic import Field
 from laptime.api.base import TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
+from laptime.api.script import ScriptFigures
 from laptime.api.usage import RowUsage, TrialUsage
 
 
@@ -120,6 +121,9 @@ class TrialResult(TolerantModel):
         None, description="What the tiers said: queues, pools, waits; None when nobody watched."
     )
     limited_by: LimitedBy | None = None
+    script: ScriptFigures | None = Field(
+        None, description="What a script of one's own says; None for the other loads."
+    )
 
     @property
     def has_rate(self) -> bool:
@@ -213,6 +217,9 @@ class ResultRow(TolerantModel):
     usage: RowUsage | None = Field(None, description="None when nobody watched.")
     statements_per_request: float | None = Field(
         None, description="Statements of the database for each right answer."
+    )
+    script: ScriptFigures | None = Field(
+        None, description="What a script of one's own says; None for the other loads."
     )
 
 

@@ -128,7 +128,9 @@ class RunStatus(TolerantModel):
         None, description="The figures so far, a row for each server and load."
     )
     objectives: list[ObjectiveResult] | None = Field(
-        None, description="Each objective of the spec, and whether it was met."
+        None,
+        description="Each objective of the spec and each threshold of a script, and whether it was "
+        "met.",
     )
     control: list[ControlResult] | None = Field(
         None, description="What the control arm says of this cluster, load by load."

@@ -86,6 +86,7 @@ def _table(
 ) -> Table:
     limits = any(row.limited_by is not None for row in rows)
     published = any(row.published_factor is not None for row in rows)
+    checks = any(row.script is not None and wording.checks(row.script) for row in rows)
     table = Table(
         title=title,
         title_justify="left",
@@ -101,6 +102,8 @@ def _table(
         headings.append("publ." if narrow else "published")
     if usage:
         headings += ["CPU", "memory"]
+    if checks:
+        headings.append("checks")
     for heading in headings:
         table.add_column(heading, justify="right", overflow="fold")
     if limits:
@@ -117,6 +120,8 @@ def _table(
             cells.append("" if factor is None else f"{wording.number(factor)}x")
         if usage:
             cells += _used(row)
+        if checks:
+            cells.append(_checks(row))
         if limits:
             cells.append(wording.cause(row.limited_by.cause) if row.limited_by else "-")
         cells.append(_validity(row))
@@ -149,6 +154,16 @@ def _used(row: ResultRow) -> list[str]:
         "-" if cores is None else wording.cores(cores),
         "-" if memory is None else wording.memory(memory),
     ]
+
+
+def _checks(row: ResultRow) -> str:
+    script = row.script
+    if script is None or not wording.checks(script):
+        return "-"
+    if not script.checks_failed:
+        return "passed"
+    total = script.checks_passed + script.checks_failed
+    return f"{wording.share(script.checks_failed / total)} failed"
 
 
 def format_rate(rate: Interval) -> str:
@@ -189,6 +204,7 @@ def _notes(rows: list[ResultRow]) -> Iterator[Text]:
         for doubt in row.usage.doubts if row.usage else []:
             yield Text(f"  {where}: CPU, memory and cause: {doubt}", "yellow")
         yield from (Text(f"  {where}: {said}", "dim") for said in _arrivals(row))
+        yield from (Text(f"  {where}: {said}", "dim") for said in _of_script(row))
         if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN:
             cause = wording.cause(row.limited_by.cause)
             yield Text(f"  {where}: limited by {cause}: {row.limited_by.evidence}", "dim")
@@ -207,6 +223,20 @@ def _arrivals(row: ResultRow) -> Iterator[str]:
         parts.append(f"lateness p99 {wording.latency(late)}")
     if parts:
         yield "; ".join(parts)
+
+
+def _of_script(row: ResultRow) -> Iterator[str]:
+    if row.script is None:
+        return
+    script = row.script
+    if said := wording.checks(script):
+        worst = [f"'{one.name}' {one.failed:,}" for one in script.checks if one.failed]
+        yield f"checks: {said}{': ' if worst else ''}{wording.listing(worst)}"
+    for host in script.other_hosts:
+        yield (
+            f"{host.requests:,} requests went to {host.host} and are in no figure "
+            f"({host.errors:,} errors)"
+        )
 
 
 def exit_code(status: RunStatus) -> int:

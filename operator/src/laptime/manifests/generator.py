@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from laptime.api.durations import parse_duration
 from laptime.api.loads import Load, ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request
@@ -31,6 +32,12 @@ TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
 METRICS_PORT = 9465
 """Where the built-in trial shows its figures while it runs, for Prometheus."""
+
+WARMUP_VARIABLE = "LAPTIME_WARMUP_SECONDS"
+"""How long a script warms up: it tells nothing of it, the output cuts it off."""
+
+TARGET = "$(TARGET)"
+"""In a variable of a script: where the target's address goes."""
 
 _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
 # A load that is bound by requests lasts as long as the slowest server needs for them.
@@ -147,11 +154,11 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
 def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
     ports: dict[str, int] = {}
     if load.script is not None:
-        args = [*_K6[1:], _script_path(load.script)]
-        env = [
-            variable("TARGET", target_url(ctx, server)),
-            variable("LAPTIME_TRIAL_NAME", trial.name),
-        ]
+        target = target_url(ctx, server)
+        args = [*_K6[1:], *_script_flags(load.script, target), _script_path(load.script)]
+        env = [variable("TARGET", target), variable("LAPTIME_TRIAL_NAME", trial.name)]
+        if load.script.warmup is not None:
+            env.append(variable(WARMUP_VARIABLE, f"{parse_duration(load.script.warmup):g}"))
     else:
         args = [*_K6[1:], "--summary-mode=disabled", TRIAL_SCRIPT]
         document = json.dumps(trial_document(ctx, trial), separators=(",", ":"))
@@ -206,6 +213,28 @@ def _prepare(ctx: RunContext) -> Manifest:
         ],
         mounts={"/etc/laptime": "sql"},
     )
+
+
+def _script_flags(script: ScriptLoad, target: str) -> list[str]:
+    """Return what k6 is told beside the script: one word for each flag and its value.
+
+    Variables are handed to the script alone: in the environment of the container they would be
+    settings of k6 and of Go as well.
+    """
+    flags = [f"--env={one.name}={one.value.replace(TARGET, target)}" for one in script.env]
+    flags += [f"--tag={one.name}={one.value}" for one in script.tags]
+    options = script.options
+    if options is None:
+        return flags
+    named = {
+        "vus": options.vus,
+        "duration": options.duration,
+        "iterations": options.iterations,
+        "rps": options.rate,
+    }
+    flags += [f"--{name}={value}" for name, value in named.items() if value is not None]
+    flags += [f"--stage={one.duration}:{one.target}" for one in options.stages or []]
+    return flags
 
 
 def _script_path(script: ScriptLoad) -> str:

@@ -18,6 +18,7 @@ from laptime.measure.generator import (
 from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
+from laptime.measure.script import checks_together, hosts_together
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import error_reason
 from laptime.measure.watched import watched_result
@@ -28,8 +29,10 @@ __all__ = [
     "Histogram",
     "HistogramError",
     "ProfileProblem",
+    "checks_together",
     "error_reason",
     "failed_trial",
+    "hosts_together",
     "latency_histogram",
     "lateness_histogram",
     "measured_phase",

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from laptime.api.loads import Load
 from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
+from laptime.api.script import ScriptFigures
 from laptime.catalog import Request
 from laptime.measure.generator import (
     GeneratorCost,
@@ -19,16 +20,19 @@ from laptime.measure.generator import (
     GeneratorSecond,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.script import script_figures
 from laptime.measure.statements import expected_statements, most_in_flight, statements_of_work
 from laptime.measure.validity import (
     Judgement,
     judge_answers,
     judge_generator,
+    judge_script,
     judge_statements,
 )
 from laptime.plan import Trial
 
-WARMUP = "warmup"
+NOT_MEASURED = ("warmup", "setup", "teardown")
+"""Phases that are in no figure of a server; the last two are those of a script."""
 MAX_ENDPOINTS = 50
 """Figures of their own for this many requests of a scenario or script, the most used ones."""
 
@@ -58,12 +62,13 @@ def trial_result(
             trial, "NothingMeasured", "the generator's result has no phase but the warm-up"
         )
     try:
-        figures = _figures_of_phase(phase, _found(result.search))
+        figures = _figures_of_phase(phase, result)
         endpoints = {
             name: _figures_of_endpoint(endpoint, phase) for name, endpoint in _most_used(phase)
         }
         share = generator_share(result, generator_cpus)
-        judgement = _judged(figures, endpoints, phase, result, share, load, requests)
+        script = script_figures(result.script, phase.dropped_iterations) if result.script else None
+        judgement = _judged(figures, endpoints, phase, result, script, share, load, requests)
     except HistogramError as error:
         return failed_trial(
             trial, "ResultGarbled", f"a histogram of the generator cannot be read: {error}"
@@ -88,6 +93,7 @@ def trial_result(
         statements=None
         if result.statements is None or result.search is not None
         else statements_of_work(result.statements),
+        script=script,
     )
 
 
@@ -108,12 +114,12 @@ def failed_trial(trial: Trial, reason: str, message: str) -> TrialResult:
 
 
 def measured_phase(result: GeneratorResult) -> GeneratorPhase | None:
-    """Return everything but the warm-up as one phase; None when nothing else was there.
+    """Return everything that is measured as one phase; None when there is nothing of it.
 
     A k6 script may have several scenarios: their counts are added, and the window is from the
     first request of all to the last response of all.
     """
-    phases = [phase for name, phase in sorted(result.phases.items()) if name != WARMUP]
+    phases = [phase for name, phase in sorted(result.phases.items()) if name not in NOT_MEASURED]
     used = [phase for phase in phases if phase.requests or phase.dropped_iterations] or phases
     if len(used) <= 1:
         return used[0] if used else None
@@ -215,13 +221,15 @@ def _found(search: GeneratorSearch | None) -> Saturation | None:
     )
 
 
-def _figures_of_phase(phase: GeneratorPhase, found: Saturation | None) -> Figures:
-    # A request that was due and never sent had no answer in time either.
-    kinds = {**phase.errors, "dropped": phase.dropped_iterations}
+def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures:
+    # A request that was due and never sent had no answer in time either. How many requests an
+    # iteration of a script would have sent nobody knows.
+    dropped = 0 if result.script else phase.dropped_iterations
+    kinds = {**phase.errors, "dropped": dropped}
     window = _window(phase)
     server_time = _merged(one.server_time for one in phase.endpoints.values())
     return Figures(
-        requests=phase.requests + phase.dropped_iterations,
+        requests=phase.requests + dropped,
         errors=sum(kinds.values()),
         errors_by_kind={kind: count for kind, count in sorted(kinds.items()) if count},
         window_seconds=window,
@@ -233,7 +241,7 @@ def _figures_of_phase(phase: GeneratorPhase, found: Saturation | None) -> Figure
         lateness_p99_seconds=lateness_histogram(phase).quantile_seconds(0.99)
         if phase.lateness
         else None,
-        saturation=found,
+        saturation=_found(result.search),
     )
 
 
@@ -283,11 +291,14 @@ def _judged(
     endpoints: Mapping[str, Figures],
     phase: GeneratorPhase,
     result: GeneratorResult,
+    script: ScriptFigures | None,
     share: float,
     load: Load | None,
     requests: Sequence[Request],
 ) -> Judgement:
     answers = judge_answers(figures)
+    if script is not None:
+        answers = answers.and_also(judge_script(script, load))
     if answers.validity is Validity.INVALID:
         return answers
     found = figures.saturation

@@ -27,6 +27,7 @@ _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class GeneratorEndpoint(TolerantModel):
@@ -101,6 +102,64 @@ class GeneratorSearch(TolerantModel):
     error_rate: Seconds = 0.0
 
 
+class GeneratorCheck(TolerantModel):
+    """How often a check of a script held and did not."""
+
+    passed: Count = 0
+    failed: Count = 0
+
+
+class GeneratorHost(TolerantModel):
+    """What a script asked of another host than the target."""
+
+    requests: Count = 0
+    errors: Count = 0
+
+
+class GeneratorMetric(TolerantModel):
+    """One metric of k6's or of a script's own, in k6's units."""
+
+    type: str
+    contains: str = "default"
+    samples: Count = 0
+    sum: Number = 0.0
+    min: Number = 0.0
+    max: Number = 0.0
+    last: Number = 0.0
+    passes: Count = 0
+    cells: list[Count] | None = Field(None, description="Of a trend: cell, count, cell, count …")
+
+
+class GeneratorThreshold(TolerantModel):
+    """One threshold of a script, and what became of it."""
+
+    metric: str
+    expression: str
+    contains: str = "default"
+    met: bool
+    value: Number = 0.0
+    samples: Count = 0
+
+
+class GeneratorScript(TolerantModel):
+    """What a script of a user's own says beside its requests; its names are not to be trusted."""
+
+    warmup: str = ""
+    executors: list[str] = Field(default_factory=list, max_length=100)
+    iterations: Count = 0
+    iteration_seconds: Seconds = 0.0
+    request_seconds: Seconds = 0.0
+    seconds: Seconds = 0.0
+    aborted: bool = False
+    checks: dict[str, GeneratorCheck] = Field(default_factory=dict)
+    more_checks: GeneratorCheck | None = None
+    other_hosts: dict[str, GeneratorHost] = Field(default_factory=dict)
+    more_hosts: GeneratorHost | None = None
+    metrics: dict[str, GeneratorMetric] = Field(default_factory=dict)
+    metrics_left_out: Count = 0
+    thresholds: list[GeneratorThreshold] = Field(default_factory=list)
+
+
 class _Document(TolerantModel):
     schema_version: int
     trial: str = ""
@@ -110,6 +169,7 @@ class _Document(TolerantModel):
     statements: list[GeneratorStatement] | None = None
     generators: list[GeneratorCost] = Field(default_factory=list, max_length=16)
     saturation: GeneratorSearch | None = None
+    script: GeneratorScript | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +187,8 @@ class GeneratorResult:
     segment: Segment | None = None
     """The place of the one generator that this is the result of, when it was not alone."""
     search: GeneratorSearch | None = None
+    script: GeneratorScript | None = None
+    """What a script says beside its requests; None for the other loads."""
 
     @property
     def cores(self) -> float:
@@ -210,6 +272,7 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
         statements,
         parsed.segment,
         parsed.saturation,
+        parsed.script,
     )
 
 

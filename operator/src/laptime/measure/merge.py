@@ -15,10 +15,12 @@ from typing import Any
 from laptime.measure.generator import (
     GeneratorError,
     GeneratorResult,
+    GeneratorScript,
     document_of,
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.script_metrics import judged_again, merged_metric
 
 Document = dict[str, Any]
 
@@ -30,6 +32,7 @@ _ADDED = (
     "droppedIterations",
     "retried",
 )
+_SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds")
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -93,7 +96,50 @@ def _merged(documents: list[Document]) -> Document:
     statements = next(asked, None)
     if statements is not None:
         merged["statements"] = statements
+    scripts = [document["script"] for document in documents if document.get("script")]
+    if scripts:
+        merged["script"] = _script(scripts)
     return merged
+
+
+def _script(parts: list[Document]) -> Document:
+    merged: Document = {
+        "warmup": parts[0].get("warmup", ""),
+        "executors": sorted({one for part in parts for one in part.get("executors", [])}),
+        "aborted": any(part.get("aborted") for part in parts),
+        **{key: sum(part.get(key, 0) for part in parts) for key in _SCRIPT_ADDED},
+    }
+    for key in ("checks", "otherHosts"):
+        names = {name: None for part in parts for name in part.get(key, {})}
+        merged[key] = {
+            name: _sums(part[key][name] for part in parts if name in part.get(key, {}))
+            for name in names
+        }
+    for key in ("moreChecks", "moreHosts"):
+        counts = [part[key] for part in parts if part.get(key)]
+        if counts:
+            merged[key] = _sums(counts)
+    return {**merged, **_thresholds([GeneratorScript.model_validate(part) for part in parts])}
+
+
+def _thresholds(parts: list[GeneratorScript]) -> Document:
+    seconds = max(part.seconds for part in parts)
+    names = {name: None for part in parts for name in part.metrics}
+    metrics = {
+        name: merged_metric([part.metrics[name] for part in parts if name in part.metrics])
+        for name in names
+    }
+    # Every generator has the same script, and so the same thresholds in the same order.
+    thresholds = [
+        judged_again(of_one, metrics.get(of_one[0].metric), seconds)
+        for of_one in zip(*(part.thresholds for part in parts), strict=False)
+    ]
+    return {
+        "seconds": seconds,
+        "metrics": {name: metric.to_wire() for name, metric in metrics.items()},
+        "metricsLeftOut": max(part.metrics_left_out for part in parts),
+        "thresholds": [one.to_wire() for one in thresholds],
+    }
 
 
 def _phase(parts: list[Document]) -> Document:

@@ -11,14 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from laptime.api.loads import Load
+from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
+from laptime.api.script import CheckResult, ScriptFigures
 from laptime.api.usage import TrialUsage
 from laptime.measure.generator import GeneratorPhase, GeneratorSecond
 from laptime.measure.histogram import Histogram
 
 MAX_ERROR_RATE = 0.001
 """More errors than this share make a figure doubtful."""
+DOUBTFUL_CHECKS = 0.001
+INVALID_CHECKS = 0.01
+"""A check of a script that fails in more than this share of its answers."""
 MAX_GENERATOR_SHARE = 0.9
 """A generator that uses this share of its CPU may have been the limit itself."""
 MAX_STOLEN_SHARE = 0.01
@@ -33,6 +37,7 @@ _LATE_SECONDS = 0.001
 _DRIFT = 0.05
 _DRIFT_ERRORS = 3.0
 _DRIFT_SECONDS = 8
+_CHECKS_NAMED = 3
 _TIERS = {"postgres": "Postgres", "pgbouncer": "PgBouncer", "haproxy": "HAProxy"}
 
 
@@ -73,6 +78,46 @@ def error_reason(requests: int, errors: int) -> str | None:
     if not requests or errors / requests <= MAX_ERROR_RATE:
         return None
     return f"{errors / requests:.2%} of the requests had no right answer"
+
+
+def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
+    """Judge by what a script says itself: its checks, its warm-up, whether it ran as it meant to.
+
+    A check by itself is judged, and not all of them together: one that never holds must not be
+    hidden by a hundred that always do.
+    """
+    doubts: list[str | None] = list(script.warnings)
+    wrong: list[str | None] = []
+    if load is None or load.script is None or load.script.checks is Checks.JUDGE:
+        failed = [one for one in script.checks if one.failed_share > DOUBTFUL_CHECKS]
+        worst = [one for one in failed if one.failed_share > INVALID_CHECKS]
+        wrong += _failed_checks(worst)
+        doubts += _failed_checks([one for one in failed if one not in worst])
+    if not script.warmup_named:
+        doubts.append(
+            "no warm-up was named, so the start of the script is in the figures: write "
+            "script.warmup, such as 10s, or name a scenario warmup"
+        )
+    if script.aborted:
+        doubts.append("a threshold of the script's with abortOnFail ended it before its time")
+    if script.dropped_iterations:
+        due = script.iterations + script.dropped_iterations
+        doubts.append(
+            f"k6 dropped {script.dropped_iterations:,} of {due:,} iterations: it had no VU left "
+            "for them (maxVUs), so the load was less than the script asks for"
+        )
+    return Judgement.of(doubts, wrong)
+
+
+def _failed_checks(checks: Sequence[CheckResult]) -> list[str]:
+    said = [
+        f"check '{one.name}' failed in {one.failed:,} of {one.passed + one.failed:,} answers "
+        f"({one.failed_share:.2%})"
+        for one in checks[:_CHECKS_NAMED]
+    ]
+    if len(checks) > _CHECKS_NAMED:
+        said.append(f"{len(checks) - _CHECKS_NAMED} more checks failed as well")
+    return said
 
 
 def judge_generator(

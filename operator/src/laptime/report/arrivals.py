@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.api.results import Latency, ResultRow, Saturation
+from laptime.report.small_table import SmallTable
 
 
-@dataclass(frozen=True)
-class ArrivalTable:
-    """A small table beside that of the results; the first cell of a line is the server."""
-
-    caption: str
-    headings: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-
-
-def arrival_tables(rows: Sequence[ResultRow]) -> list[ArrivalTable]:
+def arrival_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
     """Return the tables of the rows of one load; none for a closed load."""
     tables = (
-        ArrivalTable(
+        SmallTable(
             "Response times from the moment a request was due, and from when it was sent",
             (
                 "Server", "p50, due", "p50, sent", "p99, due", "p99, sent", "p99.9, due",
@@ -29,7 +20,7 @@ def arrival_tables(rows: Sequence[ResultRow]) -> list[ArrivalTable]:
             ),
             tuple(_sent(rows)),
         ),
-        ArrivalTable(
+        SmallTable(
             "The search for the highest rate that meets the objective, in requests/s",
             ("Server", "met up to", "missed from", "fewer completed than arrived from"),
             tuple(_searched(rows)),

@@ -46,8 +46,8 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the document as JSON, the same for the same report.
 
     Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
-    figures per request, then the trials, then what the rows say beyond figures; `leftOut` lists
-    what is missing.
+    figures per request and what its script says, then the trials, then what the rows say beyond
+    figures; `leftOut` lists what is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
@@ -111,10 +111,16 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if trials != document["trials"]:
         left_out = ["trials.usage.components.coresOverTime"]
         yield {**document, "trials": trials, "leftOut": left_out}
-    trials = [{**trial, "endpoints": {}} for trial in trials]
-    yield {**document, "trials": trials, "leftOut": [*left_out, "trials.endpoints"]}
+    if any("script" in trial for trial in trials):
+        left_out = [*left_out, "trials.script"]
+    trials = [
+        {key: value for key, value in {**trial, "endpoints": {}}.items() if key != "script"}
+        for trial in trials
+    ]
+    left_out = [*left_out, "trials.endpoints"]
+    yield {**document, "trials": trials, "leftOut": left_out}
     yield {**document, "trials": [], "leftOut": ["trials"]}
-    texts = ("message", "validityReasons", "limitedBy", "usage")
+    texts = ("message", "validityReasons", "limitedBy", "usage", "script")
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
     ]

@@ -15,6 +15,7 @@ from laptime.catalog import Published
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.published import HEADINGS, published_tables
+from laptime.report.scripts import script_tables
 
 _HEADINGS = (
     "server", "rank", "requests/s (95 %)", "p50", "p99", "p99.9", "errors", "factor (95 %)",
@@ -96,12 +97,12 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
     yield from _order(report, load)
-    for table in arrival_tables(rows):
+    for table in (*arrival_tables(rows), *script_tables(rows)):
         yield from ("", f"{table.caption}:", "")
         yield _table_line(table.headings)
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])
         for line in table.lines:
-            yield _table_line(line)
+            yield _table_line([_plain(cell) for cell in line])
     notes = [note for row in rows for note in _notes(row)]
     if notes:
         yield ""

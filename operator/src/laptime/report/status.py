@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from laptime.api.results import ResultRow
+from laptime.api.script import ScriptFigures
 
 MAX_STATUS_BYTES = 400_000
 """The API server stores at most 1.5 MiB of an object, and keeps who set each field beside it."""
@@ -14,8 +15,8 @@ MAX_STATUS_BYTES = 400_000
 def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
     """Return the rows, with shorter texts where there are too many of them.
 
-    Figures stay, but for response times from sent in a run that is too large even without texts:
-    results.json has them.
+    Figures stay, but for response times from sent and what scripts say in a run that is too large
+    even without texts: results.json has them.
     """
     shortened = list(rows)
     for candidate in _shorter_and_shorter(rows):
@@ -42,9 +43,23 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
                     and row.usage.model_copy(
                         update={"doubts": [one[:length] for one in row.usage.doubts[:texts]]}
                     ),
+                    "script": row.script and _shorter(row.script, 3 * texts),
                 }
             )
             for row in rows
         ]
         yield shorter
-    yield [row.model_copy(update={"uncorrected_latency": None}) for row in shorter]
+    yield [row.model_copy(update={"uncorrected_latency": None, "script": None}) for row in shorter]
+
+
+def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:
+    """Return what a script says with so many checks and thresholds, those that failed most."""
+    failed = [check for check in script.checks if check.failed]
+    return script.model_copy(
+        update={
+            "checks": failed[:most],
+            "thresholds": script.thresholds[:most],
+            "other_hosts": script.other_hosts[:most],
+            "warnings": script.warnings[:most],
+        }
+    )

@@ -40,6 +40,13 @@ def _found(part: str) -> Callable[..., Value]:
     return read
 
 
+def _said(part: str) -> Callable[[ResultRow], Value]:
+    def read(row: ResultRow) -> Value:
+        return None if row.script is None else getattr(row.script, part)
+
+    return read
+
+
 COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     "server": lambda row: row.server,
     "load": lambda row: row.load,
@@ -72,6 +79,10 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     "saturation_low_rate": _found("low_rate"),
     "saturation_high_rate": _found("high_rate"),
     "saturation_breaking_rate": _found("breaking_rate"),
+    "iterations": _said("iterations"),
+    "dropped_iterations": _said("dropped_iterations"),
+    "checks_passed": _said("checks_passed"),
+    "checks_failed": _said("checks_failed"),
     "validity": lambda row: row.validity,
     "validity_reasons": lambda row: "; ".join(row.validity_reasons),
 }

@@ -20,7 +20,7 @@ from laptime.measure import (
     parse_payload,
     right_answers_by_second,
 )
-from laptime.report.arrivals import ArrivalTable, arrival_tables
+from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.html.charts import (
     Chart,
@@ -32,6 +32,8 @@ from laptime.report.html.charts import (
 from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
 from laptime.report.markdown import describe_load, errors_of, validity_of
+from laptime.report.scripts import script_tables
+from laptime.report.small_table import SmallTable
 
 SERVER = "server"
 SHARES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0)
@@ -70,7 +72,8 @@ class Section:
     published: bool
     order: OrderComparison | None
     """The published order beside the measured one; None where nothing was published."""
-    arrivals: tuple[ArrivalTable, ...]
+    tables: tuple[SmallTable, ...]
+    """What only loads of this kind have."""
     charts: tuple[Chart, ...]
     part_charts: tuple[Chart, ...]
     """CPU over time of every part but the servers."""
@@ -119,7 +122,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
             if published and report.trials_known
             else None
         ),
-        arrivals=tuple(arrival_tables(rows)),
+        tables=(*arrival_tables(rows), *script_tables(rows)),
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={

@@ -1,0 +1,67 @@
+package output
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"laptime.dev/k6/internal/result"
+)
+
+// maxChecks bounds the checks that are told apart.
+const maxChecks = 100
+
+// maxName bounds the names that a script gives, in bytes.
+const maxName = 200
+
+// check counts one answer of a check under its name, after that of its group if it is in one.
+func (o *Output) check(s *metrics.Sample) {
+	count := o.checks[s.Tags]
+	if count == nil {
+		count = o.checkOf(s.Tags)
+		if len(o.checks) >= maxCached {
+			clear(o.checks)
+		}
+		o.checks[s.Tags] = count
+	}
+	if s.Value != 0 {
+		count.Passed++
+	} else {
+		count.Failed++
+	}
+}
+
+func (o *Output) checkOf(tags *metrics.TagSet) *result.CheckCount {
+	name, _ := tags.Get("check")
+	if group, ok := tags.Get("group"); ok && group != "" {
+		name = strings.TrimPrefix(group, lib.GroupSeparator) + lib.GroupSeparator + name
+	}
+	name = cut(name)
+	count := o.script.Checks[name]
+	switch {
+	case count != nil:
+	case len(o.script.Checks) < maxChecks:
+		count = &result.CheckCount{}
+		o.script.Checks[name] = count
+	default:
+		if o.script.MoreChecks == nil {
+			o.script.MoreChecks = &result.CheckCount{}
+		}
+		count = o.script.MoreChecks
+	}
+	return count
+}
+
+// cut shortens a name to maxName bytes, at the end of a character.
+func cut(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	end := maxName
+	for end > 0 && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end]
+}

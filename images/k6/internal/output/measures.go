@@ -1,0 +1,113 @@
+package output
+
+import (
+	"math"
+	"strings"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"laptime.dev/k6/internal/result"
+)
+
+// maxMetrics bounds the metrics and sub-metrics that are kept.
+const maxMetrics = 100
+
+// measure is what is kept of one metric, or of a sub-metric that a threshold is about.
+type measure struct {
+	result.Metric
+	name string
+	tags [][2]string  // samples of a sub-metric have all of these
+	sink metrics.Sink // what k6 reckons thresholds with; nil where there are none
+	full bool         // a trend that has no more room
+}
+
+// measuresOf gives what keeps the samples of a metric; nothing for a metric that is not kept.
+func (o *Output) measuresOf(m *metrics.Metric) []*measure {
+	if found, known := o.measures[m]; known {
+		return found
+	}
+	var found []*measure
+	keep := func(one *measure) {
+		one.Type, one.Contains = m.Type.String(), m.Contains.String()
+		if len(o.kept) < maxMetrics {
+			if m.Type == metrics.Trend {
+				one.Cells = &result.Cells{}
+			}
+			o.kept = append(o.kept, one)
+		} else if o.script.MetricsLeftOut++; one.sink == nil {
+			return
+		}
+		found = append(found, one)
+	}
+	for _, limits := range o.thresholds {
+		if limits.metric != m.Name {
+			continue
+		}
+		limits.measure = &measure{name: limits.name, tags: limits.tags, sink: metrics.NewSink(m.Type)}
+		keep(limits.measure)
+	}
+	// Of requests there are better figures than k6's own.
+	ownName := len(found) > 0 && found[0].name == m.Name
+	if !ownName && !strings.HasPrefix(m.Name, "http_req") {
+		keep(&measure{name: m.Name})
+	}
+	o.measures[m] = found
+	return found
+}
+
+func (o *Output) measure(s *metrics.Sample) {
+	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		return // JSON has no such numbers
+	}
+	for _, one := range o.measuresOf(s.Metric) {
+		if one.about(s.Tags) {
+			one.add(s)
+		}
+	}
+}
+
+// about says whether samples with these tags belong to the metric.
+func (m *measure) about(tags *metrics.TagSet) bool {
+	for _, tag := range m.tags {
+		if tags == nil {
+			return false
+		}
+		if value, found := tags.Get(tag[0]); !found || value != tag[1] {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *measure) add(s *metrics.Sample) {
+	if m.sink != nil {
+		m.sink.Add(*s)
+	}
+	if m.Samples == 0 {
+		m.Min, m.Max = s.Value, s.Value
+	}
+	m.Samples++
+	m.Sum += s.Value
+	m.Min, m.Max, m.Last = min(m.Min, s.Value), max(m.Max, s.Value), s.Value
+	if s.Value != 0 {
+		m.Passes++
+	}
+	if m.Cells != nil && !m.full {
+		m.full = !m.Cells.Add(s.Value)
+	}
+}
+
+// metricsKept gives all metrics that had samples, by name.
+func (o *Output) metricsKept() map[string]*result.Metric {
+	all := map[string]*result.Metric{}
+	for _, one := range o.kept {
+		if one.Samples == 0 {
+			continue
+		}
+		if one.full {
+			one.Cells = nil
+		}
+		all[cut(one.name)] = &one.Metric
+	}
+	return all
+}

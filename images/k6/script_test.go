@@ -1,0 +1,323 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"laptime.dev/k6/internal/result"
+)
+
+// summarised is one metric in the summary that k6 itself writes of a run.
+type summarised struct {
+	Count, Rate, Value, Passes, Fails, Min, Max, Avg float64
+	Med                                              float64 `json:"med"`
+	P90                                              float64 `json:"p(90)"`
+	P95                                              float64 `json:"p(95)"`
+	// By expression, whether it was crossed.
+	Thresholds map[string]bool
+}
+
+// own runs a script, and gives the result and k6's own summary of the same process.
+func own(t *testing.T, environment []string, script string, flags ...string) (outcome, map[string]summarised) {
+	t.Helper()
+	export := filepath.Join(t.TempDir(), "summary.json")
+	out := k6(t, environment, nil, slices.Concat([]string{"--summary-mode=compact", "--summary-export=" + export}, flags, []string{script})...)
+	if out.result == nil {
+		t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	text, err := os.ReadFile(export)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var summary struct{ Metrics map[string]summarised }
+	if err := json.Unmarshal(text, &summary); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out, summary.Metrics
+}
+
+func write(t *testing.T, source string) string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "own.js")
+	if err := os.WriteFile(script, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return script
+}
+
+func requests(r *result.Result) (all int64) {
+	for _, phase := range r.Phases {
+		all += phase.Requests
+	}
+	for _, host := range r.Script.OtherHosts {
+		all += host.Requests
+	}
+	return all
+}
+
+// The script that the documentation of k6 would show says all that it says in k6's own summary.
+func TestAScriptAsDocumentedCountsAsInK6sOwnSummary(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(3 * time.Millisecond)
+		_, _ = w.Write([]byte("[]"))
+	})
+	out, k6s := own(t, []string{"TARGET=" + server.URL}, "testdata/as-documented.js", "--env=BASE_URL="+server.URL)
+	said := out.result.Script
+	if got := requests(out.result); float64(got) != k6s["http_reqs"].Count || got != server.requests.Load() {
+		t.Errorf("%d requests, k6 says %v, the server saw %d", got, k6s["http_reqs"].Count, server.requests.Load())
+	}
+	if out.result.Phases["setup"].Requests != 1 || float64(said.Iterations) != k6s["iterations"].Count || said.Iterations == 0 {
+		t.Errorf("setup %+v, %d iterations, k6 says %v", out.result.Phases["setup"], said.Iterations, k6s["iterations"].Count)
+	}
+	right, wrong := said.Checks["listing::status is 200"], said.Checks["listing::never holds"]
+	if len(said.Checks) != 2 || float64(right.Passed) != k6s["checks"].Passes || float64(wrong.Failed) != k6s["checks"].Fails ||
+		right.Failed != 0 || wrong.Passed != 0 {
+		t.Errorf("checks %+v, %+v, k6 says %+v", right, wrong, k6s["checks"])
+	}
+	if said.Warmup != "" || !slices.Equal(said.Executors, []string{"ramping-vus"}) || said.Aborted {
+		t.Errorf("%+v", said)
+	}
+	compareMetrics(t, said, k6s)
+	if len(said.Thresholds) != 3 {
+		t.Errorf("thresholds %+v", said.Thresholds)
+	}
+	for _, one := range said.Thresholds {
+		if one.Met || one.Samples == 0 {
+			t.Errorf("%+v was met", one)
+		}
+	}
+	pause := (said.IterationSeconds - said.RequestSeconds) / float64(said.Iterations)
+	if pause < 0.020 || pause > 1 || said.RequestSeconds < 0.003*float64(said.Iterations) {
+		t.Errorf("an iteration with a pause of 20 ms rests for %v s, its requests take %v s", pause, said.RequestSeconds)
+	}
+}
+
+// compareMetrics compares all that was kept with what k6 says of it.
+func compareMetrics(t *testing.T, said *result.Script, k6s map[string]summarised) {
+	t.Helper()
+	for name, m := range said.Metrics {
+		k, found := k6s[name]
+		switch m.Type {
+		case "counter":
+			found = found && math.Abs(m.Sum-k.Count) < 1e-6
+		case "gauge":
+			found = found && m.Last == k.Value && m.Min == k.Min && m.Max == k.Max
+		case "rate":
+			found = found && float64(m.Passes) == k.Passes && float64(m.Samples-m.Passes) == k.Fails
+		case "trend":
+			found = found && m.Min == k.Min && m.Max == k.Max && math.Abs(m.Sum/float64(m.Samples)-k.Avg) < 1e-6
+			for share, exact := range map[float64]float64{0.5: k.Med, 0.9: k.P90, 0.95: k.P95} {
+				// Between two samples k6 draws a line: with few of them that is far from both.
+				low, high := quantile(m, share-2/float64(m.Samples)), quantile(m, share+2/float64(m.Samples))
+				if exact < low-math.Abs(low)/100 || exact > high+math.Abs(high)/100 {
+					t.Errorf("%s: %v of %v is %v to %v, k6 says %v", name, share, m.Samples, low, high, exact)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s: %+v, k6 says %+v", name, m, k)
+		}
+	}
+	for name := range k6s {
+		if !strings.HasPrefix(name, "http_req") && said.Metrics[name] == nil && k6s[name].Thresholds == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+func quantile(m *result.Metric, share float64) float64 {
+	cells := *m.Cells
+	keys := make([]uint32, 0, len(cells))
+	for cell := range cells {
+		keys = append(keys, cell)
+	}
+	value := func(cell uint32) float64 { return math.Float64frombits(uint64(cell) << 42) }
+	slices.SortFunc(keys, func(a, b uint32) int {
+		if value(a) < value(b) {
+			return -1
+		}
+		return 1
+	})
+	seen, wanted := int64(0), min(max(share, 0), 1)*float64(m.Samples)
+	for _, cell := range keys {
+		seen += cells[cell]
+		if float64(seen) >= wanted {
+			return min(max(value(cell), m.Min), m.Max)
+		}
+	}
+	return m.Max
+}
+
+// Every kind of expression on every kind of metric comes out as k6 itself says.
+func TestThresholdsComeOutAsInK6(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(4 * time.Millisecond)
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	expressions := map[string][]string{
+		"http_req_duration":                         {"p(95)<1", "p(95)<2000", "avg>0", "avg<1", "min>=0", "max<60000", "med<1", "p(99.9)<60000", "p(0)>0", "p(100)<1"},
+		"http_req_duration{name:list}":              {"p(90)<2000", "p(90)<1", "med>1"},
+		"http_req_duration{name:missing}":           {"avg<1", "avg>1"},
+		"http_req_duration{group:::inner}":          {"max>0", "max<1"},
+		"http_req_duration{group:::setup}":          {"max>0", "max<1"},
+		"http_req_duration{expected_response:true}": {"p(95)<2000", "p(95)<0.5"},
+		"http_req_duration{nobody:ever}":            {"p(95)<1", "p(95)>1", "avg==0", "min<0"},
+		"http_req_failed":                           {"rate<0.1", "rate>0.1", "rate<=1", "rate==0.5"},
+		"http_req_failed{name:list}":                {"rate==0", "rate!=0"},
+		"http_req_failed{nobody:ever}":              {"rate>0.5", "rate<0.5"},
+		"http_reqs":                                 {"count>10", "count<10", "rate>0.1", "rate<0.1", "count==81", "count===81"},
+		"http_reqs{scenario:default}":               {"count==80", "count!=80"},
+		"http_req_waiting":                          {"avg>1", "avg<1"},
+		"checks":                                    {"rate>0.9", "rate<0.9", "rate==0.5"},
+		"checks{check:never}":                       {"rate==0", "rate>0"},
+		"iterations":                                {"count==40", "count<40"},
+		"iteration_duration":                        {"avg<1", "med>1"},
+		"data_received":                             {"count>0", "rate<0.001"},
+		"vus":                                       {"value>=0", "value>1000"},
+		"my_trend":                                  {"p(50)>=2", "p(50)<2", "max==3", "min===-1", "avg<100"},
+		"my_trend{kind:a}":                          {"max<=3", "max<3"},
+		"my_counter":                                {"count==80", "count<80"},
+		"my_gauge":                                  {"value==7", "value<7"},
+		"my_rate":                                   {"rate==0.5", "rate>0.75", "rate<0.75"},
+		"my_rate{kind:never}":                       {"rate>0.75"},
+		"never_used":                                {"max<1", "max>1"},
+	}
+	number := 0
+	for _, all := range expressions {
+		number += len(all)
+	}
+	if number < 60 {
+		t.Fatalf("only %d expressions", number)
+	}
+	text, err := json.Marshal(expressions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := write(t, fmt.Sprintf(`
+		import http from 'k6/http';
+		import { check, group } from 'k6';
+		import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
+		const trend = new Trend('my_trend'), counter = new Counter('my_counter'), gauge = new Gauge('my_gauge'), rate = new Rate('my_rate');
+		new Trend('never_used');
+		export const options = { vus: 2, iterations: 40, thresholds: %s };
+		export function setup() { http.get(__ENV.TARGET + '/'); }
+		export default function () {
+			group('inner', () => http.get(__ENV.TARGET + '/', { tags: { name: 'list' } }));
+			http.get(__ENV.TARGET + '/missing', { tags: { name: 'missing' } });
+			check(1, { always: true, never: false });
+			trend.add(-1); trend.add(2); trend.add(3, { kind: 'a' });
+			counter.add(2); gauge.add(7); rate.add(true); rate.add(false);
+		}`, text))
+	out, k6s := own(t, []string{"TARGET=" + server.URL}, script)
+	if len(out.result.Script.Thresholds) != number {
+		t.Errorf("%d of %d thresholds", len(out.result.Script.Thresholds), number)
+	}
+	for _, one := range out.result.Script.Thresholds {
+		crossed, found := k6s[one.Metric].Thresholds[one.Expression]
+		if !found || one.Met == crossed {
+			t.Errorf("%+v, k6 says crossed %v (known: %v)", one, crossed, found)
+		}
+	}
+	compareMetrics(t, out.result.Script, k6s)
+}
+
+// A warm-up by time is cut off whatever the scenarios are called, setup() and checks included.
+func TestAWarmupByTimeIsCutOff(t *testing.T) {
+	var lock sync.Mutex
+	var seen []time.Time
+	server := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			lock.Lock()
+			defer lock.Unlock()
+			seen = append(seen, time.Now())
+		}
+	})
+	script := write(t, `
+		import http from 'k6/http';
+		import { check, sleep } from 'k6';
+		import { Counter } from 'k6/metrics';
+		const counted = new Counter('counted');
+		export const options = { scenarios: {
+			one: { executor: 'constant-arrival-rate', rate: 50, duration: '2s', preAllocatedVUs: 20 },
+			two: { executor: 'per-vu-iterations', vus: 1, iterations: 1, startTime: '1500ms' },
+		}, thresholds: { counted: ['count<90'], checks: ['rate>0.99'] } };
+		export function setup() { http.get(__ENV.TARGET + '/login'); sleep(0.7); }
+		export default function () {
+			const began = Date.now();
+			const answer = http.get(__ENV.TARGET + '/', { tags: { name: 'list' } });
+			check(answer, { 'later': () => began > __ENV.CUT - 0 });
+			counted.add(1);
+		}`)
+	out, _ := own(t, []string{"TARGET=" + server.URL, "LAPTIME_WARMUP_SECONDS=1"}, script, "--env=CUT=0")
+	warm, measured, said := out.result.Phases["warmup"], out.result.Phases["measured"], out.result.Script
+	if warm.Requests+measured.Requests != int64(len(seen)) || out.result.Phases["setup"].Requests != 1 {
+		t.Errorf("%d and %d requests, the server saw %d", warm.Requests, measured.Requests, len(seen))
+	}
+	late := int64(0)
+	for _, at := range seen {
+		if at.Sub(seen[0]) >= time.Second {
+			late++
+		}
+	}
+	if math.Abs(float64(late-measured.Requests)) > 2 || warm.Requests < 45 || warm.Requests > 55 {
+		t.Errorf("%d in warm-up, %d measured, of which the server saw %d", warm.Requests, measured.Requests, late)
+	}
+	if said.Warmup != "time" || math.Abs(float64(said.Checks["later"].Passed-measured.Requests)) > 1 {
+		t.Errorf("%+v, checks %+v", said, said.Checks["later"])
+	}
+	// k6 itself counts some hundred, and would call the threshold crossed.
+	if one := said.Thresholds[1]; one.Metric != "counted" || !one.Met || math.Abs(one.Value-float64(measured.Requests)) > 1 {
+		t.Errorf("%+v", said.Thresholds)
+	}
+}
+
+// What others answer is not the server's, however the script calls their requests.
+func TestOtherHostsAreCountedApart(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	other := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	script := write(t, `
+		import http from 'k6/http';
+		export const options = { iterations: 5 };
+		export default function () {
+			http.get(__ENV.TARGET + '/', { tags: { name: 'list' } });
+			http.get(__ENV.TARGET.replace('127.0.0.1', 'localhost') + '/');
+			http.get(__ENV.OTHER + '/');
+			http.get(__ENV.OTHER + '/', { tags: { name: 'list' } });
+			http.get('http://nobody.invalid/');
+		}`)
+	out, _ := own(t, []string{"TARGET=" + server.URL}, script, "--env=OTHER="+other.URL)
+	p, hosts := out.result.Phases["measured"], out.result.Script.OtherHosts
+	if p.Requests != 10 || p.Responses != 10 || p.Endpoints["list"].Requests != 5 || server.requests.Load() != 10 {
+		t.Errorf("%+v, the server saw %d", p, server.requests.Load())
+	}
+	there := hosts[strings.TrimPrefix(other.URL, "http://")]
+	if len(hosts) != 2 || *there != (result.HostCount{Requests: 10, Errors: 10}) || hosts["nobody.invalid:80"].Errors != 5 {
+		t.Errorf("%+v", hosts)
+	}
+}
+
+// A threshold that ends the run early leaves what was measured, and says so.
+func TestAThresholdThatAbortsIsTold(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	script := write(t, `
+		import http from 'k6/http';
+		import { sleep } from 'k6';
+		export const options = { vus: 1, duration: '60s', thresholds: {
+			http_req_duration: [{ threshold: 'max<0.0001', abortOnFail: true }] } };
+		export default function () { http.get(__ENV.TARGET + '/'); sleep(0.1); }`)
+	out, _ := own(t, []string{"TARGET=" + server.URL}, script)
+	if said := out.result.Script; !said.Aborted || said.Thresholds[0].Met || out.took > 30*time.Second {
+		t.Errorf("%+v after %s", said, out.took)
+	}
+}

@@ -1,0 +1,94 @@
+"""What a script says over all repetitions of a server under its load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laptime.analysis import wording
+from laptime.api.results import ObjectiveResult, ResultRow
+from laptime.api.script import ComparedBy, ScriptFigures, ThresholdResult
+from laptime.measure import checks_together, hosts_together
+
+MAX_OBJECTIVES = 128
+"""Thresholds that become objectives of a run, those that were not met first."""
+MAX_CHECKS = 20
+MAX_THRESHOLDS = 32
+MAX_HOSTS = 10
+"""What a row shows one by one; the trials have all."""
+
+
+def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
+    """Return what the script says in all repetitions together; None for other loads."""
+    if not scripts:
+        return None
+    checks = checks_together(check for one in scripts for check in one.checks)
+    hosts = hosts_together(host for one in scripts for host in one.other_hosts)
+    return ScriptFigures(
+        warmup_named=all(one.warmup_named for one in scripts),
+        executors=sorted({kind for one in scripts for kind in one.executors}),
+        iterations=sum(one.iterations for one in scripts),
+        iteration_seconds=sum(one.iteration_seconds for one in scripts),
+        compared_by=_compared_by(scripts),
+        dropped_iterations=sum(one.dropped_iterations for one in scripts),
+        aborted=any(one.aborted for one in scripts),
+        checks_passed=sum(one.checks_passed for one in scripts),
+        checks_failed=sum(one.checks_failed for one in scripts),
+        checks=checks[:MAX_CHECKS],
+        thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
+        other_hosts=hosts[:MAX_HOSTS],
+        warnings=list(dict.fromkeys(text for one in scripts for text in one.warnings)),
+    )
+
+
+def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
+    # A slow server leaves less of an iteration to rest: what holds for one holds for all.
+    rests = any(one.compared_by is ComparedBy.LATENCY for one in scripts)
+    return ComparedBy.LATENCY if rests else ComparedBy.THROUGHPUT
+
+
+def compared_by(load: str, rows: Sequence[ResultRow]) -> ComparedBy:
+    """Return which figure says which server is faster under a load, by what its script did.
+
+    Throughput under every load that is no script: that of open loads says who kept up.
+    """
+    return _compared_by([row.script for row in rows if row.load == load and row.script])
+
+
+def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
+    """Return each threshold over all repetitions; those that were not met come first."""
+    found: dict[tuple[str, str], list[ThresholdResult]] = {}
+    for one in (one for script in scripts for one in script.thresholds):
+        found.setdefault((one.metric, one.expression), []).append(one)
+    together = [_over_repetitions(of_one) for of_one in found.values()]
+    return sorted(together, key=lambda one: one.met is True)
+
+
+def _over_repetitions(thresholds: Sequence[ThresholdResult]) -> ThresholdResult:
+    outcomes = {one.met for one in thresholds}
+    return thresholds[0].model_copy(
+        update={
+            # Met in some and missed in others is neither: chance goes further than the bound.
+            "met": outcomes.pop() if len(outcomes) == 1 else None,
+            "low": min((one.low for one in thresholds if one.low is not None), default=None),
+            "high": max((one.high for one in thresholds if one.high is not None), default=None),
+            "repetitions": sum(one.repetitions for one in thresholds),
+            "missed": sum(one.missed for one in thresholds),
+        }
+    )
+
+
+def threshold_objectives(rows: Sequence[ResultRow]) -> list[ObjectiveResult]:
+    """Return the thresholds of scripts as objectives of the run; what is not known is not met."""
+    found = [
+        ObjectiveResult(
+            server=row.server,
+            load=row.load,
+            metric=one.metric,
+            bound=f"{one.metric}: {one.expression}",
+            measured=wording.threshold(one),
+            met=one.met is True,
+        )
+        for row in rows
+        for one in (row.script.thresholds if row.script else [])
+    ]
+    return sorted(found, key=lambda one: one.met)[:MAX_OBJECTIVES]

@@ -1,0 +1,92 @@
+"""What a k6 script of a user's own says beside the figures of its requests.
+
+Names are those of the script, shown: without control characters and not longer than a line.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from laptime.api.base import TolerantModel
+
+
+class ComparedBy(StrEnum):
+    """Which figure says which server is faster under a script."""
+
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+
+
+class CheckResult(TolerantModel):
+    """One check of a script: how often it held and how often it did not."""
+
+    name: str = Field(description="Its name, after that of its group: 'group::name'.")
+    passed: int = Field(0, description="How often it held.")
+    failed: int = Field(0, description="How often it did not.")
+
+    @property
+    def failed_share(self) -> float:
+        """Share (0 … 1) of its answers that were wrong; 0 for none."""
+        total = self.passed + self.failed
+        return self.failed / total if total else 0.0
+
+
+class OtherHost(TolerantModel):
+    """Requests of a script to another host than the target; in no figure of the server."""
+
+    host: str = Field(description="Host and port.")
+    requests: int = Field(0, description="Requests sent there.")
+    errors: int = Field(0, description="Those without a right answer.")
+
+
+class ThresholdResult(TolerantModel):
+    """One threshold of a script, reckoned by k6 over all but the warm-up."""
+
+    metric: str = Field(description="Of k6 or the script, with the tags of a sub-metric.")
+    expression: str = Field(description="As the script has it, such as 'p(95)<200'.")
+    contains: str = Field("default", description="k6's unit: default, time (ms) or data (bytes).")
+    met: bool | None = Field(
+        None,
+        description="Whether it was met; of a row: in all repetitions, or missed in all. null: not "
+        "known, since no sample came or some repetitions met it and others did not.",
+    )
+    low: float | None = Field(None, description="What it was compared with; of a row: least.")
+    high: float | None = Field(None, description="What it was compared with; of a row: most.")
+    repetitions: int = Field(1, description="In which it was reckoned.")
+    missed: int = Field(0, description="Repetitions that missed it.")
+
+
+class ScriptFigures(TolerantModel):
+    """What a script says, its warm-up left out; of a row: all repetitions together."""
+
+    warmup_named: bool = Field(
+        description="Whether the warm-up has a time (`script.warmup`) or a scenario of its name."
+    )
+    executors: list[str] = Field(default_factory=list, description="k6's executors that ran.")
+    iterations: int = Field(0, description="Iterations that came to their end.")
+    iteration_seconds: float = Field(0.0, description="Time that they took, all together.")
+    compared_by: ComparedBy = Field(
+        ComparedBy.THROUGHPUT,
+        description="latency where iterations arrive at a rate of their own or virtual users "
+        "pause: throughput then says how long they rest.",
+    )
+    dropped_iterations: int = Field(
+        0, description="Iterations that were due and had no VU to run them."
+    )
+    aborted: bool = Field(False, description="Whether one of its thresholds ended it early.")
+    checks_passed: int = Field(0, description="Answers of all checks that were right.")
+    checks_failed: int = Field(0, description="Answers of all checks that were wrong.")
+    checks: list[CheckResult] = Field(
+        default_factory=list, description="Check by check; those that failed most come first."
+    )
+    thresholds: list[ThresholdResult] = Field(
+        default_factory=list, description="The thresholds of the script's options."
+    )
+    other_hosts: list[OtherHost] = Field(
+        default_factory=list, description="Requests that went to others than the target."
+    )
+    warnings: list[str] = Field(
+        default_factory=list, description="What was too much to be kept, in words."
+    )

@@ -1,0 +1,133 @@
+"""What a script says beside its requests: the generator's words as they can be shown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laptime.api.script import (
+    CheckResult,
+    ComparedBy,
+    OtherHost,
+    ScriptFigures,
+    ThresholdResult,
+)
+from laptime.measure.generator import GeneratorScript, GeneratorThreshold
+
+MAX_NAME = 100
+MAX_THRESHOLDS = 100
+LEAST_REST_SHARE = 0.1
+LEAST_REST_SECONDS = 0.005
+"""Of an iteration: what is less may be the time that k6 needs for it."""
+_MAX_EXECUTOR = 40
+MORE_CHECKS = "all further checks"
+MORE_HOSTS = "all further hosts"
+
+
+def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFigures:
+    """Return what a script says, with names that can be shown."""
+    checks = [
+        CheckResult(name=shown(name), passed=one.passed, failed=one.failed)
+        for name, one in script.checks.items()
+    ]
+    hosts = [
+        OtherHost(host=shown(name), requests=one.requests, errors=one.errors)
+        for name, one in script.other_hosts.items()
+    ]
+    warnings = []
+    if script.more_checks is not None:
+        more = script.more_checks
+        checks.append(CheckResult(name=MORE_CHECKS, passed=more.passed, failed=more.failed))
+        warnings.append(
+            f"more than {len(script.checks)} names of checks: all further ones are counted "
+            "together; give checks names that do not change"
+        )
+    if script.more_hosts is not None:
+        others = script.more_hosts
+        hosts.append(OtherHost(host=MORE_HOSTS, requests=others.requests, errors=others.errors))
+        warnings.append(
+            f"more than {len(script.other_hosts)} other hosts: all further ones are counted "
+            "together"
+        )
+    if len(script.thresholds) > MAX_THRESHOLDS:
+        warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
+    together = checks_together(checks)
+    return ScriptFigures(
+        warmup_named=bool(script.warmup),
+        executors=[shown(one, _MAX_EXECUTOR) for one in script.executors],
+        iterations=script.iterations,
+        iteration_seconds=script.iteration_seconds,
+        compared_by=_compared_by(script),
+        dropped_iterations=dropped_iterations,
+        aborted=script.aborted,
+        checks_passed=sum(one.passed for one in together),
+        checks_failed=sum(one.failed for one in together),
+        checks=together,
+        thresholds=[_threshold(one) for one in script.thresholds[:MAX_THRESHOLDS]],
+        other_hosts=hosts_together(hosts),
+        warnings=warnings,
+    )
+
+
+def _compared_by(script: GeneratorScript) -> ComparedBy:
+    """Return which figure tells servers apart under this script.
+
+    An iteration that takes longer than its requests rests, but for the time that k6 itself needs.
+    """
+    arrivals = any(kind.endswith("-arrival-rate") for kind in script.executors)
+    rest = script.iteration_seconds - script.request_seconds
+    rests = (
+        script.iterations > 0
+        and rest > LEAST_REST_SHARE * script.iteration_seconds
+        and rest > LEAST_REST_SECONDS * script.iterations
+    )
+    return ComparedBy.LATENCY if arrivals or rests else ComparedBy.THROUGHPUT
+
+
+def _threshold(said: GeneratorThreshold) -> ThresholdResult:
+    counted = said.expression.lstrip().startswith("count")
+    # k6 calls a threshold met that no sample has anything to say to: a slip in a tag's name would
+    # pass every gate. How often something happened is known without a sample: never.
+    known = said.samples > 0 or counted or not said.met
+    value = said.value if said.samples or counted else None
+    return ThresholdResult(
+        metric=shown(said.metric),
+        expression=shown(said.expression),
+        contains=shown(said.contains, _MAX_EXECUTOR),
+        met=said.met if known else None,
+        low=value,
+        high=value,
+        missed=0 if said.met else 1,
+    )
+
+
+def shown(name: str, most: int = MAX_NAME) -> str:
+    """Return a name so that it moves no terminal, page or log line, and is no longer than that.
+
+    What cannot be printed (control characters, marks of direction, line breaks) becomes �.
+    """
+    text = "".join(one if one.isprintable() else "�" for one in name)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def checks_together(checks: Iterable[CheckResult]) -> list[CheckResult]:
+    """Return the checks with those of one name added up; those that failed most come first."""
+    by_name: dict[str, CheckResult] = {}
+    for one in checks:
+        before = by_name.get(one.name, CheckResult(name=one.name))
+        by_name[one.name] = CheckResult(
+            name=one.name, passed=before.passed + one.passed, failed=before.failed + one.failed
+        )
+    return sorted(by_name.values(), key=lambda one: (-one.failed_share, one.name))
+
+
+def hosts_together(hosts: Iterable[OtherHost]) -> list[OtherHost]:
+    """Return the hosts with those of one name added up; those that were asked most come first."""
+    by_name: dict[str, OtherHost] = {}
+    for one in hosts:
+        before = by_name.get(one.host, OtherHost(host=one.host))
+        by_name[one.host] = OtherHost(
+            host=one.host,
+            requests=before.requests + one.requests,
+            errors=before.errors + one.errors,
+        )
+    return sorted(by_name.values(), key=lambda one: (-one.requests, one.host))

@@ -1,0 +1,123 @@
+"""k6's metrics of a script: merged without loss, and what thresholds compare. Pure.
+
+Numbers of a trend are counted in cells: the first 22 bits of a float64, which are its sign, its
+exponent and ten bits of its fraction. A cell is at most 0.1 % wide, whatever the numbers are about.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
+
+_SHIFT = 42
+_BITS = 64
+_EXPRESSION = re.compile(
+    r"\s*(?P<method>[a-z]+)(\((?P<share>[0-9]{1,3}([.][0-9]*)?)\))?\s*"
+    r"(?P<operator><=|>=|===|==|!=|<|>)\s*(?P<bound>[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]{1,3})?)\s*"
+)
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "===": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def merged_metric(parts: Sequence[GeneratorMetric]) -> GeneratorMetric:
+    """Return the metric of all samples of its parts together; there must be one at least.
+
+    The last value is that of the last part: which of them was later nobody knows.
+    """
+    used = [part for part in parts if part.samples] or parts[:1]
+    cells: Counter[int] = Counter()
+    for part in used:
+        for cell, count in _pairs(part):
+            cells[cell] += count
+    return GeneratorMetric(
+        type=used[0].type,
+        contains=used[0].contains,
+        samples=sum(part.samples for part in used),
+        sum=sum(part.sum for part in used),
+        min=min(part.min for part in used),
+        max=max(part.max for part in used),
+        last=used[-1].last,
+        passes=sum(part.passes for part in used),
+        cells=None
+        if any(part.cells is None for part in used)
+        else [number for cell in sorted(cells) for number in (cell, cells[cell])],
+    )
+
+
+def percentile(metric: GeneratorMetric, share: float) -> float | None:
+    """Return the value at or below which that share (0 … 1) of a trend's samples lies.
+
+    It is as far from 0 as any of its cell, and no more than the least or largest sample. None
+    where there are no samples, or they were too different to be kept.
+    """
+    if not metric.samples or not metric.cells:
+        return None
+    wanted = max(1, math.ceil(share * metric.samples - 1e-9))
+    seen = 0
+    for value, count in sorted((_end_of(cell), count) for cell, count in _pairs(metric)):
+        seen += count
+        if seen >= wanted:
+            return min(max(value, metric.min), metric.max)
+    return metric.max
+
+
+def _pairs(metric: GeneratorMetric) -> Iterable[tuple[int, int]]:
+    cells = metric.cells or []
+    return zip(cells[::2], cells[1::2], strict=False)
+
+
+def _end_of(cell: int) -> float:
+    bits = (cell << _SHIFT) | ((1 << _SHIFT) - 1) if cell else 0
+    value: float = struct.unpack(">d", (bits & ((1 << _BITS) - 1)).to_bytes(8, "big"))[0]
+    return value if math.isfinite(value) else 0.0
+
+
+def judged_again(
+    thresholds: Sequence[GeneratorThreshold], metric: GeneratorMetric | None, seconds: float
+) -> GeneratorThreshold:
+    """Return a threshold as k6 would judge it over the merged samples of its metric.
+
+    `thresholds` are what its generators said of it, `metric` is None where none saw a sample,
+    `seconds` is what counters are divided by.
+    """
+    first = thresholds[0]
+    parsed = _EXPRESSION.fullmatch(first.expression)
+    if metric is None or parsed is None:
+        return first
+    value = _value(metric, parsed["method"], float(parsed["share"] or 0) / 100, seconds)
+    if value is None:
+        return first
+    met = _OPERATORS[parsed["operator"]](value, float(parsed["bound"]))
+    changes = {"met": met, "value": value, "samples": metric.samples}
+    return first.model_copy(update={**changes, "contains": metric.contains})
+
+
+def _value(metric: GeneratorMetric, method: str, share: float, seconds: float) -> float | None:
+    if method == "count":
+        return metric.sum
+    if method == "rate" and metric.type == "counter":
+        return metric.sum / seconds if seconds > 0 else None
+    if not metric.samples:
+        return None
+    return {
+        "rate": metric.passes / metric.samples,
+        "value": metric.last,
+        "avg": metric.sum / metric.samples,
+        "min": metric.min,
+        "max": metric.max,
+        "med": percentile(metric, 0.5),
+        "p": percentile(metric, share),
+    }.get(method)

@@ -1,0 +1,186 @@
+"""What a script says over all repetitions of a server under its load."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laptime.analysis import summarise
+from laptime.analysis.rows import cells_of, row_of
+from laptime.analysis.script import compared_by, threshold_objectives
+from laptime.api.loads import Load
+from laptime.api.results import ResultRow, TrialResult, Validity
+from laptime.api.script import ComparedBy
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.measure.generator import RESULT_PREFIX
+from laptime.plan import Trial
+from tests.measure.samples import document, line, phase
+
+LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
+PAYLOAD = line(document(phase([1000] * 1000))).removeprefix(RESULT_PREFIX)
+QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
+
+
+def measured(*scripts: dict[str, Any]) -> tuple[list[Trial], list[TrialResult]]:
+    """Return the trials of a server whose repetitions say this, and their results."""
+    trials = [Trial(f"t-{n}", n, "axum", "own", n) for n in range(1, len(scripts) + 1)]
+    results = []
+    for trial, script in zip(trials, scripts, strict=True):
+        content = {**document(phase([1000] * 1000)), "trial": trial.name}
+        parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
+        assert isinstance(parsed, GeneratorResult)
+        results.append(trial_result(trial, parsed, LOAD))
+    return trials, results
+
+
+def row(*scripts: dict[str, Any]) -> ResultRow:
+    """Return the row of a server whose repetitions say this."""
+    trials, results = measured(*scripts)
+    return row_of(cells_of(trials, results, {}, {})["axum", "own"], None, None)
+
+
+def checks(failed: int, name: str = "right answer") -> dict[str, Any]:
+    return {"checks": {name: {"passed": 1000 - failed, "failed": failed}}}
+
+
+def test_a_row_whose_checks_never_hold_is_invalid_and_names_them() -> None:
+    found = row(checks(1000), checks(1000))
+    assert found.validity is Validity.INVALID
+    assert found.requests_per_second is None
+    assert found.validity_reasons == [
+        "check 'right answer' failed in 1,000 of 1,000 answers (100.00%) (in 2 of 2 repetitions)"
+    ]
+    assert found.script is not None
+    assert (found.script.checks_passed, found.script.checks_failed) == (0, 2000)
+
+
+def test_checks_whose_names_differ_by_a_number_are_all_named() -> None:
+    both = {
+        "checks": {
+            "status is 200": {"passed": 0, "failed": 9},
+            "status is 201": {"passed": 0, "failed": 9},
+        }
+    }
+    said = " ".join(row(both, both).validity_reasons)
+    assert "'status is 200'" in said
+    assert "'status is 201'" in said
+
+
+def test_what_a_script_says_adds_up_over_repetitions() -> None:
+    script = row(checks(1), checks(0), checks(0, "another")).script
+    assert script is not None
+    assert script.iterations == 300
+    assert [(one.name, one.passed, one.failed) for one in script.checks] == [
+        ("right answer", 1999, 1),
+        ("another", 1000, 0),
+    ]
+
+
+def test_a_row_shows_the_checks_that_failed_most() -> None:
+    many = {"checks": {f"check {n}": {"passed": 100 - n, "failed": n} for n in range(100)}}
+    script = row(many, many).script
+    assert script is not None
+    assert [one.name for one in script.checks[:2]] == ["check 99", "check 98"]
+    assert len(script.checks) == 20
+    assert script.checks_failed == 2 * sum(range(100))
+
+
+def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:
+    """Return repetitions in which a threshold came out like this."""
+    return [
+        {
+            "thresholds": [
+                {"metric": "http_req_duration{name:list}", "expression": "p(95)<200"}
+                | {"contains": "time", "met": met, "value": value, "samples": 100}
+            ]
+        }
+        for met, value in outcomes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "met", "objective", "measured"),
+    [
+        ([(True, 12.3)], True, True, "12.3 ms"),
+        ([(True, 12.3), (True, 15.1)], True, True, "12.3 ms to 15.1 ms; missed in 0 of 2"),
+        ([(False, 1500.0), (False, 300.0)], False, False, "300 ms to 1.50 s; missed in 2 of 2"),
+        # Chance goes further than the bound: nobody knows, which is not met.
+        ([(True, 190.0), (False, 210.0)], None, False, "190 ms to 210 ms; missed in 1 of 2"),
+    ],
+)
+def test_thresholds_become_objectives_of_the_run(
+    outcomes: list[tuple[bool, float]], met: bool | None, objective: bool, measured: str
+) -> None:
+    found = row(*threshold(*outcomes))
+    assert found.script is not None
+    assert found.script.thresholds[0].met is met
+    (one,) = threshold_objectives([found])
+    assert (one.server, one.load, one.metric) == ("axum", "own", "http_req_duration{name:list}")
+    assert one.bound == "http_req_duration{name:list}: p(95)<200"
+    assert one.measured.startswith(measured)
+    assert one.met is objective
+
+
+def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
+    many = {
+        "thresholds": [
+            {"metric": f"m{n}", "expression": "count<9", "met": n < 90, "samples": 1}
+            for n in range(100)
+        ]
+    }
+    found = row(many)
+    assert found.script is not None
+    assert len(found.script.thresholds) == 32
+    assert [one.met for one in found.script.thresholds[:11]] == [False] * 10 + [True]
+    objectives = threshold_objectives([found] * 20)
+    assert len(objectives) == 128
+    assert not any(one.met for one in objectives)
+
+
+def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest() -> None:
+    fast = row({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    slow = row({"iterationSeconds": 100.0, "requestSeconds": 98.0})
+    assert compared_by("own", [slow]) is ComparedBy.THROUGHPUT
+    assert compared_by("own", [slow, fast]) is ComparedBy.LATENCY
+    assert compared_by("another", [slow, fast]) is ComparedBy.THROUGHPUT
+
+
+def verdict(*scripts: dict[str, Any]) -> str:
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "users",
+            "servers": [{"name": "axum", "preset": "axum-sqlx"}],
+            "loads": [{"name": "own", "script": {"configMap": "mine"}}],
+        }
+    )
+    trials, results = measured(*scripts)
+    payloads = {result.trial: PAYLOAD for result in results}
+    return summarise(spec, trials, results, payloads, None, {}).verdict
+
+
+def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests() -> None:
+    said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    assert "under own throughput says how long the script rests" in said
+    assert "compare response times" in said
+    assert "compare response times" not in verdict({})
+
+
+def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
+    said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1, **checks(1000)})
+    assert said.startswith(
+        "no server could be measured; the figures of axum under own are invalid (check 'right "
+        "answer' failed in 1,000 of 1,000 answers (100.00%)"
+    )
+    # There are none.
+    assert "compare response times" not in said
+
+
+def test_a_load_without_a_script_says_nothing() -> None:
+    trial = Trial("t-1", 1, "axum", "own", 1)
+    parsed = parse_generator_output(line({**document(phase([1000] * 1000)), "trial": "t-1"}))
+    assert isinstance(parsed, GeneratorResult)
+    result = trial_result(trial, parsed)
+    assert result.script is None
+    assert row_of(cells_of([trial], [result], {}, {})["axum", "own"], None, None).script is None

@@ -1,0 +1,197 @@
+"""What a script says beside its requests: checks that count, a named warm-up, other hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laptime.api.loads import Load
+from laptime.api.results import TrialResult, Validity
+from laptime.api.script import ComparedBy
+from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
+from laptime.measure.script import MAX_NAME, shown
+from tests.measure.samples import TRIAL, document, line, phase
+
+LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
+INFORM = Load.model_validate({"name": "own", "script": {"configMap": "mine", "checks": "inform"}})
+QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 1000}
+
+
+def said(script: dict[str, Any], load: Load = LOAD, **measured: Any) -> TrialResult:
+    content = document(phase([5000] * 1000, window=10.0, **measured))
+    parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
+    assert isinstance(parsed, GeneratorResult), parsed
+    return trial_result(TRIAL, parsed, load)
+
+
+def checked(failed: int, total: int, name: str = "right answer") -> dict[str, Any]:
+    return {"checks": {name: {"passed": total - failed, "failed": failed}}}
+
+
+@pytest.mark.parametrize(
+    ("failed", "validity"),
+    [
+        (0, Validity.VALID),
+        (10, Validity.VALID),
+        (11, Validity.DOUBTFUL),
+        (100, Validity.DOUBTFUL),
+        (101, Validity.INVALID),
+        (10_000, Validity.INVALID),
+    ],
+)
+def test_checks_that_fail_make_a_trial_doubtful_and_then_invalid(
+    failed: int, validity: Validity
+) -> None:
+    result = said(checked(failed, 10_000))
+    assert result.validity is validity
+    if validity is not Validity.VALID:
+        (reason,) = result.validity_reasons
+        assert reason.startswith(f"check 'right answer' failed in {failed:,} of 10,000 answers")
+
+
+def test_checks_that_inform_judge_nothing_and_are_shown() -> None:
+    result = said(checked(5000, 10_000), INFORM)
+    assert result.validity is Validity.VALID
+    assert result.script is not None
+    assert (result.script.checks_passed, result.script.checks_failed) == (5000, 5000)
+
+
+def test_a_check_that_never_holds_is_not_hidden_by_many_that_do() -> None:
+    checks = {f"right {n}": {"passed": 1000, "failed": 0} for n in range(99)}
+    checks["never"] = {"passed": 0, "failed": 5}
+    result = said({"checks": checks})
+    assert result.validity is Validity.INVALID
+    assert result.validity_reasons == ["check 'never' failed in 5 of 5 answers (100.00%)"]
+    assert result.script is not None
+    assert result.script.checks[0].name == "never"
+
+
+def test_many_checks_that_fail_are_counted() -> None:
+    checks = {f"never {n}": {"passed": 0, "failed": 5} for n in range(10)}
+    reasons = said({"checks": checks}).validity_reasons
+    assert len(reasons) == 4
+    assert reasons[-1] == "7 more checks failed as well"
+
+
+def test_checks_beyond_the_bound_are_judged_together_and_said() -> None:
+    result = said({**checked(0, 10), "moreChecks": {"passed": 1, "failed": 99}})
+    assert result.validity is Validity.INVALID
+    assert "check 'all further checks' failed in 99 of 100 answers" in result.validity_reasons[0]
+    assert "more than 1 names of checks" in result.validity_reasons[1]
+
+
+def test_without_a_warmup_the_figures_are_doubtful() -> None:
+    result = said({"warmup": ""})
+    assert result.validity is Validity.DOUBTFUL
+    assert "no warm-up was named" in result.validity_reasons[0]
+    assert said({"warmup": "scenario"}).validity is Validity.VALID
+
+
+def test_dropped_iterations_are_no_requests_and_make_the_figures_doubtful() -> None:
+    result = said({}, droppedIterations=1000)
+    assert result.figures is not None
+    assert (result.figures.requests, result.figures.errors) == (1000, 0)
+    assert result.validity is Validity.DOUBTFUL
+    assert result.validity_reasons[0].startswith("k6 dropped 1,000 of 2,000 iterations")
+    assert result.script is not None
+    assert result.script.dropped_iterations == 1000
+
+
+def test_a_run_that_a_threshold_ended_is_doubtful() -> None:
+    assert "abortOnFail" in said({"aborted": True}).validity_reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("script", "by"),
+    [
+        # 20 ms of pause beside 1 ms of requests, and 10 ms beside 90 ms.
+        ({"iterationSeconds": 21.0, "requestSeconds": 1.0}, ComparedBy.LATENCY),
+        ({"iterationSeconds": 101.0, "requestSeconds": 90.0}, ComparedBy.LATENCY),
+        # What k6 itself needs for an iteration is no pause, nor is a little beside much.
+        ({"iterationSeconds": 2.0, "requestSeconds": 1.0}, ComparedBy.THROUGHPUT),
+        ({"iterationSeconds": 1010.0, "requestSeconds": 1000.0}, ComparedBy.THROUGHPUT),
+        # A batch of requests takes longer, all together, than its iteration.
+        ({"iterationSeconds": 1.0, "requestSeconds": 6.0}, ComparedBy.THROUGHPUT),
+        ({"executors": ["constant-arrival-rate"]}, ComparedBy.LATENCY),
+        ({"executors": ["constant-vus", "ramping-arrival-rate"]}, ComparedBy.LATENCY),
+        ({"executors": ["ramping-vus"]}, ComparedBy.THROUGHPUT),
+    ],
+)
+def test_a_script_that_rests_or_keeps_a_rate_is_compared_by_latency(
+    script: dict[str, Any], by: ComparedBy
+) -> None:
+    found = said(script).script
+    assert found is not None
+    assert found.compared_by is by
+
+
+def test_what_setup_and_teardown_ask_is_no_load() -> None:
+    content = document(phase([5000] * 1000, window=10.0))
+    content["phases"]["setup"] = phase([9_000_000] * 3, errors=2)
+    content["phases"]["teardown"] = phase([9_000_000] * 3)
+    parsed = parse_generator_output(line({**content, "script": QUIET}))
+    assert isinstance(parsed, GeneratorResult)
+    figures = trial_result(TRIAL, parsed, LOAD).figures
+    assert figures is not None
+    assert (figures.requests, figures.errors, figures.window_seconds) == (1000, 0, 10.0)
+
+
+def test_other_hosts_are_named_and_in_no_figure() -> None:
+    hosts = {"cdn:80": {"requests": 7, "errors": 7}, "auth:80": {"requests": 70, "errors": 0}}
+    result = said({"otherHosts": hosts, "moreHosts": {"requests": 1, "errors": 0}})
+    assert result.figures is not None
+    assert result.script is not None
+    assert (result.figures.requests, result.figures.errors) == (1000, 0)
+    assert [(one.host, one.requests, one.errors) for one in result.script.other_hosts] == [
+        ("auth:80", 70, 0),
+        ("cdn:80", 7, 7),
+        ("all further hosts", 1, 0),
+    ]
+    assert "more than 2 other hosts" in result.script.warnings[0]
+
+
+@given(st.text(max_size=300))
+def test_a_name_moves_no_terminal_and_no_line(name: str) -> None:
+    text = shown(name)
+    assert text.isprintable()
+    assert len(text) <= MAX_NAME
+
+
+def test_names_that_are_shown_alike_are_counted_together() -> None:
+    result = said({"checks": {"a\n": {"passed": 1}, "a\x1b": {"passed": 2}}})
+    assert result.script is not None
+    (check,) = result.script.checks
+    assert (check.name, check.passed) == ("a�", 3)
+
+
+def test_what_several_generators_say_adds_up() -> None:
+    parts = []
+    for index in range(2):
+        script = {
+            **QUIET,
+            "iterationSeconds": 1.5,
+            "checks": {"one": {"passed": 3, "failed": 1}, f"own {index}": {"failed": 2}},
+            "otherHosts": {"cdn:80": {"requests": 5, "errors": index}},
+            "aborted": index == 1,
+            **({"moreChecks": {"passed": 4, "failed": 0}} if index else {}),
+        }
+        content = {**document(phase([1000])), "segment": {"index": index, "count": 2}}
+        parsed = parse_generator_output(line({**content, "script": script}))
+        assert isinstance(parsed, GeneratorResult)
+        parts.append(parsed)
+    merged = merge_results(parts)
+    assert isinstance(merged, GeneratorResult)
+    found = merged.script
+    assert found is not None
+    assert (found.iterations, found.iteration_seconds, found.aborted) == (2000, 3.0, True)
+    counts = {name: (one.passed, one.failed) for name, one in found.checks.items()}
+    assert counts == {"one": (6, 2), "own 0": (0, 2), "own 1": (0, 2)}
+    assert found.more_checks is not None
+    assert found.more_checks.passed == 4
+    assert found.other_hosts["cdn:80"].requests == 10
+    assert found.other_hosts["cdn:80"].errors == 1
+    assert found.warmup == "time"
+    assert found.executors == ["constant-vus"]
