@@ -107,6 +107,10 @@ def generator_log(
     return f"LAPTIME-READY\nLAPTIME-RESULT {packed}\n"
 
 
+def _key(manifest: dict[str, Any]) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
 class World:
     """One run in a cluster."""
 
@@ -163,6 +167,8 @@ class World:
         self.deleted = False
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
+        self.strangers: set[tuple[str, str]] = set()
+        """Kinds and names of somebody else's objects."""
         self.refusal: Refusal | None = None
         self._count = 0
 
@@ -195,6 +201,10 @@ class World:
             if isinstance(action, Apply | Create) and action.manifest["kind"] in self.refuses:
                 since = self.refusal.since if self.refusal else self.now
                 self.refusal = Refusal(f"{action.manifest['kind']}: not here", since)
+                return decision
+            if isinstance(action, Apply | Create) and _key(action.manifest) in self.strangers:
+                message = " ".join(_key(action.manifest))
+                self.refusal = Refusal(message, self.now, "NameTaken", 0.0)
                 return decision
             self._execute(action)
         self.refusal = None
@@ -279,6 +289,7 @@ class World:
             case Create(manifest):
                 self._create(manifest)
             case CreateDatabaseSecret():
+                assert "demo-postgres" in self.config_maps
                 self.secret = True
             case Delete(kind, name):
                 self._delete(kind, name)
@@ -325,8 +336,11 @@ class World:
                 self.services.pop(name, None)
             case "ConfigMap":
                 self.config_maps.pop(name, None)
-            case "Secret":
-                self.secret = False
+                if name == "demo-postgres":
+                    # The garbage collector: it belongs to it.
+                    self.secret = False
+            case _:
+                raise AssertionError(f"nobody deletes a {kind}")
 
     # What the cluster does ------------------------------------------------------------------
 

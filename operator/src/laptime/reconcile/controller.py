@@ -26,17 +26,16 @@ from laptime.kube import Kube, KubeError
 from laptime.manifests.context import RunContext
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.prometheus_http import http_query
+from laptime.reconcile.children import KINDS, METADATA_ONLY, Children
 from laptime.reconcile.decide import decide
 from laptime.reconcile.events import event_manifest, transitions
-from laptime.reconcile.execute import execute
+from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.observe import GENERATOR_CONTAINER, ResultCache, observe
 from laptime.reconcile.queue import turn_of
 from laptime.reconcile.readings import ReadingsDesk
-from laptime.reconcile.views import LABEL, Refusal, Run, format_time, pod_view, run_view
+from laptime.reconcile.views import Refusal, Run, format_time, pod_view, run_view
 from laptime.settings import Settings
-
-Key = tuple[str, str]
 
 # The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
 _RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
@@ -44,6 +43,9 @@ _NOT_ENABLED_SECONDS = 5.0
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 _RESYNC_SECONDS = 60.0
+_WATCH_SECONDS = 240.0
+# So long an object of an earlier run of the same name may take to go.
+_PASSING_SECONDS = 20.0
 
 
 class Controller:
@@ -61,7 +63,8 @@ class Controller:
             http_query(self._http, settings.prometheus_url) if settings.prometheus_url else None
         )
         """How Prometheus is asked; None when there is none."""
-        self._workers: dict[Key, _Worker] = {}
+        # By the uid of their run: a run of the same name is another run.
+        self._workers: dict[str, _Worker] = {}
         # Turns are given under this lock: two runs must not both find the lane free.
         self._turns = asyncio.Lock()
         self._resync: asyncio.Task[None] | None = None
@@ -83,20 +86,19 @@ class Controller:
         await self._http.aclose()
         await self._kube.close()
 
-    def wake(self, namespace: str, name: str) -> None:
+    def wake(self, namespace: str, name: str, uid: str) -> None:
         """Have a look at a run soon: something was heard of it."""
         self._metrics.event()
-        key = (namespace, name)
-        worker = self._workers.get(key)
+        worker = self._workers.get(uid)
         if worker is None or worker.task.done():
-            worker = _Worker(key, self)
-            self._workers[key] = worker
+            worker = _Worker((namespace, name), uid, self)
+            self._workers[uid] = worker
         worker.wake()
 
-    def forget(self, namespace: str, name: str) -> None:
+    def forget(self, namespace: str, name: str, uid: str) -> None:
         """End the work on a run that is gone, and let the next one have its turn."""
         self._metrics.forget(namespace, name)
-        worker = self._workers.pop((namespace, name), None)
+        worker = self._workers.pop(uid, None)
         if worker is not None:
             worker.close()
             worker.task.cancel()
@@ -110,9 +112,9 @@ class Controller:
     async def _look_at_all(self) -> None:
         while True:
             try:
-                manifests = await self._kube.list(KIND, None, metadata_only=True)
-                for manifest in manifests:
-                    self.wake(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+                async for page in self._kube.pages(KIND, None, metadata_only=True):
+                    for metadata in (one["metadata"] for one in page.items):
+                        self.wake(metadata["namespace"], metadata["name"], metadata["uid"])
             except KubeError as error:
                 self._logger.warning("cannot list runs: %s", error)
             await asyncio.sleep(_RESYNC_SECONDS)
@@ -125,8 +127,8 @@ class Controller:
         """
         namespace, name = worker.key
         manifest = await self._kube.get(KIND, namespace, name)
-        if manifest is None:
-            self.forget(namespace, name)
+        if manifest is None or manifest["metadata"]["uid"] != worker.uid:
+            self.forget(namespace, name, worker.uid)
             return None
         now = datetime.now(UTC)
         try:
@@ -149,8 +151,9 @@ class Controller:
         terminal = run.status.state is not None and run.status.state.terminal
         worker.watch(active=run.status.state is not None and run.status.state.active)
         try:
+            children = await self._children(run)
             observed = await observe(
-                self._kube, run, context, worker.cache, worker.printed, worker.desk
+                self._kube, run, context, worker.cache, worker.printed, worker.desk, children
             )
         except KubeError as error:
             if not error.forbidden or terminal:
@@ -167,12 +170,16 @@ class Controller:
             await self._say(run, decision.status, now)
         # In an extra step, so that a slow API server holds up this run alone.
         try:
-            await execute(self._kube, run, context, decision.actions)
+            await execute(self._kube, run, context, decision.actions, children)
+        except NameTaken as taken:
+            patience = _PASSING_SECONDS if taken.passing else 0.0
+            since = worker.refusal.since if worker.refusal else now
+            worker.refusal = Refusal(str(taken), since, "NameTaken", patience)
+            return _RETRY_SECONDS[0]
         except KubeError as error:
             if error.refused:
-                worker.refusal = Refusal(
-                    error.message, worker.refusal.since if worker.refusal else now
-                )
+                since = worker.refusal.since if worker.refusal else now
+                worker.refusal = Refusal(f"the API server refuses {error.message}", since)
             raise
         worker.refusal = None
         self._metrics.carried_out(decision.actions)
@@ -182,10 +189,25 @@ class Controller:
 
     async def _runs(self) -> list[Run]:
         found: list[Run] = []
-        for manifest in await self._kube.list(KIND, None):
-            with suppress(pydantic.ValidationError):
-                found.append(run_view(manifest))
+        async for page in self._kube.pages(KIND, None):
+            for manifest in page.items:
+                with suppress(pydantic.ValidationError):
+                    found.append(run_view(manifest))
         return found
+
+    async def _children(self, run: Run) -> Children:
+        children = Children(run.uid)
+
+        async def read(kind: str) -> None:
+            slim = kind in METADATA_ONLY
+            async for page in self._kube.pages(
+                kind, run.namespace, children.selector, metadata_only=slim
+            ):
+                for one in page.items:
+                    children.stores[kind].put(one)
+
+        await asyncio.gather(*(read(kind) for kind in KINDS))
+        return children
 
     async def _say(self, run: Run, status: RunStatus, now: datetime) -> None:
         if status == run.status:
@@ -194,7 +216,8 @@ class Controller:
             {
                 "apiVersion": API_VERSION,
                 "kind": KIND,
-                "metadata": {"name": run.name, "namespace": run.namespace},
+                # With the uid: a run of the same name never gets this one's status.
+                "metadata": {"name": run.name, "namespace": run.namespace, "uid": run.uid},
                 "status": status.to_wire(),
             }
         )
@@ -232,7 +255,7 @@ class Controller:
                 {
                     "apiVersion": API_VERSION,
                     "kind": KIND,
-                    "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+                    "metadata": {key: metadata[key] for key in ("name", "namespace", "uid")},
                     "status": status.to_wire(),
                 }
             )
@@ -249,12 +272,14 @@ class Controller:
 
     async def watch_pods(self, worker: _Worker) -> None:
         """Wake the worker whenever a pod of its run changes; follow its generators' logs."""
-        namespace, name = worker.key
-        async for _, manifest in self._kube.watch("Pod", namespace, f"{LABEL}run={name}"):
+        namespace, _ = worker.key
+        selector = Children(worker.uid).selector
+        async for _, manifest in self._kube.watch(
+            "Pod", namespace, selector, since="", seconds=_WATCH_SECONDS
+        ):
             worker.wake()
-            if "metadata" not in manifest or "name" not in manifest["metadata"]:
-                # An ERROR event, such as an expired resource version: watch anew.
-                return
+            if "name" not in manifest["metadata"]:
+                continue
             pod = pod_view(manifest)
             if pod.component == "generator" and any(
                 container.name == GENERATOR_CONTAINER and container.running
@@ -300,8 +325,9 @@ class Controller:
 class _Worker:
     """The task of one run, with what it remembers only to be quicker."""
 
-    def __init__(self, key: Key, controller: Controller) -> None:
+    def __init__(self, key: tuple[str, str], uid: str, controller: Controller) -> None:
         self.key = key
+        self.uid = uid
         self.cache = ResultCache()
         self.printed: set[str] = set()
         self.refusal: Refusal | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.results import RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
-from laptime.manifests.result import readings_name, results_config_map
+from laptime.manifests.result import readings_name, results_config_map, results_name
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
@@ -24,15 +24,15 @@ def finish(situation: Situation) -> Decision:
         situation.progressing("Finishing", "reading what the last trials used")
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
     leftovers = _clean_up(situation)
-    results_name = f"{run.name}-results"
-    if results_name not in observed.config_maps and observed.summary is not None:
+    results = results_name(run.name)
+    if results not in observed.config_maps and observed.summary is not None:
         trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
         files = result_files(
             run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
         )
         # Before anything is deleted: it is what the run was made for.
         situation.actions.insert(0, Create(results_config_map(situation.context, files)))
-        leftovers.append(f"ConfigMap {results_name}")
+        leftovers.append(f"ConfigMap {results}")
     _say_outcome(situation)
     say_profiled(situation)
     if leftovers:
@@ -48,10 +48,13 @@ def finish(situation: Situation) -> Decision:
 
 
 def _clean_up(situation: Situation) -> list[str]:
-    """Delete what the results do not need; return what is still there."""
+    """Delete what the results do not need; return what is still there.
+
+    The Secret of the database belongs to a ConfigMap, and goes with it.
+    """
     observed, run = situation.observed, situation.run
     keep = {
-        f"{run.name}-results",
+        results_name(run.name),
         *observed.results,
         *map(readings_name, observed.results),
         *observed.profiles,
@@ -62,9 +65,6 @@ def _clean_up(situation: Situation) -> list[str]:
         *(("Service", name) for name in observed.services),
         *(("ConfigMap", name) for name in observed.config_maps if name not in keep),
     ]
-    if doomed and run.spec.topology.postgres is not None:
-        # First of all: while anything else is left, the next pass would delete it again.
-        situation.actions.append(Delete("Secret", f"{run.name}-database"))
     situation.actions += [Delete(kind, name) for kind, name in doomed]
     left = [f"{kind} {name}" for kind, name in doomed]
     return left + [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]

@@ -216,7 +216,7 @@ class Situation:
             objectives=list(summary.objectives) if summary and summary.objectives else None,
             control=list(summary.control) if summary and summary.control else None,
             results_config_map=old.results_config_map
-            or (f"{self.run.name}-results" if state.terminal else None),
+            or (self.observed.results_config_map if state.terminal else None),
             conditions=self._conditions(now),
         )
 

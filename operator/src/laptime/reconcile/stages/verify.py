@@ -44,7 +44,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return None
     if problem is not None and problem.fatal:
         return _refuse(situation, server, job_name, problem)
-    if verdict is not None and problem is None and _may_have_crashed(situation, job_name, verdict):
+    if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
     if verdict is not None:
         # A server that crashes gives no answers: its own problem says more than that.
@@ -63,7 +63,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     return problem or verifier_problem
 
 
-def _may_have_crashed(situation: Situation, job_name: str, verdict: dict[str, object]) -> bool:
+def _may_have_crashed(situation: Situation, server: str, verdict: dict[str, object]) -> bool:
     """Whether a server that stopped answering may be about to say why.
 
     The kubelet reports the end of a container up to some seconds after the connection broke.
@@ -72,8 +72,7 @@ def _may_have_crashed(situation: Situation, job_name: str, verdict: dict[str, ob
         return False
     ends = [
         container.ended_at
-        for pod in situation.observed.pods_of("verifier")
-        if pod.owner == job_name
+        for pod in situation.observed.pods_of("verifier", server=server)
         for container in pod.containers
         if container.ended_at is not None
     ]
@@ -95,7 +94,7 @@ def _read_verdict(
     if job is None:
         return None, None
     what = f"the verifier of {server}"
-    pods = [pod for pod in situation.observed.pods_of("verifier") if pod.owner == job_name]
+    pods = situation.observed.pods_of("verifier", server=server)
     for pod in pods:
         for container in pod.containers:
             if container.exit_code == 0 and container.exit_message:
