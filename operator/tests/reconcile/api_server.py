@@ -240,7 +240,7 @@ class ApiServer:
     async def _watch(
         self, request: web.Request, kind: str, namespace: str | None
     ) -> web.StreamResponse:
-        since = int(request.query["resourceVersion"])
+        since = int(request.query.get("resourceVersion") or self.version)
         if since < self.oldest:
             return _refusal(410, "Expired", "too old resource version")
         selector = request.query.get("labelSelector", "")

@@ -26,6 +26,7 @@ from laptime.kube import Kube, KubeError
 from laptime.manifests.context import RunContext
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.prometheus_http import http_query
+from laptime.reconcile.abandon import abandoned, deployed
 from laptime.reconcile.children import KINDS, METADATA_ONLY, Children
 from laptime.reconcile.decide import decide
 from laptime.reconcile.events import event_manifest, transitions
@@ -39,11 +40,14 @@ from laptime.settings import Settings
 
 # The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
 _RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
+# So often an error that nobody expected may happen, one time after the other.
+_TRIES = 3
 _NOT_ENABLED_SECONDS = 5.0
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 _RESYNC_SECONDS = 60.0
 _WATCH_SECONDS = 240.0
+_ERRORS_PASS_SECONDS = 300.0
 # So long an object of an earlier run of the same name may take to go.
 _PASSING_SECONDS = 20.0
 
@@ -115,8 +119,9 @@ class Controller:
                 async for page in self._kube.pages(KIND, None, metadata_only=True):
                     for metadata in (one["metadata"] for one in page.items):
                         self.wake(metadata["namespace"], metadata["name"], metadata["uid"])
-            except KubeError as error:
-                self._logger.warning("cannot list runs: %s", error)
+            except Exception as error:
+                # Whatever a connection throws: the next look may succeed.
+                self._logger.warning("cannot list runs: %r", error)
             await asyncio.sleep(_RESYNC_SECONDS)
 
     async def reconcile(self, worker: _Worker) -> float | None:
@@ -130,7 +135,7 @@ class Controller:
         if manifest is None or manifest["metadata"]["uid"] != worker.uid:
             self.forget(namespace, name, worker.uid)
             return None
-        now = datetime.now(UTC)
+        now = _now()
         try:
             run = run_view(manifest)
         except pydantic.ValidationError as error:
@@ -151,7 +156,7 @@ class Controller:
         terminal = run.status.state is not None and run.status.state.terminal
         worker.watch(active=run.status.state is not None and run.status.state.active)
         try:
-            children = await self._children(run)
+            children = await self._children(run.uid, namespace)
             observed = await observe(
                 self._kube, run, context, worker.cache, worker.printed, worker.desk, children
             )
@@ -177,9 +182,12 @@ class Controller:
             worker.refusal = Refusal(str(taken), since, "NameTaken", patience)
             return _RETRY_SECONDS[0]
         except KubeError as error:
-            if error.refused:
+            if error.status:
                 since = worker.refusal.since if worker.refusal else now
-                worker.refusal = Refusal(f"the API server refuses {error.message}", since)
+                # What it refuses, it refuses again; its own errors may pass.
+                wait = None if error.refused else _ERRORS_PASS_SECONDS
+                message = f"the API server refuses {error.message}"
+                worker.refusal = Refusal(message, since, patience_seconds=wait)
             raise
         worker.refusal = None
         self._metrics.carried_out(decision.actions)
@@ -195,13 +203,13 @@ class Controller:
                     found.append(run_view(manifest))
         return found
 
-    async def _children(self, run: Run) -> Children:
-        children = Children(run.uid)
+    async def _children(self, uid: str, namespace: str) -> Children:
+        children = Children(uid)
 
         async def read(kind: str) -> None:
             slim = kind in METADATA_ONLY
             async for page in self._kube.pages(
-                kind, run.namespace, children.selector, metadata_only=slim
+                kind, namespace, children.selector, metadata_only=slim
             ):
                 for one in page.items:
                     children.stores[kind].put(one)
@@ -212,14 +220,9 @@ class Controller:
     async def _say(self, run: Run, status: RunStatus, now: datetime) -> None:
         if status == run.status:
             return
-        await self._kube.apply_status(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                # With the uid: a run of the same name never gets this one's status.
-                "metadata": {"name": run.name, "namespace": run.namespace, "uid": run.uid},
-                "status": status.to_wire(),
-            }
+        # With the uid: a run of the same name never gets this one's status.
+        await self._write_status(
+            {"name": run.name, "namespace": run.namespace, "uid": run.uid}, status
         )
         for type_, reason, message in transitions(run, status):
             self._logger.info("%s/%s: %s: %s", run.namespace, run.name, reason, message)
@@ -251,14 +254,7 @@ class Controller:
             self._logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
             )
-            await self._kube.apply_status(
-                {
-                    "apiVersion": API_VERSION,
-                    "kind": KIND,
-                    "metadata": {key: metadata[key] for key in ("name", "namespace", "uid")},
-                    "status": status.to_wire(),
-                }
-            )
+            await self._write_status(metadata, status)
 
     def _how_to_enable(self, namespace: str) -> str:
         return (
@@ -301,25 +297,71 @@ class Controller:
 
     async def work(self, worker: _Worker) -> None:
         """Reconcile a run again and again, whenever it is woken or due."""
-        failures = 0
+        failures = unexpected = 0
         while True:
             worker.clear()
+            due: float | None
             try:
                 with self._metrics.reconcile():
                     due = await self.reconcile(worker)
-                failures = 0
+                failures = unexpected = 0
             except KubeError as error:
                 due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
                 failures += 1
                 self._metrics.error(error.reason)
                 if not (error.terminating or error.not_found):
                     self._logger.warning("%s/%s: %s; again in %g s", *worker.key, error, due)
+                # What the API server will refuse again, and is no object of the run: its status.
+                unexpected += error.refused and not error.forbidden and worker.refusal is None
+                await self._give_up(worker, error, unexpected - len(_RETRY_SECONDS))
             except Exception as error:
                 self._metrics.error(type(error).__name__)
-                due = _RETRY_SECONDS[-1]
+                due = _RETRY_SECONDS[min(unexpected, len(_RETRY_SECONDS) - 1)]
+                unexpected += 1
                 self._logger.exception("%s/%s: unexpected error", *worker.key)
+                await self._give_up(worker, error, unexpected - _TRIES)
             await worker.wait(due)
             await asyncio.sleep(_DEBOUNCE_SECONDS)
+
+    async def _give_up(self, worker: _Worker, error: Exception, too_many: int) -> None:
+        """End a run that nobody can go on with, once it was tried often enough."""
+        if too_many < 0:
+            return
+        try:
+            namespace, name = worker.key
+            manifest = await self._kube.get(KIND, namespace, name)
+            if manifest is None or manifest["metadata"]["uid"] != worker.uid:
+                return
+            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
+                return
+            await self._clear(worker)
+            await self._write_status(manifest["metadata"], abandoned(manifest, error, _now()))
+            self.wake_all()
+        except Exception:
+            # It is tried again, like everything else.
+            self._logger.exception("%s/%s: cannot be given up yet", *worker.key)
+
+    async def _clear(self, worker: _Worker) -> None:
+        """Delete what a run has deployed, as far as that can be done."""
+        try:
+            children = await self._children(worker.uid, worker.key[0])
+            for action in deployed(children):
+                child = children.find(action.kind, action.name)
+                assert child is not None
+                await self._kube.delete(action.kind, worker.key[0], child.name, child.uid)
+        except KubeError as error:
+            self._logger.warning("%s/%s: cannot be cleaned up: %s", *worker.key, error)
+
+    async def _write_status(self, metadata: dict[str, Any], status: RunStatus) -> None:
+        """Write the status of the run with this name, namespace and uid, and of no other."""
+        await self._kube.apply_status(
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {key: metadata[key] for key in ("name", "namespace", "uid")},
+                "status": status.to_wire(),
+            }
+        )
 
 
 class _Worker:
@@ -374,6 +416,10 @@ class _Worker:
 
     def _start(self, work: Awaitable[None], *, again: bool) -> asyncio.Task[None]:
         return asyncio.create_task(_quietly(work, self.wake if again else None))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 async def _quietly(work: Awaitable[None], after: Callable[[], None] | None) -> None:

@@ -60,17 +60,20 @@ async def execute(
 
     Raises:
         NameTaken: an object that others find by its name cannot be created.
-        KubeError: the first action that failed. What came before it is done; the next reconcile
-            sees it and goes on from there.
+        KubeError: the first action that failed. What came before it is done, of what comes after it
+            the deletions; the next reconcile sees it and goes on from there.
     """
-    for _, group in groupby(actions, key=_sort):
+    failures: list[BaseException] = []
+    for (verb, _), group in groupby(actions, key=_sort):
+        if failures and verb != "Delete":
+            continue
         done = await asyncio.gather(
             *(_execute_one(kube, run, context, action, children) for action in group),
             return_exceptions=True,
         )
-        for failure in done:
-            if failure is not None:
-                raise failure
+        failures += [failure for failure in done if failure is not None]
+    if failures:
+        raise failures[0]
 
 
 def _sort(action: Action) -> tuple[str, str]:

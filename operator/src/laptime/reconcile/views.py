@@ -15,7 +15,8 @@ from laptime.reconcile.children import known_as
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-_STUCK_SECONDS = 120.0
+STUCK_SECONDS = 120.0
+"""A pod that should have ended for so long is on a node that is gone."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class PodView:
     def stuck(self, now: datetime) -> bool:
         """Return whether it should have ended long ago: its node is gone. It holds up no run."""
         since = self.deleting_since
-        return since is not None and (now - since).total_seconds() >= _STUCK_SECONDS
+        return since is not None and (now - since).total_seconds() >= STUCK_SECONDS
 
     @property
     def live(self) -> bool:

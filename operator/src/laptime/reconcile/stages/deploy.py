@@ -12,7 +12,7 @@ from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problem
 from laptime.reconcile.actions import Apply, CreateDatabaseSecret, Decision
 from laptime.reconcile.diagnose import Problem
-from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
@@ -126,6 +126,16 @@ def deploy(situation: Situation) -> Decision | None:
     if not situation.actions and (ready or reached_later):
         # A tier that goes away later on is dealt with by the stage that was reached.
         return None
+    longest = 2 * situation.spec.startup_seconds + GRACE_SECONDS
+    if situation.step_seconds(State.DEPLOYING) >= longest:
+        unsettled = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in missing)
+        problem = Problem(
+            "NotDeployed",
+            "the tiers did not come to stand; "
+            + (f"changed again and again: {unsettled}" if unsettled else "look at their pods"),
+            fatal=True,
+        )
+        situation.fail(problem)
     situation.progressing("Deploying", "the tiers and Services are set up")
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
 

@@ -9,7 +9,12 @@ from laptime.api.status import ConditionStatus, ConditionType, ServerState, Stat
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
-from laptime.reconcile.stages.servers import run_only, server_pods, server_problem
+from laptime.reconcile.stages.servers import (
+    never_checked,
+    run_only,
+    server_pods,
+    server_problem,
+)
 from laptime.reconcile.stages.situation import Situation
 
 _SOON_SECONDS = 1.0
@@ -37,7 +42,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     """Take one server a step further; return what is wrong with it so far."""
     job_name = f"{situation.run.name}-verify-{server}"
     verdict, verifier_problem = _read_verdict(situation, job_name, server)
-    problem = server_problem(situation, server, job_name)
+    problem = server_problem(situation, server, job_name) or never_checked(situation, server)
     if verdict is not None and verdict.get("ok"):
         pods = server_pods(situation, server, job_name)
         situation.set_server(server, ServerState.VERIFIED, image=pods[-1].image if pods else None)
