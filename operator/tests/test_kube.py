@@ -1,14 +1,19 @@
-"""What the client module writes."""
+"""What the client module writes, and what it makes of what it reads."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 
 import pytest
 import yaml
+from aiohttp import web
+from kubernetes.aio import client
 
 from laptime.catalog import scenarios
-from laptime.kube import Manifest, _json_that_is_yaml
+from laptime.kube import Kube, KubeError, Manifest, _json_that_is_yaml
+from tests.reconcile.api_server import ApiServer, Fault, serving
 
 TEXTS = [
     "plain", "Łódź", "emoji 🍲 and more 👩‍🍳", "line\u2028break", "next\x85line", "\x7f\x9f",
@@ -28,3 +33,90 @@ def test_what_is_applied_reads_the_same_as_json_and_as_yaml(text: str) -> None:
 def test_the_data_of_every_scenario_can_be_applied(name: str) -> None:
     manifest: Manifest = {"data": dict(scenarios()[name].init_sql)}
     assert yaml.load(_json_that_is_yaml(manifest), yaml.CSafeLoader) == manifest
+
+
+async def _ways_to_ask(kube: Kube) -> dict[str, Callable[[], Awaitable[object]]]:
+    async def pages() -> None:
+        async for _ in kube.pages("Pod", "default"):
+            pass
+
+    async def watch() -> None:
+        async for _ in kube.watch("Pod", "default", since="1", seconds=1):
+            pass
+
+    manifest = {"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}}
+    return {
+        "get": lambda: kube.get("Pod", "default", "one"),
+        "pages": pages,
+        "watch": watch,
+        "create": lambda: kube.create(manifest),
+        "apply": lambda: kube.apply(manifest),
+        "delete": lambda: kube.delete("ConfigMap", "default", "one", "uid"),
+    }
+
+
+async def _broken_off(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"items": [')
+    assert request.transport is not None
+    request.transport.close()
+    return response
+
+
+async def _garbage(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>a proxy says hello</html>\n")
+
+
+async def _another_shape(request: web.Request) -> web.StreamResponse:
+    return web.Response(text='["a list"]\n')
+
+
+async def _not_even_http(request: web.Request) -> web.StreamResponse:
+    assert isinstance(request.transport, asyncio.Transport)
+    request.transport.write(b"\x00\xff\x00 nonsense\r\n\r\n")
+    request.transport.close()
+    return web.Response()
+
+
+@pytest.mark.parametrize("way", ["get", "pages", "watch", "create", "apply", "delete"])
+@pytest.mark.parametrize("fault", [_broken_off, _garbage, _another_shape, _not_even_http])
+async def test_whatever_a_connection_throws_is_a_kube_error(way: str, fault: Fault) -> None:
+    server = ApiServer(fault=fault)
+    async with serving(server) as kube:
+        with pytest.raises(KubeError) as raised:
+            await (await _ways_to_ask(kube))[way]()
+        assert raised.value.status == 0
+        # And the client still works.
+        server.fault = None
+        assert await kube.get("Pod", "default", "one") is None
+
+
+async def test_a_server_that_is_not_there_is_a_kube_error() -> None:
+    kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:1")))
+    with pytest.raises(KubeError, match="Unreachable"):
+        await kube.get("Pod", "default", "one")
+    await kube.close()
+
+
+async def test_a_list_comes_in_pages_of_one_moment() -> None:
+    server = ApiServer()
+    for n in range(1201):
+        server.add({"kind": "ConfigMap", "metadata": {"name": f"c{n}", "namespace": "default"}})
+    async with serving(server) as kube:
+        pages = [page async for page in kube.pages("ConfigMap", None, metadata_only=True)]
+    assert [len(page.items) for page in pages] == [500, 500, 201]
+    assert all("data" not in one for page in pages for one in page.items)
+    assert {page.resource_version for page in pages} == {"1202"}
+
+
+async def test_lines_longer_than_any_buffer_come_whole() -> None:
+    server = ApiServer(logs={"pod": "short\n" + "x" * 3_000_000 + "\nlast"})
+    server.add({"kind": "Pod", "metadata": {"name": "pod", "namespace": "default"}})
+    async with serving(server) as kube:
+        lines = []
+        async for line in kube.follow_log("default", "pod", "k6"):
+            lines.append(len(line))
+            if len(lines) == 2:
+                server.remove("Pod", "default", "pod")
+    assert lines == [5, 3_000_000, 4]

@@ -59,14 +59,16 @@ def build_registry(settings: Settings) -> kopf.OperatorRegistry:
             await controller.stop()
 
     @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
-    async def wake(event: Any, namespace: str | None, name: str | None, **_: Any) -> None:
-        if namespace is None or name is None:
+    async def wake(
+        event: Any, namespace: str | None, name: str | None, uid: str | None, **_: Any
+    ) -> None:
+        if namespace is None or name is None or uid is None:
             return
         for controller in controllers:
             if event["type"] == "DELETED":
-                controller.forget(namespace, name)
+                controller.forget(namespace, name, uid)
             else:
-                controller.wake(namespace, name)
+                controller.wake(namespace, name, uid)
 
     operator_settings = settings
     return registry

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +21,14 @@ FIELD_MANAGER = "laptime"
 Manifest = dict[str, Any]
 
 _REQUEST_TIMEOUT_SECONDS = 30
-# A watch that the server ends after this long, and that the client gives up a little later: a
-# connection that froze silently cannot hold a watch for ever.
-_WATCH_SECONDS = 240
+_FROZEN_SECONDS = 5
+"""So much later than the API server should end a watch, the client gives it up."""
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PAGE = 500
+"""Objects per answer of a list."""
+_LONGEST_LINE_BYTES = 16 * 2**20
+"""Longest line of a log or a watch: no container can fill the memory with one that never ends."""
 _NOT_ASCII = re.compile(r"[\x7f-\uffff]")
 
 
@@ -63,6 +69,14 @@ RESOURCES = {
 }
 
 
+@dataclass(frozen=True)
+class Page:
+    """Some of the objects of a list, and the resource version that the list is of."""
+
+    items: list[Manifest]
+    resource_version: str
+
+
 class KubeError(Exception):
     """The API server refused a request, or could not be reached (status 0)."""
 
@@ -84,7 +98,7 @@ class KubeError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Whether the object exists already or was changed by somebody else."""
+        """Whether the object exists already, was changed, or is another one than was meant."""
         return self.status == 409
 
     @property
@@ -137,41 +151,41 @@ class Kube:
                 return None
             raise
 
-    async def list(
+    async def pages(
         self,
         kind: str,
         namespace: str | None,
         selector: str = "",
         *,
         metadata_only: bool = False,
-    ) -> list[Manifest]:
-        """Return the objects of a kind that match a label selector.
+    ) -> AsyncIterator[Page]:
+        """Yield the objects of a kind that match a label selector, page by page.
 
-        With `metadata_only` the API server sends only their metadata.
+        All pages are of the same moment. With `metadata_only` the API server sends only their
+        metadata.
         """
-        accept = (
-            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-            if metadata_only
-            else "application/json"
-        )
-        items: list[Manifest] = []
-        query = {"labelSelector": selector, "limit": "500"}
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        query = {"labelSelector": selector, "limit": str(_PAGE)}
         while True:
             page = await self._json(
                 "GET", RESOURCES[kind].path(namespace), query=query, accept=accept
             )
-            items += page.get("items") or []
-            token = page.get("metadata", {}).get("continue")
+            metadata = page.get("metadata") or {}
+            yield Page(page.get("items") or [], metadata.get("resourceVersion", ""))
+            token = metadata.get("continue")
             if not token:
-                return items
+                return
             query = {**query, "continue": token}
 
     async def apply(self, manifest: Manifest) -> Manifest:
-        """Make the object so by server-side apply; what others own in it stays theirs."""
+        """Make the object so by server-side apply; what others own in it stays theirs.
+
+        With a `uid` in its metadata only the object that has it is changed, and none is created.
+        """
         return await self._apply(manifest, None)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
-        """Make the status subresource so by server-side apply."""
+        """Make the status subresource so by server-side apply; a `uid` counts as for `apply`."""
         return await self._apply(manifest, "status")
 
     async def _apply(self, manifest: Manifest, sub: str | None) -> Manifest:
@@ -186,11 +200,11 @@ class Kube:
             content_type="application/apply-patch+yaml; charset=utf-8",
         )
 
-    async def create(self, manifest: Manifest) -> bool:
-        """Create the object; return False when one of that name exists already."""
+    async def create(self, manifest: Manifest) -> Manifest | None:
+        """Create the object and return it; None when one of that name exists already."""
         metadata = manifest["metadata"]
         try:
-            await self._json(
+            return await self._json(
                 "POST",
                 RESOURCES[manifest["kind"]].path(metadata.get("namespace")),
                 query={"fieldManager": FIELD_MANAGER},
@@ -198,23 +212,26 @@ class Kube:
             )
         except KubeError as error:
             if error.conflict and error.reason == "AlreadyExists":
-                return False
+                return None
             raise
-        return True
 
-    async def delete(self, kind: str, namespace: str | None, name: str) -> bool:
-        """Delete the object and, in the background, what it owns; False when there is none."""
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> Manifest | None:
+        """Delete the object that has this uid and, in the background, what it owns.
+
+        Returns the object while it is still ending, None when it is gone. Another one of that name
+        is left alone.
+        """
         try:
-            await self._json(
+            answer = await self._json(
                 "DELETE",
                 RESOURCES[kind].path(namespace, name),
-                body={"propagationPolicy": "Background"},
+                body={"propagationPolicy": "Background", "preconditions": {"uid": uid}},
             )
         except KubeError as error:
-            if error.not_found:
-                return False
+            if error.not_found or error.conflict:
+                return None
             raise
-        return True
+        return answer if "deletionTimestamp" in (answer.get("metadata") or {}) else None
 
     async def log(self, namespace: str, pod: str, container: str) -> str:
         """Return what a container has written to its log so far."""
@@ -224,7 +241,8 @@ class Kube:
             query={"container": container},
             limits=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_SECONDS),
         )
-        return (await response.read()).decode(errors="replace")
+        with _reached():
+            return (await response.read()).decode(errors="replace")
 
     async def follow_log(self, namespace: str, pod: str, container: str) -> AsyncIterator[str]:
         """Yield the lines of a container's log as they are written, until it ends."""
@@ -234,16 +252,26 @@ class Kube:
             query={"container": container, "follow": "true"},
             limits=aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_TIMEOUT_SECONDS),
         )
-        async with response:
-            while line := await response.content.readline():
-                yield line.decode(errors="replace").rstrip("\n")
+        async for line in _lines(response):
+            yield line.decode(errors="replace")
 
     async def watch(
-        self, kind: str, namespace: str | None, selector: str = ""
+        self,
+        kind: str,
+        namespace: str | None,
+        selector: str = "",
+        *,
+        since: str,
+        seconds: float,
+        metadata_only: bool = False,
     ) -> AsyncIterator[tuple[str, Manifest]]:
-        """Yield (type, object) for each change from now on; ends after some minutes.
+        """Yield (type, object) for each change since a resource version.
 
-        The first events are the objects that exist, as ADDED.
+        The API server ends it after so many seconds, and the client a little later: a connection
+        that froze silently cannot hold it for ever. Bookmarks are asked for.
+
+        Raises:
+            KubeError: refused, broken off, or an ERROR event (410: the version is too old).
         """
         response = await self._open(
             "GET",
@@ -251,16 +279,22 @@ class Kube:
             query={
                 "watch": "true",
                 "labelSelector": selector,
-                "timeoutSeconds": str(_WATCH_SECONDS),
+                "resourceVersion": since,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": str(round(seconds)),
             },
+            accept=_METADATA if metadata_only else "application/json",
             limits=aiohttp.ClientTimeout(
-                total=_WATCH_SECONDS + 30, sock_connect=_REQUEST_TIMEOUT_SECONDS
+                total=seconds + _FROZEN_SECONDS, sock_connect=_REQUEST_TIMEOUT_SECONDS
             ),
         )
-        async with response:
-            while line := await response.content.readline():
+        async for line in _lines(response):
+            with _reached():
                 event = json.loads(line)
-                yield event["type"], event["object"]
+                type_, changed = str(event["type"]), dict(event["object"])
+            if type_ == "ERROR":
+                raise _kube_error(int(changed.get("code") or 0), json.dumps(changed))
+            yield type_, changed
 
     async def _json(
         self,
@@ -281,8 +315,10 @@ class Kube:
             content_type=content_type,
             limits=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_SECONDS),
         )
-        parsed = json.loads(await response.read())
-        assert isinstance(parsed, dict)
+        with _reached():
+            parsed = json.loads(await response.read())
+            if not isinstance(parsed, dict):
+                raise ValueError(f"an object was expected, not {type(parsed).__name__}")
         return parsed
 
     async def _open(
@@ -317,25 +353,58 @@ class Kube:
         accept: str,
         content_type: str,
     ) -> aiohttp.ClientResponse:
-        request = await self._api.param_serialize(
-            method=method,
-            resource_path=path,
-            query_params=[(key, value) for key, value in (query or {}).items() if value],
-            header_params={"Accept": accept, "Content-Type": content_type},
-            body=body,
-            auth_settings=["BearerToken"],
-        )
         try:
-            wrapped = await self._api.call_api(*request, _request_timeout=limits)
-            response: aiohttp.ClientResponse = wrapped.response
-            if response.status < 400:
-                return response
-            text = await response.text()
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise KubeError(0, "Unreachable", f"{type(error).__name__}: {error}") from error
+            with _reached():
+                request = await self._api.param_serialize(
+                    method=method,
+                    resource_path=path,
+                    query_params=[(key, value) for key, value in (query or {}).items() if value],
+                    header_params={"Accept": accept, "Content-Type": content_type},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                wrapped = await self._api.call_api(*request, _request_timeout=limits)
+                response: aiohttp.ClientResponse = wrapped.response
+                if response.status < 400:
+                    return response
+                text = (await response.read()).decode(errors="replace")
         except client.ApiException as error:
             raise _kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise _kube_error(response.status, text)
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Turn whatever a connection throws, or an answer that is none, into a KubeError of status 0.
+
+    An answer can break off in its middle, or be garbage under a good status.
+    """
+    try:
+        yield
+    except (TimeoutError, aiohttp.ClientError, OSError, EOFError) as error:
+        raise KubeError(0, "Unreachable", f"{type(error).__name__}: {error}"[:500]) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise KubeError(0, "Garbled", f"{type(error).__name__}: {error}"[:500]) from error
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer as they come, however long they are within reason."""
+    rest = bytearray()
+    async with response:
+        while True:
+            with _reached():
+                chunk = await response.content.readany()
+            if not chunk:
+                break
+            *whole, last = chunk.split(b"\n")
+            for line in whole:
+                yield bytes(rest + line)
+                rest.clear()
+            rest += last
+            if len(rest) > _LONGEST_LINE_BYTES:
+                raise KubeError(0, "Garbled", f"a line of more than {_LONGEST_LINE_BYTES} bytes")
+    if rest:
+        yield bytes(rest)
 
 
 def _json_that_is_yaml(manifest: Manifest) -> str:

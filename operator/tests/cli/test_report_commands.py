@@ -25,7 +25,7 @@ REPORT, PAYLOADS = recorded()
 def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None) -> None:
     """Put a finished run with all its results into the cluster."""
     report = replace(REPORT, name=name, trials=trials or REPORT.trials)
-    fake.put(
+    run = fake.put(
         f"/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/{name}",
         {
             "spec": SPEC.to_wire(),
@@ -41,16 +41,25 @@ def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None
     files = {"results.json": to_json(report), "report.md": to_markdown(report)}
     fake.put(f"{config_maps}/{name}-results", {"data": files})
     for trial, payload in PAYLOADS.items():
-        labels = {"laptime.dev/run": name, "laptime.dev/trial": trial}
+        # Whatever its own name had to be, and whatever a run of this name before left.
+        labels = {"laptime.dev/run-uid": run["metadata"]["uid"], "laptime.dev/trial": trial}
         fake.put(
-            f"{config_maps}/{trial}",
+            f"{config_maps}/{trial}-0a1b2c3d",
             {"metadata": {"labels": labels}, "data": {"generator.b64": payload}},
+        )
+        earlier = {**labels, "laptime.dev/run-uid": "earlier"}
+        fake.put(
+            f"{config_maps}/{trial}-of-an-earlier-run",
+            {"metadata": {"labels": earlier}, "data": {"generator.b64": "no payload"}},
         )
 
 
 def store_profiles(fake: Any) -> None:
     """Put a profile that was taken and one that was not beside the results."""
-    labels = {"laptime.dev/run": "demo", "laptime.dev/component": "profile"}
+    uid = fake.objects["/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"]["metadata"][
+        "uid"
+    ]
+    labels = {"laptime.dev/run-uid": uid, "laptime.dev/component": "profile"}
     config_maps = "/api/v1/namespaces/team/configmaps"
     fake.put(
         f"{config_maps}/demo-flame-axum",

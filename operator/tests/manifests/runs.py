@@ -183,7 +183,7 @@ def objects(ctx: RunContext) -> list[Manifest]:
         for trial in trials
     ]
     return [
-        database_secret(ctx, PASSWORD),
+        database_secret(ctx, PASSWORD, "demo-postgres", "c0f1"),
         *tier_objects(ctx),
         *(server_deployment(ctx, server, None) for server in ctx.spec.servers),
         *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.servers),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from laptime.manifests.context import ImageSet
+from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from tests.manifests.runs import IMAGES, PASSWORD, context
 
@@ -41,7 +42,10 @@ def test_it_stands_behind_its_tier(tier: str) -> None:
 def test_it_has_the_password_from_the_secret_only(tier: str) -> None:
     exporter = containers(tier, IMAGE)[1]
     (password,) = (one for one in exporter["env"] if one["name"] == "POSTGRES_PASSWORD")
-    assert password["valueFrom"]["secretKeyRef"] == {"name": "demo-database", "key": "password"}
+    assert password["valueFrom"]["secretKeyRef"] == {
+        "name": secret_name(context()),
+        "key": "password",
+    }
     assert PASSWORD not in str(exporter)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.spec import MAX_RUN_NAME_LENGTH
-from laptime.manifests.context import content_hash
+from laptime.manifests.context import UID_LABEL, content_hash, otherwise_named
 from laptime.manifests.server import server_deployment
 from laptime.manifests.tiers import tier_objects
 from tests.manifests.runs import IMAGES, SPECS, UID, context, objects, pod_specs
@@ -50,7 +50,9 @@ def test_every_object_is_owned_by_the_run(spec: str) -> None:
     for manifest in objects(context(spec)):
         metadata = manifest["metadata"]
         assert metadata["namespace"] == "bench"
-        assert metadata["ownerReferences"] == [
+        assert metadata["labels"]["laptime.dev/run-uid"] == UID
+        # A Secret belongs to a ConfigMap of the run, and is tested with it.
+        assert manifest["kind"] == "Secret" or metadata["ownerReferences"] == [
             {
                 "apiVersion": "laptime.dev/v1alpha1",
                 "kind": "BenchmarkRun",
@@ -89,6 +91,23 @@ def test_services_and_deployments_find_their_pods_and_no_others(spec: str) -> No
             assert found == {name for name in labels if name.startswith("Job demo-trial-")}
             continue
         assert found == {f"Deployment {manifest['metadata']['name']}"}
+    # None of a run of the same name that is another one.
+    for manifest in manifests:
+        selector = manifest.get("spec", {}).get("selector") or {"matchLabels": {UID_LABEL: UID}}
+        assert selector.get("matchLabels", selector)[UID_LABEL] == UID
+
+
+def test_another_name_fits_is_the_same_every_time_and_says_the_one_it_stands_for() -> None:
+    seen: set[str] = set()
+    for name in ("demo-results", "d" * 63, "d" * 62 + "e", "d" * 53 + "-" + "d" * 9):
+        manifest = context().manifest("v1", "ConfigMap", name, {UID_LABEL: UID})
+        other = otherwise_named(manifest)
+        assert other == otherwise_named(manifest)
+        assert other["metadata"]["annotations"]["laptime.dev/name"] == name
+        assert len(other["metadata"]["name"]) <= 63
+        assert DNS_LABEL.fullmatch(other["metadata"]["name"])
+        seen |= {name, other["metadata"]["name"]}
+    assert len(seen) == 8
 
 
 def test_the_hash_stands_for_the_manifest() -> None:

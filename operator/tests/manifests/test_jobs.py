@@ -15,6 +15,7 @@ from laptime.catalog import Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map, results_config_map
+from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
@@ -188,7 +189,7 @@ def test_the_database_is_reset_before_each_trial() -> None:
     assert "--file=/etc/laptime/reset.sql" in prepare["command"]
     seen = environment(prepare)
     assert seen["PGHOST"] == "demo-postgres"
-    assert seen["PGPASSWORD"] == "demo-database/password"
+    assert seen["PGPASSWORD"] == f"{secret_name(context())}/password"
 
 
 def test_without_a_database_or_reset_sql_nothing_is_prepared() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from laptime.api.resources import Resources
 from laptime.manifests.context import Manifest
 from laptime.manifests.pods import literal, quantity, resources
+from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
 from tests.manifests.runs import SPECS, context, environment, expand
 
@@ -40,8 +41,8 @@ def test_the_contract_is_in_the_environment() -> None:
         "WORKERS": "4",
         "DATABASE_CONNECTIONS": "5",
         "DATABASE_PREPARED_STATEMENTS": "true",
-        "DATABASE_PASSWORD": "demo-database/password",
-        "DATABASE_URL": "postgresql://laptime:demo-database/password@demo-pgbouncer:6432/laptime",
+        "DATABASE_PASSWORD": f"{secret_name(context())}/password",
+        "DATABASE_URL": f"postgresql://laptime:{secret_name(context())}/password@demo-pgbouncer:6432/laptime",
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from configparser import ConfigParser
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from laptime.api.topology import HAProxy, Postgres
 from laptime.catalog import scenarios
 from laptime.manifests.haproxy import haproxy_config
 from laptime.manifests.postgres import postgres_config
-from laptime.manifests.secret import database_secret
+from laptime.manifests.secret import database_secret, secret_name
 from laptime.manifests.tiers import target_url, tier_objects
 from tests.manifests.runs import PASSWORD, SCENARIO, SPECS, context, users_context
 
@@ -121,8 +122,9 @@ def test_init_sql_stays_in_its_folder(name: str) -> None:
 
 
 def test_the_secret_is_good_for_postgres_and_pgbouncer() -> None:
-    secret = database_secret(context(), PASSWORD)
-    assert secret["metadata"]["name"] == "demo-database"
+    secret = database_secret(context(), PASSWORD, "demo-postgres", "c0f1")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "demo-postgres", "uid": "c0f1"}
+    assert secret["metadata"]["ownerReferences"] == [owner]
     assert secret["stringData"] == {
         "username": "laptime",
         "password": PASSWORD,
@@ -130,12 +132,19 @@ def test_the_secret_is_good_for_postgres_and_pgbouncer() -> None:
     }
 
 
+def test_no_other_run_has_a_secret_of_the_same_name() -> None:
+    ctx = context()
+    name = secret_name(ctx)
+    assert re.fullmatch("demo-database-[0-9a-f]{8}", name)
+    assert name != secret_name(replace(ctx, uid="another"))
+
+
 @pytest.mark.parametrize(
     "password", ["short", "with space and more", 'quote"quote"quote', "ü" * 20]
 )
 def test_passwords_that_a_url_would_not_keep_are_refused(password: str) -> None:
     with pytest.raises(ValueError, match="the password must be"):
-        database_secret(context(), password)
+        database_secret(context(), password, "demo-postgres", "c0f1")
 
 
 # PgBouncer

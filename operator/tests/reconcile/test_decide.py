@@ -269,6 +269,37 @@ def test_an_object_that_the_api_server_refuses_ends_the_run_with_its_message(kin
     assert f"{kind}: not here" in (succeeded.message or "")
 
 
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        ("ConfigMap", "demo-postgres"),
+        ("Service", "demo-server-s1"),
+        ("Service", "demo-haproxy"),
+        ("Deployment", "demo-pgbouncer"),
+        ("Deployment", "demo-server-s1"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_somebody_else_has_ends_the_run_before_anything_is_measured(
+    theirs: tuple[str, str],
+) -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    world.strangers = {theirs}
+    began = world.now
+    succeeded = None
+    while succeeded is None or succeeded.reason != "NameTaken":
+        world.step()
+        world.advance()
+        succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+        assert world.now - began < timedelta(seconds=30)
+    run_to_the_end(world)
+    assert " ".join(theirs) in succeeded.message
+    assert world.run.status.state is State.FAILED
+    assert not world.jobs_started
+    assert not {**world.deployments, **world.services}
+    assert not world.secret
+
+
 def test_an_object_that_is_refused_for_a_moment_costs_nothing() -> None:
     world = World(spec_of(1, 1, 1), Random(3))
     world.refuses = {"Job"}

@@ -168,6 +168,10 @@ class World:
         self.deleted = False
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
+        self.dead: set[str] = set()
+        """Controllers of the cluster that stand still: Deployment, Job, pods, deletion."""
+        self.strangers: set[tuple[str, str]] = set()
+        """Kinds and names of somebody else's objects."""
         self.refusal: Refusal | None = None
         self._count = 0
 
@@ -194,16 +198,26 @@ class World:
         if self._killed():
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
+        refusal: Refusal | None = None
         for action in decision.actions:
             if self._killed():
                 return decision
-            if isinstance(action, Apply | Create) and action.manifest["kind"] in self.refuses:
-                since = self.refusal.since if self.refusal else self.now
-                self.refusal = Refusal(f"{action.manifest['kind']}: not here", since)
-                return decision
-            self._execute(action)
-        self.refusal = None
+            # Once something is refused, only deletions go on.
+            if refusal is None and isinstance(action, Apply | Create):
+                refusal = self._refused(action.manifest)
+            if refusal is None or isinstance(action, Delete):
+                self._execute(action)
+        self.refusal = refusal
         return decision
+
+    def _refused(self, manifest: dict[str, Any]) -> Refusal | None:
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        if kind in self.refuses:
+            since = self.refusal.since if self.refusal else self.now
+            return Refusal(f"{kind}: not here", since)
+        if (kind, name) in self.strangers:
+            return Refusal(f"{kind} {name}", self.now, "NameTaken", 0.0)
+        return None
 
     def observe(self) -> Observed:
         """Return what the API server would show."""
@@ -284,6 +298,7 @@ class World:
             case Create(manifest):
                 self._create(manifest)
             case CreateDatabaseSecret():
+                assert "demo-postgres" in self.config_maps
                 self.secret = True
             case Delete(kind, name):
                 self._delete(kind, name)
@@ -330,21 +345,27 @@ class World:
                 self.services.pop(name, None)
             case "ConfigMap":
                 self.config_maps.pop(name, None)
-            case "Secret":
-                self.secret = False
+                if name == "demo-postgres":
+                    # The garbage collector: it belongs to it.
+                    self.secret = False
+            case _:
+                raise AssertionError(f"nobody deletes a {kind}")
 
     # What the cluster does ------------------------------------------------------------------
 
     def advance(self) -> None:
         """Let some time pass, in which controllers and pods do some of their work."""
         self.now += timedelta(seconds=self.random.uniform(0.1, 3.0))
-        self._end_deleted_pods()
+        if "deletion" not in self.dead:
+            self._end_deleted_pods()
         for name, deployment in self.deployments.items():
-            self._follow_deployment(name, deployment)
+            if "Deployment" not in self.dead:
+                self._follow_deployment(name, deployment)
         for name, job in list(self.jobs.items()):
-            self._follow_job(name, job)
+            if "Job" not in self.dead:
+                self._follow_job(name, job)
         for pod in list(self.pods.values()):
-            if not pod.deleting and self.random.random() < 0.7:
+            if "pods" not in self.dead and not pod.deleting and self.random.random() < 0.7:
                 self._run_pod(pod)
 
     def _killed(self) -> bool:

@@ -42,6 +42,7 @@ class ConditionType(StrEnum):
     SUCCEEDED = "Succeeded"
     OBJECTIVES_MET = "ObjectivesMet"
     PROFILED = "Profiled"
+    CLEANED_UP = "CleanedUp"
 
 
 class ConditionStatus(StrEnum):
@@ -57,7 +58,7 @@ class Condition(TolerantModel):
 
     type: str = Field(
         description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet, "
-        "Profiled."
+        "Profiled, CleanedUp."
     )
     status: ConditionStatus = Field(description="Whether it holds.")
     reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")
@@ -114,6 +115,9 @@ class RunStatus(TolerantModel):
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(
         None, description="Name of the trial that is set up or measured now."
+    )
+    step_started_at: str | None = Field(
+        None, description="When the current state, check or trial began, RFC 3339."
     )
     fastest: str | None = Field(
         None, description="The fastest server, or those that cannot be told apart from it."

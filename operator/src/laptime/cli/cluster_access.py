@@ -20,7 +20,7 @@ from laptime.api import GROUP, KIND, PLURAL, VERSION
 from laptime.api.profile import Profile
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
 from laptime.cli.runs import Run, parse_run
-from laptime.manifests.context import COMPONENT_LABEL, RUN_LABEL, TRIAL_LABEL, Component
+from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
 from laptime.manifests.result import PAYLOAD_KEY, read_profile
 
 FIELD_MANAGER = "laptime-cli"
@@ -197,33 +197,33 @@ class Cluster:
             )
         return dict(found.data or {})
 
-    def trial_payloads(self, namespace: str, run: str) -> dict[str, str]:
+    def trial_payloads(self, run: Run) -> dict[str, str]:
         """Return what the generators of a run said, by trial; trials without it are left out."""
         payloads: dict[str, str] = {}
         following: str | None = None
-        with _readable(f"read the trials of {run}"):
+        with _readable(f"read the trials of {run.name}"):
             while True:
                 found: Any = self._core.list_namespaced_config_map(
-                    namespace,
-                    label_selector=f"{RUN_LABEL}={run},{TRIAL_LABEL}",
+                    run.namespace,
+                    label_selector=f"{UID_LABEL}={run.uid},{TRIAL_LABEL}",
                     limit=_PAGE,
                     _continue=following,
                     _request_timeout=_TIMEOUT_SECONDS,
                 )
                 for item in found.items:
                     if payload := (item.data or {}).get(PAYLOAD_KEY):
-                        payloads[item.metadata.name] = payload
+                        payloads[item.metadata.labels[TRIAL_LABEL]] = payload
                 following = found.metadata._continue
                 if not following:
                     return payloads
 
-    def profiles(self, namespace: str, run: str) -> list[Profile]:
+    def profiles(self, run: Run) -> list[Profile]:
         """Return the profiles of a run, those that could not be taken too, by server."""
-        selector = f"{RUN_LABEL}={run},{COMPONENT_LABEL}={Component.PROFILE}"
-        with _readable(f"read the profiles of {run}"):
+        selector = f"{UID_LABEL}={run.uid},{COMPONENT_LABEL}={Component.PROFILE}"
+        with _readable(f"read the profiles of {run.name}"):
             # At most one for each of the servers of a run, of which there are few.
             found: Any = self._core.list_namespaced_config_map(
-                namespace, label_selector=selector, _request_timeout=_TIMEOUT_SECONDS
+                run.namespace, label_selector=selector, _request_timeout=_TIMEOUT_SECONDS
             )
         read = (
             read_profile(

@@ -100,7 +100,7 @@ def report(
 def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
     from laptime.report.flamegraph import profile_picture
 
-    stored = cluster.profiles(found.namespace, found.name)
+    stored = cluster.profiles(found)
     if not stored:
         raise Mistake(
             f"{found.name} has no profiles: write profile: true at a server of its spec, and wait "
@@ -168,6 +168,6 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
 
     report = results.report
     environment = {**environment_of(cluster, found, report.trials), **report.environment}
-    payloads = cluster.trial_payloads(found.namespace, found.name)
-    profiles = cluster.profiles(found.namespace, found.name)
+    payloads = cluster.trial_payloads(found)
+    profiles = cluster.profiles(found)
     return to_html(replace(report, environment=environment), payloads, profiles)

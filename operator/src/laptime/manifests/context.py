@@ -24,6 +24,8 @@ Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 HASH_ANNOTATION = f"{GROUP}/manifest-hash"
+NAME_ANNOTATION = f"{GROUP}/name"
+"""What an object would be called if somebody else's object had not that name already."""
 RUN_LABEL = f"{GROUP}/run"
 UID_LABEL = f"{GROUP}/run-uid"
 """Tells the objects of a run from those of a deleted one of the same name."""
@@ -178,16 +180,19 @@ class RunContext:
         return {
             "app.kubernetes.io/managed-by": "laptime",
             "app.kubernetes.io/part-of": self.name,
-            UID_LABEL: self.uid,
             **self.selector(component, server=server),
             **({LOAD_LABEL: load} if load else {}),
             **({TRIAL_LABEL: trial} if trial else {}),
         }
 
     def selector(self, component: Component, *, server: str | None = None) -> dict[str, str]:
-        """Return the labels that select the pods of a component; they never change."""
+        """Return the labels that select the pods of a component; they never change.
+
+        Pods of a deleted run of the same name, which may still be ending, are none of them.
+        """
         return {
             RUN_LABEL: self.name,
+            UID_LABEL: self.uid,
             COMPONENT_LABEL: str(component),
             **({SERVER_LABEL: server} if server else {}),
         }
@@ -222,6 +227,19 @@ class RunContext:
         }
         manifest["metadata"]["annotations"] = {HASH_ANNOTATION: content_hash(manifest)}
         return manifest
+
+
+def otherwise_named(manifest: Manifest) -> Manifest:
+    """Return the same object under a name that nobody else has by chance.
+
+    For objects that nothing finds by their name. The annotation still says the name it has in the
+    plan of the run.
+    """
+    metadata = manifest["metadata"]
+    suffix = content_hash([metadata["name"], metadata["labels"][UID_LABEL]])[:8]
+    name = f"{metadata['name'][: MAX_NAME_LENGTH - 9].rstrip('-')}-{suffix}"
+    annotations = {**metadata["annotations"], NAME_ANNOTATION: metadata["name"]}
+    return {**manifest, "metadata": {**metadata, "name": name, "annotations": annotations}}
 
 
 def content_hash(content: Any) -> str:

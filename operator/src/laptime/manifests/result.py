@@ -134,12 +134,17 @@ def read_profile(metadata: Mapping[str, Any], data: Mapping[str, str]) -> Profil
     )
 
 
+def results_name(run_name: str) -> str:
+    """Return the name of the ConfigMap with the results of a whole run."""
+    return f"{run_name}-results"
+
+
 def results_config_map(ctx: RunContext, files: Mapping[str, str]) -> Manifest:
     """Return the ConfigMap with the results of the whole run, such as results.json, report.md."""
     return ctx.manifest(
         "v1",
         "ConfigMap",
-        ctx.object_name("results"),
+        results_name(ctx.name),
         ctx.labels(Component.RESULT),
         data=dict(files),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import Component, Manifest, RunContext, content_hash
 from laptime.manifests.pods import secret_variable
 
 USER = "laptime"
@@ -16,21 +16,26 @@ _PASSWORD = re.compile(r"[A-Za-z0-9_-]{16,128}")
 
 
 def secret_name(ctx: RunContext) -> str:
-    """Return the name of the Secret."""
-    return ctx.object_name("database")
+    """Return the name of the Secret, which nobody else's has by chance.
+
+    The operator may not read Secrets, so it could not tell whose one of a simpler name is.
+    """
+    return ctx.object_name("database", content_hash(ctx.uid)[:8])
 
 
-def database_secret(ctx: RunContext, password: str) -> Manifest:
+def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -> Manifest:
     """Return the Secret with the keys username, password and userlist.txt (for PgBouncer).
 
-    PgBouncer needs the plain password: it logs in to Postgres with it by SCRAM.
+    PgBouncer needs the plain password: it logs in to Postgres with it by SCRAM. The Secret belongs
+    to the ConfigMap of Postgres with this name and uid, and goes with it: the operator deletes no
+    Secret, since it could only do so by its name.
 
     Raises:
         ValueError: the password is too short or has characters that a URL would not keep.
     """
     if not _PASSWORD.fullmatch(password):
         raise ValueError("the password must be 16 to 128 letters, digits, '-' and '_'")
-    return ctx.manifest(
+    secret = ctx.manifest(
         "v1",
         "Secret",
         secret_name(ctx),
@@ -43,6 +48,9 @@ def database_secret(ctx: RunContext, password: str) -> Manifest:
             "userlist.txt": f'"{USER}" "{password}"\n',
         },
     )
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": config_map, "uid": uid}
+    secret["metadata"]["ownerReferences"] = [owner]
+    return secret
 
 
 def database_variables(ctx: RunContext, host: str, port: int) -> list[Manifest]:

@@ -37,11 +37,7 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            "activeDeadlineSeconds": math.ceil(
-                _START_SECONDS
-                + ctx.spec.startup_seconds
-                + sum(check.times * check.min_seconds for check in checks)
-            ),
+            "activeDeadlineSeconds": check_seconds(ctx),
             "template": {
                 "metadata": {"labels": labels},
                 "spec": pod_spec(
@@ -52,6 +48,12 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
             },
         },
     )
+
+
+def check_seconds(ctx: RunContext) -> int:
+    """Return after how many seconds the check of a server is ended, however far it is."""
+    checks = sum(check.times * check.min_seconds for check in ctx.scenario.counting_checks)
+    return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + checks)
 
 
 def wait_container(ctx: RunContext, server: Server) -> Manifest:

@@ -26,24 +26,30 @@ from laptime.kube import Kube, KubeError
 from laptime.manifests.context import RunContext
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.prometheus_http import http_query
+from laptime.reconcile.abandon import abandoned, deployed
+from laptime.reconcile.children import KINDS, METADATA_ONLY, Children
 from laptime.reconcile.decide import decide
 from laptime.reconcile.events import event_manifest, transitions
-from laptime.reconcile.execute import execute
+from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.observe import GENERATOR_CONTAINER, ResultCache, observe
 from laptime.reconcile.queue import turn_of
 from laptime.reconcile.readings import ReadingsDesk
-from laptime.reconcile.views import LABEL, Refusal, Run, format_time, pod_view, run_view
+from laptime.reconcile.views import Refusal, Run, format_time, pod_view, run_view
 from laptime.settings import Settings
-
-Key = tuple[str, str]
 
 # The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
 _RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
+# So often an error that nobody expected may happen, one time after the other.
+_TRIES = 3
 _NOT_ENABLED_SECONDS = 5.0
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 _RESYNC_SECONDS = 60.0
+_WATCH_SECONDS = 240.0
+_ERRORS_PASS_SECONDS = 300.0
+# So long an object of an earlier run of the same name may take to go.
+_PASSING_SECONDS = 20.0
 
 
 class Controller:
@@ -61,7 +67,8 @@ class Controller:
             http_query(self._http, settings.prometheus_url) if settings.prometheus_url else None
         )
         """How Prometheus is asked; None when there is none."""
-        self._workers: dict[Key, _Worker] = {}
+        # By the uid of their run: a run of the same name is another run.
+        self._workers: dict[str, _Worker] = {}
         # Turns are given under this lock: two runs must not both find the lane free.
         self._turns = asyncio.Lock()
         self._resync: asyncio.Task[None] | None = None
@@ -83,20 +90,19 @@ class Controller:
         await self._http.aclose()
         await self._kube.close()
 
-    def wake(self, namespace: str, name: str) -> None:
+    def wake(self, namespace: str, name: str, uid: str) -> None:
         """Have a look at a run soon: something was heard of it."""
         self._metrics.event()
-        key = (namespace, name)
-        worker = self._workers.get(key)
+        worker = self._workers.get(uid)
         if worker is None or worker.task.done():
-            worker = _Worker(key, self)
-            self._workers[key] = worker
+            worker = _Worker((namespace, name), uid, self)
+            self._workers[uid] = worker
         worker.wake()
 
-    def forget(self, namespace: str, name: str) -> None:
+    def forget(self, namespace: str, name: str, uid: str) -> None:
         """End the work on a run that is gone, and let the next one have its turn."""
         self._metrics.forget(namespace, name)
-        worker = self._workers.pop((namespace, name), None)
+        worker = self._workers.pop(uid, None)
         if worker is not None:
             worker.close()
             worker.task.cancel()
@@ -110,11 +116,12 @@ class Controller:
     async def _look_at_all(self) -> None:
         while True:
             try:
-                manifests = await self._kube.list(KIND, None, metadata_only=True)
-                for manifest in manifests:
-                    self.wake(manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-            except KubeError as error:
-                self._logger.warning("cannot list runs: %s", error)
+                async for page in self._kube.pages(KIND, None, metadata_only=True):
+                    for metadata in (one["metadata"] for one in page.items):
+                        self.wake(metadata["namespace"], metadata["name"], metadata["uid"])
+            except Exception as error:
+                # Whatever a connection throws: the next look may succeed.
+                self._logger.warning("cannot list runs: %r", error)
             await asyncio.sleep(_RESYNC_SECONDS)
 
     async def reconcile(self, worker: _Worker) -> float | None:
@@ -125,10 +132,10 @@ class Controller:
         """
         namespace, name = worker.key
         manifest = await self._kube.get(KIND, namespace, name)
-        if manifest is None:
-            self.forget(namespace, name)
+        if manifest is None or manifest["metadata"]["uid"] != worker.uid:
+            self.forget(namespace, name, worker.uid)
             return None
-        now = datetime.now(UTC)
+        now = _now()
         try:
             run = run_view(manifest)
         except pydantic.ValidationError as error:
@@ -149,8 +156,9 @@ class Controller:
         terminal = run.status.state is not None and run.status.state.terminal
         worker.watch(active=run.status.state is not None and run.status.state.active)
         try:
+            children = await self._children(run.uid, namespace)
             observed = await observe(
-                self._kube, run, context, worker.cache, worker.printed, worker.desk
+                self._kube, run, context, worker.cache, worker.printed, worker.desk, children
             )
         except KubeError as error:
             if not error.forbidden or terminal:
@@ -167,12 +175,19 @@ class Controller:
             await self._say(run, decision.status, now)
         # In an extra step, so that a slow API server holds up this run alone.
         try:
-            await execute(self._kube, run, context, decision.actions)
+            await execute(self._kube, run, context, decision.actions, children)
+        except NameTaken as taken:
+            patience = _PASSING_SECONDS if taken.passing else 0.0
+            since = worker.refusal.since if worker.refusal else now
+            worker.refusal = Refusal(str(taken), since, "NameTaken", patience)
+            return _RETRY_SECONDS[0]
         except KubeError as error:
-            if error.refused:
-                worker.refusal = Refusal(
-                    error.message, worker.refusal.since if worker.refusal else now
-                )
+            if error.status:
+                since = worker.refusal.since if worker.refusal else now
+                # What it refuses, it refuses again; its own errors may pass.
+                wait = None if error.refused else _ERRORS_PASS_SECONDS
+                message = f"the API server refuses {error.message}"
+                worker.refusal = Refusal(message, since, patience_seconds=wait)
             raise
         worker.refusal = None
         self._metrics.carried_out(decision.actions)
@@ -182,21 +197,32 @@ class Controller:
 
     async def _runs(self) -> list[Run]:
         found: list[Run] = []
-        for manifest in await self._kube.list(KIND, None):
-            with suppress(pydantic.ValidationError):
-                found.append(run_view(manifest))
+        async for page in self._kube.pages(KIND, None):
+            for manifest in page.items:
+                with suppress(pydantic.ValidationError):
+                    found.append(run_view(manifest))
         return found
+
+    async def _children(self, uid: str, namespace: str) -> Children:
+        children = Children(uid)
+
+        async def read(kind: str) -> None:
+            slim = kind in METADATA_ONLY
+            async for page in self._kube.pages(
+                kind, namespace, children.selector, metadata_only=slim
+            ):
+                for one in page.items:
+                    children.stores[kind].put(one)
+
+        await asyncio.gather(*(read(kind) for kind in KINDS))
+        return children
 
     async def _say(self, run: Run, status: RunStatus, now: datetime) -> None:
         if status == run.status:
             return
-        await self._kube.apply_status(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": {"name": run.name, "namespace": run.namespace},
-                "status": status.to_wire(),
-            }
+        # With the uid: a run of the same name never gets this one's status.
+        await self._write_status(
+            {"name": run.name, "namespace": run.namespace, "uid": run.uid}, status
         )
         for type_, reason, message in transitions(run, status):
             self._logger.info("%s/%s: %s: %s", run.namespace, run.name, reason, message)
@@ -228,14 +254,7 @@ class Controller:
             self._logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
             )
-            await self._kube.apply_status(
-                {
-                    "apiVersion": API_VERSION,
-                    "kind": KIND,
-                    "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
-                    "status": status.to_wire(),
-                }
-            )
+            await self._write_status(metadata, status)
 
     def _how_to_enable(self, namespace: str) -> str:
         return (
@@ -249,12 +268,14 @@ class Controller:
 
     async def watch_pods(self, worker: _Worker) -> None:
         """Wake the worker whenever a pod of its run changes; follow its generators' logs."""
-        namespace, name = worker.key
-        async for _, manifest in self._kube.watch("Pod", namespace, f"{LABEL}run={name}"):
+        namespace, _ = worker.key
+        selector = Children(worker.uid).selector
+        async for _, manifest in self._kube.watch(
+            "Pod", namespace, selector, since="", seconds=_WATCH_SECONDS
+        ):
             worker.wake()
-            if "metadata" not in manifest or "name" not in manifest["metadata"]:
-                # An ERROR event, such as an expired resource version: watch anew.
-                return
+            if "name" not in manifest["metadata"]:
+                continue
             pod = pod_view(manifest)
             if pod.component == "generator" and any(
                 container.name == GENERATOR_CONTAINER and container.running
@@ -276,32 +297,79 @@ class Controller:
 
     async def work(self, worker: _Worker) -> None:
         """Reconcile a run again and again, whenever it is woken or due."""
-        failures = 0
+        failures = unexpected = 0
         while True:
             worker.clear()
+            due: float | None
             try:
                 with self._metrics.reconcile():
                     due = await self.reconcile(worker)
-                failures = 0
+                failures = unexpected = 0
             except KubeError as error:
                 due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
                 failures += 1
                 self._metrics.error(error.reason)
                 if not (error.terminating or error.not_found):
                     self._logger.warning("%s/%s: %s; again in %g s", *worker.key, error, due)
+                # What the API server will refuse again, and is no object of the run: its status.
+                unexpected += error.refused and not error.forbidden and worker.refusal is None
+                await self._give_up(worker, error, unexpected - len(_RETRY_SECONDS))
             except Exception as error:
                 self._metrics.error(type(error).__name__)
-                due = _RETRY_SECONDS[-1]
+                due = _RETRY_SECONDS[min(unexpected, len(_RETRY_SECONDS) - 1)]
+                unexpected += 1
                 self._logger.exception("%s/%s: unexpected error", *worker.key)
+                await self._give_up(worker, error, unexpected - _TRIES)
             await worker.wait(due)
             await asyncio.sleep(_DEBOUNCE_SECONDS)
+
+    async def _give_up(self, worker: _Worker, error: Exception, too_many: int) -> None:
+        """End a run that nobody can go on with, once it was tried often enough."""
+        if too_many < 0:
+            return
+        try:
+            namespace, name = worker.key
+            manifest = await self._kube.get(KIND, namespace, name)
+            if manifest is None or manifest["metadata"]["uid"] != worker.uid:
+                return
+            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
+                return
+            await self._clear(worker)
+            await self._write_status(manifest["metadata"], abandoned(manifest, error, _now()))
+            self.wake_all()
+        except Exception:
+            # It is tried again, like everything else.
+            self._logger.exception("%s/%s: cannot be given up yet", *worker.key)
+
+    async def _clear(self, worker: _Worker) -> None:
+        """Delete what a run has deployed, as far as that can be done."""
+        try:
+            children = await self._children(worker.uid, worker.key[0])
+            for action in deployed(children):
+                child = children.find(action.kind, action.name)
+                assert child is not None
+                await self._kube.delete(action.kind, worker.key[0], child.name, child.uid)
+        except KubeError as error:
+            self._logger.warning("%s/%s: cannot be cleaned up: %s", *worker.key, error)
+
+    async def _write_status(self, metadata: dict[str, Any], status: RunStatus) -> None:
+        """Write the status of the run with this name, namespace and uid, and of no other."""
+        await self._kube.apply_status(
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {key: metadata[key] for key in ("name", "namespace", "uid")},
+                "status": status.to_wire(),
+            }
+        )
 
 
 class _Worker:
     """The task of one run, with what it remembers only to be quicker."""
 
-    def __init__(self, key: Key, controller: Controller) -> None:
+    def __init__(self, key: tuple[str, str], uid: str, controller: Controller) -> None:
         self.key = key
+        self.uid = uid
         self.cache = ResultCache()
         self.printed: set[str] = set()
         self.refusal: Refusal | None = None
@@ -348,6 +416,10 @@ class _Worker:
 
     def _start(self, work: Awaitable[None], *, again: bool) -> asyncio.Task[None]:
         return asyncio.create_task(_quietly(work, self.wake if again else None))
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 async def _quietly(work: Awaitable[None], after: Callable[[], None] | None) -> None:

@@ -1,4 +1,8 @@
-"""Carrying out the actions of a decision."""
+"""Carrying out the actions of a decision, on objects of the run and on no others.
+
+An object is created by POST, which never touches one that is there, and changed or deleted only
+under the uid of an object that is known to be the run's own.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,15 @@ import secrets
 from collections.abc import Sequence
 from itertools import groupby
 
-from laptime.kube import Kube, KubeError
-from laptime.manifests.context import RunContext
+from laptime.api import KIND
+from laptime.kube import Kube, KubeError, Manifest
+from laptime.manifests.context import (
+    COMPONENT_LABEL,
+    Component,
+    RunContext,
+    otherwise_named,
+)
+from laptime.manifests.postgres import postgres_name
 from laptime.manifests.secret import database_secret
 from laptime.reconcile.actions import (
     Action,
@@ -18,20 +29,51 @@ from laptime.reconcile.actions import (
     Delete,
     DeleteRun,
 )
+from laptime.reconcile.children import Children
 from laptime.reconcile.views import Run
 
 _PASSWORD_BYTES = 24
+# Nothing finds these by their name: they can have another one.
+_FREELY_NAMED = (Component.RESULT, Component.READINGS, Component.PROFILE)
 
 
-async def execute(kube: Kube, run: Run, context: RunContext, actions: Sequence[Action]) -> None:
+class NameTaken(Exception):
+    """An object cannot be created: somebody else's has its name.
+
+    `passing` says that it will go by itself: it is being deleted, or belongs to a run.
+    """
+
+    def __init__(self, kind: str, name: str, passing: bool) -> None:
+        super().__init__(
+            f"{kind} {name} is there already and is not this run's own, so it is left as it is: "
+            "delete or rename it, or give the run another name"
+        )
+        self.passing = passing
+
+
+async def execute(
+    kube: Kube, run: Run, context: RunContext, actions: Sequence[Action], children: Children
+) -> None:
     """Carry out actions in their order; neighbours of one sort (verb and kind) at the same time.
 
+    What the API server answers goes into `children`.
+
     Raises:
-        KubeError: the first action that failed. What came before it is done; the next reconcile
-            sees it and goes on from there.
+        NameTaken: an object that others find by its name cannot be created.
+        KubeError: the first action that failed. What came before it is done, of what comes after it
+            the deletions; the next reconcile sees it and goes on from there.
     """
-    for _, group in groupby(actions, key=_sort):
-        await asyncio.gather(*(_execute_one(kube, run, context, action) for action in group))
+    failures: list[BaseException] = []
+    for (verb, _), group in groupby(actions, key=_sort):
+        if failures and verb != "Delete":
+            continue
+        done = await asyncio.gather(
+            *(_execute_one(kube, run, context, action, children) for action in group),
+            return_exceptions=True,
+        )
+        failures += [failure for failure in done if failure is not None]
+    if failures:
+        raise failures[0]
 
 
 def _sort(action: Action) -> tuple[str, str]:
@@ -43,18 +85,71 @@ def _sort(action: Action) -> tuple[str, str]:
     return type(action).__name__, ""
 
 
-async def _execute_one(kube: Kube, run: Run, context: RunContext, action: Action) -> None:
+async def _execute_one(
+    kube: Kube, run: Run, context: RunContext, action: Action, children: Children
+) -> None:
     match action:
-        case Apply(manifest) | Create(manifest):
-            write = kube.apply if isinstance(action, Apply) else kube.create
-            try:
-                await write(manifest)
-            except KubeError as error:
-                raise error.about(manifest["kind"], manifest["metadata"]["name"]) from error
+        case Apply(manifest):
+            await _apply(kube, manifest, children)
+        case Create(manifest):
+            await _create(kube, manifest, children)
         case CreateDatabaseSecret():
-            # token_hex: it stands in URLs and configuration files, where it needs no quoting.
-            await kube.create(database_secret(context, secrets.token_hex(_PASSWORD_BYTES)))
+            owner = children.find("ConfigMap", postgres_name(context))
+            if owner is not None:
+                # token_hex: it stands in URLs and configuration files, where it needs no quoting.
+                password = secrets.token_hex(_PASSWORD_BYTES)
+                await kube.create(database_secret(context, password, owner.name, owner.uid))
         case Delete(kind, name):
-            await kube.delete(kind, run.namespace, name)
+            child = children.find(kind, name)
+            if child is not None:
+                left = await kube.delete(kind, run.namespace, child.name, child.uid)
+                if left is None:
+                    children.stores[kind].bury(child.uid)
+                else:
+                    children.stores[kind].put(left)
         case DeleteRun():
-            await kube.delete("BenchmarkRun", run.namespace, run.name)
+            await kube.delete(KIND, run.namespace, run.name, run.uid)
+
+
+async def _apply(kube: Kube, manifest: Manifest, children: Children) -> None:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    child = children.find(kind, name)
+    if child is None:
+        await _create(kube, manifest, children)
+        return
+    # With the uid: an object that took its place in this moment is left as it is.
+    meant = {**manifest, "metadata": {**manifest["metadata"], "uid": child.uid}}
+    try:
+        children.stores[kind].put(await kube.apply(meant))
+    except KubeError as error:
+        raise error.about(kind, name) from error
+
+
+async def _create(kube: Kube, manifest: Manifest, children: Children) -> None:
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    if children.find(kind, name) is not None:
+        return
+    candidates = [manifest]
+    if kind == "Job" or manifest["metadata"]["labels"][COMPONENT_LABEL] in _FREELY_NAMED:
+        candidates.append(otherwise_named(manifest))
+    passing = False
+    for candidate in candidates:
+        metadata = candidate["metadata"]
+        try:
+            found = await kube.create(candidate) or await kube.get(
+                kind, metadata["namespace"], metadata["name"]
+            )
+        except KubeError as error:
+            raise error.about(kind, name) from error
+        if found is not None and children.owns(kind, found):
+            children.stores[kind].put(found)
+            return
+        # None: it was deleted between the two questions.
+        passing = found is None or _passing(found)
+    raise NameTaken(kind, name, passing)
+
+
+def _passing(holder: Manifest) -> bool:
+    metadata = holder["metadata"]
+    owners = metadata.get("ownerReferences") or []
+    return "deletionTimestamp" in metadata or any(one.get("kind") == KIND for one in owners)

@@ -13,12 +13,18 @@ from laptime.api.status import ServerState
 from laptime.kube import Kube
 from laptime.manifests.context import RunContext
 from laptime.manifests.profiler import PROFILE_CONTAINER
-from laptime.manifests.result import profile_problem, read_readings, read_result, readings_name
+from laptime.manifests.result import (
+    profile_problem,
+    read_readings,
+    read_result,
+    readings_name,
+    results_name,
+)
 from laptime.measure import watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
+from laptime.reconcile.children import KINDS, Children, known_as
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
-    LABEL,
     Observed,
     PodView,
     Run,
@@ -107,6 +113,7 @@ async def observe(
     cache: ResultCache,
     printed: set[str],
     desk: ReadingsDesk,
+    children: Children,
 ) -> Observed:
     """Return what the API server shows of a run.
 
@@ -116,35 +123,29 @@ async def observe(
     Raises:
         KubeError: the API server cannot be reached, or rights in the namespace are missing.
     """
-    selector = f"{LABEL}run-uid={run.uid}"
-    pods, jobs, deployments, services, config_maps = await asyncio.gather(
-        kube.list("Pod", run.namespace, selector),
-        kube.list("Job", run.namespace, selector),
-        kube.list("Deployment", run.namespace, selector),
-        kube.list("Service", run.namespace, selector, metadata_only=True),
-        kube.list("ConfigMap", run.namespace, selector, metadata_only=True),
-    )
+    pods, jobs, deployments, services, config_maps = (children.of(kind) for kind in KINDS)
     seed, most = seed_of(run.spec, run.uid), run.spec.most_repetitions
     trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most)}
-    config_map_names = {m["metadata"]["name"] for m in config_maps}
-    result_names = config_map_names & trials
+    config_map_names = {known_as(m["metadata"]): m["metadata"]["name"] for m in config_maps}
+    result_names = set(config_map_names) & trials
     for name in sorted(result_names - cache.known()):
-        manifest = await kube.get("ConfigMap", run.namespace, name)
+        manifest = await kube.get("ConfigMap", run.namespace, config_map_names[name])
         if manifest is not None:
             cache.add(name, manifest, context)
     result_names &= cache.known()
     stored = {trial for trial in result_names if readings_name(trial) in config_map_names}
     for name in sorted(stored - cache.read()):
-        manifest = await kube.get("ConfigMap", run.namespace, readings_name(name))
+        stored_as = config_map_names[readings_name(name)]
+        manifest = await kube.get("ConfigMap", run.namespace, stored_as)
         if manifest is not None:
             cache.add_readings(name, manifest, context)
     results = cache.results(result_names)
     readings, unread = desk.look(run, results.values(), stored)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
-        m["metadata"]["name"]: profile_problem(m["metadata"])
+        known_as(m["metadata"]): profile_problem(m["metadata"])
         for m in config_maps
-        if m["metadata"]["name"] in planned
+        if known_as(m["metadata"]) in planned
     }
     pod_views = tuple(pod_view(manifest) for manifest in pods)
     return Observed(
@@ -153,6 +154,7 @@ async def observe(
         pods=pod_views,
         services=hash_by_name(services),
         config_maps=hash_by_name(config_maps),
+        results_config_map=config_map_names.get(results_name(run.name)),
         results=results,
         readings=readings,
         unread=unread,

@@ -11,10 +11,12 @@ from laptime.analysis.summary import Summary
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
+from laptime.reconcile.children import known_as
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
-_STUCK_SECONDS = 120.0
+STUCK_SECONDS = 120.0
+"""A pod that should have ended for so long is on a node that is gone."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class PodView:
     def stuck(self, now: datetime) -> bool:
         """Return whether it should have ended long ago: its node is gone. It holds up no run."""
         since = self.deleting_since
-        return since is not None and (now - since).total_seconds() >= _STUCK_SECONDS
+        return since is not None and (now - since).total_seconds() >= STUCK_SECONDS
 
     @property
     def live(self) -> bool:
@@ -95,10 +97,13 @@ class WorkloadView:
 
 @dataclass(frozen=True)
 class Refusal:
-    """An action that the API server refuses until somebody changes something."""
+    """An action that cannot be carried out until somebody changes something."""
 
     message: str
     since: datetime
+    reason: str = "ObjectRefused"
+    # How long it may mend itself, in seconds; None: as long as the run's start-up allows.
+    patience_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,8 @@ class Observed:
     # Manifest hash (None where there is none) by name.
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
+    # Name of the ConfigMap of the whole run's results, once it is there.
+    results_config_map: str | None = None
     # Stored results by trial.
     results: Mapping[str, TrialResult] = field(default_factory=dict)
     # What Prometheus read of measured trials and is not stored yet, by trial.
@@ -126,7 +133,7 @@ class Observed:
     # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     summary: Summary | None = None
-    # What the API server refuses, again and again since some time.
+    # What cannot be done, again and again since some time.
     refusal: Refusal | None = None
 
     def pods_of(
@@ -256,7 +263,7 @@ def deployment_view(manifest: Mapping[str, Any]) -> WorkloadView:
     refused = _condition(manifest, "ReplicaFailure")
     template_labels = spec["template"]["metadata"].get("labels") or {}
     return WorkloadView(
-        name=metadata["name"],
+        name=known_as(metadata),
         created=_created(metadata),
         manifest_hash=_hash(metadata),
         trial=template_labels.get(LABEL + "trial"),
@@ -271,7 +278,7 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
     metadata = manifest["metadata"]
     failed = _condition(manifest, "Failed") or {}
     return WorkloadView(
-        name=metadata["name"],
+        name=known_as(metadata),
         created=_created(metadata),
         manifest_hash=_hash(metadata),
         trial=(metadata.get("labels") or {}).get(LABEL + "trial"),
@@ -283,7 +290,7 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
 
 def hash_by_name(manifests: list[dict[str, Any]]) -> dict[str, str | None]:
     """Return the manifest hash of each object, by name."""
-    return {m["metadata"]["name"]: _hash(m["metadata"]) for m in manifests}
+    return {known_as(m["metadata"]): _hash(m["metadata"]) for m in manifests}
 
 
 def _condition(manifest: Mapping[str, Any], type_: str) -> Mapping[str, Any] | None:

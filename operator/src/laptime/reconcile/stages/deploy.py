@@ -7,15 +7,17 @@ from typing import Any
 
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.server import server_deployment, server_name
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problem
 from laptime.reconcile.actions import Apply, CreateDatabaseSecret, Decision
 from laptime.reconcile.diagnose import Problem
-from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
 _SOON_SECONDS = 1.0
+_ORDER = ("ConfigMap", "Service", "Deployment")
 
 
 def impossible_load(situation: Situation) -> Decision | None:
@@ -72,15 +74,17 @@ def missing_script(situation: Situation) -> Decision | None:
 
 
 def refused(situation: Situation) -> Decision | None:
-    """Fail a run of which the API server has refused an object for too long."""
+    """Fail a run of which an object could not be stored for too long."""
     refusal, state = situation.observed.refusal, situation.run.status.state
     if refusal is None:
         return None
-    # Earlier than what is missing because of it, which says less.
-    patience = situation.spec.startup_seconds / 2
+    patience = refusal.patience_seconds
+    if patience is None:
+        # Earlier than what is missing because of it, which says less.
+        patience = situation.spec.startup_seconds / 2
     if (situation.now - refusal.since).total_seconds() < patience:
         return None
-    problem = Problem("ObjectRefused", f"the API server refuses {refusal.message}", fatal=True)
+    problem = Problem(refusal.reason, refusal.message, fatal=True)
     situation.progressing("", "", problem)
     situation.fail(problem)
     return situation.decision(state or State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
@@ -104,14 +108,34 @@ def deploy(situation: Situation) -> Decision | None:
         or not (reached_later or _is_as_wanted(manifest, stored[manifest["kind"]]))
     ]
     if missing:
+        # What pods need comes before them: configuration, the password, and names that resolve.
+        missing.sort(key=lambda manifest: _ORDER.index(manifest["kind"]))
+        situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
         if situation.spec.topology.postgres is not None:
             situation.actions.append(CreateDatabaseSecret())
-        situation.actions += [Apply(manifest) for manifest in missing]
+        situation.actions += [Apply(one) for one in missing if one["kind"] != "ConfigMap"]
+    if not reached_later:
+        # So early, since a name that somebody else has should be known before anything is measured.
+        situation.actions += [
+            Apply(server_deployment(situation.context, server, None))
+            for server in situation.spec.servers
+            if server_name(situation.context, server) not in observed.deployments
+        ]
     ready = tiers_ready(situation)
     situation.tiers_ready = ready
     if not situation.actions and (ready or reached_later):
         # A tier that goes away later on is dealt with by the stage that was reached.
         return None
+    longest = 2 * situation.spec.startup_seconds + GRACE_SECONDS
+    if situation.step_seconds(State.DEPLOYING) >= longest:
+        unsettled = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in missing)
+        problem = Problem(
+            "NotDeployed",
+            "the tiers did not come to stand; "
+            + (f"changed again and again: {unsettled}" if unsettled else "look at their pods"),
+            fatal=True,
+        )
+        situation.fail(problem)
     situation.progressing("Deploying", "the tiers and Services are set up")
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.results import RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
-from laptime.manifests.result import readings_name, results_config_map
+from laptime.manifests.result import readings_name, results_config_map, results_name
 from laptime.reconcile.actions import Create, Decision, Delete
+from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.situation import Situation
@@ -15,31 +16,42 @@ from laptime.report.document import result_files
 _SOON_SECONDS = 1.0
 # Thresholds of scripts are objectives as well, and there may be many.
 _NAMED = 20
+# Prometheus is asked for half as long.
+_READING_SECONDS = 60.0
+# After the readings, longer than a pod on a lost node is waited for.
+_LONGEST_SECONDS = 240.0
 
 
 def finish(situation: Situation) -> Decision:
-    """Store the results of all trials together, clean up, and end the run."""
-    observed, run = situation.observed, situation.run
+    """Store the results of all trials together, clean up, and end the run.
+
+    That has an end too: what could not be stored or deleted by then is said in a condition, and the
+    next run has its turn.
+    """
+    observed = situation.observed
+    so_far = situation.step_seconds(State.FINISHING)
     store_readings(situation)
-    if observed.readings or observed.unread:
+    if (observed.readings or observed.unread) and so_far < _READING_SECONDS:
         # The last trial's samples are on their way; the figures of the run rest on them.
         situation.progressing("Finishing", "reading what the last trials used")
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
     leftovers = _clean_up(situation)
-    results_name = f"{run.name}-results"
-    if results_name not in observed.config_maps and observed.summary is not None:
-        trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
-        files = result_files(
-            run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
-        )
-        # Before anything is deleted: it is what the run was made for.
-        situation.actions.insert(0, Create(results_config_map(situation.context, files)))
-        leftovers.append(f"ConfigMap {results_name}")
+    unstored = _store_results(situation)
     _say_outcome(situation)
     say_profiled(situation)
-    if leftovers:
-        situation.progressing("Finishing", "cleaning up: " + ", ".join(leftovers))
+    if (leftovers or unstored) and so_far < _LONGEST_SECONDS:
+        situation.progressing("Finishing", "cleaning up: " + ", ".join(unstored + leftovers))
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
+    refusal = f": {observed.refusal.message}" if observed.refusal else ""
+    if leftovers:
+        message = f"still there after {_LONGEST_SECONDS:g} s: {', '.join(leftovers)}{refusal}"
+        situation.say(
+            Verdict(ConditionType.CLEANED_UP, ConditionStatus.FALSE, "ObjectsLeft", message)
+        )
+    if unstored and situation.outcome().status == ConditionStatus.TRUE:
+        situation.fail(
+            Problem("ResultsNotStored", f"the trials are stored, {unstored[0]} is not{refusal}")
+        )
     succeeded = situation.outcome().status == ConditionStatus.TRUE
     situation.say(
         Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over")
@@ -49,11 +61,29 @@ def finish(situation: Situation) -> Decision:
     )
 
 
+def _store_results(situation: Situation) -> list[str]:
+    """Store the results of the whole run; return the ConfigMap while it is not there."""
+    observed, run = situation.observed, situation.run
+    name = results_name(run.name)
+    if name in observed.config_maps or observed.summary is None:
+        return []
+    trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
+    files = result_files(
+        run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
+    )
+    # Before anything is deleted: it is what the run was made for.
+    situation.actions.insert(0, Create(results_config_map(situation.context, files)))
+    return [f"ConfigMap {name}"]
+
+
 def _clean_up(situation: Situation) -> list[str]:
-    """Delete what the results do not need; return what is still there."""
+    """Delete what the results do not need; return what is still there.
+
+    The Secret of the database belongs to a ConfigMap, and goes with it.
+    """
     observed, run = situation.observed, situation.run
     keep = {
-        f"{run.name}-results",
+        results_name(run.name),
         *observed.results,
         *map(readings_name, observed.results),
         *observed.profiles,
@@ -64,9 +94,6 @@ def _clean_up(situation: Situation) -> list[str]:
         *(("Service", name) for name in observed.services),
         *(("ConfigMap", name) for name in observed.config_maps if name not in keep),
     ]
-    if doomed and run.spec.topology.postgres is not None:
-        # First of all: while anything else is left, the next pass would delete it again.
-        situation.actions.append(Delete("Secret", f"{run.name}-database"))
     situation.actions += [Delete(kind, name) for kind, name in doomed]
     left = [f"{kind} {name}" for kind, name in doomed]
     return left + [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]

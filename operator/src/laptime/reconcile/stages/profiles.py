@@ -9,14 +9,15 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.profile import Profile
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.generator import deadline_seconds
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map
 from laptime.measure import ProfileProblem, parse_profile_output
-from laptime.plan import Trial
+from laptime.plan import Trial, profile_load
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
-from laptime.reconcile.stages.servers import run_only, server_problem
-from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.servers import never_prepared, run_only, server_problem
+from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.trials import generators_alive
 from laptime.reconcile.views import WorkloadView
 from laptime.report.flamegraph import profile_picture
@@ -57,7 +58,11 @@ def _prepare(situation: Situation, profile: Trial) -> Problem | None:
     ):
         situation.actions.append(Create(profile_job(situation.context, profile)))
         return None
-    problem = situation.tiers_lost or server_problem(situation, profile.server, profile.name)
+    problem = (
+        situation.tiers_lost
+        or server_problem(situation, profile.server, profile.name)
+        or never_prepared(situation, profile)
+    )
     if problem is not None and (problem.fatal or situation.tiers_lost):
         _store(situation, profile, problem)
     return problem
@@ -90,7 +95,13 @@ def _follow(situation: Situation, profile: Trial, job: WorkloadView) -> Problem 
     pods = situation.observed.pods_of("profiler", trial=profile.name)
     problem = diagnose("the profiler", pods, situation.now)
     age = (situation.now - job.created).total_seconds()
-    lost = job.failed_reason is not None or (not pods and age >= _POD_MISSING_SECONDS)
+    load = profile_load(situation.spec.load(profile.load))
+    longest = deadline_seconds(situation.context, load) + GRACE_SECONDS
+    lost = (
+        job.failed_reason is not None
+        or (not pods and age >= _POD_MISSING_SECONDS)
+        or age >= longest
+    )
     late = age >= situation.spec.startup_seconds
     if lost or (problem is not None and (problem.fatal or late)):
         gone = f"its Job ended without a profile ({job.failed_reason or 'its pod is gone'})"

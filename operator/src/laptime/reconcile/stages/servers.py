@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from laptime.api.status import State
 from laptime.manifests.server import server_deployment, server_service
+from laptime.manifests.verifier import check_seconds, verify_name
+from laptime.plan import Trial
 from laptime.reconcile.actions import Apply
 from laptime.reconcile.diagnose import Problem, diagnose, diagnose_refusal, not_ready
-from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.views import PodView
+from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
+from laptime.reconcile.views import STUCK_SECONDS, PodView
 
 
 def run_only(situation: Situation, server: str, purpose: str) -> bool:
@@ -32,6 +35,55 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
         for pod in situation.observed.pods_of("server")
         if not pod.deleting and (pod.server, pod.trial) != (server, purpose)
     ]
+
+
+def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
+    """Return why a trial is not going to begin; None while it may.
+
+    Its server's pod has as long as a start-up may take; so has everything else that is in the way.
+    """
+    limit = _patience(situation)
+    if situation.step_seconds(State.RUNNING, trial.name) < limit:
+        return None
+    return _in_the_way(situation, trial.server, trial.name, limit)
+
+
+def _patience(situation: Situation) -> float:
+    # Longer than a pod on a lost node is waited for, and then a server starts.
+    return STUCK_SECONDS + situation.spec.startup_seconds + GRACE_SECONDS
+
+
+def never_checked(situation: Situation, server: str) -> Problem | None:
+    """Return why the check of a server does not come to an end; None while it may."""
+    ctx = situation.context
+    job_name = verify_name(ctx, ctx.spec.server(server))
+    limit = _patience(situation)
+    if job_name in situation.observed.jobs:
+        limit += check_seconds(ctx)
+    if situation.step_seconds(State.VERIFYING) < limit:
+        return None
+    if job_name in situation.observed.jobs:
+        return Problem("VerifierFailed", f"the verifier of {server} does not end", fatal=True)
+    return _in_the_way(situation, server, job_name, limit)
+
+
+def _in_the_way(situation: Situation, server: str, purpose: str, limit: float) -> Problem:
+    pods = server_pods(situation, server, purpose)
+    if not pods:
+        return not_ready(f"server {server}", pods, limit)
+    others = [
+        pod.name
+        for component in ("server", "generator", "profiler")
+        for pod in situation.observed.pods_of(component)
+        if pod.trial != purpose and pod.phase not in ("Succeeded", "Failed")
+    ]
+    return Problem(
+        "PodsInTheWay",
+        f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"
+        if others
+        else f"nothing could be measured for {limit:g} s, and nothing says why",
+        fatal=True,
+    )
 
 
 def server_pods(situation: Situation, server: str, purpose: str) -> list[PodView]:

@@ -32,6 +32,9 @@ from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.views import Observed, Run, format_time, parse_time
 from laptime.report.status import status_rows
 
+GRACE_SECONDS = 60.0
+"""So much longer than anything should take it may take, when the cluster is slow to say so."""
+
 _ENOUGH_FAILED_TRIALS = 2
 
 
@@ -126,6 +129,17 @@ class Situation:
         """Whether nothing has to be measured or profiled any more."""
         return self.measured() and not self.profiles_left()
 
+    def step_seconds(self, state: State, current_trial: str | None = None) -> float:
+        """Return since how many seconds the run has been at a step; 0 when it is not there.
+
+        A step is a state with its trial, or with the server that is checked. Each one has an end.
+        """
+        old = self.run.status
+        since = parse_time(old.step_started_at)
+        if since is None or (old.state, old.current_trial) != (state, current_trial):
+            return 0.0
+        return (self.now - since).total_seconds()
+
     def condition_since(self, type_: ConditionType, status: ConditionStatus) -> datetime | None:
         """Return since when a condition has had a status, or None when it has not."""
         condition = self.run.status.condition(type_)
@@ -198,6 +212,9 @@ class Situation:
     ) -> RunStatus:
         old, summary = self.run.status, self.observed.summary
         now = format_time(self.now)
+        servers = [self._servers[server.name] for server in self.spec.servers]
+        before = (old.state, old.current_trial, [one.state for one in old.servers or []])
+        goes_on = before == (state, current_trial, [one.state for one in servers])
         return RunStatus(
             observed_generation=self.run.generation,
             state=state,
@@ -209,14 +226,17 @@ class Situation:
             finished_at=(old.finished_at or now) if finished else None,
             progress=self._progress(state, text),
             current_trial=current_trial,
+            step_started_at=None
+            if state.terminal
+            else ((old.step_started_at if goes_on else None) or now),
             fastest=summary.fastest if summary else None,
             fastest_factor=summary.fastest_factor if summary else None,
-            servers=[self._servers[server.name] for server in self.spec.servers],
+            servers=servers,
             results=status_rows(summary.rows) if summary else None,
             objectives=list(summary.objectives) if summary and summary.objectives else None,
             control=list(summary.control) if summary and summary.control else None,
             results_config_map=old.results_config_map
-            or (f"{self.run.name}-results" if state.terminal else None),
+            or (self.observed.results_config_map if state.terminal else None),
             conditions=self._conditions(now),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from laptime.api.results import TrialOutcome
 from laptime.api.status import State
-from laptime.manifests.generator import trial_job
+from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
 from laptime.measure import (
@@ -19,8 +19,13 @@ from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
 from laptime.reconcile.stages.readings import store_readings
-from laptime.reconcile.stages.servers import run_only, server_pods, server_problem
-from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.servers import (
+    never_prepared,
+    run_only,
+    server_pods,
+    server_problem,
+)
+from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tier_names
 from laptime.reconcile.views import PodView, WorkloadView
 
@@ -32,6 +37,9 @@ _KILLED_CODES = (137, 143, 105)
 _CUT_SHORT = ("ResultMissing", "ResultGarbled")
 # How long a Job may have no pod before its controller must have lost it.
 _POD_MISSING_SECONDS = 15.0
+_TIMED_OUT = Problem(
+    "GeneratorTimedOut", "the generator took longer than this load ever should: it was ended"
+)
 
 
 def run_trials(situation: Situation) -> Decision | None:
@@ -77,7 +85,9 @@ def _prepare(situation: Situation, trial: Trial) -> Problem | None:
     if settled and situation.tiers_ready and not generators_alive(situation, trial):
         situation.actions.append(Create(trial_job(situation.context, trial)))
         return None
-    problem = server_problem(situation, trial.server, trial.name)
+    problem = server_problem(situation, trial.server, trial.name) or never_prepared(
+        situation, trial
+    )
     if problem is not None and problem.fatal:
         _store_failure(situation, trial, problem)
     return problem
@@ -163,8 +173,13 @@ def _lost_or_late(
 ) -> Problem | None:
     problem = _diagnosis(situation, generators)
     age = (situation.now - job.created).total_seconds()
+    longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
     if job.failed_reason is not None:
         problem = problem or _job_failure(job)
+        _store_failure(situation, trial, problem)
+    elif age >= longest:
+        # The controller of Jobs should have ended it.
+        problem = problem or _TIMED_OUT
         _store_failure(situation, trial, problem)
     elif age >= _POD_MISSING_SECONDS and (
         len({pod.index for pod in generators}) < situation.spec.generator.parallelism
@@ -216,10 +231,7 @@ def _killed(generators: list[PodView]) -> Problem | None:
 
 def _job_failure(job: WorkloadView) -> Problem:
     if job.failed_reason == "DeadlineExceeded":
-        return Problem(
-            "GeneratorTimedOut",
-            "the generator took longer than this load ever should: it was ended",
-        )
+        return _TIMED_OUT
     return Problem(
         "GeneratorLost",
         f"the generator's pod was killed or lost before it had a result ({job.failed_reason}: "

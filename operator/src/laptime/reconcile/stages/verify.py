@@ -9,7 +9,12 @@ from laptime.api.status import ConditionStatus, ConditionType, ServerState, Stat
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
-from laptime.reconcile.stages.servers import run_only, server_pods, server_problem
+from laptime.reconcile.stages.servers import (
+    never_checked,
+    run_only,
+    server_pods,
+    server_problem,
+)
 from laptime.reconcile.stages.situation import Situation
 
 _SOON_SECONDS = 1.0
@@ -37,14 +42,14 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     """Take one server a step further; return what is wrong with it so far."""
     job_name = f"{situation.run.name}-verify-{server}"
     verdict, verifier_problem = _read_verdict(situation, job_name, server)
-    problem = server_problem(situation, server, job_name)
+    problem = server_problem(situation, server, job_name) or never_checked(situation, server)
     if verdict is not None and verdict.get("ok"):
         pods = server_pods(situation, server, job_name)
         situation.set_server(server, ServerState.VERIFIED, image=pods[-1].image if pods else None)
         return None
     if problem is not None and problem.fatal:
         return _refuse(situation, server, job_name, problem)
-    if verdict is not None and problem is None and _may_have_crashed(situation, job_name, verdict):
+    if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
     if verdict is not None:
         # A server that crashes gives no answers: its own problem says more than that.
@@ -63,7 +68,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     return problem or verifier_problem
 
 
-def _may_have_crashed(situation: Situation, job_name: str, verdict: dict[str, object]) -> bool:
+def _may_have_crashed(situation: Situation, server: str, verdict: dict[str, object]) -> bool:
     """Whether a server that stopped answering may be about to say why.
 
     The kubelet reports the end of a container up to some seconds after the connection broke.
@@ -72,8 +77,7 @@ def _may_have_crashed(situation: Situation, job_name: str, verdict: dict[str, ob
         return False
     ends = [
         container.ended_at
-        for pod in situation.observed.pods_of("verifier")
-        if pod.owner == job_name
+        for pod in situation.observed.pods_of("verifier", server=server)
         for container in pod.containers
         if container.ended_at is not None
     ]
@@ -95,7 +99,7 @@ def _read_verdict(
     if job is None:
         return None, None
     what = f"the verifier of {server}"
-    pods = [pod for pod in situation.observed.pods_of("verifier") if pod.owner == job_name]
+    pods = situation.observed.pods_of("verifier", server=server)
     for pod in pods:
         for container in pod.containers:
             if container.exit_code == 0 and container.exit_message:

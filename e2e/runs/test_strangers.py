@@ -1,0 +1,150 @@
+"""Nothing that is not a run's own is ever changed or deleted, and no run hangs for a name."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from .harness import AXUM, Cluster, condition, run_manifest
+
+RUN = "shop"
+_POD = {"containers": [{"name": "theirs", "image": "registry.invalid/theirs:1"}]}
+_LABELS = {"app": "shop"}
+
+# What a run named `shop` calls its objects, each with what a stranger would have in it.
+BY_NAME: list[tuple[str, str, dict[str, Any]]] = [
+    ("Service", "shop-postgres", {"spec": {"selector": _LABELS, "ports": [{"port": 5432}]}}),
+    ("Service", "shop-server-axum", {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}}),
+    ("ConfigMap", "shop-postgres", {"data": {"theirs": "yes"}}),
+    ("ConfigMap", "shop-haproxy", {"data": {"theirs": "yes"}}),
+    *(
+        (
+            "Deployment",
+            f"shop-{name}",
+            {
+                "spec": {
+                    "replicas": 0,
+                    "selector": {"matchLabels": _LABELS},
+                    "template": {"metadata": {"labels": _LABELS}, "spec": _POD},
+                }
+            },
+        )
+        for name in ("postgres", "pgbouncer", "haproxy", "server-axum")
+    ),
+]
+BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
+    ("Secret", "shop-database", {"stringData": {"password": "theirs"}}),
+    ("ConfigMap", "shop-results", {"data": {"theirs": "yes"}}),
+    ("ConfigMap", "shop-trial-001", {"data": {"theirs": "yes"}}),
+    ("ConfigMap", "shop-trial-001-readings", {"data": {"theirs": "yes"}}),
+    *(
+        (
+            "Job",
+            f"shop-{name}",
+            {
+                "spec": {
+                    "suspend": True,
+                    "template": {
+                        "metadata": {"labels": _LABELS},
+                        "spec": {**_POD, "restartPolicy": "Never"},
+                    },
+                }
+            },
+        )
+        for name in ("verify-axum", "trial-001")
+    ),
+]
+_API = {"Deployment": "apps/v1", "Job": "batch/v1"}
+_RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_POD["containers"][0]["securityContext"] = _RESTRICTED  # type: ignore[assignment]
+
+
+def _create(cluster: Cluster, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
+    manifest = {
+        "apiVersion": _API.get(kind, "v1"),
+        "kind": kind,
+        # Some of a run's labels too: they prove nothing.
+        "metadata": {"name": name, "labels": {**_LABELS, "laptime.dev/run": RUN}},
+        **content,
+    }
+    cluster.kubectl("create", "-n", cluster.namespace, "-f", "-", stdin=json.dumps(manifest))
+    return cluster.get(kind.lower(), name)
+
+
+def _untouched(cluster: Cluster, before: dict[str, Any]) -> None:
+    now = cluster.get(before["kind"].lower(), before["metadata"]["name"])
+    # Its controller may say in its status how it is.
+    for one in (before, now):
+        one.pop("status", None)
+        one["metadata"].pop("resourceVersion")
+        one["metadata"].pop("managedFields", None)
+    assert now == before
+
+
+def _end(cluster: Cluster, run: str) -> None:
+    cluster.kubectl("delete", "br", run, "-n", cluster.namespace, "--timeout=60s")
+    deadline = time.monotonic() + 60
+    while cluster.items("pods,jobs,deployments,services,configmaps", "laptime.dev/run-uid"):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+@pytest.mark.parametrize(("kind", "name", "content"), BY_NAME, ids=lambda one: str(one)[:30])
+def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
+    cluster: Cluster, kind: str, name: str, content: dict[str, Any]
+) -> None:
+    theirs = _create(cluster, kind, name, content)
+    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=1))
+    cluster.wait(
+        run, "NameTaken", lambda s: condition(s, "Succeeded").get("reason") == "NameTaken", 30
+    )
+    status = cluster.wait_end(run, 60)
+    assert status["state"] == "Failed"
+    assert f"{kind} {name}" in condition(status, "Succeeded")["message"]
+    _untouched(cluster, theirs)
+    _end(cluster, run)
+    _untouched(cluster, theirs)
+    cluster.kubectl("delete", kind.lower(), name, "-n", cluster.namespace)
+
+
+def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Cluster) -> None:
+    theirs = [_create(cluster, *one) for one in BY_LABEL]
+    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2))
+    status = cluster.wait_end(run, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    assert [row["trials"] for row in status["results"]] == [2]
+    assert status["resultsConfigMap"] != "shop-results"
+    stored = cluster.get("configmap", status["resultsConfigMap"])
+    assert json.loads(stored["data"]["results.json"])["run"]["name"] == RUN
+    for one in theirs:
+        _untouched(cluster, one)
+    _end(cluster, run)
+    for one in theirs:
+        _untouched(cluster, one)
+        kind, name = one["kind"].lower(), one["metadata"]["name"]
+        cluster.kubectl("delete", kind, name, "-n", cluster.namespace)
+
+
+def test_a_run_applied_again_under_the_same_name_is_another_run(cluster: Cluster) -> None:
+    first = cluster.apply(run_manifest(RUN, [AXUM], repetitions=3))
+    cluster.wait(
+        first, "its first result", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
+    )
+    # Background: its objects are still there when the next one begins.
+    cluster.kubectl("delete", "br", first, "-n", cluster.namespace, "--timeout=30s")
+    again = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2))
+    uid = cluster.get("benchmarkrun", again)["metadata"]["uid"]
+    status = cluster.wait_end(again, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    assert [row["trials"] for row in status["results"]] == [2]
+    trials = cluster.items("configmaps", "laptime.dev/run=shop,laptime.dev/component=result")
+    assert {one["metadata"]["labels"]["laptime.dev/run-uid"] for one in trials} == {uid}
+    _end(cluster, again)

@@ -1,0 +1,61 @@
+"""The last resort: a run that nobody can go on with ends, and what it has deployed goes. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pydantic
+
+from laptime.api.conditions import Verdict, merge_conditions
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.manifests.context import COMPONENT_LABEL, Component
+from laptime.reconcile.actions import Delete
+from laptime.reconcile.children import Children, known_as
+from laptime.reconcile.views import format_time
+
+_LONGEST_TEXT = 500
+_KEPT = (Component.RESULT, Component.READINGS, Component.PROFILE)
+
+
+def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:
+    """Return the status of a run that fails with an error that nobody expected.
+
+    It keeps what the status said before, as far as that can be understood.
+    """
+    generation = manifest["metadata"].get("generation", 1)
+    try:
+        old = RunStatus.model_validate(manifest.get("status") or {})
+    except pydantic.ValidationError:
+        old = RunStatus()
+    text = f"{type(error).__name__}: {error}"[:_LONGEST_TEXT]
+    verdicts = (
+        Verdict(
+            ConditionType.SUCCEEDED,
+            ConditionStatus.FALSE,
+            "InternalError",
+            f"the operator cannot go on with this run: {text}",
+        ),
+        Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over"),
+    )
+    moment = format_time(now)
+    return old.model_copy(
+        update={
+            "state": State.FAILED,
+            "observed_generation": generation,
+            "finished_at": moment,
+            "current_trial": None,
+            "step_started_at": None,
+            "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),
+        }
+    )
+
+
+def deployed(children: Children) -> list[Delete]:
+    """Return the deletions of everything that a run has in the cluster but what it measured."""
+    return [
+        Delete(kind, known_as(one["metadata"]))
+        for kind in ("Job", "Deployment", "Service", "ConfigMap")
+        for one in children.of(kind)
+        if one["metadata"]["labels"].get(COMPONENT_LABEL) not in _KEPT
+    ]

@@ -1,0 +1,76 @@
+"""The objects of one run, known by the run's uid and never by a name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from laptime.kube import Manifest
+from laptime.manifests.context import NAME_ANNOTATION, UID_LABEL
+from laptime.reconcile.cache import Store
+
+# Of these the operator only has to know that they are there: not even their data is kept.
+METADATA_ONLY = frozenset({"Service", "ConfigMap"})
+KINDS = ("Pod", "Job", "Deployment", "Service", "ConfigMap")
+
+
+@dataclass(frozen=True)
+class Child:
+    """What identifies an object of a run in the API server."""
+
+    name: str
+    uid: str
+
+
+class Children:
+    """All objects of a run that the operator can see; nothing else is ever changed or deleted."""
+
+    def __init__(self, run_uid: str, changed: Callable[[], None] = lambda: None) -> None:
+        """Hold nothing yet; `changed` is called for each change."""
+        self.run_uid = run_uid
+        self.selector = f"{UID_LABEL}={run_uid}"
+        """The label selector of all of them."""
+        self.stores = {
+            kind: Store(_metadata if kind in METADATA_ONLY else _slim, lambda *_: changed())
+            for kind in KINDS
+        }
+
+    def of(self, kind: str) -> list[Manifest]:
+        """Return the objects of a kind; of some kinds only their metadata is there."""
+        return [one for one in self.stores[kind] if self.owns(kind, one)]
+
+    def owns(self, kind: str, manifest: Manifest) -> bool:
+        """Whether an object is the run's own: by its label, and by its owner where it has one.
+
+        Pods belong to Jobs and ReplicaSets, which are the run's in turn.
+        """
+        metadata = manifest["metadata"]
+        labelled = (metadata.get("labels") or {}).get(UID_LABEL) == self.run_uid
+        return labelled and (kind == "Pod" or self.run_uid in _owners(metadata))
+
+    def find(self, kind: str, name: str) -> Child | None:
+        """Return the object that the run knows by this name, whatever it had to be called."""
+        for one in self.of(kind):
+            if known_as(one["metadata"]) == name:
+                return Child(one["metadata"]["name"], one["metadata"]["uid"])
+        return None
+
+
+def known_as(metadata: Manifest) -> str:
+    """Return the name by which the run knows an object; it is called so unless that was taken."""
+    name: str = (metadata.get("annotations") or {}).get(NAME_ANNOTATION) or metadata["name"]
+    return name
+
+
+def _owners(metadata: Manifest) -> set[Any]:
+    return {owner.get("uid") for owner in metadata.get("ownerReferences") or []}
+
+
+def _slim(manifest: Manifest) -> Manifest:
+    metadata = {k: v for k, v in manifest["metadata"].items() if k != "managedFields"}
+    return {**manifest, "metadata": metadata}
+
+
+def _metadata(manifest: Manifest) -> Manifest:
+    return {"metadata": _slim(manifest)["metadata"]}

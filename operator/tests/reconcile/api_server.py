@@ -1,0 +1,316 @@
+"""A small API server that speaks the real protocol over HTTP, for tests of what is made of it.
+
+It has resource versions, uids and preconditions, label selectors, lists in pages, watches with
+bookmarks, logs, and a garbage collector. It can be told to misbehave: refuse, cut, freeze, forget.
+What is tested against it is the protocol; whether the real one does the same, e2e/ shows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+from kubernetes.aio import client
+
+from laptime.kube import RESOURCES, Kube
+
+Object = dict[str, Any]
+Key = tuple[str, str, str]
+"""Kind, namespace, name."""
+Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+
+_KIND_OF = {(r.group, r.plural): r.kind for r in RESOURCES.values()}
+_PATH = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)"
+    r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<plural>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?"
+)
+
+
+@dataclass
+class Event:
+    """A change, as watches tell it."""
+
+    version: int
+    type: str
+    kind: str
+    object: Object
+
+
+@dataclass
+class ApiServer:
+    """The state of the server, and the handler of its requests."""
+
+    objects: dict[Key, Object] = field(default_factory=dict)
+    requests: list[tuple[str, str]] = field(default_factory=list)
+    """Verb as the audit log has it (get, list, watch, create, patch, delete), and path."""
+    logs: dict[str, str] = field(default_factory=dict)
+    """What pods have written, by their name."""
+    forbidden: set[str] = field(default_factory=set)
+    """Namespaces in which everything but runs is refused."""
+    fault: Fault | None = None
+    """Asked first: what it returns is the answer."""
+    collects: bool = True
+    """Whether the garbage collector deletes what has no owner any more."""
+    version: int = 1
+    oldest: int = 0
+    """Changes up to this version are forgotten: a watch from there is too old."""
+
+    def __post_init__(self) -> None:
+        self._events: list[Event] = []
+        self._changed = asyncio.Event()
+        self._watches: set[web.StreamResponse] = set()
+        self._transports: set[asyncio.Transport] = set()
+        self.frozen = False
+        """Whether watches send nothing although they are open."""
+
+    # What tests do -------------------------------------------------------------------------
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self.objects.get((kind, namespace, name))
+
+    def of(self, kind: str) -> list[Object]:
+        return [one for (found, _, _), one in self.objects.items() if found == kind]
+
+    def add(self, manifest: Object) -> Object:
+        """Store an object as somebody would create it."""
+        stored = deepcopy(manifest)
+        metadata = stored["metadata"]
+        metadata.setdefault("namespace", "default")
+        metadata["uid"] = str(uuid.uuid4())
+        metadata["creationTimestamp"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata["generation"] = 1
+        for key, text in (stored.pop("stringData", None) or {}).items():
+            stored.setdefault("data", {})[key] = text
+        return self._store("ADDED", stored)
+
+    def change(self, kind: str, namespace: str, name: str, /, **content: Any) -> Object:
+        """Replace parts of an object, such as its status."""
+        return self._store("MODIFIED", {**self.objects[kind, namespace, name], **content})
+
+    def remove(self, kind: str, namespace: str, name: str) -> None:
+        gone = self.objects.pop((kind, namespace, name))
+        self.version += 1
+        last = deepcopy(gone)
+        last["metadata"]["resourceVersion"] = str(self.version)
+        self._tell(Event(self.version, "DELETED", kind, last))
+        if self.collects:
+            self.collect(gone["metadata"]["uid"])
+
+    def collect(self, owner: str) -> None:
+        """Delete what an object owned."""
+        for (kind, namespace, name), one in list(self.objects.items()):
+            owners = one["metadata"].get("ownerReferences") or []
+            if any(reference["uid"] == owner for reference in owners):
+                self.remove(kind, namespace, name)
+
+    def compact(self) -> None:
+        """Forget all changes so far."""
+        self.oldest = self.version
+        self._events.clear()
+
+    def cut(self) -> None:
+        """Cut all open watches in the middle of what they say."""
+        for transport in list(self._transports):
+            transport.abort()
+
+    # The state -----------------------------------------------------------------------------
+
+    def _store(self, type_: str, manifest: Object) -> Object:
+        self.version += 1
+        stored = deepcopy(manifest)
+        metadata = stored["metadata"]
+        metadata["resourceVersion"] = str(self.version)
+        self.objects[stored["kind"], metadata["namespace"], metadata["name"]] = stored
+        self._tell(Event(self.version, type_, stored["kind"], stored))
+        return stored
+
+    def _tell(self, event: Event) -> None:
+        self._events.append(event)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    # Requests ------------------------------------------------------------------------------
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        found = _PATH.fullmatch(request.path)
+        assert found, request.path
+        kind = _KIND_OF[found["group"] or "", found["plural"]]
+        namespace, name, sub = found["namespace"], found["name"], found["sub"]
+        watching = request.query.get("watch") == "true"
+        verb = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}.get(request.method) or (
+            "watch" if watching else "get" if name else "list"
+        )
+        self.requests.append((verb, request.path))
+        if self.fault is not None and (answer := await self.fault(request)) is not None:
+            return answer
+        if namespace in self.forbidden and kind != "BenchmarkRun":
+            return _refusal(403, "Forbidden", f"cannot {verb} in {namespace}")
+        if watching:
+            return await self._watch(request, kind, namespace)
+        match request.method:
+            case "GET" if name is None:
+                return self._list(request, kind, namespace)
+            case "GET" if sub == "log":
+                return await self._log(request, name or "")
+            case "GET":
+                one = self.objects.get((kind, namespace or "", name or ""))
+                return web.json_response(one) if one else _not_found(name)
+            case "POST":
+                return self._create(await request.json(), namespace or "")
+            case "PATCH":
+                applied = json.loads(await request.text())
+                return self._apply(applied, kind, namespace or "", name or "", sub)
+        return self._delete(await request.json(), kind, namespace or "", name or "")
+
+    def _selected(self, request: web.Request, kind: str, namespace: str | None) -> list[Object]:
+        selector = request.query.get("labelSelector", "")
+        return [
+            one
+            for (of, where, _), one in sorted(self.objects.items())
+            if of == kind and namespace in (None, where) and _matches(one, selector)
+        ]
+
+    def _list(self, request: web.Request, kind: str, namespace: str | None) -> web.Response:
+        items = self._selected(request, kind, namespace)
+        begin = int(request.query.get("continue", "0"))
+        end = begin + int(request.query.get("limit", "500"))
+        metadata: Object = {"resourceVersion": str(self.version)}
+        if end < len(items):
+            metadata["continue"] = str(end)
+        shown = [_shown(request, one) for one in items[begin:end]]
+        return web.json_response({"metadata": metadata, "items": shown})
+
+    def _create(self, manifest: Object, namespace: str) -> web.Response:
+        metadata = manifest["metadata"]
+        metadata["namespace"] = namespace
+        if (manifest["kind"], namespace, metadata["name"]) in self.objects:
+            return _refusal(409, "AlreadyExists", f"{metadata['name']} already exists")
+        return web.json_response(self.add(manifest), status=201)
+
+    def _apply(
+        self, manifest: Object, kind: str, namespace: str, name: str, sub: str | None
+    ) -> web.Response:
+        old = self.objects.get((kind, namespace, name))
+        uid = manifest["metadata"].pop("uid", None)
+        if old is None:
+            if uid is not None:
+                return _refusal(409, "Conflict", "uid mismatch: no existing object was found")
+            return _not_found(name) if sub else web.json_response(self.add(manifest), status=201)
+        if uid not in (None, old["metadata"]["uid"]):
+            return _refusal(409, "Conflict", "uid mismatch")
+        if sub == "status":
+            return web.json_response(self.change(kind, namespace, name, status=manifest["status"]))
+        metadata = {**old["metadata"], **manifest["metadata"]}
+        content = {key: one for key, one in manifest.items() if key != "metadata"}
+        return web.json_response(self.change(kind, namespace, name, metadata=metadata, **content))
+
+    def _delete(self, options: Object, kind: str, namespace: str, name: str) -> web.Response:
+        old = self.objects.get((kind, namespace, name))
+        if old is None:
+            return _not_found(name)
+        wanted = (options.get("preconditions") or {}).get("uid")
+        if wanted not in (None, old["metadata"]["uid"]):
+            return _refusal(409, "Conflict", "Precondition failed: UID in precondition")
+        self.remove(kind, namespace, name)
+        return web.json_response({"kind": "Status", "status": "Success"})
+
+    async def _log(self, request: web.Request, pod: str) -> web.StreamResponse:
+        if request.query.get("follow") != "true":
+            return web.Response(text=self.logs.get(pod, ""))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        said = 0
+        while pod in {name for kind, _, name in self.objects if kind == "Pod"}:
+            text = self.logs.get(pod, "")
+            if len(text) > said:
+                await response.write(text[said:].encode())
+                said = len(text)
+            await asyncio.sleep(0.01)
+        return response
+
+    async def _watch(
+        self, request: web.Request, kind: str, namespace: str | None
+    ) -> web.StreamResponse:
+        since = int(request.query.get("resourceVersion") or self.version)
+        if since < self.oldest:
+            return _refusal(410, "Expired", "too old resource version")
+        selector = request.query.get("labelSelector", "")
+        ends = asyncio.get_running_loop().time() + float(request.query["timeoutSeconds"])
+        response = web.StreamResponse()
+        await response.prepare(request)
+        assert isinstance(request.transport, asyncio.Transport)
+        self._transports.add(request.transport)
+        with suppress(ConnectionError):
+            while (left := ends - asyncio.get_running_loop().time()) > 0:
+                changed = self._changed
+                if since < self.oldest:
+                    gone = {"kind": "Status", "code": 410, "reason": "Expired"}
+                    await response.write(_line("ERROR", gone))
+                    break
+                for event in [one for one in self._events if one.version > since]:
+                    since = event.version
+                    where = event.object["metadata"]["namespace"]
+                    if event.kind != kind or namespace not in (None, where) or self.frozen:
+                        continue
+                    if _matches(event.object, selector):
+                        await response.write(_line(event.type, _shown(request, event.object)))
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(changed.wait(), left)
+            bookmark = {"kind": kind, "metadata": {"resourceVersion": str(since)}}
+            await response.write(_line("BOOKMARK", bookmark))
+        self._transports.discard(request.transport)
+        return response
+
+
+def _line(type_: str, manifest: Object) -> bytes:
+    return json.dumps({"type": type_, "object": manifest}).encode() + b"\n"
+
+
+def _shown(request: web.Request, manifest: Object) -> Object:
+    if "PartialObjectMetadata" in request.headers.get("Accept", ""):
+        return {"kind": "PartialObjectMetadata", "metadata": manifest["metadata"]}
+    return manifest
+
+
+def _matches(manifest: Object, selector: str) -> bool:
+    labels = manifest["metadata"].get("labels") or {}
+    wanted = [part.split("=") for part in selector.split(",") if part]
+    return all(
+        part[0] in labels if len(part) == 1 else labels.get(part[0]) == part[1] for part in wanted
+    )
+
+
+def _refusal(code: int, reason: str, message: str) -> web.Response:
+    content = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    return web.json_response(content, status=code)
+
+
+def _not_found(name: str | None) -> web.Response:
+    return _refusal(404, "NotFound", f"{name} not found")
+
+
+@asynccontextmanager
+async def serving(server: ApiServer) -> AsyncIterator[Kube]:
+    """Serve it on a free port of this machine; yield a client of it."""
+    application = web.Application(client_max_size=2**26)
+    application.router.add_route("*", "/{path:.*}", server.handle)
+    runner = web.AppRunner(application, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    _, port = runner.addresses[0][:2]
+    kube = Kube(client.ApiClient(client.Configuration(host=f"http://127.0.0.1:{port}")))
+    try:
+        yield kube
+    finally:
+        await kube.close()
+        await runner.cleanup()

@@ -1,0 +1,165 @@
+"""The controller against an API server: what it does with runs, and what it makes of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from laptime.reconcile import controller as module
+from laptime.reconcile.controller import Controller
+from laptime.reconcile.metrics import Metrics
+from laptime.settings import Settings
+
+from .api_server import ApiServer, serving
+from .test_decide import spec_of
+from .world import IMAGES
+
+
+def run_manifest(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec_of(1, 1, 1).to_wire(),
+    }
+
+
+@asynccontextmanager
+async def operating(server: ApiServer) -> AsyncIterator[Controller]:
+    """Have an operator work on what the server has."""
+    async with serving(server) as kube:
+        controller = Controller(
+            kube, Settings(images=IMAGES), Metrics(), logging.getLogger("laptime")
+        )
+        controller.start()
+        try:
+            yield controller
+        finally:
+            await controller.stop()
+
+
+async def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+def state(server: ApiServer, name: str) -> str | None:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    said: str | None = (found.get("status") or {}).get("state")
+    return said
+
+
+def reason(server: ApiServer, name: str, type_: str) -> str | None:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    conditions = (found.get("status") or {}).get("conditions") or []
+    return next((one["reason"] for one in conditions if one["type"] == type_), None)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.01,) * 5)
+
+
+async def test_an_error_that_nobody_expected_ends_the_run_and_the_next_has_its_turn(
+    hasty: None,
+) -> None:
+    server = ApiServer()
+    first = server.add(run_manifest("first"))
+    server.add(run_manifest("second"))
+    # A result that nobody can read, as if another version had written it.
+    server.add(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "first-trial-001",
+                "namespace": "default",
+                "labels": {
+                    "laptime.dev/run-uid": first["metadata"]["uid"],
+                    "laptime.dev/component": "result",
+                },
+                "ownerReferences": [{"kind": "BenchmarkRun", "uid": first["metadata"]["uid"]}],
+            },
+            "data": {"result.json": "{}"},
+        }
+    )
+    async with operating(server):
+        await until(lambda: state(server, "first") == "Failed")
+        assert reason(server, "first", "Succeeded") == "InternalError"
+        found = server.get("BenchmarkRun", "default", "first")
+        assert found is not None
+        (said,) = (c for c in found["status"]["conditions"] if c["type"] == "Succeeded")
+        assert "TrialResult" in said["message"]
+        assert len(said["message"]) < 700
+        await until(lambda: state(server, "second") == "Deploying")
+    # What was measured stays.
+    assert server.get("ConfigMap", "default", "first-trial-001") is not None
+
+
+async def test_a_status_that_is_always_refused_gives_up_the_run(hasty: None) -> None:
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    server.add(run_manifest("second"))
+
+    async def fault(request: Any) -> Any:
+        from aiohttp import web
+
+        if request.path.endswith("/first/status"):
+            body = await request.text()
+            if "InternalError" not in body:
+                refusal = {"reason": "Invalid", "message": "status.results: too many"}
+                return web.json_response(refusal, status=422)
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: state(server, "first") == "Failed")
+        assert reason(server, "first", "Succeeded") == "InternalError"
+        await until(lambda: state(server, "second") == "Deploying")
+
+
+async def test_a_taken_name_ends_the_run_and_the_next_has_its_turn() -> None:
+    server = ApiServer()
+    server.add(run_manifest("shop"))
+    server.add(run_manifest("then"))
+    theirs = server.add(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "shop-postgres", "namespace": "default"},
+            "spec": {"selector": {"app": "theirs"}},
+        }
+    )
+    async with operating(server):
+        await until(lambda: state(server, "shop") == "Failed")
+        assert reason(server, "shop", "Succeeded") == "NameTaken"
+        await until(lambda: state(server, "then") == "Deploying")
+    assert server.get("Service", "default", "shop-postgres") == theirs
+    uid = (server.get("BenchmarkRun", "default", "shop") or {})["metadata"]["uid"]
+    left = [
+        one
+        for one in server.objects.values()
+        if (one["metadata"].get("labels") or {}).get("laptime.dev/run-uid") == uid
+    ]
+    assert [one["metadata"]["name"] for one in left] == ["shop-results"]
+
+
+async def test_a_run_applied_again_under_its_name_begins_anew() -> None:
+    server = ApiServer()
+    first = server.add(run_manifest("shop"))
+    async with operating(server) as controller:
+        await until(lambda: state(server, "shop") == "Deploying" and server.of("Deployment"))
+        server.remove("BenchmarkRun", "default", "shop")
+        again = server.add(run_manifest("shop"))
+        controller.wake("default", "shop", again["metadata"]["uid"])
+        await until(lambda: state(server, "shop") == "Deploying" and server.of("Deployment"))
+    assert first["metadata"]["uid"] != again["metadata"]["uid"]
+    for kind in ("Deployment", "Service", "ConfigMap"):
+        for one in server.of(kind):
+            assert one["metadata"]["labels"]["laptime.dev/run-uid"] == again["metadata"]["uid"]

@@ -1,0 +1,145 @@
+"""No run holds the lane for ever, whatever of the cluster stands still, and in whatever state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from laptime.api.results import TrialOutcome
+from laptime.api.status import Condition, ConditionStatus, ConditionType, State
+from laptime.reconcile.views import Observed, PodView
+
+from .test_decide import run_to_the_end, spec_of
+from .world import START, World
+
+LONGEST = timedelta(minutes=20)
+
+
+def until(world: World, reached: Callable[[World], Any]) -> None:
+    while not reached(world):
+        world.step()
+        world.advance()
+        assert world.now - START < LONGEST, world.run.status
+
+
+def over(world: World) -> bool:
+    return world.run.status.state is not None and world.run.status.state.terminal
+
+
+def said(world: World, type_: ConditionType) -> Condition:
+    found = world.run.status.condition(type_)
+    assert found is not None
+    return found
+
+
+def in_state(state: State) -> Callable[[World], bool]:
+    return lambda world: world.run.status.state is state
+
+
+def measuring(world: World) -> bool:
+    return any(pod.component == "generator" for pod in world.pods.values())
+
+
+STATES: dict[str, Callable[[World], bool]] = {
+    "Deploying": in_state(State.DEPLOYING),
+    "Verifying": in_state(State.VERIFYING),
+    "Running": in_state(State.RUNNING),
+    "measuring": measuring,
+    "Finishing": in_state(State.FINISHING),
+}
+
+
+@pytest.mark.parametrize("when", STATES)
+@pytest.mark.parametrize("dead", ["Deployment", "Job", "pods", "deletion", "all of them"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_ends_although_a_part_of_the_cluster_stands_still(
+    when: str, dead: str, seed: int
+) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed))
+    until(world, STATES[when])
+    world.dead = {"Deployment", "Job", "pods", "deletion"} if dead == "all of them" else {dead}
+    until(world, over)
+    assert said(world, ConditionType.SUCCEEDED).status is not ConditionStatus.UNKNOWN
+    assert said(world, ConditionType.SUCCEEDED).message
+
+
+def test_what_cannot_be_deleted_is_said_and_the_rest_is_cleaned_up() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    until(world, in_state(State.FINISHING))
+    # Nobody has told it to end, and nobody will.
+    pod = PodView("left-over", "haproxy", world.now, owner="somebody")
+    while not over(world):
+        world.pods[pod.name] = pod
+        world.step()
+        world.advance()
+    assert world.run.status.state is State.SUCCEEDED
+    cleaned = said(world, ConditionType.CLEANED_UP)
+    assert (cleaned.status, cleaned.reason) == (ConditionStatus.FALSE, "ObjectsLeft")
+    assert "Pod left-over" in cleaned.message
+    assert not {**world.deployments, **world.jobs, **world.services}
+    assert "demo-results" in world.config_maps
+
+
+def test_a_run_with_nothing_left_over_says_nothing_of_it() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    run_to_the_end(world)
+    assert world.run.status.condition(ConditionType.CLEANED_UP) is None
+    assert world.run.status.step_started_at is None
+
+
+def test_results_that_cannot_be_stored_end_the_run_with_that_reason() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    until(world, lambda world: world.results_written and not world.observe().unread)
+    world.refuses = {"ConfigMap"}
+    until(world, over)
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert (world.run.status.state, succeeded.reason) == (State.FAILED, "ResultsNotStored")
+    assert "ConfigMap demo-results" in succeeded.message
+    assert "ConfigMap: not here" in succeeded.message
+    assert world.run.status.results_config_map is None
+    assert not {**world.deployments, **world.jobs, **world.services}
+
+
+def test_readings_that_never_come_end_the_run_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    observe = world.observe
+
+    def without_readings() -> Observed:
+        found = observe()
+        return replace(found, readings={}, unread=frozenset(found.results))
+
+    monkeypatch.setattr(world, "observe", without_readings)
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_a_tier_that_never_is_as_wanted_ends_the_run() -> None:
+    """Somebody's controller changes back what the run applies."""
+    world = World(spec_of(1, 1, 1), Random(1))
+    while not over(world):
+        world.step()
+        world.services = dict.fromkeys(world.services, "another")
+        world.advance()
+        assert world.now - START < LONGEST
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert succeeded.reason == "NotDeployed"
+    assert "Service demo-" in succeeded.message
+
+
+def test_a_generator_that_never_ends_fails_its_trial() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    until(world, measuring)
+    world.pods = {
+        pod.name: replace(pod, phase="Running", ready=True) for pod in world.pods.values()
+    }
+    world.dead = {"pods", "Job"}
+    until(world, lambda world: world.results_written)
+    (result,) = world.observe().results.values()
+    assert (result.outcome, result.reason) == (TrialOutcome.FAILED, "GeneratorTimedOut")
