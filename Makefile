@@ -290,6 +290,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	$(CLUSTER) status >/dev/null 2>&1 || started=yes
 	python3 images/build.py $(E2E_IMAGES)
 	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
+	$(USE_CLUSTER)
 	$(PYTEST_E2E) $(E2E)
 
 # What is left of a run that was killed goes first: these clusters are never a person's.
@@ -307,11 +308,19 @@ e2e-down-a e2e-down-b: e2e-down-%:
 .PHONY: e2e-runs-a e2e-runs-b
 e2e-runs-a e2e-runs-b: e2e-runs-%: venv
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
+	$(USE_CLUSTER)
 	$(PYTEST_E2E) --shard $*
+
+.PHONY: e2e-api
+e2e-api: venv # what asks the API server and Helm alone, beside the runs on the first cluster
+	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --shard api --numprocesses 2
 
 .PHONY: e2e-figures
 e2e-figures: venv # alone on the machine, on the first cluster
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
+	$(USE_CLUSTER)
 	$(PYTEST_E2E) --shard figures
 
 .PHONY: e2e-servers

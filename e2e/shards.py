@@ -1,7 +1,7 @@
 """Which end-to-end tests run beside which: a plugin of pytest with the option `--shard`.
 
-One run at a time is measured in a cluster, so two clusters halve the time. What reads figures
-runs alone on the machine. A test that is named nowhere here belongs to the first half, so none
+One run at a time is measured in a cluster, so two clusters halve the time. What asks the API server
+and Helm alone runs beside the runs. What reads figures runs alone on the machine. A test that is named nowhere here belongs to the first half, so none
 can be forgotten.
 """
 
@@ -11,6 +11,12 @@ import pytest
 
 FIRST = "a"
 SHARDS = {
+    "api": (
+        "test_chart_dashboards.py",
+        "test_chart_watching.py",
+        "test_resource.py",
+        "test_schema.py",
+    ),
     # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.
     "b": (
         "runs/test_broken_runs.py",
