@@ -139,6 +139,29 @@ def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
     assert not any(one.met for one in objectives)
 
 
+def test_metrics_of_all_repetitions_are_merged() -> None:
+    trend = {"type": "trend", "contains": "time", "min": 1.0, "max": 1.0, "last": 1.0}
+    cell = 0x3FF00000_00000000 >> 42  # of 1
+    ones = {**trend, "samples": 3, "sum": 3.0, "passes": 3, "cells": [cell, 3]}
+    twos = {**trend, "samples": 7, "sum": 14.0, "max": 2.0, "cells": [cell + 1024, 7]}
+    sold = {"type": "counter", "samples": 2, "sum": 5.0}
+    trials, results = measured({}, {}, {})
+    payloads = {}
+    for trial, metrics in zip(
+        trials, ({"t": ones, "sold": sold}, {"t": twos}, {"sold": sold}), strict=True
+    ):
+        content = {**document(phase([1000] * 1000)), "script": {**QUIET, "metrics": metrics}}
+        payloads[trial.name] = line(content).removeprefix(RESULT_PREFIX)
+    found = row_of(cells_of(trials, results, payloads, {})["axum", "own"], None, None).script
+    assert found is not None
+    counter, merged = found.metrics
+    assert (counter.name, counter.value, counter.samples) == ("sold", 10.0, 4)
+    assert (merged.name, merged.samples, merged.value) == ("t", 10, 1.7)
+    assert (merged.min, merged.max, merged.contains) == (1.0, 2.0, "time")
+    assert merged.p50 == pytest.approx(2.0, rel=0.001)
+    assert merged.p99 == 2.0
+
+
 def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest() -> None:
     fast = row({"iterationSeconds": 2.1, "requestSeconds": 0.1})
     slow = row({"iterationSeconds": 100.0, "requestSeconds": 98.0})

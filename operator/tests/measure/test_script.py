@@ -12,7 +12,7 @@ from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
-from laptime.measure.script import MAX_NAME, shown
+from laptime.measure.names import MAX_NAME, shown
 from tests.measure.samples import TRIAL, document, line, phase
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
@@ -76,11 +76,19 @@ def test_many_checks_that_fail_are_counted() -> None:
     assert reasons[-1] == "7 more checks failed as well"
 
 
+def test_metrics_beyond_the_bound_are_said() -> None:
+    result = said({"metrics": {"a": {"type": "counter", "samples": 1}}, "metricsLeftOut": 7})
+    assert result.validity is Validity.VALID
+    assert result.script is not None
+    assert result.script.warnings == ["7 metrics are left out: 1 are kept"]
+
+
 def test_checks_beyond_the_bound_are_judged_together_and_said() -> None:
     result = said({**checked(0, 10), "moreChecks": {"passed": 1, "failed": 99}})
     assert result.validity is Validity.INVALID
     assert "check 'all further checks' failed in 99 of 100 answers" in result.validity_reasons[0]
-    assert "more than 1 names of checks" in result.validity_reasons[1]
+    assert result.script is not None
+    assert "more than 1 names of checks" in result.script.warnings[0]
 
 
 def test_without_a_warmup_the_figures_are_doubtful() -> None:

@@ -28,16 +28,9 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 	}
 	var found []*measure
 	keep := func(one *measure) {
-		one.Type, one.Contains = m.Type.String(), m.Contains.String()
-		if len(o.kept) < maxMetrics {
-			if m.Type == metrics.Trend {
-				one.Cells = &result.Cells{}
-			}
-			o.kept = append(o.kept, one)
-		} else if o.script.MetricsLeftOut++; one.sink == nil {
-			return
+		if o.keep(one, m) || one.sink != nil {
+			found = append(found, one)
 		}
-		found = append(found, one)
 	}
 	for _, limits := range o.thresholds {
 		if limits.metric != m.Name {
@@ -55,12 +48,46 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 	return found
 }
 
+// keep has a measure of a metric in the result, if there is room.
+func (o *Output) keep(one *measure, of *metrics.Metric) bool {
+	one.Type, one.Contains = of.Type.String(), of.Contains.String()
+	if len(o.kept) >= maxMetrics {
+		o.script.MetricsLeftOut++
+		return false
+	}
+	if of.Type == metrics.Trend {
+		one.Cells = &result.Cells{}
+	}
+	o.kept = append(o.kept, one)
+	return true
+}
+
+// group gives what keeps the durations of one group, nil where there is no room.
+func (o *Output) group(s *metrics.Sample) *measure {
+	group, _ := s.Tags.Get("group")
+	one, known := o.groups[group]
+	if !known {
+		one = &measure{name: s.Metric.Name + "{group:" + group + "}"}
+		if len(o.groups) >= maxMetrics || !o.keep(one, s.Metric) {
+			return nil
+		}
+		o.groups[group] = one
+	}
+	return one
+}
+
 func (o *Output) measure(s *metrics.Sample) {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return // JSON has no such numbers
 	}
 	for _, one := range o.measuresOf(s.Metric) {
 		if one.about(s.Tags) {
+			one.add(s)
+		}
+	}
+	// All groups together say nothing of any.
+	if s.Metric.Name == metrics.GroupDurationName {
+		if one := o.group(s); one != nil {
 			one.add(s)
 		}
 	}

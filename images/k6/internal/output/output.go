@@ -49,6 +49,7 @@ type Output struct {
 	cached     map[*metrics.TagSet]*source
 	checks     map[*metrics.TagSet]*result.CheckCount
 	measures   map[*metrics.Metric][]*measure
+	groups     map[string]*measure
 	kept       []*measure
 	thresholds []*limits
 	trails     bool // a threshold is about requests
@@ -72,7 +73,7 @@ type phase struct {
 func New(params output.Params) *Output {
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
-		checks: map[*metrics.TagSet]*result.CheckCount{}, measures: map[*metrics.Metric][]*measure{},
+		checks: map[*metrics.TagSet]*result.CheckCount{}, groups: map[string]*measure{}, measures: map[*metrics.Metric][]*measure{},
 		script: result.Script{
 			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
 		},

@@ -159,7 +159,10 @@ def row_of(
         # Of all: too few of them are why a trial is invalid.
         statements_per_request=statements_per_request(measured),
         # Of all: a check that fails is why a trial is invalid.
-        script=script_of_row([one.script for one in measured if one.script is not None]),
+        script=script_of_row(
+            [one.script for one in measured if one.script is not None],
+            [cell.payloads.get(one.trial, "") for one in measured],
+        ),
     )
 
 

@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from laptime.analysis import wording
 from laptime.api.results import ObjectiveResult, ResultRow
-from laptime.api.script import ComparedBy, ScriptFigures, ThresholdResult
-from laptime.measure import checks_together, hosts_together
+from laptime.api.script import ComparedBy, ScriptFigures, ScriptMetric, ThresholdResult
+from laptime.measure import (
+    GeneratorError,
+    checks_together,
+    hosts_together,
+    merged_metrics,
+    parse_payload,
+    shown_metrics,
+)
+from laptime.measure.generator import GeneratorMetric
 
 MAX_OBJECTIVES = 128
 """Thresholds that become objectives of a run, those that were not met first."""
 MAX_CHECKS = 20
 MAX_THRESHOLDS = 32
+MAX_METRICS = 60
 MAX_HOSTS = 10
 """What a row shows one by one; the trials have all."""
 
 
-def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
-    """Return what the script says in all repetitions together; None for other loads."""
+def script_of_row(
+    scripts: Sequence[ScriptFigures], payloads: Sequence[str]
+) -> ScriptFigures | None:
+    """Return what the script says in all repetitions together; None for other loads.
+
+    `payloads` are the generator's results of the repetitions, which its metrics are merged from.
+    """
     if not scripts:
         return None
     checks = checks_together(check for one in scripts for check in one.checks)
@@ -36,8 +51,27 @@ def script_of_row(scripts: Sequence[ScriptFigures]) -> ScriptFigures | None:
         checks=checks[:MAX_CHECKS],
         thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
+        metrics=list(_metrics_shown(tuple(payloads)))[:MAX_METRICS],
         warnings=list(dict.fromkeys(text for one in scripts for text in one.warnings)),
     )
+
+
+# A summary is made again after every trial: what has not changed since is not computed again.
+@lru_cache(maxsize=1024)
+def _metrics_shown(payloads: tuple[str, ...]) -> tuple[ScriptMetric, ...]:
+    return tuple(shown_metrics(_metrics_of(payloads)))
+
+
+# One repetition more is merged with what there was. Metrics are large, so few are kept.
+@lru_cache(maxsize=64)
+def _metrics_of(payloads: tuple[str, ...]) -> dict[str, GeneratorMetric]:
+    if not payloads:
+        return {}
+    last = parse_payload(payloads[-1])
+    before = _metrics_of(payloads[:-1])
+    if isinstance(last, GeneratorError) or last.script is None:
+        return before
+    return merged_metrics([before, last.script.metrics])
 
 
 def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:

@@ -107,8 +107,13 @@ def threshold(result: ThresholdResult) -> str:
 
 
 def _of_k6(value: float, result: ThresholdResult) -> str:
-    is_time = result.contains == "time" and not result.expression.startswith(("count", "rate"))
-    return latency(value / 1000) if is_time and value >= 0 else number(value)
+    counted = result.expression.startswith(("count", "rate"))
+    return in_unit(value, "default" if counted else result.contains)
+
+
+def in_unit(value: float, contains: str) -> str:
+    """Return a value of k6's: times are milliseconds there, all else is a plain number."""
+    return latency(value / 1000) if contains == "time" and value >= 0 else number(value)
 
 
 def cores(value: float) -> str:

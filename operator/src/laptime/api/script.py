@@ -58,6 +58,25 @@ class ThresholdResult(TolerantModel):
     missed: int = Field(0, description="Repetitions that missed it.")
 
 
+class ScriptMetric(TolerantModel):
+    """One metric of k6's or of the script's own, in k6's units; of a row: all repetitions."""
+
+    name: str = Field(description="As in k6, such as 'group_duration{group:::browse}'.")
+    type: str = Field(description="counter, gauge, rate or trend.")
+    contains: str = Field("default", description="k6's unit: default, time (ms) or data (bytes).")
+    samples: int = Field(0, description="How often something was added.")
+    value: float = Field(
+        description="Of a counter the sum, of a gauge the last value, of a rate the share of "
+        "samples that are not 0, of a trend the mean."
+    )
+    min: float | None = Field(None, description="Of a gauge or a trend: the least value.")
+    max: float | None = Field(None, description="Of a gauge or a trend: the largest value.")
+    p50: float | None = Field(None, description="Of a trend: the median, to 0.1 %.")
+    p90: float | None = Field(None, description="Of a trend: 90th percentile, to 0.1 %.")
+    p95: float | None = Field(None, description="Of a trend: 95th percentile, to 0.1 %.")
+    p99: float | None = Field(None, description="Of a trend: 99th percentile, to 0.1 %.")
+
+
 class ScriptFigures(TolerantModel):
     """What a script says, its warm-up left out; of a row: all repetitions together."""
 
@@ -86,6 +105,10 @@ class ScriptFigures(TolerantModel):
     )
     other_hosts: list[OtherHost] = Field(
         default_factory=list, description="Requests that went to others than the target."
+    )
+    metrics: list[ScriptMetric] = Field(
+        default_factory=list,
+        description="k6's metrics and the script's own, by name; not in the status.",
     )
     warnings: list[str] = Field(
         default_factory=list, description="What was too much to be kept, in words."

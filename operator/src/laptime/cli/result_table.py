@@ -232,6 +232,7 @@ def _of_script(row: ResultRow) -> Iterator[str]:
     if said := wording.checks(script):
         worst = [f"'{one.name}' {one.failed:,}" for one in script.checks if one.failed]
         yield f"checks: {said}{': ' if worst else ''}{wording.listing(worst)}"
+    yield from script.warnings
     for host in script.other_hosts:
         yield (
             f"{host.requests:,} requests went to {host.host} and are in no figure "

@@ -19,6 +19,7 @@ from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, hosts_together
+from laptime.measure.script_metrics import merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import error_reason
 from laptime.measure.watched import watched_result
@@ -37,11 +38,13 @@ __all__ = [
     "lateness_histogram",
     "measured_phase",
     "merge_results",
+    "merged_metrics",
     "parse_generator_output",
     "parse_payload",
     "parse_profile_output",
     "parse_stacks",
     "right_answers_by_second",
+    "shown_metrics",
     "trial_result",
     "uncorrected_histogram",
     "watched_result",

@@ -20,7 +20,7 @@ from laptime.measure.generator import (
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
-from laptime.measure.script_metrics import judged_again, merged_metric
+from laptime.measure.script_metrics import judged_again, merged_metrics
 
 Document = dict[str, Any]
 
@@ -124,11 +124,7 @@ def _script(parts: list[Document]) -> Document:
 
 def _thresholds(parts: list[GeneratorScript]) -> Document:
     seconds = max(part.seconds for part in parts)
-    names = {name: None for part in parts for name in part.metrics}
-    metrics = {
-        name: merged_metric([part.metrics[name] for part in parts if name in part.metrics])
-        for name in names
-    }
+    metrics = merged_metrics([part.metrics for part in parts])
     # Every generator has the same script, and so the same thresholds in the same order.
     thresholds = [
         judged_again(of_one, metrics.get(of_one[0].metric), seconds)

@@ -12,8 +12,9 @@ from laptime.api.script import (
     ThresholdResult,
 )
 from laptime.measure.generator import GeneratorScript, GeneratorThreshold
+from laptime.measure.names import shown
+from laptime.measure.script_metrics import shown_metrics
 
-MAX_NAME = 100
 MAX_THRESHOLDS = 100
 LEAST_REST_SHARE = 0.1
 LEAST_REST_SECONDS = 0.005
@@ -48,6 +49,10 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
             f"more than {len(script.other_hosts)} other hosts: all further ones are counted "
             "together"
         )
+    if script.metrics_left_out:
+        warnings.append(
+            f"{script.metrics_left_out} metrics are left out: {len(script.metrics)} are kept"
+        )
     if len(script.thresholds) > MAX_THRESHOLDS:
         warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
     together = checks_together(checks)
@@ -64,6 +69,7 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         checks=together,
         thresholds=[_threshold(one) for one in script.thresholds[:MAX_THRESHOLDS]],
         other_hosts=hosts_together(hosts),
+        metrics=shown_metrics(script.metrics),
         warnings=warnings,
     )
 
@@ -98,15 +104,6 @@ def _threshold(said: GeneratorThreshold) -> ThresholdResult:
         high=value,
         missed=0 if said.met else 1,
     )
-
-
-def shown(name: str, most: int = MAX_NAME) -> str:
-    """Return a name so that it moves no terminal, page or log line, and is no longer than that.
-
-    What cannot be printed (control characters, marks of direction, line breaks) becomes �.
-    """
-    text = "".join(one if one.isprintable() else "�" for one in name)
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def checks_together(checks: Iterable[CheckResult]) -> list[CheckResult]:

@@ -11,9 +11,11 @@ import operator
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from laptime.api.script import ScriptMetric
 from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
+from laptime.measure.names import shown
 
 _SHIFT = 42
 _BITS = 64
@@ -30,6 +32,14 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "===": operator.eq,
     "!=": operator.ne,
 }
+
+
+def merged_metrics(
+    parts: Sequence[Mapping[str, GeneratorMetric]],
+) -> dict[str, GeneratorMetric]:
+    """Return the metrics of all parts together, by name."""
+    names = {name: None for part in parts for name in part}
+    return {name: merged_metric([part[name] for part in parts if name in part]) for name in names}
 
 
 def merged_metric(parts: Sequence[GeneratorMetric]) -> GeneratorMetric:
@@ -72,6 +82,33 @@ def percentile(metric: GeneratorMetric, share: float) -> float | None:
         if seen >= wanted:
             return min(max(value, metric.min), metric.max)
     return metric.max
+
+
+def shown_metrics(metrics: Mapping[str, GeneratorMetric]) -> list[ScriptMetric]:
+    """Return what metrics say, by name; names are as they can be shown."""
+    return [_shown(name, metrics[name]) for name in sorted(metrics) if metrics[name].samples]
+
+
+def _shown(name: str, metric: GeneratorMetric) -> ScriptMetric:
+    spread = metric.type in ("gauge", "trend")
+    value = {
+        "counter": metric.sum,
+        "gauge": metric.last,
+        "rate": metric.passes / metric.samples,
+    }.get(metric.type, metric.sum / metric.samples)
+    return ScriptMetric(
+        name=shown(name),
+        type=shown(metric.type),
+        contains=shown(metric.contains),
+        samples=metric.samples,
+        value=value,
+        min=metric.min if spread else None,
+        max=metric.max if spread else None,
+        p50=percentile(metric, 0.5),
+        p90=percentile(metric, 0.9),
+        p95=percentile(metric, 0.95),
+        p99=percentile(metric, 0.99),
+    )
 
 
 def _pairs(metric: GeneratorMetric) -> Iterable[tuple[int, int]]:

@@ -86,7 +86,7 @@ def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
     A check by itself is judged, and not all of them together: one that never holds must not be
     hidden by a hundred that always do.
     """
-    doubts: list[str | None] = list(script.warnings)
+    doubts: list[str | None] = []
     wrong: list[str | None] = []
     if load is None or load.script is None or load.script.checks is Checks.JUDGE:
         failed = [one for one in script.checks if one.failed_share > DOUBTFUL_CHECKS]

@@ -46,8 +46,8 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the document as JSON, the same for the same report.
 
     Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
-    figures per request and what its script says, then the trials, then what the rows say beyond
-    figures; `leftOut` lists what is missing.
+    figures per request and what its script says, then the metrics of scripts, then the trials, then
+    what the rows say beyond figures; `leftOut` lists what is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
@@ -104,6 +104,13 @@ def _without_curves(trial: dict[str, Any]) -> dict[str, Any]:
     return {**trial, "usage": {**usage, "components": parts}}
 
 
+def _without_metrics(row: dict[str, Any]) -> dict[str, Any]:
+    if "script" not in row:
+        return row
+    script = {key: value for key, value in row["script"].items() if key != "metrics"}
+    return {**row, "script": script}
+
+
 def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield document
     left_out: list[str] = []
@@ -119,7 +126,12 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     ]
     left_out = [*left_out, "trials.endpoints"]
     yield {**document, "trials": trials, "leftOut": left_out}
-    yield {**document, "trials": [], "leftOut": ["trials"]}
+    rows = [_without_metrics(row) for row in document["rows"]]
+    metrics: list[str] = []
+    if rows != document["rows"]:
+        metrics = ["rows.script.metrics"]
+        yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
+    yield {**document, "rows": rows, "trials": [], "leftOut": ["trials", *metrics]}
     texts = ("message", "validityReasons", "limitedBy", "usage", "script")
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]

@@ -200,6 +200,8 @@ def _notes(row: ResultRow) -> Iterator[str]:
         yield f"- {row.server}, {str(row.state).lower()}: {_plain(said)}"
     for reason in row.validity_reasons:
         yield f"- {row.server}, {row.validity}: {_plain(reason)}"
+    for warning in row.script.warnings if row.script else []:
+        yield f"- {row.server}, script: {_plain(warning)}"
     if row.limited_by is not None:
         also = wording.listing([wording.cause(one) for one in row.limited_by.also])
         near = f"; near their limits too: {also}" if also else ""

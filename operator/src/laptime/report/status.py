@@ -18,7 +18,7 @@ def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) ->
     Figures stay, but for response times from sent and what scripts say in a run that is too large
     even without texts: results.json has them.
     """
-    shortened = list(rows)
+    shortened: list[ResultRow] = []
     for candidate in _shorter_and_shorter(rows):
         shortened = candidate
         if len(json.dumps([row.to_wire() for row in candidate]).encode()) <= max_bytes:
@@ -27,6 +27,13 @@ def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) ->
 
 
 def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
+    # The metrics of scripts are in the results, not in the status.
+    rows = [
+        row.model_copy(update={"script": row.script.model_copy(update={"metrics": []})})
+        if row.script
+        else row
+        for row in rows
+    ]
     shorter = list(rows)
     yield shorter
     for texts, length in ((1, 200), (1, 80), (0, 0)):

@@ -203,4 +203,9 @@ def _line(
 def _notes(row: ResultRow) -> list[str]:
     said = ": ".join(part for part in (row.reason, row.message) if part)
     first = [f"{str(row.state).lower()}: {said}"] if said else []
-    return [*first, *(f"{row.validity}: {reason}" for reason in row.validity_reasons)]
+    warnings = row.script.warnings if row.script else []
+    return [
+        *first,
+        *(f"{row.validity}: {reason}" for reason in row.validity_reasons),
+        *(f"script: {warning}" for warning in warnings),
+    ]
