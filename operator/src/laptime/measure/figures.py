@@ -218,18 +218,19 @@ def _found(search: GeneratorSearch | None) -> Saturation | None:
 def _figures_of_phase(phase: GeneratorPhase, found: Saturation | None) -> Figures:
     # A request that was due and never sent had no answer in time either.
     kinds = {**phase.errors, "dropped": phase.dropped_iterations}
+    failed = sum(kinds.values())
     window = _window(phase)
     server_time = _merged(one.server_time for one in phase.endpoints.values())
     return Figures(
         requests=phase.requests + phase.dropped_iterations,
-        errors=sum(kinds.values()),
+        errors=failed,
         errors_by_kind={kind: count for kind, count in sorted(kinds.items()) if count},
         window_seconds=window,
         requests_per_second=_completed(phase) / window if window > 0 else 0.0,
         bytes_received=phase.bytes_received,
-        latency=latency_histogram(phase).latency(),
+        latency=latency_histogram(phase).response_times(failed),
         server_time=server_time.latency(),
-        uncorrected_latency=uncorrected_histogram(phase).latency(),
+        uncorrected_latency=uncorrected_histogram(phase).response_times(failed),
         lateness_p99_seconds=lateness_histogram(phase).quantile_seconds(0.99)
         if phase.lateness
         else None,
@@ -252,9 +253,9 @@ def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> 
         errors=endpoint.errors,
         window_seconds=window,
         requests_per_second=completed / window if window > 0 else 0.0,
-        latency=_decode(endpoint.latency).latency(),
+        latency=_decode(endpoint.latency).response_times(endpoint.errors),
         server_time=_decode(endpoint.server_time).latency(),
-        uncorrected_latency=_decode(endpoint.uncorrected_latency).latency(),
+        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(endpoint.errors),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
-from laptime.api.results import Latency, ResultRow, Saturation
+from laptime.api.results import ResponseTimes, ResultRow, Saturation
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def arrival_tables(rows: Sequence[ResultRow]) -> list[ArrivalTable]:
 
 
 def _sent(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
-    parts: tuple[Callable[[Latency], float], ...] = (
+    parts: tuple[Callable[[ResponseTimes], float | None], ...] = (
         lambda one: one.p50_seconds,
         lambda one: one.p99_seconds,
         lambda one: one.p999_seconds,

@@ -46,7 +46,8 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     """Return the document as JSON, the same for the same report.
 
     Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
-    figures per request, then the trials, then what the rows say beyond figures; `leftOut` lists
+    figures per request, then the trials, then what the rows say beyond figures and the intervals of
+    their response times; `leftOut` lists
     what is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
@@ -114,7 +115,7 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     trials = [{**trial, "endpoints": {}} for trial in trials]
     yield {**document, "trials": trials, "leftOut": [*left_out, "trials.endpoints"]}
     yield {**document, "trials": [], "leftOut": ["trials"]}
-    texts = ("message", "validityReasons", "limitedBy", "usage")
+    texts = ("message", "validityReasons", "limitedBy", "usage", "latencyFigures")
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
     ]
