@@ -306,7 +306,7 @@ lint: venv ## format, types, layers, clippy, vet, chart, dashboards
 	for bench in cause examples generator overhead precision servers truth; do
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision $(MYPY) .)
 	say "Go"
 	for module in $(GO_MODULES); do
 		(cd $$module && { [ -z "$$(gofmt -l .)" ] || { gofmt -l .; exit 1; }; } && go vet ./...)
