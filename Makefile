@@ -379,7 +379,7 @@ lint-python: venv
 	for bench in cause examples generator overhead precision servers truth; do
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision $(MYPY) .)
 
 lint-go:
 	$(SAY)

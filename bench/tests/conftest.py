@@ -4,4 +4,9 @@ import sys
 from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(BENCH), str(BENCH / "examples"), str(BENCH / "servers")]
+sys.path[:0] = [
+    str(BENCH),
+    str(BENCH / "examples"),
+    str(BENCH / "servers"),
+    str(BENCH / "precision"),
+]

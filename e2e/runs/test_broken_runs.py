@@ -43,7 +43,7 @@ CASES = {
         {"startupTimeout": "15s"},
     ),
     "never-ready": Broken(
-        faulty("never-ready"), "NotReady", ("bad", "/healthz"), {"startupTimeout": "10s"}
+        faulty("never-ready"), "NotReady", ("bad", "/healthz"), {"startupTimeout": "15s"}
     ),
     "wrong-value": Broken(
         faulty("wrong-value"), "WrongAnswer", ("41", "somebody@example.com", "@example.com")
@@ -119,7 +119,7 @@ def test_an_own_image_takes_part_like_a_preset(cluster: Cluster) -> None:
 def test_a_missing_script_is_named_with_the_command_that_makes_it(cluster: Cluster) -> None:
     load = {"name": "own", "script": {"configMap": "no-such-script", "key": "load.js"}}
     began = time.monotonic()
-    run = cluster.apply(run_manifest("scriptless", [AXUM], loads=[load], startupTimeout="10s"))
+    run = cluster.apply(run_manifest("scriptless", [AXUM], loads=[load], startupTimeout="15s"))
     cluster.wait(
         run,
         "ConfigMapMissing",
@@ -139,7 +139,7 @@ def test_an_object_that_is_refused_ends_the_run_and_is_named(cluster: Cluster) -
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-jobs"}}
     cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})
     try:
-        run = cluster.apply(run_manifest("refused", [AXUM], repetitions=1, startupTimeout="10s"))
+        run = cluster.apply(run_manifest("refused", [AXUM], repetitions=1, startupTimeout="15s"))
         status = cluster.wait_end(run, 90)
     finally:
         cluster.kubectl("delete", "resourcequota", "no-jobs", "-n", cluster.namespace)

@@ -84,7 +84,7 @@ def _untouched(cluster: Cluster, before: dict[str, Any]) -> None:
     # Its controller may say in its status how it is.
     for one in (before, now):
         one.pop("status", None)
-        one["metadata"].pop("resourceVersion")
+        one["metadata"].pop("resourceVersion", None)
         one["metadata"].pop("managedFields", None)
     assert now == before
 

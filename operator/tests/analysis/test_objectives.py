@@ -1,46 +1,60 @@
-"""Objectives: met or not, with the bound and the figure in words."""
+"""Objectives: met, missed or not known, with the bound and the figure in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from laptime.api.results import ObjectiveResult
-from tests.analysis.runs import Outcome, Script, make_spec, summary_of
+from laptime.api.results import ObjectiveResult, Outcome
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome as Measured
+from tests.analysis.runs import Script, make_spec, summary_of
+
+MET, MISSED, NOT_KNOWN = Outcome.MET, Outcome.MISSED, Outcome.NOT_KNOWN
 
 
 def evaluated(
     metric: str,
     script: Script,
-    bound: dict[str, str],
+    bound: dict[str, object],
     failures: dict[str, tuple[str, str]] | None = None,
+    repetitions: int = 5,
 ) -> ObjectiveResult:
     objective = {"server": "axum", "load": "closed", "metric": metric, **bound}
-    spec = make_spec("base", "axum", objectives=[objective])
+    spec = make_spec("base", "axum", objectives=[objective], repetitions=repetitions)
     (result,) = summary_of(spec, script, failures=failures).objectives
     return result
 
 
-def good(_: object) -> Outcome:
-    return Outcome(1000.0, latencies=(2000,) * 990 + (9000,) * 10)
+def good(_: object) -> Measured:
+    return Measured(1000.0, latencies=(2000,) * 990 + (9000,) * 10)
+
+
+def around(*microseconds: int, **more: object) -> Script:
+    """Return a script in which each repetition has response times of its own."""
+
+    def outcome(trial: Trial) -> Measured:
+        return Measured(1000.0, (microseconds[trial.repetition - 1],) * 1000, **more)  # type: ignore[arg-type]
+
+    return outcome
 
 
 @pytest.mark.parametrize(
-    ("metric", "bound", "met"),
+    ("metric", "bound", "outcome"),
     [
-        ("p50", {"atMost": "2100us"}, True),
-        ("p50", {"atMost": "1.9ms"}, False),
-        ("p90", {"atMost": "3ms"}, True),
-        ("p99", {"atMost": "5ms"}, True),
-        ("p999", {"atMost": "5ms"}, False),
-        ("p999", {"atLeast": "5ms"}, True),
-        ("mean", {"atMost": "2.1ms"}, True),
-        ("requestsPerSecond", {"atLeast": "999"}, True),
-        ("requestsPerSecond", {"atLeast": "1001"}, False),
-        ("errorRate", {"atMost": "0"}, True),
+        ("p50", {"atMost": "2100us"}, MET),
+        ("p50", {"atMost": "1.9ms"}, MISSED),
+        ("p90", {"atMost": "3ms"}, MET),
+        ("p99", {"atMost": "5ms"}, MET),
+        ("p999", {"atMost": "5ms"}, MISSED),
+        ("p999", {"atLeast": "5ms"}, MET),
+        ("mean", {"atMost": "2.1ms"}, MET),
+        ("requestsPerSecond", {"atLeast": "999"}, MET),
+        ("requestsPerSecond", {"atLeast": "1001"}, MISSED),
+        ("errorRate", {"atMost": "0"}, MET),
     ],
 )
-def test_a_bound_is_kept_or_not(metric: str, bound: dict[str, str], met: bool) -> None:
-    assert evaluated(metric, good, bound).met is met
+def test_a_bound_is_kept_or_not(metric: str, bound: dict[str, object], outcome: Outcome) -> None:
+    assert evaluated(metric, good, bound).outcome is outcome
 
 
 def test_bound_and_figure_are_said_in_words() -> None:
@@ -50,18 +64,87 @@ def test_bound_and_figure_are_said_in_words() -> None:
     assert (result.bound, result.measured) == ("requestsPerSecond at least 500", "1,000")
 
 
-def test_a_doubtful_figure_is_named_doubtful() -> None:
-    result = evaluated("errorRate", lambda _: Outcome(1000.0, errors=100), {"atMost": "0.1"})
-    assert (result.met, result.measured) == (False, "0.2 (doubtful)")
+def test_fast_answers_to_some_requests_do_not_meet_a_bound_that_most_of_them_miss() -> None:
+    wrong = Measured(1000.0, latencies=(1000,) * 400, errors=600)
+    result = evaluated("p99", lambda _: wrong, {"atMost": "5ms"})
+    assert (result.outcome, result.reason) == (MISSED, "TooManyErrors")
+    assert result.measured == "failed (5x), 60.0% of the requests had no right answer"
+    # Not even where the percentile itself has a right answer.
+    few = Measured(1000.0, latencies=(1000,) * 990, errors=10)
+    assert evaluated("p50", lambda _: few, {"atMost": "5ms"}).outcome is MISSED
+    assert evaluated("p50", lambda _: few, {"atMost": "5ms", "errorRate": 0.02}).outcome is MET
 
 
-def test_what_was_not_measured_is_not_met() -> None:
+def test_a_percentile_that_fell_among_failures_in_some_repetitions_is_not_known() -> None:
+    def sometimes(trial: Trial) -> Measured:
+        return Measured(1000.0, (1000,) * 1000, errors=20 if trial.repetition == 2 else 0)
+
+    result = evaluated("p99", sometimes, {"atMost": "5ms", "errorRate": 0.1})
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "IntervalAcrossBound")
+    assert "p99 fell among them in 1 of 5 repetitions" in (result.message or "")
+
+
+def test_an_interval_across_the_bound_is_not_known() -> None:
+    script = around(4600, 4900, 5200, 4800, 4700)
+    result = evaluated("p99", script, {"atMost": "5ms"})
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "IntervalAcrossBound")
+    assert evaluated("p99", script, {"atMost": "6ms"}).outcome is MET
+    assert evaluated("p99", script, {"atMost": "4ms"}).outcome is MISSED
+
+
+def test_a_single_repetition_does_not_say_how_sure_it_is() -> None:
+    result = evaluated("p99", good, {"atMost": "5ms"}, repetitions=1)
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "MeasuredOnce")
+
+
+def test_too_few_requests_for_a_percentile_are_said() -> None:
+    few = Measured(1000.0, latencies=(1000,) * 400)
+    result = evaluated("p999", lambda _: few, {"atMost": "5ms"})
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "TooFewAnswers")
+    assert result.message == "p99.9 needs 1,000 requests in each repetition"
+
+
+@pytest.mark.parametrize(
+    ("busiest_thread", "bound", "outcome"),
+    [
+        # A generator at its limit makes a server look slower, never faster.
+        (0.95, "5ms", MET),
+        (0.95, "1ms", NOT_KNOWN),
+        (0.3, "1ms", MISSED),
+    ],
+)
+def test_a_doubt_counts_only_where_it_could_change_the_outcome(
+    busiest_thread: float, bound: str, outcome: Outcome
+) -> None:
+    busy = Measured(1000.0, (2000,) * 1000, busiest_thread=busiest_thread)
+    result = evaluated("p99", lambda _: busy, {"atMost": bound})
+    assert result.outcome is outcome
+    if outcome is NOT_KNOWN:
+        assert (result.reason, result.measured) == ("Doubtful", "2.00 ms (doubtful)")
+        assert "generator used 95% of its CPU" in (result.message or "")
+
+
+def test_what_failed_is_counted_whatever_else_is_doubtful() -> None:
+    result = evaluated("errorRate", lambda _: Measured(1000.0, errors=100), {"atMost": "0.1"})
+    assert (result.outcome, result.measured) == (MISSED, "0.2")
+
+
+def test_errors_that_come_in_heaps_have_a_wide_interval() -> None:
+    def heaps(trial: Trial) -> Measured:
+        return Measured(1000.0, (1000,) * 1000, errors=20 if trial.repetition == 2 else 0)
+
+    assert evaluated("errorRate", heaps, {"atMost": "0.005"}).outcome is NOT_KNOWN
+    assert evaluated("errorRate", heaps, {"atMost": "0.05"}).outcome is MET
+
+
+def test_what_was_not_measured_is_not_known() -> None:
     assert evaluated("p99", lambda _: None, {"atMost": "5ms"}).measured == "not measured yet"
     failures = {"axum": ("WrongAnswer", "...")}
     result = evaluated("p99", lambda _: None, {"atMost": "5ms"}, failures)
-    assert (result.met, result.measured) == (False, "not measured: WrongAnswer")
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "NotMeasured")
+    assert result.measured == "not measured: WrongAnswer"
 
 
 def test_without_a_right_answer_no_latency_is_good() -> None:
-    result = evaluated("p99", lambda _: Outcome(0, latencies=(), errors=9), {"atMost": "5m"})
-    assert (result.met, result.measured) == (False, "no right answer")
+    result = evaluated("p99", lambda _: Measured(0, latencies=(), errors=9), {"atMost": "5m"})
+    assert (result.outcome, result.measured) == (MISSED, "no right answer")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from laptime.analysis import wording
+from laptime.api.metrics import Metric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
-from tests.analysis.runs import Outcome, Script, make_spec, steady, summary_of
+from tests.analysis.runs import CLOSED, Outcome, Script, make_spec, steady, summary_of
 
 THREE = make_spec("sync", "async", "axum")
 RATES = {"sync": 600.0, "async": 2220.0, "axum": 15000.0}
@@ -65,9 +67,52 @@ OPEN = [{"name": "open", "open": {"rate": 1000, "duration": "10s"}}]
 def test_servers_that_keep_up_with_a_fixed_rate_are_compared_by_latency() -> None:
     spec = BenchmarkRunSpec.model_validate({**make_spec("a", "b").to_wire(), "loads": OPEN})
     tie = summary_of(spec, steady({"a": 1000.0, "b": 1000.0}))
-    assert "each kept up with the rate" in tie.verdict
-    behind = summary_of(spec, steady({"a": 400.0, "b": 400.0}))
-    assert "each kept up" not in behind.verdict
+    assert tie.verdict == "a and b cannot be told apart by p99 under open"
+
+    def unlike(trial: Trial) -> Outcome:
+        times = {"a": 293_000, "b": 2_600}[trial.server]
+        return Outcome(1000.0, (times + 10 * trial.repetition,) * 400)
+
+    found = summary_of(spec, unlike)
+    assert found.verdict.startswith("b is fastest: 0.00898x (0.00")
+    assert found.verdict.endswith(") the p99 of a under open")
+    slow, fast = found.rows
+    assert (slow.rank, fast.rank) == (2, 1)
+    assert fast.compared_by is Metric.P99
+    assert fast.factor is not None
+    assert fast.factor.value == pytest.approx(2.63 / 293.03, rel=0.001)
+
+
+def test_the_percentile_of_the_objective_is_what_an_open_load_is_compared_by() -> None:
+    objective = {"server": "a", "load": "open", "metric": "p50", "atMost": "5ms"}
+    asked = {**make_spec("a", "b").to_wire(), "loads": OPEN, "objectives": [objective]}
+    spec = BenchmarkRunSpec.model_validate(asked)
+    assert "by p50 under open" in summary_of(spec, steady({"a": 1000.0, "b": 1000.0})).verdict
+
+
+def test_throughputs_and_response_times_are_not_averaged() -> None:
+    loads = [{"name": "closed", **CLOSED}, *OPEN]
+    spec = BenchmarkRunSpec.model_validate({**make_spec("a", "b").to_wire(), "loads": loads})
+    verdict = summary_of(spec, steady({"a": 1000.0, "b": 4000.0})).verdict
+    assert "the throughput of a under closed" in verdict
+    assert "a and b cannot be told apart by p99 under open" in verdict
+
+
+def test_a_percentile_among_failed_requests_is_no_figure_to_compare() -> None:
+    spec = BenchmarkRunSpec.model_validate({**make_spec("a", "b", "c").to_wire(), "loads": OPEN})
+
+    def script(trial: Trial) -> Outcome:
+        errors = 100 if trial.server == "c" else 0
+        return Outcome(1000.0, (1000 if trial.server == "a" else 2000,) * 400, errors=errors)
+
+    summary = summary_of(spec, script)
+    assert summary.fastest == "a"
+    assert "under open no p99, since requests failed: c" in summary.verdict
+    row = summary.rows[2]
+    assert (row.rank, row.factor) == (None, None)
+    assert row.latency is not None
+    assert (row.latency.p50_seconds, row.latency.p99_seconds) == (0.002, None)
+    assert wording.latency_figure(row.response_time(Metric.P99)) == "failed (5x)"
 
 
 def test_one_repetition_claims_no_more_than_it_is() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from laptime.analysis import summarise
-from laptime.analysis.rows import cells_of, row_of
-from laptime.analysis.script import compared_by, threshold_objectives
+from laptime.analysis.repeated import compared_by
+from laptime.analysis.rows import Cell, cells_of, row_of
+from laptime.analysis.script import threshold_objectives
 from laptime.api.loads import Load
-from laptime.api.results import ResultRow, TrialResult, Validity
-from laptime.api.script import ComparedBy
+from laptime.api.metrics import Metric
+from laptime.api.results import Outcome, ResultRow, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.measure.generator import RESULT_PREFIX
@@ -19,6 +20,13 @@ from laptime.plan import Trial
 from tests.measure.samples import document, line, phase
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
+SPEC = BenchmarkRunSpec.model_validate(
+    {
+        "scenario": "users",
+        "servers": [{"name": "axum", "preset": "axum-sqlx"}],
+        "loads": [{"name": "own", "script": {"configMap": "mine"}}],
+    }
+)
 PAYLOAD = line(document(phase([1000] * 1000))).removeprefix(RESULT_PREFIX)
 QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
 
@@ -38,7 +46,12 @@ def measured(*scripts: dict[str, Any]) -> tuple[list[Trial], list[TrialResult]]:
 def row(*scripts: dict[str, Any]) -> ResultRow:
     """Return the row of a server whose repetitions say this."""
     trials, results = measured(*scripts)
-    return row_of(cells_of(trials, results, {}, {})["axum", "own"], None, None)
+    return row_of_cell(cells_of(trials, results, {}, {})["axum", "own"])
+
+
+def row_of_cell(cell: Cell) -> ResultRow:
+    """Return the row of a server with nothing to compare it with."""
+    return row_of(cell, {}, Metric.REQUESTS_PER_SECOND, None)
 
 
 def checks(failed: int, name: str = "right answer") -> dict[str, Any]:
@@ -101,17 +114,17 @@ def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "met", "objective", "measured"),
+    ("outcomes", "met", "outcome", "measured"),
     [
-        ([(True, 12.3)], True, True, "12.3 ms"),
-        ([(True, 12.3), (True, 15.1)], True, True, "12.3 ms to 15.1 ms; missed in 0 of 2"),
-        ([(False, 1500.0), (False, 300.0)], False, False, "300 ms to 1.50 s; missed in 2 of 2"),
-        # Chance goes further than the bound: nobody knows, which is not met.
-        ([(True, 190.0), (False, 210.0)], None, False, "190 ms to 210 ms; missed in 1 of 2"),
+        ([(True, 12.3)], True, "met", "12.3 ms"),
+        ([(True, 12.3), (True, 15.1)], True, "met", "12.3 ms to 15.1 ms; missed in 0 of 2"),
+        ([(False, 1500.0), (False, 300.0)], False, "missed", "300 ms to 1.50 s; missed in 2 of 2"),
+        # Chance goes further than the bound: nobody knows.
+        ([(True, 190.0), (False, 210.0)], None, "notKnown", "190 ms to 210 ms; missed in 1 of 2"),
     ],
 )
 def test_thresholds_become_objectives_of_the_run(
-    outcomes: list[tuple[bool, float]], met: bool | None, objective: bool, measured: str
+    outcomes: list[tuple[bool, float]], met: bool | None, outcome: str, measured: str
 ) -> None:
     found = row(*threshold(*outcomes))
     assert found.script is not None
@@ -120,7 +133,7 @@ def test_thresholds_become_objectives_of_the_run(
     assert (one.server, one.load, one.metric) == ("axum", "own", "http_req_duration{name:list}")
     assert one.bound == "http_req_duration{name:list}: p(95)<200"
     assert one.measured.startswith(measured)
-    assert one.met is objective
+    assert one.outcome == outcome
 
 
 def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
@@ -136,7 +149,16 @@ def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
     assert [one.met for one in found.script.thresholds[:11]] == [False] * 10 + [True]
     objectives = threshold_objectives([found] * 20)
     assert len(objectives) == 128
-    assert not any(one.met for one in objectives)
+    assert not any(one.outcome is Outcome.MET for one in objectives)
+
+
+def test_a_threshold_that_wrong_answers_meet_is_not_known_to_be_met() -> None:
+    (kept,) = threshold_objectives([row(*threshold((True, 12.3)))])
+    assert kept.outcome is Outcome.MET
+    (one,) = threshold_objectives([row({**threshold((True, 12.3))[0], **checks(1000)})])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Invalid")
+    assert one.message is not None
+    assert "right answer" in one.message
 
 
 def test_metrics_of_all_repetitions_are_merged() -> None:
@@ -152,7 +174,7 @@ def test_metrics_of_all_repetitions_are_merged() -> None:
     ):
         content = {**document(phase([1000] * 1000)), "script": {**QUIET, "metrics": metrics}}
         payloads[trial.name] = line(content).removeprefix(RESULT_PREFIX)
-    found = row_of(cells_of(trials, results, payloads, {})["axum", "own"], None, None).script
+    found = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"]).script
     assert found is not None
     counter, merged = found.metrics
     assert (counter.name, counter.value, counter.samples) == ("sold", 10.0, 4)
@@ -163,31 +185,23 @@ def test_metrics_of_all_repetitions_are_merged() -> None:
 
 
 def test_a_load_is_compared_by_latency_when_one_server_leaves_its_script_to_rest() -> None:
-    fast = row({"iterationSeconds": 2.1, "requestSeconds": 0.1})
-    slow = row({"iterationSeconds": 100.0, "requestSeconds": 98.0})
-    assert compared_by("own", [slow]) is ComparedBy.THROUGHPUT
-    assert compared_by("own", [slow, fast]) is ComparedBy.LATENCY
-    assert compared_by("another", [slow, fast]) is ComparedBy.THROUGHPUT
+    _, slow = measured({"iterationSeconds": 100.0, "requestSeconds": 98.0})
+    _, fast = measured({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    another = LOAD.model_copy(update={"name": "another"})
+    assert compared_by(SPEC, LOAD, slow) is Metric.REQUESTS_PER_SECOND
+    assert compared_by(SPEC, LOAD, [*slow, *fast]) is Metric.P99
+    assert compared_by(SPEC, another, [*slow, *fast]) is Metric.REQUESTS_PER_SECOND
 
 
 def verdict(*scripts: dict[str, Any]) -> str:
-    spec = BenchmarkRunSpec.model_validate(
-        {
-            "scenario": "users",
-            "servers": [{"name": "axum", "preset": "axum-sqlx"}],
-            "loads": [{"name": "own", "script": {"configMap": "mine"}}],
-        }
-    )
     trials, results = measured(*scripts)
     payloads = {result.trial: PAYLOAD for result in results}
-    return summarise(spec, trials, results, payloads, None, {}).verdict
+    return summarise(SPEC, trials, results, payloads, None, {}).verdict
 
 
-def test_the_verdict_says_that_throughput_tells_nothing_of_a_script_that_rests() -> None:
-    said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1})
-    assert "under own throughput says how long the script rests" in said
-    assert "compare response times" in said
-    assert "compare response times" not in verdict({})
+def test_the_verdict_is_about_response_times_where_a_script_rests() -> None:
+    assert "p99" in verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1})
+    assert "requests/s" in verdict({})
 
 
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
@@ -196,8 +210,6 @@ def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
         "no server could be measured; the figures of axum under own are invalid (check 'right "
         "answer' failed in 1,000 of 1,000 answers (100.00%)"
     )
-    # There are none.
-    assert "compare response times" not in said
 
 
 def test_a_load_without_a_script_says_nothing() -> None:
@@ -206,4 +218,4 @@ def test_a_load_without_a_script_says_nothing() -> None:
     assert isinstance(parsed, GeneratorResult)
     result = trial_result(trial, parsed)
     assert result.script is None
-    assert row_of(cells_of([trial], [result], {}, {})["axum", "own"], None, None).script is None
+    assert row_of_cell(cells_of([trial], [result], {}, {})["axum", "own"]).script is None

@@ -10,11 +10,11 @@ from scipy import stats
 
 from laptime.analysis.two_runs import (
     Change,
-    Metric,
     compare_runs,
     welch_interval,
     what_differs,
 )
+from laptime.api.metrics import Metric
 from laptime.api.results import TrialResult
 from tests.analysis.runs import Outcome, make_spec, run, steady
 

@@ -60,13 +60,14 @@ def test_a_missed_objective_exits_2(
             "metric": "p99",
             "bound": "p99 at most 5ms",
             "measured": "29.1 ms",
-            "met": False,
+            "outcome": "missed",
+            "reason": "BoundNotKept",
         }
     ]
     fake.statuses = [finished_status]
     code, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
     assert code == 2
-    assert "missed axum, closed: p99 at most 5ms (measured 29.1 ms)" in out
+    assert "missed    axum, closed: p99 at most 5ms (measured 29.1 ms)" in out
 
 
 def test_a_failed_run_exits_1_and_says_why(

@@ -116,7 +116,7 @@ class TestReport:
         assert (code, out, err) == (0, "", "Wrote demo.html\n")
         page = parse((tmp_path / "demo.html").read_text())
         # All pages of the list of trials were read: every curve is there.
-        assert len(page.all("svg")) == 40
+        assert len(page.all("svg")) == 38
         environment = page.by_id("environment").text
         assert "axum@sha256:0123" in environment
         assert "v1.34.1" in environment

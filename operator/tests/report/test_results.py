@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from typing import Any
 
 import jsonschema
 import pytest
 
+from laptime.api.metrics import Metric
+from laptime.api.results import Outcome
 from laptime.report import (
     ResultsError,
     read_results,
@@ -90,13 +93,35 @@ def test_a_document_whose_spec_was_left_out_takes_that_of_the_run() -> None:
     [
         ("{", "not JSON"),
         ("[]", "schemaVersion None"),
-        ('{"schemaVersion": 2}', "schemaVersion 2, this version of Laptime reads 1"),
+        ('{"schemaVersion": 3}', "schemaVersion 3, this version of Laptime reads 1 to 2"),
         ('{"schemaVersion": 1}', "laptimeVersion: Field required"),
     ],
 )
 def test_another_document_is_refused_with_a_reason(text: str, said: str) -> None:
     with pytest.raises(ResultsError, match=said):
         read_results(text)
+
+
+def test_a_document_of_version_1_can_be_read() -> None:
+    """There percentiles were of right answers alone, and an objective was met or not."""
+    document = json.loads(TEXT)
+    document["schemaVersion"] = 1
+    document["objectives"] = [
+        {
+            "server": "axum", "load": "closed", "metric": "p99", "bound": "p99 at most 5ms",
+            "measured": "1.2 ms", "met": False,
+        }
+    ]  # fmt: skip
+    trial = next(one for one in document["trials"] if one["outcome"] == "Measured")
+    trial["figures"] |= {"requests": 1000, "errors": 600}
+    trial["figures"]["latency"] |= {"p50Seconds": 0.001, "p99Seconds": 0.002}
+    results, report = read_results(json.dumps(document))
+    assert results.objectives[0].outcome is Outcome.MISSED
+    figures = next(one.figures for one in report.trials if one.trial == trial["trial"])
+    assert figures is not None
+    assert figures.latency is not None
+    assert (figures.latency.p50_seconds, figures.latency.p99_seconds) == (None, None)
+    assert figures.latency.max_seconds > 0
 
 
 def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
@@ -108,12 +133,15 @@ def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
             assert line["requests_per_second"] == line["p99_seconds"] == ""
             continue
         assert float(line["requests_per_second"]) == row.requests_per_second.value
-        assert float(line["p99_seconds"]) == row.latency.p99_seconds
+        p99 = row.response_time(Metric.P99)
+        assert p99 is not None
+        assert float(line["p99_seconds"]) == (p99.seconds.value if p99.seconds else math.inf)
         if row.uncorrected_latency is None or row.lateness_p99_seconds is None:
             assert row.load == "closed"
             assert line["uncorrected_p99_seconds"] == line["lateness_p99_seconds"] == ""
         else:
-            assert float(line["uncorrected_p99_seconds"]) == row.uncorrected_latency.p99_seconds
+            sent = row.uncorrected_latency.p99_seconds
+            assert float(line["uncorrected_p99_seconds"]) == (math.inf if sent is None else sent)
             assert float(line["lateness_p99_seconds"]) == row.lateness_p99_seconds
         if row.saturation is None:
             assert row.load != "limit"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import (
     CONFIDENCE,
@@ -30,19 +31,27 @@ def control_results(
     if name is None:
         return ()
     found = []
+    results = [one for cell in cells.values() for one in cell.results]
     for load in spec.loads:
         control, baseline = (cells.get((one, load.name)) for one in (name, spec.baseline_name))
         if control is None or baseline is None:
             continue
-        one, other = control.log_rates, baseline.log_rates
-        logs = paired_logs(one, other)
-        if logs:
+        metric = compared_by(spec, load, results)
+        logs = {
+            server: logs_of(cell.counted, metric)
+            for server, cell in ((name, control), (spec.baseline_name, baseline))
+        }
+        known = scores(logs, metric)
+        one, other = (known.get(server, {}) for server in (name, spec.baseline_name))
+        pairs = paired_logs(one, other)
+        if pairs:
             found.append(
                 ControlResult(
                     load=load.name,
-                    factor=interval_of_logs(logs),
+                    compared_by=metric,
+                    factor=factor_of(interval_of_logs(pairs), metric),
                     differs=can_be_told_apart(one, other),
-                    smallest_detectable=smallest_detectable(logs),
+                    smallest_detectable=smallest_detectable(pairs),
                 )
             )
     return tuple(found)

@@ -1,78 +1,183 @@
-"""Whether the bounds that a user set were kept."""
+"""Whether the bounds that a user set were kept: met, missed, or not known. Pure.
+
+A bound is kept, or missed, where the whole interval of the figure says so and no doubt bears on it.
+What figures cannot tell is said to be not known, with the reason.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
 
 from laptime.analysis import wording
+from laptime.analysis.doubts import Bearing, bearing
+from laptime.analysis.repeated import fewest_answers
+from laptime.analysis.rows import Cell
+from laptime.analysis.statistics import CONFIDENCE, student_quantile
 from laptime.api.durations import parse_duration
-from laptime.api.objectives import Objective, ObjectiveMetric
-from laptime.api.results import ObjectiveResult, ResultRow, RowState, Validity
+from laptime.api.metrics import Metric
+from laptime.api.objectives import Objective
+from laptime.api.results import (
+    Figures,
+    Interval,
+    ObjectiveResult,
+    Outcome,
+    ResultRow,
+    RowState,
+    Validity,
+)
+
+_MESSAGE = 300
 
 
-def evaluate(objectives: Sequence[Objective], rows: Sequence[ResultRow]) -> list[ObjectiveResult]:
-    """Return each objective with what was measured; what was not measured is not met."""
+@dataclass(frozen=True)
+class _Said:
+    """What came of an objective, and why."""
+
+    outcome: Outcome
+    reason: str
+    measured: str
+    message: str | None = None
+
+
+def evaluate(
+    objectives: Sequence[Objective],
+    rows: Sequence[ResultRow],
+    cells: Mapping[tuple[str, str], Cell],
+) -> list[ObjectiveResult]:
+    """Return each objective with what was measured and what came of it."""
     by_pair = {(row.server, row.load): row for row in rows}
-    return [_evaluate(one, by_pair) for one in objectives]
+    return [_evaluate(one, by_pair, cells) for one in objectives]
 
 
-def _evaluate(objective: Objective, rows: Mapping[tuple[str, str], ResultRow]) -> ObjectiveResult:
-    bound, at_most = objective.at_most, True
-    if bound is None:
-        bound, at_most = objective.at_least or "0", False
-    metric = objective.metric
-    row = rows.get((objective.server, objective.load))
-    value = _value(metric, row) if row is not None else None
-    limit = float(bound) if _is_number(metric) else parse_duration(bound)
-    if row is None or value is None:
-        measured, met = _why_nothing(row), False
-    else:
-        measured, met = _measured(metric, value, row), value <= limit if at_most else value >= limit
+def _evaluate(
+    objective: Objective,
+    rows: Mapping[tuple[str, str], ResultRow],
+    cells: Mapping[tuple[str, str], Cell],
+) -> ObjectiveResult:
+    pair = objective.server, objective.load
+    row, cell = rows.get(pair), cells.get(pair)
+    bound = objective.at_most if objective.at_most is not None else objective.at_least
+    side = "at least" if objective.at_most is None else "at most"
+    said = _judged(objective, row, cell)
     return ObjectiveResult(
         server=objective.server,
         load=objective.load,
-        metric=metric,
-        bound=f"{metric} {'at most' if at_most else 'at least'} {bound}",
-        measured=measured,
-        met=met,
+        metric=objective.metric,
+        bound=f"{objective.metric} {side} {bound}",
+        measured=said.measured,
+        outcome=said.outcome,
+        reason=said.reason,
+        message=said.message[:_MESSAGE] if said.message else None,
     )
 
 
-def _is_number(metric: ObjectiveMetric) -> bool:
-    return metric in (ObjectiveMetric.REQUESTS_PER_SECOND, ObjectiveMetric.ERROR_RATE)
+def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _Said:
+    metric = objective.metric
+    nothing = _why_nothing(row)
+    if row is None or cell is None or nothing is not None:
+        return _Said(Outcome.NOT_KNOWN, "NotMeasured", nothing or "not measured yet", nothing)
+    trials = [one.figures for one in cell.measured if one.figures is not None]
+    errors = error_rate(trials)
+    if metric is Metric.ERROR_RATE:
+        return _by_interval(objective, row, errors, f"{errors.value:.3g}")
+    if row.requests == row.errors:
+        return _Said(Outcome.MISSED, "NoRightAnswer", "no right answer")
+    if row.validity is Validity.INVALID:
+        why = next(iter(row.validity_reasons), "no valid trial")
+        return _Said(Outcome.NOT_KNOWN, "Invalid", f"invalid: {why}", why)
+    if metric is Metric.REQUESTS_PER_SECOND:
+        rate = row.requests_per_second
+        assert rate is not None  # only an invalid row has none
+        return _by_interval(objective, row, rate, wording.with_interval(rate))
+    return _latency(objective, row, [one.figures for one in cell.counted if one.figures], errors)
 
 
-def _value(metric: ObjectiveMetric, row: ResultRow) -> float | None:
-    if metric is ObjectiveMetric.ERROR_RATE:
-        return row.error_rate
-    if metric is ObjectiveMetric.REQUESTS_PER_SECOND:
-        return row.requests_per_second.value if row.requests_per_second else None
-    if row.latency is None:
-        return None
-    return {
-        ObjectiveMetric.MEAN: row.latency.mean_seconds,
-        ObjectiveMetric.P50: row.latency.p50_seconds,
-        ObjectiveMetric.P90: row.latency.p90_seconds,
-        ObjectiveMetric.P99: row.latency.p99_seconds,
-        ObjectiveMetric.P999: row.latency.p999_seconds,
-    }[metric]
+def _latency(
+    objective: Objective, row: ResultRow, trials: Sequence[Figures], errors: Interval
+) -> _Said:
+    """Judge a response time: of all requests, of which few enough may be without a right answer."""
+    metric, allowed = objective.metric, objective.allowed_error_rate
+    figure = row.response_time(metric)
+    measured = wording.latency_figure(figure, ends=True)
+    failing = f"{wording.share(errors.value)} of the requests had no right answer"
+    limit = f"{wording.share(allowed)} may" if allowed else "none may"
+    low, high = errors.low or 0.0, errors.high or 0.0
+    if low > allowed:
+        why = f"{failing}, {limit}"
+        return _Said(Outcome.MISSED, "TooManyErrors", f"{measured}, {failing}", why)
+    if high > allowed:
+        why = f"{failing} ({wording.share(low)} to {wording.share(high)}), {limit}"
+        return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", f"{measured}, {failing}", why)
+    if figure is not None and figure.failed:
+        always = figure.failed == len(trials) and objective.at_most is not None
+        of = f"in {figure.failed} of {len(trials)} repetitions"
+        return _Said(
+            Outcome.MISSED if always else Outcome.NOT_KNOWN,
+            "BoundNotKept" if always else "IntervalAcrossBound",
+            f"{measured}, {failing}",
+            f"{failing}, and {wording.metric(metric)} fell among them {of}",
+        )
+    fewest = fewest_answers(metric)
+    if figure is None or figure.seconds is None or min(one.requests for one in trials) < fewest:
+        why = f"{wording.metric(metric)} needs {fewest:,} requests in each repetition"
+        return _Said(Outcome.NOT_KNOWN, "TooFewAnswers", measured, why)
+    return _by_interval(objective, row, figure.seconds, measured)
 
 
-def _measured(metric: ObjectiveMetric, value: float, row: ResultRow) -> str:
-    if metric is ObjectiveMetric.REQUESTS_PER_SECOND and row.requests_per_second:
-        text = wording.with_interval(row.requests_per_second)
-    elif metric is ObjectiveMetric.ERROR_RATE:
-        text = f"{value:.3g}"
-    else:
-        text = wording.latency(value)
-    return f"{text} (doubtful)" if row.validity is Validity.DOUBTFUL else text
+def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measured: str) -> _Said:
+    """Judge by where the whole interval lies, and by the doubts that bear on the outcome."""
+    if figure.low is None or figure.high is None:
+        why = "measured only once: nobody knows how far chance goes"
+        return _Said(Outcome.NOT_KNOWN, "MeasuredOnce", measured, why)
+    at_most = objective.at_most is not None
+    bound = (objective.at_most if at_most else objective.at_least) or "0"
+    limit = parse_duration(bound) if objective.metric.is_latency else float(bound)
+    met = figure.high <= limit if at_most else figure.low >= limit
+    if not met and not (figure.low > limit if at_most else figure.high < limit):
+        why = "the interval reaches across the bound: more repetitions would make it narrower"
+        return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", measured, why)
+    # More is better of a throughput alone: a bound on the other side asks for something bad.
+    asks_for_good = at_most is not (objective.metric is Metric.REQUESTS_PER_SECOND)
+    against = Bearing.LOOKS_BETTER if met is asks_for_good else Bearing.LOOKS_WORSE
+    for reason in row.validity_reasons:
+        if against in bearing(reason, objective.metric):
+            said = f"{measured} (doubtful)"
+            return _Said(Outcome.NOT_KNOWN, "Doubtful", said, reason)
+    outcome = Outcome.MET if met else Outcome.MISSED
+    return _Said(outcome, "BoundKept" if met else "BoundNotKept", measured)
 
 
-def _why_nothing(row: ResultRow | None) -> str:
-    if row is None or (row.state is RowState.PENDING and row.reason is None):
+def error_rate(trials: Sequence[Figures]) -> Interval:
+    """Return the share of requests without a right answer, with its 95 % interval.
+
+    Errors come in heaps, so repetitions say how much the share varies (Student's t); but no less
+    than single requests would by chance (E. B. Wilson, Probable Inference, JASA 22, 1927). Where
+    not one of them failed it is 0 for sure: a bound is about what was asked, not about what never
+    happened.
+    """
+    requests = sum(one.requests for one in trials)
+    errors = sum(one.errors for one in trials)
+    if not errors:
+        return Interval(value=0.0, low=0.0, high=0.0)
+    share = errors / requests
+    z = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+    middle = (share + z * z / (2 * requests)) / (1 + z * z / requests)
+    half = z / (1 + z * z / requests) * math.sqrt(
+        share * (1 - share) / requests + z * z / (4 * requests * requests)
+    )  # fmt: skip
+    low, high = middle - half, middle + half
+    shares = [one.errors / one.requests for one in trials if one.requests]
+    if len(shares) > 1:
+        t = student_quantile(len(shares) - 1, 0.5 + CONFIDENCE / 2)
+        width = t * stdev(shares) / math.sqrt(len(shares))
+        low, high = min(low, fmean(shares) - width), max(high, fmean(shares) + width)
+    return Interval(value=share, low=max(0.0, low), high=min(1.0, high))
+
+
+def _why_nothing(row: ResultRow | None) -> str | None:
+    if row is None or (row.state is RowState.PENDING and row.reason is None and not row.trials):
         return "not measured yet"
-    if row.trials and row.requests == row.errors:
-        return "no right answer"
-    if row.trials:
-        return f"invalid: {next(iter(row.validity_reasons), 'no valid trial')}"
-    return f"not measured: {row.reason or 'no trial'}"
+    return None if row.trials else f"not measured: {row.reason or 'no trial'}"

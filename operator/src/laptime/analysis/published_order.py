@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from laptime.analysis import wording
+from laptime.analysis.comparing import Comparison
 from laptime.analysis.ranks import fastest_first
-from laptime.analysis.rows import log_rates
-from laptime.analysis.statistics import can_be_told_apart, interval_of_logs, paired_logs
+from laptime.analysis.repeated import logs_of
+from laptime.api.metrics import Metric
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import OrderClaim, Published
@@ -62,43 +63,43 @@ def compare_order(
 ) -> OrderComparison | None:
     """Compare the order of a run's servers under a load with the published one.
 
-    Two servers are compared as everywhere, paired by repetition, with all pairs of the load
-    together at 95 % (Bonferroni). None when the source says nothing about any two of them.
+    Two servers are compared as everywhere: all servers of the load in one model, so that all
+    answers hold at once with 95 %. None when the source says nothing about any two of them.
     """
     claims = published.claims(spec, load)
     if not claims:
         return None
     rates = {
-        server.name: log_rates(
-            one for one in results if (one.server, one.load) == (server.name, load)
+        server.name: logs_of(
+            (one for one in results if (one.server, one.load) == (server.name, load)),
+            Metric.REQUESTS_PER_SECOND,
         )
         for server in spec.servers
         if server.name != spec.control_name
     }
+    comparison = Comparison(rates)
     contrary, undecided = [], []
     for claim in claims:
-        agreement, said = _judge(claim, rates, len(claims))
+        agreement, said = _judge(claim, comparison)
         if agreement is Agreement.NO:
             contrary.append(said)
         elif agreement is Agreement.UNDECIDED:
             undecided.append(said)
     return OrderComparison(
         tuple(published.order(spec, load)),
-        tuple(fastest_first(rates, len(claims))),
+        tuple(fastest_first(rates, comparison)),
         tuple(contrary),
         tuple(undecided),
     )
 
 
-def _judge(
-    claim: OrderClaim, rates: Mapping[str, Mapping[int, float]], of: int
-) -> tuple[Agreement, str]:
+def _judge(claim: OrderClaim, comparison: Comparison) -> tuple[Agreement, str]:
     one, other = claim.faster, claim.slower
-    logs = paired_logs(rates[one], rates[other])
-    if not logs:
+    ratio = comparison.ratio(one, other)
+    if ratio is None:
         return Agreement.UNDECIDED, f"{one} and {other} were not measured together"
-    log_ratio = math.log(interval_of_logs(logs).value)
-    apart = can_be_told_apart(rates[one], rates[other], of)
+    log_ratio = math.log(ratio.value)
+    apart = comparison.can_be_told_apart(one, other)
     unknown = Agreement.UNDECIDED, f"{one} and {other} cannot be told apart"
     if claim.alike:
         if abs(log_ratio) <= math.log(ALIKE_RATIO):

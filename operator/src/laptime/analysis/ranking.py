@@ -7,158 +7,190 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.comparing import Comparison
 from laptime.analysis.ranks import fastest_first
+from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
-from laptime.analysis.statistics import can_be_told_apart, interval_of_logs, paired_logs
+from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.spec import BenchmarkRunSpec
 
-_KEPT_UP = 0.99
 _MAX_VERDICT = 1000
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The servers by throughput over all loads.
+    """The servers by one figure, over all loads that are compared by it.
 
-    A score is the mean, over all loads, of the logarithms of requests/s in one repetition: its
-    differences are the logarithms of geometric mean factors.
+    A score is the mean, over these loads, of the logarithms of the figure in one repetition, more
+    being better: its differences are the logarithms of geometric mean factors.
     """
 
+    metric: Metric
+    loads: tuple[str, ...]
     scores: Mapping[str, Mapping[int, float]]
-    """By server and repetition; only servers measured under every load."""
+    """By server and repetition; only servers that have the figure under each of the loads."""
     order: tuple[str, ...]
     leaders: tuple[str, ...]
     """The fastest one, and those that cannot be told apart from it."""
     baseline: str
+    factors: Mapping[str, Interval]
+    """Against the baseline."""
 
     @property
     def repetitions(self) -> int:
         """Repetitions behind the fastest server's score."""
         return len(self.scores[self.order[0]]) if self.order else 0
 
-    def factor(self, server: str, against: str | None = None) -> Interval | None:
-        """Return a server's factor against another (the baseline), over all loads; None if none."""
-        other = against or self.baseline
-        if server not in self.scores or other not in self.scores:
-            return None
-        logs = paired_logs(self.scores[server], self.scores[other])
-        return interval_of_logs(logs) if logs else None
+    def factor(self, server: str) -> Interval | None:
+        """Return a server's factor against the baseline, over these loads; None if none."""
+        return self.factors.get(server)
 
 
-def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> Ranking:
-    """Return the ranking of a run's servers."""
-    scores: dict[str, dict[int, float]] = {}
+def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> tuple[Ranking, ...]:
+    """Return a ranking of a run's servers for each figure that its loads are compared by.
+
+    In the order of the loads. Throughputs and response times are not averaged with each other.
+    """
+    loads: dict[Metric, list[str]] = {}
+    results = [one for cell in cells.values() for one in cell.results]
+    for load in spec.loads:
+        loads.setdefault(compared_by(spec, load, results), []).append(load.name)
+    return tuple(_rank(spec, cells, metric, names) for metric, names in loads.items())
+
+
+def _rank(
+    spec: BenchmarkRunSpec,
+    cells: Mapping[tuple[str, str], Cell],
+    metric: Metric,
+    loads: Sequence[str],
+) -> Ranking:
+    by_load = [
+        scores(
+            {
+                server.name: logs_of(cells[server.name, load].counted, metric)
+                for server in spec.servers
+                if server.name != spec.control_name and (server.name, load) in cells
+            },
+            metric,
+        )
+        for load in loads
+    ]
+    found: dict[str, dict[int, float]] = {}
     for server in spec.servers:
-        if server.name == spec.control_name:
-            continue
-        rates = [
-            cells[server.name, load.name].log_rates if (server.name, load.name) in cells else {}
-            for load in spec.loads
-        ]
-        repetitions = set(rates[0]).intersection(*rates[1:])
+        of_loads = [one.get(server.name, {}) for one in by_load]
+        repetitions = set(of_loads[0]).intersection(*of_loads[1:])
         if repetitions:
-            scores[server.name] = {
-                repetition: math.fsum(rate[repetition] for rate in rates) / len(rates)
+            found[server.name] = {
+                repetition: math.fsum(one[repetition] for one in of_loads) / len(of_loads)
                 for repetition in sorted(repetitions)
             }
-    order = tuple(fastest_first(scores, len(scores) - 1))
+    comparison = Comparison(found)
+    order = tuple(fastest_first(found, comparison))
     # In the order of the spec: among those that cannot be told apart there is no first.
     leaders = tuple(
         name
-        for name in scores
+        for name in found
         if name == order[0]
-        or (
-            len(scores[order[0]]) > 1
-            and not can_be_told_apart(scores[order[0]], scores[name], len(order) - 1)
-        )
+        or (len(found[order[0]]) > 1 and not comparison.can_be_told_apart(order[0], name))
     )
-    return Ranking(scores, order, leaders, spec.baseline_name)
+    factors = {
+        name: factor_of(ratio, metric)
+        for name, ratio in comparison.factors(spec.baseline_name).items()
+    }
+    return Ranking(metric, tuple(loads), found, order, leaders, spec.baseline_name, factors)
 
 
 def verdict(
     spec: BenchmarkRunSpec,
-    ranking: Ranking,
+    rankings: Sequence[Ranking],
     rows: Sequence[ResultRow],
     server_failures: Mapping[str, tuple[str, str]],
     finished: bool,
     notes: Sequence[str] = (),
 ) -> str:
-    """Return the result in a sentence, cut at 1,000 characters; `notes` stand at its end."""
-    if not ranking.order:
-        said = "no server could be measured" if finished else "nothing is measured yet"
-        parts = [said]
-    else:
-        parts = [_who(spec, ranking, rows), *_doubts(ranking, rows)]
-    parts += [*_left_out(spec, ranking, server_failures, finished), *notes]
+    """Return the result in a sentence, cut at 1,000 characters; `notes` stand at its end.
+
+    It says by which figure servers are compared, one clause for each.
+    """
+    known = [ranking for ranking in rankings if ranking.order]
+    parts = [_who(ranking, rows) for ranking in known] + _doubts(known, rows)
+    if not parts:
+        parts = ["no server could be measured" if finished else "nothing is measured yet"]
+    parts += [*_left_out(spec, rankings, rows, server_failures, finished), *notes]
     sentence = "; ".join(parts)
-    if ranking.order and not finished:
+    if known and not finished:
         sentence = f"so far: {sentence}"
     return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
 
 
-def _who(spec: BenchmarkRunSpec, ranking: Ranking, rows: Sequence[ResultRow]) -> str:
-    first, where = ranking.order[0], _where(spec)
+def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
+    first, where, what = ranking.order[0], _where(ranking), wording.metric(ranking.metric)
     if len(ranking.order) == 1:
-        served = [row for row in rows if row.server == first and row.requests_per_second]
-        figures = wording.listing(
-            [
-                f"{wording.with_interval(row.requests_per_second)} requests/s under {row.load}"
-                for row in served
-                if row.requests_per_second
-            ]
-        )
-        return f"{first} served {figures}"
+        of_first = [row for row in rows if row.server == first and row.load in ranking.loads]
+        return _alone(ranking, of_first)
     if len(ranking.leaders) > 1:
-        return _tie(spec, ranking, rows)
+        return _tie(ranking)
     is_fastest = "is fastest" if ranking.repetitions > 1 else "was fastest in the only repetition"
     against_baseline = ranking.factor(first)
     if first == ranking.baseline:
         second = ranking.order[1]
         behind = ranking.factor(second)
-        share = f"{wording.factor(behind)} its throughput" if behind else "less throughput"
+        if behind is None:
+            return f"{first}, the baseline, {is_fastest} by {what} {where}"
+        share = f"{wording.factor(behind)} its {what}"
         return f"{first}, the baseline, {is_fastest}: the next, {second}, has {share} {where}"
     if against_baseline is None:
-        return f"{first} {is_fastest} {where}, but there is no baseline to compare it with"
+        return (
+            f"{first} {is_fastest} by {what} {where}, but there is no baseline to compare it with"
+        )
     factor = wording.factor(against_baseline)
-    return f"{first} {is_fastest}: {factor} the throughput of {ranking.baseline} {where}"
+    return f"{first} {is_fastest}: {factor} the {what} of {ranking.baseline} {where}"
 
 
-def _tie(spec: BenchmarkRunSpec, ranking: Ranking, rows: Sequence[ResultRow]) -> str:
+def _alone(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
+    if not ranking.metric.is_latency:
+        rates = [
+            f"{wording.with_interval(row.requests_per_second)} requests/s under {row.load}"
+            for row in rows
+            if row.requests_per_second
+        ]
+        return f"{ranking.order[0]} served {wording.listing(rates)}"
+    times = [
+        f"{wording.latency_figure(row.response_time(ranking.metric), ends=True)} under {row.load}"
+        for row in rows
+        if row.latency
+    ]
+    what = wording.metric(ranking.metric)
+    return f"{ranking.order[0]} has a {what} of {wording.listing(times)}"
+
+
+def _tie(ranking: Ranking) -> str:
     names = wording.listing(ranking.leaders)
-    sentence = f"{names} cannot be told apart by throughput {_where(spec)}"
+    what = wording.metric(ranking.metric)
+    sentence = f"{names} cannot be told apart by {what} {_where(ranking)}"
     if ranking.baseline not in ranking.leaders:
         factors = [ranking.factor(name) for name in ranking.leaders]
         listed = wording.listing([wording.factor(one) for one in factors if one])
         if listed:
             sentence = f"{sentence}: {listed} that of {ranking.baseline}"
-    if _kept_up(spec, ranking.leaders, rows):
-        sentence += "; each kept up with the rate that was asked for, so compare their latencies"
     return sentence
 
 
-def _kept_up(spec: BenchmarkRunSpec, servers: Sequence[str], rows: Sequence[ResultRow]) -> bool:
-    asked = {load.name: float(load.open.rate) for load in spec.loads if load.open}
-    # Over the whole of a ramp.
-    asked |= {load.name: (load.ramp.from_ + load.ramp.to) / 2 for load in spec.loads if load.ramp}
-    served = [row for row in rows if row.server in servers]
-    return len(asked) == len(spec.loads) and all(
-        row.requests_per_second is not None
-        and row.requests_per_second.value >= _KEPT_UP * asked[row.load]
-        for row in served
-    )
+def _where(ranking: Ranking) -> str:
+    if len(ranking.loads) == 1:
+        return f"under {ranking.loads[0]}"
+    return f"over the loads {wording.listing(ranking.loads)} (geometric mean)"
 
 
-def _where(spec: BenchmarkRunSpec) -> str:
-    loads = [load.name for load in spec.loads]
-    if len(loads) == 1:
-        return f"under {loads[0]}"
-    return f"over the loads {wording.listing(loads)} (geometric mean)"
-
-
-def _doubts(ranking: Ranking, rows: Sequence[ResultRow]) -> list[str]:
+def _doubts(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> list[str]:
     """Return which figures behind the sentence are doubtful, with the first reason of each."""
-    concerned = dict.fromkeys([*ranking.leaders, ranking.baseline])
+    concerned = dict.fromkeys(
+        name
+        for ranking in rankings
+        for name in (*ranking.leaders, ranking.baseline)
+        if name in ranking.scores
+    )
     doubts: list[str] = []
     for server in concerned:
         doubtful = [
@@ -166,7 +198,7 @@ def _doubts(ranking: Ranking, rows: Sequence[ResultRow]) -> list[str]:
             for row in rows
             if row.server == server and row.validity not in (None, Validity.VALID)
         ]
-        if doubtful and server in ranking.scores:
+        if doubtful:
             reason = (doubtful[0].validity_reasons or [str(doubtful[0].validity)])[0]
             doubts.append(f"the figures of {server} are doubtful ({reason})")
     if len(doubts) > 2:
@@ -176,22 +208,46 @@ def _doubts(ranking: Ranking, rows: Sequence[ResultRow]) -> list[str]:
 
 def _left_out(
     spec: BenchmarkRunSpec,
-    ranking: Ranking,
+    rankings: Sequence[Ranking],
+    rows: Sequence[ResultRow],
     server_failures: Mapping[str, tuple[str, str]],
     finished: bool,
 ) -> list[str]:
+    ranked = {name for ranking in rankings for name in ranking.scores}
     missing = [
         server.name
         for server in spec.servers
-        if server.name not in ranking.scores and server.name != spec.control_name
+        if server.name not in ranked and server.name != spec.control_name
     ]
     failed = [name for name in missing if name in server_failures]
     parts = []
     if failed:
         reasons = [f"{name} ({server_failures[name][0]})" for name in failed]
         parts.append(f"not measured: {wording.listing(reasons)}")
-    others = [name for name in missing if name not in server_failures]
-    if others and finished and ranking.order:
+    unknown: dict[str, None] = {}
+    for ranking in rankings:
+        lost = _without_time(ranking, rows)
+        unknown |= dict.fromkeys(lost)
+        if lost:
+            what = wording.metric(ranking.metric)
+            parts.append(
+                f"{_where(ranking)} no {what}, since requests failed: {wording.listing(lost)}"
+            )
+    others = [name for name in missing if name not in server_failures and name not in unknown]
+    if others and finished and ranked:
         everywhere = "under every load" if len(spec.loads) > 1 else "at all"
         parts.append(f"without a right answer {everywhere}: {wording.listing(others)}")
     return parts
+
+
+def _without_time(ranking: Ranking, rows: Sequence[ResultRow]) -> list[str]:
+    """Return the servers whose response time fell among the requests without a right answer."""
+    of_loads = (row for row in rows if row.load in ranking.loads)
+    found = (
+        row.server
+        for row in of_loads
+        if (figure := row.response_time(ranking.metric))
+        and figure.failed
+        and row.server not in ranking.scores
+    )
+    return list(dict.fromkeys(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections import Counter
@@ -11,12 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from laptime.analysis.repeated import LATENCIES, Repeated, latency_figures
 from laptime.analysis.script import script_of_row
-from laptime.analysis.statistics import interval_of_logs, paired_logs
 from laptime.analysis.used import row_cause, row_usage, statements_per_request
+from laptime.api.metrics import Metric
 from laptime.api.results import (
     Figures,
-    Latency,
+    ResponseTimes,
     ResultRow,
     RowState,
     Saturation,
@@ -68,28 +68,9 @@ class Cell:
         return sorted(found, key=lambda result: result.repetition)
 
     @property
-    def log_rates(self) -> dict[int, float]:
-        """Logarithm of requests/s by repetition, where there is a figure of the work."""
-        return log_rates(self.measured)
-
-
-def log_rates(results: Iterable[TrialResult]) -> dict[int, float]:
-    """Return the logarithm of requests/s by repetition, where there is a figure of the work."""
-    return {
-        result.repetition: math.log(result.figures.requests_per_second)
-        for result in results
-        if result.figures is not None and result.has_rate
-    }
-
-
-def log_rates_by_server(results: Iterable[TrialResult], load: str) -> dict[str, dict[int, float]]:
-    """Return the logarithms of requests/s under a load by server; only servers that have any."""
-    by_server: dict[str, list[TrialResult]] = {}
-    for result in results:
-        if result.load == load:
-            by_server.setdefault(result.server, []).append(result)
-    rates = {server: log_rates(found) for server, found in by_server.items()}
-    return {server: rate for server, rate in rates.items() if rate}
+    def counted(self) -> list[TrialResult]:
+        """The measured trials that have a figure of the work, by repetition."""
+        return [one for one in self.measured if one.has_rate]
 
 
 def cells_of(
@@ -119,20 +100,31 @@ def cells_of(
 
 
 def row_of(
-    cell: Cell, baseline: Cell | None, published_factor: float | None, rank: int | None = None
+    cell: Cell,
+    figures: Mapping[Metric, Repeated],
+    compared_by: Metric,
+    published_factor: float | None,
 ) -> ResultRow:
-    """Return the row of a cell; its factor is against the baseline's cell under the same load."""
+    """Return the row of a cell, given its figures over the repetitions.
+
+    `compared_by` is the figure that its factor and its rank are about.
+    """
     state, reason, message = _state(cell)
     measured = [result for result in cell.measured if result.figures is not None]
-    figures = [result.figures for result in measured if result.figures is not None]
-    requests, errors = sum(one.requests for one in figures), sum(one.errors for one in figures)
+    every = [result.figures for result in measured if result.figures is not None]
+    requests, errors = sum(one.requests for one in every), sum(one.errors for one in every)
     # What is invalid is about something else than the work that was asked for. How many requests
     # there were and how many failed is said of all.
     counted = [one for one in measured if one.validity is not Validity.INVALID]
-    rates = cell.log_rates
-    pairs = paired_logs(rates, baseline.log_rates) if baseline else []
-    times = _together(tuple(cell.payloads.get(result.trial, "") for result in counted))
+    times = _together(
+        tuple(
+            (cell.payloads.get(one.trial, ""), one.figures.errors)
+            for one in counted
+            if one.figures is not None
+        )
+    )
     validity, reasons = _judge(cell, requests, errors, times)
+    rate, compared = figures.get(Metric.REQUESTS_PER_SECOND), figures.get(compared_by)
     return ResultRow(
         server=cell.server,
         load=cell.load,
@@ -144,16 +136,18 @@ def row_of(
         requests=requests,
         errors=errors,
         error_rate=errors / requests if requests else None,
-        requests_per_second=interval_of_logs(list(rates.values())) if rates else None,
+        requests_per_second=rate.estimate if rate else None,
         latency=times.latency,
+        latency_figures=latency_figures(figures, _seconds(times.latency)),
         uncorrected_latency=times.uncorrected,
         lateness_p99_seconds=times.lateness_p99_seconds,
         saturation=_limits_found([one.figures for one in counted if one.figures is not None]),
-        factor=interval_of_logs(pairs) if pairs else None,
+        compared_by=compared_by,
+        factor=compared.factor if compared else None,
         published_factor=published_factor,
         validity=validity,
-        validity_reasons=[text[:_MESSAGE] for text in reasons[:_REASONS]],
-        rank=rank,
+        validity_reasons=_first(reasons),
+        rank=compared.rank if compared else None,
         limited_by=row_cause(counted),
         usage=row_usage(counted),
         # Of all: too few of them are why a trial is invalid.
@@ -164,6 +158,19 @@ def row_of(
             [cell.payloads.get(one.trial, "") for one in measured],
         ),
     )
+
+
+def _first(reasons: Sequence[str]) -> list[str]:
+    if len(reasons) > _REASONS:
+        others = len(reasons) - _REASONS + 1
+        reasons = [*reasons[: _REASONS - 1], f"{others} more doubts, which the trials say"]
+    return [text[:_MESSAGE] for text in reasons]
+
+
+def _seconds(times: ResponseTimes | None) -> dict[Metric, float | None]:
+    if times is None:
+        return {}
+    return {metric: getattr(times, f"{metric.value}_seconds") for metric in LATENCIES}
 
 
 def _limits_found(figures: Sequence[Figures]) -> Saturation | None:
@@ -200,12 +207,12 @@ def _state(cell: Cell) -> tuple[RowState, str | None, str | None]:
 
 
 def _judge(
-    cell: Cell, requests: int, errors: int, times: _ResponseTimes
+    cell: Cell, requests: int, errors: int, times: _Together
 ) -> tuple[Validity | None, list[str]]:
     measured = cell.measured
     if not measured:
         return None, []
-    if not cell.log_rates:
+    if not cell.counted:
         return Validity.INVALID, _in_repetitions(measured, {}) or ["no right answer"]
     reasons: list[str] = []
     invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
@@ -223,7 +230,7 @@ def _judge(
     reasons += _in_repetitions(measured, covered)
     if cell.failed:
         reasons.append(f"{len(cell.failed)} of {cell.planned} trials failed")
-    if len(cell.log_rates) < 2:
+    if len(cell.counted) < 2:
         reasons.append("measured only once, so nobody knows how far chance goes: no interval")
     if times.missing:
         reasons.append(
@@ -258,9 +265,9 @@ def _kind_of(reason: str) -> str:
 
 
 @dataclass(frozen=True)
-class _ResponseTimes:
-    latency: Latency | None
-    uncorrected: Latency | None
+class _Together:
+    latency: ResponseTimes | None
+    uncorrected: ResponseTimes | None
     lateness_p99_seconds: float | None
     answers: int
     missing: int
@@ -269,15 +276,17 @@ class _ResponseTimes:
 
 # A summary is made again after every trial: what has not changed since is not computed again.
 @lru_cache(maxsize=1024)
-def _together(payloads: tuple[str, ...]) -> _ResponseTimes:
-    every = [_response_times(payload) for payload in payloads]
-    found = [one for one in every if one is not None]
+def _together(trials: tuple[tuple[str, int], ...]) -> _Together:
+    """Return what trials, each a payload and a number of errors, say of times together."""
+    every = [(_response_times(payload), errors) for payload, errors in trials]
+    found = [one for one, _ in every if one is not None]
+    failed = sum(errors for one, errors in every if one is not None)
     latency, uncorrected, lateness = (
         _sum(one[place] for one in found) for place in range(len(_HISTOGRAMS))
     )
-    return _ResponseTimes(
-        latency.latency(),
-        uncorrected.latency(),
+    return _Together(
+        latency.response_times(failed),
+        uncorrected.response_times(failed),
         lateness.quantile_seconds(0.99) if lateness.total else None,
         latency.total,
         len(every) - len(found),

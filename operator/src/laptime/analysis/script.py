@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from laptime.analysis import wording
-from laptime.api.results import ObjectiveResult, ResultRow
+from laptime.api.results import ObjectiveResult, Outcome, ResultRow, Validity
 from laptime.api.script import ComparedBy, ScriptFigures, ScriptMetric, ThresholdResult
 from laptime.measure import (
     GeneratorError,
@@ -80,14 +80,6 @@ def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
     return ComparedBy.LATENCY if rests else ComparedBy.THROUGHPUT
 
 
-def compared_by(load: str, rows: Sequence[ResultRow]) -> ComparedBy:
-    """Return which figure says which server is faster under a load, by what its script did.
-
-    Throughput under every load that is no script: that of open loads says who kept up.
-    """
-    return _compared_by([row.script for row in rows if row.load == load and row.script])
-
-
 def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
     """Return each threshold over all repetitions; those that were not met come first."""
     found: dict[tuple[str, str], list[ThresholdResult]] = {}
@@ -112,17 +104,35 @@ def _over_repetitions(thresholds: Sequence[ThresholdResult]) -> ThresholdResult:
 
 
 def threshold_objectives(rows: Sequence[ResultRow]) -> list[ObjectiveResult]:
-    """Return the thresholds of scripts as objectives of the run; what is not known is not met."""
-    found = [
-        ObjectiveResult(
-            server=row.server,
-            load=row.load,
-            metric=one.metric,
-            bound=f"{one.metric}: {one.expression}",
-            measured=wording.threshold(one),
-            met=one.met is True,
-        )
-        for row in rows
-        for one in (row.script.thresholds if row.script else [])
-    ]
-    return sorted(found, key=lambda one: one.met)[:MAX_OBJECTIVES]
+    """Return the thresholds of scripts as objectives of the run, those that were not met first."""
+    found = [_objective(row, one) for row in rows if row.script for one in row.script.thresholds]
+    return sorted(found, key=lambda one: one.outcome is Outcome.MET)[:MAX_OBJECTIVES]
+
+
+def _objective(row: ResultRow, threshold: ThresholdResult) -> ObjectiveResult:
+    outcome, reason, message = _outcome(row, threshold)
+    return ObjectiveResult(
+        server=row.server,
+        load=row.load,
+        metric=threshold.metric,
+        bound=f"{threshold.metric}: {threshold.expression}",
+        measured=wording.threshold(threshold),
+        outcome=outcome,
+        reason=reason,
+        message=message,
+    )
+
+
+def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, str | None]:
+    if threshold.met is False:
+        return Outcome.MISSED, "BoundNotKept", None
+    if threshold.met is None and threshold.missed:
+        said = f"missed in {threshold.missed} of {threshold.repetitions} repetitions"
+        return Outcome.NOT_KNOWN, "IntervalAcrossBound", said
+    if threshold.met is None:
+        return Outcome.NOT_KNOWN, "TooFewAnswers", "its metric has no samples"
+    if row.validity is Validity.INVALID:
+        # Whoever answers quickly and wrongly meets every bound on time.
+        why = next(iter(row.validity_reasons), "no valid trial")
+        return Outcome.NOT_KNOWN, "Invalid", why
+    return Outcome.MET, "BoundKept", None

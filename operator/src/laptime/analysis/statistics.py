@@ -6,7 +6,8 @@ repetition is random, so a disturbance that hits one trial is as likely to hit t
 other: the differences of logarithms lie symmetrically around the truth, however the machine
 drifts and stumbles. From 8 repetitions on the interval is that of Wilcoxon's signed ranks, which
 needs nothing but this symmetry, and the value is the Hodges-Lehmann estimate; below that it is
-Student's. Why: docs/decisions/0005-intervals-by-signed-ranks.md.
+Student's. Why: docs/decisions/0005-intervals-by-signed-ranks.md. Three servers and more are
+compared in one model, see comparing.py.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def half_width(interval: Interval) -> float | None:
 # The same results are looked at again after every trial.
 @lru_cache(maxsize=8192)
 def _interval(logs: tuple[float, ...], confidence: float) -> Interval:
-    left_out = _left_out(len(logs), confidence)
-    if left_out < _FEWEST_LEFT_OUT:
+    if not signed_ranks_suffice(len(logs), confidence):
         return _student(logs, confidence)
+    left_out = _left_out(len(logs), confidence)
     means = sorted(
         (one + other) / 2 for number, one in enumerate(logs) for other in logs[: number + 1]
     )
@@ -70,15 +71,56 @@ def _student(logs: tuple[float, ...], confidence: float) -> Interval:
         return Interval(value=math.exp(mean))
     variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
     half = student_quantile(count - 1, 0.5 + confidence / 2) * math.sqrt(variance / count)
-    return Interval(value=math.exp(mean), low=_exp(mean - half), high=_exp(mean + half))
+    return interval_of_log_mean(mean, half)
 
 
+def interval_of_log_mean(mean: float, half: float) -> Interval:
+    """Return the interval that reaches so far to each side of a mean of logarithms."""
+    return Interval(value=_exp(mean), low=_exp(mean - half), high=_exp(mean + half))
+
+
+@lru_cache(maxsize=4096)
 def student_quantile(degrees: int, share: float) -> float:
     """Return the value below which the share (0 … 1) of Student's t distribution lies."""
     # Loading SciPy takes a second, which the command line, that only words figures, need not wait.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, share))
+
+
+@lru_cache(maxsize=1024)
+def studentized_range_quantile(share: float, count: int, degrees: int) -> float:
+    """Return the value below which the share (0 … 1) of the studentized range lies.
+
+    The range of `count` standard normal values, divided by a standard deviation that was estimated
+    with so many degrees of freedom (H. L. Harter, Tables of Range and Studentized Range, Annals of
+    Mathematical Statistics 31, 1960). Integrated numerically; good to four digits.
+    """
+    import numpy as np
+    from scipy.special import chdtri, ndtr
+
+    nodes, weights = np.polynomial.legendre.leggauss(96)
+    # By the probability of each standard deviation, so that all of them lie between 0 and 1.
+    deviations = np.sqrt(chdtri(degrees, 0.5 - nodes / 2) / degrees)[:, None]
+    z = np.linspace(-8.0, 8.0, 257)
+    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+
+    def below(value: float) -> float:
+        within = ndtr(z) - ndtr(z - value * deviations)
+        return float(weights / 2 @ (count * (within ** (count - 1)) @ density))
+
+    low, high = 0.0, 1.0
+    while below(high) < share:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return high
+
+
+def signed_ranks_suffice(count: int, confidence: float) -> bool:
+    """Return whether so many values have an interval by signed ranks at this confidence."""
+    return _left_out(count, confidence) >= _FEWEST_LEFT_OUT
 
 
 def _left_out(count: int, confidence: float) -> int:

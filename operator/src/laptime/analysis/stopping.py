@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from laptime.analysis.rows import log_rates_by_server
-from laptime.analysis.statistics import half_width, interval_of_logs, paired_logs
+from laptime.analysis.comparing import Comparison
+from laptime.analysis.repeated import compared_by, logs_by_server, scores
+from laptime.analysis.statistics import half_width, interval_of_logs
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial, plan_trials
@@ -88,29 +89,28 @@ def widest_half_width(
 ) -> float | None:
     """Return the half-width of the widest interval that a run is about; None if there is none.
 
-    Those of the factors against the baseline; of throughput where there is nothing to compare.
+    Those of the factors against the baseline; of the figure itself where there is nothing to
+    compare. Which figure that is depends on the load.
     """
-    widths = [
-        width
-        for load in spec.loads
-        for width in _half_widths(
-            log_rates_by_server(results, load.name), servers, spec.baseline_name
-        )
-    ]
+    widths = []
+    for load in spec.loads:
+        metric = compared_by(spec, load, results)
+        known = scores(logs_by_server(results, load.name, metric), metric)
+        widths += _half_widths(known, servers, spec.baseline_name)
     return max(widths, default=None)
 
 
 def _half_widths(
     rates: Mapping[str, Mapping[int, float]], servers: Sequence[str], baseline: str
 ) -> list[float]:
-    base = rates.get(baseline, {})
-    factors = [
-        paired_logs(rates.get(name, {}), base)
-        for name in servers
-        if name != baseline and base and name in rates
-    ]
-    logs = factors or [list(rates[name].values()) for name in servers if name in rates]
-    widths = [half_width(interval_of_logs(one)) for one in logs if one]
+    comparison = Comparison({name: rates[name] for name in servers if name in rates})
+    # As they are, not as they are drawn: where an interval lies must not decide when to stop.
+    intervals = [
+        ratio
+        for name in comparison.servers
+        if name != baseline and (ratio := comparison.ratio(name, baseline)) is not None
+    ] or [interval_of_logs(list(rates[name].values())) for name in comparison.servers]
+    widths = [half_width(one) for one in intervals]
     return [width for width in widths if width is not None]
 
 

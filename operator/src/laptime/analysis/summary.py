@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.control import control_results
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
-from laptime.analysis.ranks import ranks
-from laptime.analysis.rows import cells_of, row_of
-from laptime.analysis.script import compared_by, threshold_objectives
+from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
+from laptime.analysis.rows import Cell, cells_of, row_of
+from laptime.analysis.script import threshold_objectives
 from laptime.analysis.stopping import given_up, widest_half_width
+from laptime.api.loads import Load
 from laptime.api.results import (
     ControlResult,
     ObjectiveResult,
@@ -20,7 +21,6 @@ from laptime.api.results import (
     TrialResult,
     Validity,
 )
-from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.plan import Trial
@@ -37,7 +37,10 @@ class Summary:
     fastest: str | None
     """The fastest server, or those that cannot be told apart, such as `axum or mine`."""
     fastest_factor: str | None
-    """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean."""
+    """Its factor against the baseline, such as `25.1x`; over several loads the geometric mean.
+
+    By the figure that the first load is compared by: a factor of response times is below 1x.
+    """
     verdict: str
     objectives: tuple[ObjectiveResult, ...]
     control: tuple[ControlResult, ...]
@@ -64,46 +67,59 @@ def summarise(
     """
     failures = {**given_up(spec, results), **server_failures}
     cells = cells_of(trials, results, payloads, failures)
-    by_load = {
-        load.name: ranks(
-            {
-                server: cell.log_rates
-                for (server, of), cell in cells.items()
-                if of == load.name and server != spec.control_name
-            }
-        )
-        for load in spec.loads
-    }
-    rows = tuple(
-        row_of(
-            cells[server.name, load.name],
-            cells.get((spec.baseline_name, load.name)),
-            published.factor(spec, server.name, load.name) if published else None,
-            by_load[load.name].get(server.name),
-        )
-        for load in spec.loads
-        for server in spec.servers
-        if (server.name, load.name) in cells
-    )
+    rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
     finished = all(trial.name in over or trial.server in failures for trial in trials)
-    ranking = rank(spec, cells)
+    rankings = rank(spec, cells)
+    first = next((ranking for ranking in rankings if ranking.order), None)
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
-    factor = ranking.factor(ranking.order[0]) if ranking.order else None
+    factor = first.factor(first.order[0]) if first else None
     return Summary(
         rows=rows,
-        fastest=wording.listing(ranking.leaders, "or") or None,
+        fastest=wording.listing(first.leaders, "or") if first else None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(
-            spec, ranking, rows, failures, finished, _notes(spec, rows, width, control, finished)
+            spec, rankings, rows, failures, finished, _notes(spec, rows, width, control, finished)
         ),
-        objectives=(*evaluate(spec.objectives, rows), *threshold_objectives(rows)),
+        objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
         control=control,
         half_width=width,
         finished=finished,
     )
+
+
+def _rows(
+    spec: BenchmarkRunSpec,
+    load: Load,
+    cells: Mapping[tuple[str, str], Cell],
+    published: Published | None,
+) -> Iterator[ResultRow]:
+    of_load = {
+        server.name: cells[server.name, load.name]
+        for server in spec.servers
+        if (server.name, load.name) in cells
+    }
+    figures = {
+        metric: repeated(
+            {
+                name: logs
+                for name, cell in of_load.items()
+                if (logs := logs_of(cell.counted, metric))
+            },
+            metric,
+            spec.baseline_name,
+            spec.control_name,
+        )
+        for metric in COMPARED
+    }
+    by = compared_by(spec, load, [one for cell in of_load.values() for one in cell.results])
+    for name, cell in of_load.items():
+        of_server = {metric: one[name] for metric, one in figures.items() if name in one}
+        # What was published is about throughput.
+        factor = published.factor(spec, name, load.name) if published else None
+        yield row_of(cell, of_server, by, None if by.is_latency else factor)
 
 
 def _notes(
@@ -124,17 +140,6 @@ def _notes(
         for row in invalid[:_NAMED]
         if row.validity_reasons
     ]
-    resting = [
-        load.name
-        for load in spec.loads
-        if compared_by(load.name, rows) is ComparedBy.LATENCY
-        and any(row.load == load.name and row.latency for row in rows)
-    ]
-    if resting:
-        notes.append(
-            f"under {wording.listing(resting)} throughput says how long the script rests or at "
-            "which rate it asks: compare response times"
-        )
     wrong = [one.load for one in control if one.differs]
     if wrong:
         notes.append(

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import combinations
 from string import ascii_uppercase
 
+from laptime.analysis.comparing import Comparison
 from laptime.analysis.ranks import fastest_first
-from laptime.analysis.statistics import can_be_told_apart
 
 LogRates = Mapping[str, Mapping[int, float]]
 
@@ -23,14 +23,14 @@ def tie_groups(rates: LogRates) -> dict[str, str]:
     All pairs are compared, so that all answers hold at once with 95 %. Empty when no pair has two
     repetitions in common: then nothing is known.
     """
-    count = sum(1 for logs in rates.values() if logs)
-    order = fastest_first(rates, count * (count - 1) // 2)
+    comparison = Comparison(rates)
+    order = fastest_first(rates, comparison)
     pairs = list(combinations(order, 2))
     if not any(len(rates[one].keys() & rates[other].keys()) > 1 for one, other in pairs):
         return {}
     groups = [frozenset(order)]
     for one, other in pairs:
-        if can_be_told_apart(rates[one], rates[other], len(pairs)):
+        if comparison.can_be_told_apart(one, other):
             groups = _without_pair(groups, one, other)
     groups.sort(key=lambda group: sorted(order.index(name) for name in group))
     return {

@@ -9,12 +9,14 @@ Biometrika 34 (1947). The degrees of freedom are those of Welch and Satterthwait
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO, interval_of_logs
-from laptime.api.results import Figures, Interval, TrialResult, Validity
+from laptime.api.metrics import Metric
+from laptime.api.results import Interval, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 
 
@@ -27,12 +29,8 @@ class Change(StrEnum):
     NOT_KNOWN = "not known"
 
 
-class Metric(StrEnum):
-    """The figures that are compared."""
-
-    REQUESTS_PER_SECOND = "requests/s"
-    P50 = "p50"
-    P99 = "p99"
+METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
+"""The figures that are compared."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,14 @@ class Comparison:
     load: str
     metric: Metric
     before: Interval | None
-    """Geometric mean of the repetitions; None: not measured."""
+    """What its repetitions are around; None: not measured, or failed."""
     after: Interval | None
     ratio: Interval | None
     """After divided by before. The intervals of all comparisons hold at once with 95 %."""
     change: Change
+    failed_before: int = 0
+    """Repetitions in which it fell among the requests without a right answer."""
+    failed_after: int = 0
 
 
 def compare_runs(
@@ -61,13 +62,19 @@ def compare_runs(
         for server in spec.servers
         if (server.name, load.name) in both
     ]
-    of = len(pairs) * len(Metric)
-    return tuple(
-        _compare(server, load, metric, _logs(before, server, load, metric),
-                 _logs(after, server, load, metric), of)
+    figures = [
+        (
+            server,
+            load,
+            metric,
+            _logs(before, server, load, metric),
+            _logs(after, server, load, metric),
+        )
         for server, load in pairs
-        for metric in Metric
-    )  # fmt: skip
+        for metric in METRICS
+    ]
+    of = sum(1 for *_, one, other in figures if one and other)
+    return tuple(_compare(*figure, of) for figure in figures if figure[-1] or figure[-2])
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
@@ -137,9 +144,22 @@ def _compare(
     after: Sequence[float],
     of: int,
 ) -> Comparison:
-    known = [interval_of_logs(logs) if logs else None for logs in (before, after)]
-    if not before or not after:
-        return Comparison(server, load, metric, known[0], known[1], None, Change.NOT_KNOWN)
+    failed = [sum(1 for log in logs if math.isinf(log)) for logs in (before, after)]
+    known = [
+        interval_of_logs(logs) if logs and not lost else None
+        for logs, lost in zip((before, after), failed, strict=True)
+    ]
+    if known[0] is None or known[1] is None:
+        # Slower than all others in every repetition: that is known without a number.
+        lost = [0 < count == len(logs) for count, logs in zip(failed, (before, after), strict=True)]
+        change = Change.NOT_KNOWN
+        if all(lost):
+            change = Change.NONE_FOUND
+        elif lost[1] and known[0] is not None:
+            change = Change.WORSE
+        elif lost[0] and known[1] is not None:
+            change = Change.BETTER
+        return Comparison(server, load, metric, known[0], known[1], None, change, *failed)
     # Bonferroni: as with the ranking of one run, all answers hold together.
     ratio = welch_interval(before, after, 1 - (1 - CONFIDENCE) / of)
     return Comparison(server, load, metric, known[0], known[1], ratio, _change(ratio, metric))
@@ -151,23 +171,9 @@ def _change(ratio: Interval, metric: Metric) -> Change:
     noticeable = abs(math.log(ratio.value)) > math.log(NOTICEABLE_RATIO)
     if not noticeable or ratio.low <= 1 <= ratio.high:
         return Change.NONE_FOUND
-    more_is_better = metric is Metric.REQUESTS_PER_SECOND
-    return Change.BETTER if (ratio.value > 1) == more_is_better else Change.WORSE
-
-
-_READ: Mapping[Metric, Callable[[Figures], float | None]] = {
-    Metric.REQUESTS_PER_SECOND: lambda one: one.requests_per_second,
-    Metric.P50: lambda one: one.latency.p50_seconds if one.latency else None,
-    Metric.P99: lambda one: one.latency.p99_seconds if one.latency else None,
-}
+    return Change.WORSE if (ratio.value > 1) == metric.is_latency else Change.BETTER
 
 
 def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> list[float]:
-    found = [
-        _READ[metric](trial.figures)
-        for trial in trials
-        if (trial.server, trial.load) == (server, load)
-        and trial.figures is not None
-        and trial.validity is not Validity.INVALID
-    ]
-    return [math.log(value) for value in found if value]
+    of_row = (one for one in trials if (one.server, one.load) == (server, load))
+    return list(logs_of(of_row, metric).values())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laptime.api.causes import Cause
-from laptime.api.results import ControlResult, Interval, Saturation
+from laptime.api.metrics import Metric
+from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation
 from laptime.api.script import ScriptFigures, ThresholdResult
 
 _MANY = 4
@@ -24,6 +25,14 @@ _CAUSES = {
     Cause.OFFERED_LOAD: "offered load",
     Cause.UNKNOWN: "unknown",
 }
+
+
+_METRICS = {
+    Metric.REQUESTS_PER_SECOND: "throughput",
+    Metric.MEAN: "mean response time",
+    Metric.P999: "p99.9",
+}
+_UNITS = {"us": 1e6, "ms": 1e3, "s": 1.0}
 
 
 def number(value: float) -> str:
@@ -51,13 +60,46 @@ def factor(interval: Interval) -> str:
     return with_interval(interval, "x")
 
 
-def latency(seconds: float) -> str:
-    """Return a response time in the unit that suits it: `840 us`, `15.4 ms`, `1.41 s`."""
+def latency(seconds: float | None) -> str:
+    """Return a response time in the unit that suits it: `840 us`, `15.4 ms`, `1.41 s`.
+
+    None is that of a request without a right answer: `failed`.
+    """
+    if seconds is None:
+        return "failed"
     if seconds < 0.0009995:
         return f"{number(seconds * 1e6)} us"
     if seconds < 0.9995:
         return f"{number(seconds * 1e3)} ms"
     return f"{number(seconds)} s"
+
+
+def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:
+    """Return a response time over repetitions, `15.4 ms`; with `ends` `15.4 ms (14.9 to 16.0)`.
+
+    `failed` where it fell among the requests without a right answer, `failed (2x)` where it did so
+    in two repetitions; `-` where there is none.
+    """
+    if figure is None:
+        return "-"
+    interval = figure.seconds
+    if interval is None:
+        return f"failed ({figure.failed}x)"
+    text = latency(interval.value)
+    if not ends or interval.low is None or interval.high is None:
+        return text
+    if interval.low == interval.high:
+        return text
+    # All three in the unit of the value.
+    unit = text.partition(" ")[2]
+    scale = _UNITS[unit]
+    low, high = (number(end * scale) for end in (interval.low, interval.high))
+    return f"{text} ({low} to {high})"
+
+
+def metric(value: Metric) -> str:
+    """Return the name of a figure: `throughput`, `p99.9`."""
+    return _METRICS.get(value, value.value)
 
 
 def cause(value: Cause) -> str:

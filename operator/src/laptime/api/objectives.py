@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
+from laptime.api.metrics import Metric
 from laptime.api.names import LoadName, ServerName
 
-
-class ObjectiveMetric(StrEnum):
-    """The figures that an objective can be about."""
-
-    REQUESTS_PER_SECOND = "requestsPerSecond"
-    MEAN = "mean"
-    P50 = "p50"
-    P90 = "p90"
-    P99 = "p99"
-    P999 = "p999"
-    ERROR_RATE = "errorRate"
-
+DEFAULT_ERROR_RATE = 0.001
+"""Share of requests without a right answer that a bound on latency allows where none is said."""
 
 _BOUND = "has(self.atMost) ? self.atMost : '', has(self.atLeast) ? self.atLeast : ''"
 
@@ -45,11 +34,17 @@ class Objective(Model):
                 "an objective about requestsPerSecond or errorRate needs a plain number "
                 "in quotes, such as '1000' or '0.001'",
             ),
+            rule(
+                "!has(self.errorRate) || self.metric in ['mean', 'p50', 'p90', 'p99', 'p999']",
+                "errorRate goes with an objective about latency: for errors alone write an "
+                "objective with metric: errorRate",
+                ".errorRate",
+            ),
         )
     )
     server: ServerName = Field(description="Which server.")
     load: LoadName = Field(description="Under which load.")
-    metric: ObjectiveMetric = Field(description="Which figure.")
+    metric: Metric = Field(description="Which figure.")
     at_most: str | None = Field(
         None,
         description="Largest value that is good, such as 5ms or '0.001'.",
@@ -62,3 +57,16 @@ class Objective(Model):
         min_length=1,
         max_length=16,
     )
+    error_rate: float | None = Field(
+        None,
+        description="Of an objective about latency: largest share of requests without a right "
+        "answer with which it can be met (0.001). Fast answers to some requests are no good "
+        "latency while others get none.",
+        ge=0,
+        le=1,
+    )
+
+    @property
+    def allowed_error_rate(self) -> float:
+        """Largest share of requests without a right answer with which it can be met."""
+        return DEFAULT_ERROR_RATE if self.error_rate is None else self.error_rate

@@ -9,6 +9,7 @@ from pydantic import Field
 from laptime.api.base import TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
+from laptime.api.metrics import Metric
 from laptime.api.script import ScriptFigures
 from laptime.api.usage import RowUsage, TrialUsage
 
@@ -28,17 +29,33 @@ class Validity(StrEnum):
     INVALID = "invalid"
 
 
-class Latency(TolerantModel):
-    """Exact percentiles of response times, in seconds (HDR histogram, 3 significant digits)."""
+class ResponseTimes(TolerantModel):
+    """Exact percentiles over all requests, in seconds (HDR histogram, 3 significant digits).
 
-    min_seconds: float | None = Field(None, description="The fastest answer.")
-    mean_seconds: float = Field(description="Arithmetic mean.")
+    A request without a right answer counts as slower than all others. A percentile that falls on
+    one is null: there is no time in which so many requests had a right answer.
+    """
+
+    min_seconds: float | None = Field(None, description="The fastest right answer.")
+    mean_seconds: float = Field(description="Arithmetic mean of the right answers.")
+    p50_seconds: float | None = Field(
+        None, description="Half of all requests had a right answer within it; null: they had not."
+    )
+    p80_seconds: float | None = Field(None, description="The same for 80 %.")
+    p90_seconds: float | None = Field(None, description="The same for 90 %.")
+    p99_seconds: float | None = Field(None, description="The same for 99 %.")
+    p999_seconds: float | None = Field(None, description="The same for 99.9 %.")
+    max_seconds: float = Field(description="The slowest right answer.")
+
+
+class Latency(ResponseTimes):
+    """Exact percentiles of right answers alone, in seconds: there is always one."""
+
     p50_seconds: float = Field(description="Half of the answers were at least as fast.")
     p80_seconds: float = Field(description="80 % of the answers were at least as fast.")
     p90_seconds: float = Field(description="90 % of the answers were at least as fast.")
     p99_seconds: float = Field(description="99 % of the answers were at least as fast.")
     p999_seconds: float = Field(description="99.9 % of the answers were at least as fast.")
-    max_seconds: float = Field(description="The slowest answer.")
 
 
 class Saturation(TolerantModel):
@@ -70,11 +87,11 @@ class Figures(TolerantModel):
         description="Right answers completed within the window, divided by its length."
     )
     bytes_received: int = 0
-    latency: Latency | None = Field(None, description="None when no answer was right.")
+    latency: ResponseTimes | None = Field(None, description="None when no answer was right.")
     server_time: Latency | None = Field(
-        None, description="The server's share: request sent to first byte."
+        None, description="The server's share of right answers: request sent to first byte."
     )
-    uncorrected_latency: Latency | None = Field(
+    uncorrected_latency: ResponseTimes | None = Field(
         None,
         description="Open loads: from the moment a request was really sent. `latency` is from the "
         "moment it was due, which is what users see.",
@@ -154,6 +171,39 @@ class Interval(TolerantModel):
     high: float | None = Field(None, description="Upper end of the interval.")
 
 
+class LatencyFigure(TolerantModel):
+    """A response time of a row over its repetitions, compared as throughput is."""
+
+    seconds: Interval | None = Field(
+        None,
+        description="What the repetitions are around, in seconds; null: in `failed` of them it "
+        "fell among the requests without a right answer. Without ends where the repetitions have "
+        "too few answers each: then it is that of all of them together.",
+    )
+    failed: int = Field(
+        0, description="Repetitions in which it fell among the requests without a right answer."
+    )
+    factor: Interval | None = Field(
+        None, description="Divided by the baseline's, paired by repetition; less is faster."
+    )
+    rank: int | None = Field(None, description="As the row's `rank`, by this figure.")
+
+
+class LatencyFigures(TolerantModel):
+    """The response times of a row that are compared."""
+
+    mean: LatencyFigure | None = Field(None, description="Arithmetic mean of the right answers.")
+    p50: LatencyFigure | None = Field(None, description="Median of all requests.")
+    p90: LatencyFigure | None = Field(None, description="90th percentile of all requests.")
+    p99: LatencyFigure | None = Field(None, description="99th percentile of all requests.")
+    p999: LatencyFigure | None = Field(None, description="99.9th percentile of all requests.")
+
+    def of(self, metric: Metric) -> LatencyFigure | None:
+        """Return the figure of that name; None where there is none."""
+        found: LatencyFigure | None = getattr(self, metric.value, None)
+        return found
+
+
 class RowState(StrEnum):
     """State of one row of the result table."""
 
@@ -183,10 +233,13 @@ class ResultRow(TolerantModel):
         description="Right answers per second: geometric mean of the repetitions, from 8 on their "
         "Hodges-Lehmann estimate.",
     )
-    latency: Latency | None = Field(
+    latency: ResponseTimes | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."
     )
-    uncorrected_latency: Latency | None = Field(
+    latency_figures: LatencyFigures | None = Field(
+        None, description="The same response times as figures with intervals, factors and ranks."
+    )
+    uncorrected_latency: ResponseTimes | None = Field(
         None, description="Open loads: the same from the moment a request was really sent."
     )
     lateness_p99_seconds: float | None = Field(
@@ -197,9 +250,14 @@ class ResultRow(TolerantModel):
         description="Of a search: the lowest `lowRate`, the highest `highRate` and the lowest "
         "`breakingRate` of all repetitions.",
     )
+    compared_by: Metric = Field(
+        Metric.REQUESTS_PER_SECOND,
+        description="The figure that `factor` and `rank` are about: throughput, or a response time "
+        "where the load's rate is fixed.",
+    )
     factor: Interval | None = Field(
         None,
-        description="Throughput divided by the baseline's, paired by repetition.",
+        description="That figure divided by the baseline's, paired by repetition.",
     )
     published_factor: float | None = Field(
         None, description="The factor that the published benchmark reports."
@@ -210,8 +268,8 @@ class ResultRow(TolerantModel):
     )
     rank: int | None = Field(
         None,
-        description="Under this load: one more than the number of servers that are faster for "
-        "sure, and above their ranks. Servers that share a rank cannot be told apart.",
+        description="Under this load: one more than the number of servers that are better by that "
+        "figure for sure, and above their ranks. Servers that share a rank cannot be told apart.",
     )
     limited_by: LimitedBy | None = Field(None, description="The cause in most repetitions.")
     usage: RowUsage | None = Field(None, description="None when nobody watched.")
@@ -222,24 +280,55 @@ class ResultRow(TolerantModel):
         None, description="What a script of one's own says; None for the other loads."
     )
 
+    def response_time(self, metric: Metric) -> LatencyFigure | None:
+        """Return a response time over the repetitions; None where there is none.
+
+        Of a row that does not have it as a figure, it is that of all repetitions together, without
+        an interval.
+        """
+        if self.latency_figures is not None:
+            return self.latency_figures.of(metric)
+        if self.latency is None:
+            return None
+        seconds: float | None = getattr(self.latency, f"{metric.value}_seconds")
+        if seconds is None:
+            return LatencyFigure(failed=self.trials)
+        return LatencyFigure(seconds=Interval(value=seconds))
+
 
 class ControlResult(TolerantModel):
     """The baseline against itself under a load: what differs is chance."""
 
     load: str = Field(description="Name of the load.")
-    factor: Interval = Field(description="The control's throughput divided by the baseline's.")
+    compared_by: Metric = Field(
+        Metric.REQUESTS_PER_SECOND, description="The figure that it is about."
+    )
+    factor: Interval = Field(description="The control's figure divided by the baseline's.")
     differs: bool = Field(description="Whether they were told apart, which is a false positive.")
     smallest_detectable: float | None = Field(
         None, description="Difference that such a comparison finds four times of five; 0.02: 2 %."
     )
 
 
+class Outcome(StrEnum):
+    """What came of an objective."""
+
+    MET = "met"
+    MISSED = "missed"
+    NOT_KNOWN = "notKnown"
+
+
 class ObjectiveResult(TolerantModel):
-    """One objective and whether it was met."""
+    """One objective and what came of it."""
 
     server: str = Field(description="Name of the server.")
     load: str = Field(description="Name of the load.")
     metric: str = Field(description="Which figure.")
     bound: str = Field(description="The bound in words, such as 'p99 at most 5ms'.")
     measured: str = Field(description="What was measured, or why nothing was.")
-    met: bool = Field(description="Whether the bound was kept.")
+    outcome: Outcome = Field(
+        description="Whether the bound was kept: met, missed, or notKnown where the figures do "
+        "not say it for sure."
+    )
+    reason: str = Field(description="CamelCase: why it is so.")
+    message: str | None = Field(None, description="The same for people, where it is not known.")

@@ -119,16 +119,17 @@ def _lines(
     doubts: Sequence[str],
 ) -> list[Any]:
     from laptime.analysis import wording
-    from laptime.analysis.two_runs import Change, Metric
+    from laptime.analysis.two_runs import Change
+    from laptime.api.metrics import Metric
     from laptime.cli.printing import plain_table
 
     styles = {
         Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: "", Change.NOT_KNOWN: "dim",
     }  # fmt: skip
 
-    def figure(one: Comparison, interval: Interval | None) -> str:
+    def figure(one: Comparison, interval: Interval | None, failed: int) -> str:
         if interval is None:
-            return "-"
+            return f"failed ({failed}x)" if failed else "-"
         if one.metric is Metric.REQUESTS_PER_SECOND:
             return wording.number(interval.value)
         return wording.latency(interval.value)
@@ -137,9 +138,9 @@ def _lines(
         (
             one.server,
             one.load,
-            str(one.metric),
-            figure(one, one.before),
-            figure(one, one.after),
+            _figure_name(one),
+            figure(one, one.before, one.failed_before),
+            figure(one, one.after, one.failed_after),
             wording.factor(one.ratio) if one.ratio else "-",
             Text(str(one.change), styles[one.change]),
         )
@@ -153,6 +154,13 @@ def _lines(
     return lines
 
 
+def _figure_name(one: Comparison) -> str:
+    from laptime.analysis import wording
+    from laptime.api.metrics import Metric
+
+    return "requests/s" if one.metric is Metric.REQUESTS_PER_SECOND else wording.metric(one.metric)
+
+
 def _sentence(found: Sequence[Comparison]) -> str:
     from laptime.analysis import wording
     from laptime.analysis.two_runs import Change
@@ -160,12 +168,14 @@ def _sentence(found: Sequence[Comparison]) -> str:
     said = []
     for change in (Change.BETTER, Change.WORSE):
         names = [
-            f"{one.server} ({one.metric}, {one.load})" for one in found if one.change is change
+            f"{one.server} ({_figure_name(one)}, {one.load})"
+            for one in found
+            if one.change is change
         ]
         if names:
             said.append(f"{change}: {wording.listing(names)}")
     if any(one.change is Change.NOT_KNOWN for one in found):
-        said.append("what was measured only once cannot be judged")
+        said.append("what was measured only once, or failed now and then, cannot be judged")
     if not said:
         return "No difference found: a smaller one than the intervals say may still be there."
     return f"{'; '.join(said).capitalize()}."
@@ -188,7 +198,7 @@ def _document(
             {
                 "server": one.server,
                 "load": one.load,
-                "figure": str(one.metric),
+                "figure": _figure_name(one),
                 "before": wire(one.before),
                 "after": wire(one.after),
                 "ratio": wire(one.ratio),

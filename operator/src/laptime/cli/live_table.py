@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from laptime.analysis import wording
+from laptime.api.metrics import Metric
 from laptime.api.results import ResultRow, RowState
 from laptime.cli.progress import View
 from laptime.cli.result_table import format_rate
@@ -32,7 +33,7 @@ def live_table(view: View) -> Table:
         if row.state is RowState.FAILED:
             table.add_row(*cells, Text(row.reason or "failed", "red"), "", "", "")
             continue
-        rate, latency = row.requests_per_second, row.latency
+        rate, p99 = row.requests_per_second, row.response_time(Metric.P99)
         most = max(
             other.requests_per_second.value
             for other in view.rows
@@ -48,7 +49,7 @@ def live_table(view: View) -> Table:
                 complete_style="cyan",
             ),
             format_rate(rate) if rate else "",
-            wording.latency(latency.p99_seconds) if latency else "",
+            wording.latency_figure(p99) if p99 else "",
             wording.factor(row.factor) if row.factor else "",
         )
     return table

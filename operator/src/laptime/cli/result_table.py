@@ -12,12 +12,19 @@ from rich.text import Text
 
 from laptime.analysis import wording
 from laptime.api.causes import Cause
-from laptime.api.results import Interval, ResultRow, RowState, Validity
-from laptime.api.status import RunStatus, State
+from laptime.api.metrics import Metric
+from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
-from laptime.report.markdown import describe_load
+from laptime.report.markdown import describe_load, factor_heading
 
 _WIDE_INTERVAL = 0.4
+_PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
+_OUTCOMES = {
+    Outcome.MET: "[green]met      [/]",
+    Outcome.MISSED: "[red]missed   [/]",
+    Outcome.NOT_KNOWN: "[yellow]not known[/]",
+}
 _MARKS = {Validity.VALID: "green", Validity.DOUBTFUL: "yellow", Validity.INVALID: "red"}
 
 
@@ -35,10 +42,11 @@ def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
         yield _widest(of_load, status.baseline, title, console)
     yield from _notes(rows)
     for objective in status.objectives or []:
-        mark = "[green]met   [/]" if objective.met else "[red]missed[/]"
+        said = f"{objective.server}, {objective.load}: {objective.bound}"
+        why = f": {objective.message}" if objective.message else ""
         yield Text.from_markup(
-            f"{mark} {escape(f'{objective.server}, {objective.load}: {objective.bound}')} "
-            f"(measured {escape(objective.measured)})"
+            f"{_OUTCOMES[objective.outcome]} {escape(said)} "
+            f"(measured {escape(objective.measured)}){escape(why)}"
         )
 
 
@@ -96,7 +104,7 @@ def _table(
         pad_edge=False,
     )
     table.add_column("server", overflow="fold")
-    headings = ["requests/s", "p50", "p99", "p99.9", "errors", "factor"]
+    headings = ["requests/s", "p50", "p99", "p99.9", "errors", factor_heading(rows)]
     headings[0] = "req/s" if narrow else headings[0]
     if published:
         headings.append("publ." if narrow else "published")
@@ -132,11 +140,12 @@ def _table(
 def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
     if row.requests_per_second is None:
         return ["-"] * 6
-    latency = row.latency
-    percentiles = ["-"] * 3
-    if latency is not None:
-        seconds = (latency.p50_seconds, latency.p99_seconds, latency.p999_seconds)
-        percentiles = [wording.latency(value).replace(" ", "") for value in seconds]
+    percentiles = [
+        wording.latency_figure(row.response_time(name), ends=name is row.compared_by).replace(
+            " ", "", 1
+        )
+        for name in _PERCENTILES
+    ]
     errors = f"{row.errors:,}"
     if row.error_rate:
         errors += f" ({wording.share(row.error_rate)})"
@@ -241,8 +250,13 @@ def _of_script(row: ResultRow) -> Iterator[str]:
 
 
 def exit_code(status: RunStatus) -> int:
-    """Return what a gate needs: 0 succeeded, 1 failed or not over, 2 objectives missed."""
+    """Return what a gate needs.
+
+    0 succeeded and met all objectives, 1 failed or not over, 2 missed one, 3 not known of one.
+    """
     if status.state is not State.SUCCEEDED:
         return 1
-    objectives = status.condition("ObjectivesMet")
-    return 2 if objectives is not None and objectives.status == "False" else 0
+    objectives = status.condition(ConditionType.OBJECTIVES_MET)
+    if objectives is None:
+        return 0
+    return {ConditionStatus.FALSE: 2, ConditionStatus.UNKNOWN: 3}.get(objectives.status, 0)

@@ -39,7 +39,8 @@ def run(
 ) -> None:
     """Apply a BenchmarkRun, show its progress and, at the end, the table of figures.
 
-    The exit code is 0 when it succeeded and met its objectives, 2 when it missed one, else 1.
+    The exit code is 0 when it succeeded and met its objectives, 2 when it missed one, 3 when the
+    figures do not say of one whether it was met, else 1.
     """
     from laptime.cli.manifest_file import read_manifest
 

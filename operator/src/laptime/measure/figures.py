@@ -226,18 +226,19 @@ def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures
     # iteration of a script would have sent nobody knows.
     dropped = 0 if result.script else phase.dropped_iterations
     kinds = {**phase.errors, "dropped": dropped}
+    failed = sum(kinds.values())
     window = _window(phase)
     server_time = _merged(one.server_time for one in phase.endpoints.values())
     return Figures(
         requests=phase.requests + dropped,
-        errors=sum(kinds.values()),
+        errors=failed,
         errors_by_kind={kind: count for kind, count in sorted(kinds.items()) if count},
         window_seconds=window,
         requests_per_second=_completed(phase) / window if window > 0 else 0.0,
         bytes_received=phase.bytes_received,
-        latency=latency_histogram(phase).latency(),
+        latency=latency_histogram(phase).response_times(failed),
         server_time=server_time.latency(),
-        uncorrected_latency=uncorrected_histogram(phase).latency(),
+        uncorrected_latency=uncorrected_histogram(phase).response_times(failed),
         lateness_p99_seconds=lateness_histogram(phase).quantile_seconds(0.99)
         if phase.lateness
         else None,
@@ -260,9 +261,9 @@ def _figures_of_endpoint(endpoint: GeneratorEndpoint, phase: GeneratorPhase) -> 
         errors=endpoint.errors,
         window_seconds=window,
         requests_per_second=completed / window if window > 0 else 0.0,
-        latency=_decode(endpoint.latency).latency(),
+        latency=_decode(endpoint.latency).response_times(endpoint.errors),
         server_time=_decode(endpoint.server_time).latency(),
-        uncorrected_latency=_decode(endpoint.uncorrected_latency).latency(),
+        uncorrected_latency=_decode(endpoint.uncorrected_latency).response_times(endpoint.errors),
     )
 
 

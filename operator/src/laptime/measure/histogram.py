@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from laptime.api.results import Latency
+from laptime.api.results import Latency, ResponseTimes
 
 _COMPRESSED_COOKIE = 0x1C849304
 _PLAIN_COOKIE = 0x1C849303
@@ -103,7 +103,7 @@ class Histogram:
         cells = iter(sorted(self.counts))
         seen, highest = 0, 0
         for q in qs:
-            wanted = max(1, math.ceil(q * total - 1e-9))
+            wanted = _rank(q, total)
             while seen < wanted and (cell := next(cells, None)) is not None:
                 seen += self.counts[cell]
                 highest = _bounds(cell)[1]
@@ -118,8 +118,35 @@ class Histogram:
         microseconds = sum(sum(_bounds(cell)) / 2 * n for cell, n in self.counts.items())
         return microseconds / total / 1e6
 
+    def response_times(self, failed: int = 0) -> ResponseTimes | None:
+        """Return the percentiles over these right answers and the requests that had none.
+
+        `failed` requests count as slower than all others: a percentile that falls on one is None.
+        None for no values.
+        """
+        answers = self.latency()
+        if answers is None:
+            return None
+        total = self.total
+        all_requests = total + failed
+
+        def within(q: float) -> float | None:
+            rank = _rank(q, all_requests)
+            return self.quantile_seconds(rank / total) if rank <= total else None
+
+        return ResponseTimes(
+            min_seconds=answers.min_seconds,
+            mean_seconds=answers.mean_seconds,
+            p50_seconds=within(0.5),
+            p80_seconds=within(0.8),
+            p90_seconds=within(0.9),
+            p99_seconds=within(0.99),
+            p999_seconds=within(0.999),
+            max_seconds=answers.max_seconds,
+        )
+
     def latency(self) -> Latency | None:
-        """Return the percentiles that Laptime reports; None for no values."""
+        """Return the percentiles of these values that Laptime reports; None for no values."""
         if self.total == 0:
             return None
         return Latency(
@@ -132,6 +159,11 @@ class Histogram:
             p999_seconds=self.quantile_seconds(0.999),
             max_seconds=self.quantile_seconds(1.0),
         )
+
+
+def _rank(q: float, total: int) -> int:
+    """Return which of so many values, from 1 in ascending order, bounds the share q of them."""
+    return max(1, math.ceil(q * total - 1e-9))
 
 
 def _cell_of(microseconds: int) -> int:

@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from laptime.api.resources import Resources
-from laptime.api.results import Interval, Latency, ResultRow, TrialResult
+from laptime.api.results import Interval, ResponseTimes, ResultRow, TrialResult
 from laptime.api.status import RunStatus
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
@@ -198,7 +198,7 @@ def _declared() -> _Families:
         families.declare(name, help_, labels)
     for name, what in (
         ("laptime_result_requests_per_second", "Right answers a second"),
-        ("laptime_result_factor", "Throughput divided by the baseline's"),
+        ("laptime_result_factor", "Throughput, or the compared latency, divided by the baseline's"),
     ):
         families.declare(name, f"{what}, over all repetitions.", _ROW)
         families.declare(f"{name}_low", f"{what}: low end of the 95 % interval.", _ROW)
@@ -281,10 +281,10 @@ def _add_interval(
         families.add(f"{name}_high", labels, interval.high)
 
 
-def _add_latency(families: _Families, labels: tuple[str, ...], latency: Latency | None) -> None:
-    if latency is not None:
+def _add_latency(families: _Families, labels: tuple[str, ...], times: ResponseTimes | None) -> None:
+    if times is not None:
         for quantile, name in _QUANTILES.items():
-            value: float = getattr(latency, name)
+            value: float | None = getattr(times, name)
             families.add("laptime_result_latency_seconds", (*labels, quantile), value)
 
 

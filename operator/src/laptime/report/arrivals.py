@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from laptime.analysis import wording
-from laptime.api.results import Latency, ResultRow, Saturation
+from laptime.api.results import ResponseTimes, ResultRow, Saturation
 from laptime.report.small_table import SmallTable
 
 
@@ -30,7 +30,7 @@ def arrival_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
 
 
 def _sent(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
-    parts: tuple[Callable[[Latency], float], ...] = (
+    parts: tuple[Callable[[ResponseTimes], float | None], ...] = (
         lambda one: one.p50_seconds,
         lambda one: one.p99_seconds,
         lambda one: one.p999_seconds,

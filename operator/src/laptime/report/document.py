@@ -47,7 +47,8 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
 
     Of a run too large for `max_bytes` first CPU over time of each trial is left out, then its
     figures per request and what its script says, then the metrics of scripts, then the trials, then
-    what the rows say beyond figures; `leftOut` lists what is missing.
+    what the rows say beyond figures and the intervals of their response times; `leftOut` lists what
+    is missing.
     Nothing else is ever left out: the rows of the largest run that the schema allows fit.
     """
     text = ""
@@ -132,7 +133,7 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         metrics = ["rows.script.metrics"]
         yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
     yield {**document, "rows": rows, "trials": [], "leftOut": ["trials", *metrics]}
-    texts = ("message", "validityReasons", "limitedBy", "usage", "script")
+    texts = ("message", "validityReasons", "limitedBy", "usage", "script", "latencyFigures")
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
     ]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from laptime.analysis import wording
 from laptime.analysis.published_order import compare_order
 from laptime.api.loads import Load
-from laptime.api.results import ResultRow, RowState
+from laptime.api.metrics import Metric
+from laptime.api.results import Outcome, ResultRow, RowState
 from laptime.api.topology import Topology
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
@@ -18,9 +19,15 @@ from laptime.report.published import HEADINGS, published_tables
 from laptime.report.scripts import script_tables
 
 _HEADINGS = (
-    "server", "rank", "requests/s (95 %)", "p50", "p99", "p99.9", "errors", "factor (95 %)",
+    "server", "rank", "requests/s (95 %)", "p50 (95 %)", "p99 (95 %)", "p99.9 (95 %)", "errors",
+    "factor (95 %)",
     "CPU cores", "memory", "limited by", "validity",
 )  # fmt: skip
+_PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
+_OUTCOMES = {
+    Outcome.MET: "met", Outcome.MISSED: "**missed**", Outcome.NOT_KNOWN: "**not known**",
+}  # fmt: skip
+_FACTOR = 7
 _PUBLISHED = 8
 """Place of the published factor in a line: beside the measured one."""
 _CUT = "\n\n*The rest is left out: the report would not fit. Everything is in results.json.*\n"
@@ -90,6 +97,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     yield f"## Load {load.name}: {describe_load(load)}"
     yield ""
     headings = [*_HEADINGS]
+    headings[_FACTOR] = f"{factor_heading(rows)} (95 %)"
     if published:
         headings.insert(_PUBLISHED, "published")
     yield _table_line(headings)
@@ -107,6 +115,12 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     if notes:
         yield ""
         yield from notes
+
+
+def factor_heading(rows: Sequence[ResultRow]) -> str:
+    """Return what the factors of the rows of one load are about: `factor`, `p99 factor`."""
+    metric = rows[0].compared_by if rows else Metric.REQUESTS_PER_SECOND
+    return f"{wording.metric(metric)} factor" if metric.is_latency else "factor"
 
 
 def _order(report: Report, load: Load) -> Iterator[str]:
@@ -151,15 +165,12 @@ def describe_load(load: Load) -> str:
 def _cells(row: ResultRow, baseline: str, published: bool) -> list[str]:
     name = f"{row.server} (baseline)" if row.server == baseline else row.server
     rate = row.requests_per_second
-    latency = row.latency
     usage = row.usage
     cells = [
         name,
         str(row.rank or "-"),
         wording.with_interval(rate) if rate else "-",
-        wording.latency(latency.p50_seconds) if latency else "-",
-        wording.latency(latency.p99_seconds) if latency else "-",
-        wording.latency(latency.p999_seconds) if latency else "-",
+        *(wording.latency_figure(row.response_time(one), ends=True) for one in _PERCENTILES),
         errors_of(row),
         wording.factor(row.factor) if row.factor else "-",
         _cores(usage),
@@ -229,11 +240,11 @@ def _objectives(report: Report) -> Iterator[str]:
     if not report.summary.objectives:
         return
     yield from ("", "## Objectives", "")
-    yield _table_line(["", "server", "load", "bound", "measured"])
-    yield _table_line(["---"] * 5)
+    yield _table_line(["", "server", "load", "bound", "measured", "why"])
+    yield _table_line(["---"] * 6)
     for one in report.summary.objectives:
-        mark = "met" if one.met else "**missed**"
-        yield _table_line([mark, one.server, one.load, _plain(one.bound), _plain(one.measured)])
+        said = (_plain(text) for text in (one.bound, one.measured, one.message or ""))
+        yield _table_line([_OUTCOMES[one.outcome], one.server, one.load, *said])
 
 
 def _published(published: Published) -> Iterator[str]:
@@ -267,10 +278,15 @@ def _explanation() -> Iterator[str]:
         "",
         "Requests/s are right answers within the measured window; the value is the geometric mean "
         "of the repetitions (from 8 on their Hodges-Lehmann estimate), with its 95 % confidence "
-        "interval (Student's t of the logarithms, from 8 repetitions on signed ranks). "
-        "The factor divides a server's throughput by the baseline's, paired by repetition. "
-        "Percentiles come from all response times of all repetitions together; they count from the "
-        "moment a request was issued (closed load) or due (open load), connection set-up included. "
+        "interval (Student's t of the logarithms, from 8 repetitions on signed ranks; factors of "
+        "three servers and more come from one model of all of them). Intervals of servers that "
+        "cannot be told apart are drawn so that they overlap. "
+        "The factor divides a server's throughput by the baseline's, paired by repetition; where "
+        "requests come at a fixed rate, it is that of a response time, and less is faster. "
+        "Percentiles are over all requests, of which those without a right answer count as slower "
+        "than all others: where one falls among them it says failed. Each repetition has its own, "
+        "and value and interval are found as those of requests/s. They count from the moment a "
+        "request was issued (closed load) or due (open load), connection set-up included. "
         "Counted from when a request was sent, an open load hides what waiting for a connection "
         "did to users; lateness is from due to sent. A search names bounds that held in all "
         "repetitions. "

@@ -9,13 +9,17 @@ from pydantic import Field, ValidationError
 
 from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
-from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, TrialResult
+from laptime.api.results import ControlResult, ObjectiveResult, Outcome, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.report.contents import Report
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Changes when a field of the document changes its meaning or goes away."""
+_PERCENTILES = {
+    "p50Seconds": 0.5, "p80Seconds": 0.8, "p90Seconds": 0.9, "p99Seconds": 0.99,
+    "p999Seconds": 0.999,
+}  # fmt: skip
 
 
 class RunFacts(TolerantModel):
@@ -85,9 +89,11 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
     except ValueError as error:
         raise ResultsError(f"it is not JSON: {error}") from None
     version = document.get("schemaVersion") if isinstance(document, dict) else None
-    if version != SCHEMA_VERSION:
+    if version == 1:
+        document = _of_version_1(document)
+    elif version != SCHEMA_VERSION:
         raise ResultsError(
-            f"it has schemaVersion {str(version)[:20]}, this version of Laptime reads "
+            f"it has schemaVersion {str(version)[:20]}, this version of Laptime reads 1 to "
             f"{SCHEMA_VERSION}"
         )
     try:
@@ -120,6 +126,37 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         results.environment,
         tuple(results.left_out),
     )
+
+
+def _of_version_1(node: Any) -> Any:
+    """Return a document of version 1, or a part of it, as one of version 2.
+
+    There percentiles were of right answers alone. Those that fell among the requests without one
+    are known by their number and left out; the others are too low by what these requests add, which
+    nobody can know any more. An objective was met or not.
+    """
+    if isinstance(node, list):
+        return [_of_version_1(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _of_version_1(child) for key, child in node.items()}
+    if "met" in found and "bound" in found:
+        met = found.pop("met")
+        found |= {
+            "outcome": Outcome.MET if met else Outcome.MISSED,
+            "reason": "BoundKept" if met else "BoundNotKept",
+        }
+    requests, errors = found.get("requests"), found.get("errors")
+    if isinstance(requests, int) and isinstance(errors, int):
+        for name in ("latency", "uncorrectedLatency"):
+            times = found.get(name)
+            if isinstance(times, dict):
+                found[name] = {
+                    key: value
+                    for key, value in times.items()
+                    if errors <= (1 - _PERCENTILES.get(key, 0.0)) * requests + 1e-9
+                }
+    return found
 
 
 def results_schema() -> dict[str, Any]:

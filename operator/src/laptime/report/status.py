@@ -15,8 +15,8 @@ MAX_STATUS_BYTES = 400_000
 def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
     """Return the rows, with shorter texts where there are too many of them.
 
-    Figures stay, but for response times from sent and what scripts say in a run that is too large
-    even without texts: results.json has them.
+    Figures stay, but for response times from sent, what scripts say, and intervals of response
+    times, in a run that is too large even without texts: results.json has them.
     """
     shortened: list[ResultRow] = []
     for candidate in _shorter_and_shorter(rows):
@@ -56,7 +56,9 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
             for row in rows
         ]
         yield shorter
-    yield [row.model_copy(update={"uncorrected_latency": None, "script": None}) for row in shorter]
+    for part in ("uncorrected_latency", "script", "latency_figures"):
+        shorter = [row.model_copy(update={part: None}) for row in shorter]
+        yield shorter
 
 
 def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:

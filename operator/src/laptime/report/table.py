@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Callable, Sequence
 
-from laptime.api.results import Interval, Latency, ResultRow
+from laptime.analysis.repeated import LATENCIES
+from laptime.api.metrics import Metric
+from laptime.api.results import Interval, ResponseTimes, ResultRow
 
 Value = str | int | float | None
 
@@ -19,18 +22,33 @@ def _interval(field: Callable[[ResultRow], Interval | None], part: str) -> Calla
     return read
 
 
-def _latency(
-    part: str, of: Callable[[ResultRow], Latency | None] = lambda row: row.latency
+def _times(
+    part: str, of: Callable[[ResultRow], ResponseTimes | None] = lambda row: row.latency
 ) -> Callable[..., Value]:
     def read(row: ResultRow) -> Value:
-        latency = of(row)
-        return None if latency is None else getattr(latency, part)
+        times = of(row)
+        return None if times is None else _seconds(getattr(times, part))
 
     return read
 
 
 def _uncorrected(part: str) -> Callable[..., Value]:
-    return _latency(part, lambda row: row.uncorrected_latency)
+    return _times(part, lambda row: row.uncorrected_latency)
+
+
+def _figure(metric: Metric, part: str) -> Callable[..., Value]:
+    def read(row: ResultRow) -> Value:
+        figure = row.response_time(metric)
+        if figure is None:
+            return None
+        return _seconds(None) if figure.seconds is None else getattr(figure.seconds, part)
+
+    return read
+
+
+def _seconds(value: float | None) -> float:
+    """Return a response time; that of a request without a right answer is infinite."""
+    return math.inf if value is None else value
 
 
 def _found(part: str) -> Callable[..., Value]:
@@ -60,17 +78,18 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     "requests_per_second": _interval(lambda row: row.requests_per_second, "value"),
     "requests_per_second_low": _interval(lambda row: row.requests_per_second, "low"),
     "requests_per_second_high": _interval(lambda row: row.requests_per_second, "high"),
+    "compared_by": lambda row: row.compared_by,
+    "rank": lambda row: row.rank,
     "factor": _interval(lambda row: row.factor, "value"),
     "factor_low": _interval(lambda row: row.factor, "low"),
     "factor_high": _interval(lambda row: row.factor, "high"),
     "published_factor": lambda row: row.published_factor,
-    "mean_seconds": _latency("mean_seconds"),
-    "p50_seconds": _latency("p50_seconds"),
-    "p80_seconds": _latency("p80_seconds"),
-    "p90_seconds": _latency("p90_seconds"),
-    "p99_seconds": _latency("p99_seconds"),
-    "p999_seconds": _latency("p999_seconds"),
-    "max_seconds": _latency("max_seconds"),
+    **{
+        f"{metric}_seconds{end}": _figure(metric, part)
+        for metric in LATENCIES
+        for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+    },
+    "max_seconds": _times("max_seconds"),
     "uncorrected_p50_seconds": _uncorrected("p50_seconds"),
     "uncorrected_p90_seconds": _uncorrected("p90_seconds"),
     "uncorrected_p99_seconds": _uncorrected("p99_seconds"),

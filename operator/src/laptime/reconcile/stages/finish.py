@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laptime.api.conditions import Verdict
-from laptime.api.results import RowState
+from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.manifests.result import readings_name, results_config_map, results_name
 from laptime.reconcile.actions import Create, Decision, Delete
@@ -136,26 +136,21 @@ def _objectives(situation: Situation) -> list[Verdict]:
     summary = situation.observed.summary
     if summary is None or not summary.objectives:
         return []
-    missed = [
-        f"{o.server} under {o.load}: {o.bound}, measured {o.measured}"
-        for o in summary.objectives
-        if not o.met
-    ]
+    missed = [one for one in summary.objectives if one.outcome is Outcome.MISSED]
+    unknown = [one for one in summary.objectives if one.outcome is Outcome.NOT_KNOWN]
+    texts = [f"{_asked(one)}, measured {one.measured}" for one in missed]
+    texts += [f"{_asked(one)}: not known: {one.message or one.measured}" for one in unknown]
+    more = len(texts) - _NAMED
+    said = "; ".join(texts[:_NAMED]) + (f"; and {more} more" if more > 0 else "")
     if missed:
-        return [
-            Verdict(
-                ConditionType.OBJECTIVES_MET,
-                ConditionStatus.FALSE,
-                "ObjectivesMissed",
-                "; ".join(missed[:_NAMED])
-                + (f"; and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""),
-            )
-        ]
-    return [
-        Verdict(
-            ConditionType.OBJECTIVES_MET,
-            ConditionStatus.TRUE,
-            "AllMet",
-            f"all {len(summary.objectives)} objectives are met",
-        )
-    ]
+        verdict = (ConditionStatus.FALSE, "ObjectivesMissed", said)
+    elif unknown:
+        verdict = (ConditionStatus.UNKNOWN, unknown[0].reason, said)
+    else:
+        count = len(summary.objectives)
+        verdict = (ConditionStatus.TRUE, "AllMet", f"all {count} objectives are met")
+    return [Verdict(ConditionType.OBJECTIVES_MET, *verdict)]
+
+
+def _asked(objective: ObjectiveResult) -> str:
+    return f"{objective.server} under {objective.load}: {objective.bound}"

@@ -76,7 +76,7 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
         axes.tick_params(axis="y", length=0, labelcolor=INK)
         axes.spines["left"].set_visible(False)
         _scale(axes, "x", values, "x", from_zero=False)
-        axes.set_xlabel("throughput divided by the baseline's")
+        axes.set_xlabel(f"{wording.metric(shown[0].compared_by)} divided by the baseline's")
 
     height = 70 + len(shown) * 34
     return Chart(
@@ -84,6 +84,7 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
         "Factor against the baseline",
         "Dot and bar: the measured factor and its 95 % interval, paired by repetition. "
         + ("Hollow diamond: the published factor. " if published else "")
+        + ("Less is faster. " if shown[0].compared_by.is_latency else "")
         + "A bar that crosses the dashed line at 1x means: no difference was seen.",
     )
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import OrderComparison, compare_order
-from laptime.analysis.rows import log_rates_by_server
+from laptime.analysis.repeated import Logs, compared_by, logs_by_server, scores
 from laptime.analysis.ties import tie_groups
 from laptime.api.loads import Load
+from laptime.api.metrics import Metric
 from laptime.api.results import ResultRow, TrialResult
 from laptime.measure import (
     GeneratorError,
@@ -31,7 +32,7 @@ from laptime.report.html.charts import (
 )
 from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
-from laptime.report.markdown import describe_load, errors_of, validity_of
+from laptime.report.markdown import describe_load, errors_of, factor_heading, validity_of
 from laptime.report.scripts import script_tables
 from laptime.report.small_table import SmallTable
 
@@ -67,6 +68,9 @@ class Section:
     name: str
     shape: str
     lines: tuple[Line, ...]
+    factor: str
+    """What the factors are about."""
+    compared_by: str
     groups_said: str
     """What the letters of groups say, or why there are none."""
     published: bool
@@ -90,10 +94,11 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     servers = [server.name for server in report.spec.servers]
     rows = [row for row in report.summary.rows if row.load == load.name]
     trials = [trial for trial in report.trials if trial.load == load.name]
-    rates = log_rates_by_server(trials, load.name)
+    metric = compared_by(report.spec, load, trials)
+    known = scores(logs_by_server(trials, load.name, metric), metric)
     # As everywhere, the control is compared with the baseline alone.
-    rates.pop(report.spec.control_name or "", None)
-    groups = tie_groups(rates)
+    known.pop(report.spec.control_name or "", None)
+    groups = tie_groups(known)
     limited = limits(trials, rows)
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
@@ -115,7 +120,9 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         lines=tuple(
             _line(row, report.spec.baseline_name, servers, groups, limited) for row in rows
         ),
-        groups_said=_groups_said(report, rates, groups),
+        factor=factor_heading(rows).capitalize(),
+        compared_by=wording.metric(metric),
+        groups_said=_groups_said(report, known, groups, metric),
         published=any(row.published_factor is not None for row in rows),
         order=(
             compare_order(published, report.spec, load.name, trials)
@@ -137,17 +144,17 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
 
 
 def _groups_said(
-    report: Report, rates: Mapping[str, Mapping[int, float]], groups: Mapping[str, str]
+    report: Report, known: Mapping[str, Logs], groups: Mapping[str, str], metric: Metric
 ) -> str:
     if groups:
         return (
-            "Servers that share a letter under Group cannot be told apart by throughput: all pairs "
-            "are compared, so that all answers hold at once with 95 %; differences below 1 % count "
-            "as none."
+            "Servers that share a letter under Group cannot be told apart by "
+            f"{wording.metric(metric)}: all pairs are compared, so that all answers hold at once "
+            "with 95 %; differences below 1 % count as none."
         )
     if not report.trials_known:
         return "The trials did not fit into the results of the run: no groups."
-    if len(rates) < 2:
+    if len(known) < 2:
         return ""  # nobody to be compared with
     return "No two servers have two repetitions in common, so nobody knows how far chance goes."
 
@@ -179,17 +186,16 @@ def _line(
     groups: Mapping[str, str],
     limited: Sequence[Limit],
 ) -> Line:
-    latency = row.latency
     limit = next((one for one in limited if one.server == row.server), None)
     return Line(
         server=row.server,
         colour=look(servers, row.server).variable,
         is_baseline=row.server == baseline,
         rate=wording.with_interval(row.requests_per_second) if row.requests_per_second else "-",
-        p50=wording.latency(latency.p50_seconds) if latency else "-",
-        p90=wording.latency(latency.p90_seconds) if latency else "-",
-        p99=wording.latency(latency.p99_seconds) if latency else "-",
-        p999=wording.latency(latency.p999_seconds) if latency else "-",
+        p50=wording.latency_figure(row.response_time(Metric.P50), ends=True),
+        p90=wording.latency_figure(row.response_time(Metric.P90), ends=True),
+        p99=wording.latency_figure(row.response_time(Metric.P99), ends=True),
+        p999=wording.latency_figure(row.response_time(Metric.P999), ends=True),
         errors=errors_of(row),
         factor=wording.factor(row.factor) if row.factor else "-",
         published=f"{wording.number(row.published_factor)}x" if row.published_factor else "-",

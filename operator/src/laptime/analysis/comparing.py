@@ -1,0 +1,207 @@
+"""One model of all servers by one figure: factors, and who is faster for sure. Pure.
+
+A logarithm is a server's mean, plus what its repetition did to all, plus noise. Each server has a
+variance of its own, but is never taken to be steadier than all of them are together: a few
+repetitions that lie close together by chance must not make a claim. Two servers are told apart
+where their means differ by more standard errors than the studentized range of that many servers
+allows (J. W. Tukey, The Problem of Multiple Comparisons, 1953), and more than Student's t would
+allow for these two alone. A tenth of the 5 % is kept for pairs alone (Bonferroni), so that one wild
+server does not hide what two steady ones show. So all answers hold at once with 95 %, also that
+about the best one of all, and also where one server is much noisier than the others. From as many
+repetitions on as Wilcoxon's signed ranks need, these are used instead. What else was tried, and how
+often each erred: docs/decisions/0009-one-model-of-a-run.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+from laptime.analysis.statistics import (
+    CONFIDENCE,
+    NOTICEABLE_RATIO,
+    SIGNED_RANK_REPETITIONS,
+    interval_of_log_mean,
+    interval_of_logs,
+    is_faster,
+    paired_logs,
+    signed_ranks_suffice,
+    student_quantile,
+    studentized_range_quantile,
+)
+from laptime.api.results import Interval
+
+Scores = Mapping[str, Mapping[int, float]]
+"""Logarithms by server and repetition, more being better."""
+
+
+PAIRS_SHARE = 0.1
+"""Share of the errors that pairs alone may make."""
+_NOISIER = 1.5
+"""From this ratio of variances on a server's noise is taken to be its own, known by its own
+repetitions alone."""
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What all servers with the same repetitions say together."""
+
+    means: Mapping[str, float]
+    variances: Mapping[str, float]
+    noisy: frozenset[str]
+    """Servers that are noisier than all of them together."""
+    repetitions: int
+    degrees: int
+
+    def error(self, one: str, other: str) -> float:
+        """Return the standard error of the difference of two means."""
+        return math.sqrt((self.variances[one] + self.variances[other]) / self.repetitions)
+
+
+class Comparison:
+    """Servers compared by one figure, all with all."""
+
+    def __init__(self, scores: Scores) -> None:
+        self._scores = {name: score for name, score in scores.items() if score}
+        repeated = [name for name, score in self._scores.items() if len(score) > 1]
+        self._count = len(repeated)
+        self._pairs = self._count * (self._count - 1) // 2
+
+    @property
+    def servers(self) -> list[str]:
+        """The servers that have the figure, in their order."""
+        return list(self._scores)
+
+    def ratio(self, one: str, other: str) -> Interval | None:
+        """Return the ratio of two servers' figures with its 95 % interval; None without a pair."""
+        logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
+        model = self._model_of(one, other)
+        if not logs:
+            return None
+        if one == other or model is None or len(logs) >= SIGNED_RANK_REPETITIONS:
+            return interval_of_logs(logs)
+        if self._is_faster_alone(one, other) or self._is_faster_alone(other, one):
+            return interval_of_logs(logs)
+        degrees = model.repetitions - 1 if model.noisy & {one, other} else model.degrees
+        half = student_quantile(degrees, 0.5 + CONFIDENCE / 2) * model.error(one, other)
+        return interval_of_log_mean(model.means[one] - model.means[other], half)
+
+    def is_faster(self, one: str, other: str) -> bool:
+        """Return whether a server is faster than another for sure, and noticeably."""
+        logs = paired_logs(self._scores[one], self._scores[other])
+        model = self._model_of(one, other)
+        if model is None or signed_ranks_suffice(len(logs), 1 - (1 - CONFIDENCE) / self._pairs):
+            return is_faster(self._scores[one], self._scores[other], self._pairs)
+        difference = model.means[one] - model.means[other]
+        needed = self._critical * model.error(one, other)
+        if difference > max(needed, math.log(NOTICEABLE_RATIO)):
+            return True
+        return self._is_faster_alone(one, other)
+
+    def _is_faster_alone(self, one: str, other: str) -> bool:
+        of = round(self._pairs / PAIRS_SHARE)
+        return is_faster(self._scores[one], self._scores[other], of)
+
+    def can_be_told_apart(self, one: str, other: str) -> bool:
+        """Return whether one of two servers is faster than the other for sure."""
+        return self.is_faster(one, other) or self.is_faster(other, one)
+
+    def factors(self, baseline: str) -> dict[str, Interval]:
+        """Return the ratio of each server to the baseline, as they stand on one page.
+
+        Intervals of servers that cannot be told apart overlap: where chance would have it otherwise
+        they are made wider, so that nobody reads a difference out of them that is not claimed.
+        """
+        found = {name: self.ratio(name, baseline) for name in self._scores}
+        known = {name: ratio for name, ratio in found.items() if ratio is not None}
+        return self._overlapping(known, fixed=baseline)
+
+    def estimates(self) -> dict[str, Interval]:
+        """Return what each server's figure is around, as they stand on one page; as above."""
+        return self._overlapping(
+            {name: interval_of_logs(list(score.values())) for name, score in self._scores.items()}
+        )
+
+    def _overlapping(
+        self, intervals: Mapping[str, Interval], fixed: str | None = None
+    ) -> dict[str, Interval]:
+        ends = {
+            name: [one.low, one.high]
+            for name, one in intervals.items()
+            if one.low is not None and one.high is not None
+        }
+        for pair in combinations(ends, 2):
+            below, above = sorted(pair, key=lambda name: intervals[name].value)
+            low, high = intervals[below].high, intervals[above].low
+            if low is None or high is None or high <= low or self.can_be_told_apart(*pair):
+                continue
+            middle = math.sqrt(low * high)
+            for name, end, place in ((below, middle, 1), (above, middle, 0)):
+                if fixed in pair:
+                    end = 1.0  # the baseline's factor is exactly that
+                kept = ends[name][place]
+                assert kept is not None
+                ends[name][place] = max(kept, end) if place else min(kept, end)
+        return {
+            name: one.model_copy(update={"low": ends[name][0], "high": ends[name][1]})
+            if name in ends
+            else one
+            for name, one in intervals.items()
+        }
+
+    @cached_property
+    def _model(self) -> _Model | None:
+        """Return the model of the servers that have all repetitions; None below three of them.
+
+        While a repetition goes on some have one more than others, which is left out.
+        """
+        most = max((len(score) for score in self._scores.values()), default=0)
+        members = [name for name, score in self._scores.items() if len(score) >= most - 1]
+        if len(members) < 3:
+            return None
+        common = set.intersection(*(set(self._scores[name]) for name in members))
+        if len(common) < 2:
+            return None
+        table = [[self._scores[name][repetition] for name in members] for repetition in common]
+        return _fitted(members, table)
+
+    def _model_of(self, one: str, other: str) -> _Model | None:
+        model = self._model
+        return model if model and one in model.means and other in model.means else None
+
+    @cached_property
+    def _critical(self) -> float:
+        """Return how many standard errors two servers must differ by."""
+        assert self._model is not None
+        share = 1 - (1 - CONFIDENCE) * (1 - PAIRS_SHARE)
+        together = studentized_range_quantile(share, self._count, self._model.degrees)
+        alone = student_quantile(self._model.repetitions - 1, 0.5 + share / 2)
+        return max(together / math.sqrt(2), alone)
+
+
+def _fitted(members: Sequence[str], table: Sequence[Sequence[float]]) -> _Model:
+    """Return the model of a table of logarithms, a line for each repetition."""
+    count, repetitions = len(members), len(table)
+    means = [math.fsum(line[place] for line in table) / repetitions for place in range(count)]
+    whole = math.fsum(means) / count
+    squares = [0.0] * count
+    for line in table:
+        shift = math.fsum(line) / count - whole
+        for place, (value, mean) in enumerate(zip(line, means, strict=True)):
+            squares[place] += (value - mean - shift) ** 2
+    # A residual has lost what the repetition's and the server's mean took of it.
+    left = (repetitions - 1) * (count - 1) / count
+    own = [square / left for square in squares]
+    together = math.fsum(own) / count
+    return _Model(
+        dict(zip(members, means, strict=True)),
+        {name: max(one, together) for name, one in zip(members, own, strict=True)},
+        frozenset(
+            name for name, one in zip(members, own, strict=True) if one > _NOISIER * together
+        ),
+        repetitions,
+        (repetitions - 1) * (count - 1),
+    )

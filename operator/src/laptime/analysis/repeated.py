@@ -1,0 +1,171 @@
+"""A figure with its repetitions: throughput and response times are compared in one way. Pure.
+
+A figure of a trial is kept as its logarithm. A response time over all requests that fell among
+those without a right answer is infinite: slower than all others. A server with such a repetition
+has no figure to compare, since nobody knows how much slower it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from laptime.analysis.comparing import Comparison
+from laptime.analysis.ranks import ranks
+from laptime.analysis.statistics import interval_of_logs
+from laptime.api.loads import Load
+from laptime.api.metrics import Metric
+from laptime.api.results import Figures, Interval, LatencyFigure, LatencyFigures, TrialResult
+from laptime.api.script import ComparedBy
+from laptime.api.spec import BenchmarkRunSpec
+
+LATENCIES = (Metric.MEAN, Metric.P50, Metric.P90, Metric.P99, Metric.P999)
+COMPARED = (Metric.REQUESTS_PER_SECOND, *LATENCIES)
+
+Logs = Mapping[int, float]
+"""Logarithms of a figure by repetition."""
+
+
+def compared_by(spec: BenchmarkRunSpec, load: Load, results: Iterable[TrialResult]) -> Metric:
+    """Return the figure that servers are compared by under a load, by its results so far.
+
+    Where requests come at a rate of their own, all servers that keep up have the same throughput,
+    and where a script rests it says how long: there it is the response time that the first
+    objective under the load is about, or p99. A slow server leaves less of an iteration to rest, so
+    what holds for one holds for all.
+    """
+    paced = load.open is not None or load.ramp is not None
+    if not paced and not any(
+        one.load == load.name
+        and one.script is not None
+        and one.script.compared_by is ComparedBy.LATENCY
+        for one in results
+    ):
+        return Metric.REQUESTS_PER_SECOND
+    asked = (one.metric for one in spec.objectives if one.load == load.name)
+    return next((metric for metric in asked if metric.is_latency), Metric.P99)
+
+
+def fewest_answers(metric: Metric) -> int:
+    """Return how many requests a trial needs for a figure: with fewer it is the slowest one."""
+    return 1 if metric.share is None else round(1 / (1 - metric.share))
+
+
+def logs_of(results: Iterable[TrialResult], metric: Metric) -> dict[int, float]:
+    """Return the logarithms of a figure by repetition, where there is one of the work.
+
+    Infinite where a response time fell among the requests without a right answer. Repetitions with
+    too few requests for a percentile are left out.
+    """
+    found = {}
+    for result in results:
+        if result.figures is not None and result.has_rate:
+            log = _log(result.figures, metric)
+            if log is not None:
+                found[result.repetition] = log
+    return found
+
+
+def logs_by_server(
+    results: Iterable[TrialResult], load: str, metric: Metric
+) -> dict[str, dict[int, float]]:
+    """Return the logarithms of a figure under a load by server; only servers that have any."""
+    by_server: dict[str, list[TrialResult]] = {}
+    for result in results:
+        if result.load == load:
+            by_server.setdefault(result.server, []).append(result)
+    logs = {server: logs_of(found, metric) for server, found in by_server.items()}
+    return {server: one for server, one in logs.items() if one}
+
+
+def scores(logs: Mapping[str, Logs], metric: Metric) -> dict[str, dict[int, float]]:
+    """Return the logarithms of servers such that more is better, of those that have a figure."""
+    sign = -1.0 if metric.is_latency else 1.0
+    return {
+        server: {repetition: sign * log for repetition, log in one.items()}
+        for server, one in logs.items()
+        if one and not _failed(one)
+    }
+
+
+def factor_of(score: Interval, metric: Metric) -> Interval:
+    """Return a figure or ratio of scores, more being better, as that of the figure itself."""
+    if not metric.is_latency:
+        return score
+    low, high = (None if end is None else 1 / end for end in (score.high, score.low))
+    return Interval(value=1 / score.value, low=low, high=high)
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A figure of one server under one load, over its repetitions."""
+
+    estimate: Interval | None
+    """None: there is none, or in some repetitions it fell among the requests that failed."""
+    failed: int = 0
+    """Repetitions in which it fell among the requests without a right answer."""
+    factor: Interval | None = None
+    rank: int | None = None
+
+
+def repeated(
+    logs: Mapping[str, Logs], metric: Metric, baseline: str, control: str | None = None
+) -> dict[str, Repeated]:
+    """Return the figure of each server under a load; the control has no rank."""
+    known = scores(logs, metric)
+    compared = {server: score for server, score in known.items() if server != control}
+    comparison, places = Comparison(compared), ranks(compared)
+    estimates, factors = comparison.estimates(), comparison.factors(baseline)
+    if control is not None and control in known:
+        # It is compared with the baseline alone.
+        alone = Comparison({one: known[one] for one in (control, baseline) if one in known})
+        estimates[control] = interval_of_logs(list(known[control].values()))
+        ratio = alone.ratio(control, baseline)
+        if ratio is not None:
+            factors[control] = ratio
+    return {
+        server: Repeated(
+            estimate=factor_of(estimates[server], metric) if server in estimates else None,
+            failed=_failed(one),
+            factor=factor_of(factors[server], metric) if server in factors else None,
+            rank=places.get(server),
+        )
+        for server, one in logs.items()
+    }
+
+
+def latency_figures(
+    figures: Mapping[Metric, Repeated], together: Mapping[Metric, float | None]
+) -> LatencyFigures | None:
+    """Return the response times of a row.
+
+    `together` are those of all repetitions at once, in seconds: what is known of a percentile that
+    single repetitions have too few requests for.
+    """
+    found = {}
+    for metric in LATENCIES:
+        one, seconds = figures.get(metric), together.get(metric)
+        if one is not None:
+            found[metric.value] = LatencyFigure(
+                seconds=one.estimate, failed=one.failed, factor=one.factor, rank=one.rank
+            )
+        elif seconds is not None:
+            found[metric.value] = LatencyFigure(seconds=Interval(value=seconds))
+    return LatencyFigures(**found) if found else None
+
+
+def _failed(logs: Logs) -> int:
+    return sum(1 for log in logs.values() if math.isinf(log))
+
+
+def _log(figures: Figures, metric: Metric) -> float | None:
+    if metric is Metric.REQUESTS_PER_SECOND:
+        return math.log(figures.requests_per_second)
+    latency = figures.latency
+    if latency is None or figures.requests < fewest_answers(metric):
+        return None
+    seconds: float | None = getattr(latency, f"{metric.value}_seconds")
+    if seconds is None:
+        return math.inf
+    return math.log(seconds) if seconds > 0 else None
