@@ -161,6 +161,8 @@ def test_the_interval_of_a_rate() -> None:
         ("Failed", "False", 1),
         ("Failed", None, 1),
         ("Running", None, 1),
+        # Neither met nor missed: a gate must not take it for either.
+        ("Succeeded", "Unknown", 3),
     ],
 )
 def test_exit_codes(manifest: Any, state: str, objectives: str | None, code: int) -> None:

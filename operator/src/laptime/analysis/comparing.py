@@ -69,6 +69,8 @@ class Comparison:
         repeated = [name for name, score in self._scores.items() if len(score) > 1]
         self._count = len(repeated)
         self._pairs = self._count * (self._count - 1) // 2
+        # Ranks, order and intervals ask the same again.
+        self._faster: dict[tuple[str, str], bool] = {}
 
     @property
     def servers(self) -> list[str]:
@@ -91,6 +93,11 @@ class Comparison:
 
     def is_faster(self, one: str, other: str) -> bool:
         """Return whether a server is faster than another for sure, and noticeably."""
+        if (one, other) not in self._faster:
+            self._faster[one, other] = self._compared(one, other)
+        return self._faster[one, other]
+
+    def _compared(self, one: str, other: str) -> bool:
         logs = paired_logs(self._scores[one], self._scores[other])
         model = self._model_of(one, other)
         if model is None or signed_ranks_suffice(len(logs), 1 - (1 - CONFIDENCE) / self._pairs):
@@ -159,7 +166,7 @@ class Comparison:
         While a repetition goes on some have one more than others, which is left out.
         """
         most = max((len(score) for score in self._scores.values()), default=0)
-        members = [name for name, score in self._scores.items() if len(score) >= most - 1]
+        members = [name for name, score in self._scores.items() if len(score) >= max(2, most - 1)]
         if len(members) < 3:
             return None
         common = set.intersection(*(set(self._scores[name]) for name in members))

@@ -33,16 +33,19 @@ def fastest_first(
     return found
 
 
-def ranks(scores: Mapping[str, Mapping[int, float]]) -> dict[str, int]:
+def ranks(
+    scores: Mapping[str, Mapping[int, float]], comparison: Comparison | None = None
+) -> dict[str, int]:
     """Return the rank of each server by its logarithms, more being better, by repetition.
 
     A server's rank is above that of every server that is faster for sure, and at least one more
     than their number. That cannot be told apart is not transitive (a like b, b like c, a faster
     than c): ranks are then 1, 1, 2, so servers that differ for sure never share one. All pairs
-    are compared together. Servers with fewer than two repetitions have no rank.
+    are compared together; `comparison` is that of these servers, where it is known. Servers with
+    fewer than two repetitions have no rank.
     """
     known = {name: score for name, score in scores.items() if len(score) > 1}
-    comparison = Comparison(known)
+    comparison = comparison or Comparison(known)
     found: dict[str, int] = {}
     for name in fastest_first(known, comparison):
         faster = [other for other in found if comparison.can_be_told_apart(other, name)]

@@ -115,7 +115,8 @@ def repeated(
     """Return the figure of each server under a load; the control has no rank."""
     known = scores(logs, metric)
     compared = {server: score for server, score in known.items() if server != control}
-    comparison, places = Comparison(compared), ranks(compared)
+    comparison = Comparison(compared)
+    places = ranks(compared, comparison)
     estimates, factors = comparison.estimates(), comparison.factors(baseline)
     if control is not None and control in known:
         # It is compared with the baseline alone.
