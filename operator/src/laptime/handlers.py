@@ -1,7 +1,8 @@
-"""kopf glue and nothing else: every event of a run wakes the same reconcile.
+"""kopf glue and nothing else: the life of the process, from its start to its signals.
 
-`on.event` handlers store nothing in the objects: no annotations, no finalizers. So deleting a run
-or uninstalling the operator is never blocked.
+The runs are watched by the reconcile itself (docs/decisions/0009): kopf would list them all at
+once and keep something of each. Nothing is stored in the objects, no annotations and no finalizers,
+so deleting a run or uninstalling the operator is never blocked.
 """
 
 from __future__ import annotations
@@ -13,14 +14,10 @@ from typing import Any
 import kopf
 from prometheus_client import start_http_server
 
-from laptime.api import GROUP, PLURAL, VERSION
 from laptime.kube import connect
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings, load_settings
-
-_SERVER_TIMEOUT_SECONDS = 120
-_CLIENT_TIMEOUT_SECONDS = 150
 
 
 def build_registry(settings: Settings) -> kopf.OperatorRegistry:
@@ -39,9 +36,6 @@ def build_registry(settings: Settings) -> kopf.OperatorRegistry:
         # The set of namespaces and kinds is known; looking for more needs rights we do not have.
         settings.scanning.disabled = True
         settings.posting.enabled = False
-        # A watch that froze silently ends after this, on one side or the other.
-        settings.watching.server_timeout = _SERVER_TIMEOUT_SECONDS
-        settings.watching.client_timeout = _CLIENT_TIMEOUT_SECONDS
         metrics = Metrics()
         start_http_server(operator_settings.metrics_port, registry=metrics.registry)
         controller = Controller(
@@ -57,18 +51,6 @@ def build_registry(settings: Settings) -> kopf.OperatorRegistry:
     async def stop(**_: Any) -> None:
         for controller in controllers:
             await controller.stop()
-
-    @kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)
-    async def wake(
-        event: Any, namespace: str | None, name: str | None, uid: str | None, **_: Any
-    ) -> None:
-        if namespace is None or name is None or uid is None:
-            return
-        for controller in controllers:
-            if event["type"] == "DELETED":
-                controller.forget(namespace, name, uid)
-            else:
-                controller.wake(namespace, name, uid)
 
     operator_settings = settings
     return registry

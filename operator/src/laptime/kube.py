@@ -102,6 +102,11 @@ class KubeError(Exception):
         return self.status == 409
 
     @property
+    def expired(self) -> bool:
+        """Whether the resource version that a watch should begin at is unknown or forgotten."""
+        return self.status in (410, 504)
+
+    @property
     def refused(self) -> bool:
         """Whether the same request will be refused again, until somebody changes something."""
         return self.status in (400, 403, 413, 422) and not self.terminating
@@ -185,7 +190,11 @@ class Kube:
         return await self._apply(manifest, None)
 
     async def apply_status(self, manifest: Manifest) -> Manifest:
-        """Make the status subresource so by server-side apply; a `uid` counts as for `apply`."""
+        """Make the status subresource so by server-side apply.
+
+        With a `resourceVersion` in its metadata it is refused (409) when the object is another one
+        or was changed since. A `uid` alone is not looked at for a status.
+        """
         return await self._apply(manifest, "status")
 
     async def _apply(self, manifest: Manifest, sub: str | None) -> Manifest:

@@ -143,7 +143,6 @@ def test_the_current_trial_in_words(manifest: Any) -> None:
     status = {"state": "Running", "seed": 7, "currentTrial": "demo-trial-010"}
     text = describe_trial(_run(manifest, status))
     assert text in {"axum, repetition 5 of 5", "fastapi, repetition 5 of 5"}
-    assert describe_trial(_run(manifest, {"queuePosition": 2})) == "place 2 in the queue"
     assert describe_trial(_run(manifest, status | {"currentTrial": "x"})) == ""
     profiled = {**manifest["spec"]["servers"][0], "profile": True}
     spec = {**manifest["spec"], "servers": [profiled, *manifest["spec"]["servers"][1:]]}

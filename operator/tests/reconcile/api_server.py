@@ -90,7 +90,16 @@ class ApiServer:
         metadata["generation"] = 1
         for key, text in (stored.pop("stringData", None) or {}).items():
             stored.setdefault("data", {})[key] = text
+        if self.collects and metadata.get("ownerReferences"):
+            asyncio.get_running_loop().call_later(0.05, self._collect_orphan, metadata["uid"])
         return self._store("ADDED", stored)
+
+    def _collect_orphan(self, uid: str) -> None:
+        uids = {one["metadata"]["uid"]: key for key, one in self.objects.items()}
+        if uid in uids:
+            references = self.objects[uids[uid]]["metadata"]["ownerReferences"]
+            if not any(reference["uid"] in uids for reference in references):
+                self.remove(*uids[uid])
 
     def change(self, kind: str, namespace: str, name: str, /, **content: Any) -> Object:
         """Replace parts of an object, such as its status."""
@@ -143,17 +152,23 @@ class ApiServer:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         found = _PATH.fullmatch(request.path)
         assert found, request.path
-        kind = _KIND_OF[found["group"] or "", found["plural"]]
-        namespace, name, sub = found["namespace"], found["name"], found["sub"]
-        watching = request.query.get("watch") == "true"
         verb = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}.get(request.method) or (
-            "watch" if watching else "get" if name else "list"
+            "watch" if request.query.get("watch") else "get" if found["name"] else "list"
         )
         self.requests.append((verb, request.path))
         if self.fault is not None and (answer := await self.fault(request)) is not None:
             return answer
+        return await self.answer(request)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Return what the server says to a request when nothing goes wrong."""
+        found = _PATH.fullmatch(request.path)
+        assert found, request.path
+        kind = _KIND_OF[found["group"] or "", found["plural"]]
+        namespace, name, sub = found["namespace"], found["name"], found["sub"]
+        watching = request.query.get("watch") == "true"
         if namespace in self.forbidden and kind != "BenchmarkRun":
-            return _refusal(403, "Forbidden", f"cannot {verb} in {namespace}")
+            return _refusal(403, "Forbidden", f"you may do nothing in {namespace}")
         if watching:
             return await self._watch(request, kind, namespace)
         match request.method:
@@ -205,10 +220,14 @@ class ApiServer:
             if uid is not None:
                 return _refusal(409, "Conflict", "uid mismatch: no existing object was found")
             return _not_found(name) if sub else web.json_response(self.add(manifest), status=201)
-        if uid not in (None, old["metadata"]["uid"]):
-            return _refusal(409, "Conflict", "uid mismatch")
+        version = manifest["metadata"].pop("resourceVersion", None)
+        if version not in (None, old["metadata"]["resourceVersion"]):
+            return _refusal(409, "Conflict", "the object has been modified")
         if sub == "status":
+            # Of the metadata nothing else is looked at.
             return web.json_response(self.change(kind, namespace, name, status=manifest["status"]))
+        if uid not in (None, old["metadata"]["uid"]):
+            return _refusal(422, "Invalid", "metadata.uid: field is immutable")
         metadata = {**old["metadata"], **manifest["metadata"]}
         content = {key: one for key, one in manifest.items() if key != "metadata"}
         return web.json_response(self.change(kind, namespace, name, metadata=metadata, **content))
@@ -250,7 +269,10 @@ class ApiServer:
         assert isinstance(request.transport, asyncio.Transport)
         self._transports.add(request.transport)
         with suppress(ConnectionError):
-            while (left := ends - asyncio.get_running_loop().time()) > 0:
+            while (left := ends - asyncio.get_running_loop().time()) > 0 or self.frozen:
+                if self.frozen:
+                    await asyncio.sleep(0.01)
+                    continue
                 changed = self._changed
                 if since < self.oldest:
                     gone = {"kind": "Status", "code": 410, "reason": "Expired"}
@@ -259,12 +281,13 @@ class ApiServer:
                 for event in [one for one in self._events if one.version > since]:
                     since = event.version
                     where = event.object["metadata"]["namespace"]
-                    if event.kind != kind or namespace not in (None, where) or self.frozen:
+                    if event.kind != kind or namespace not in (None, where):
                         continue
                     if _matches(event.object, selector):
                         await response.write(_line(event.type, _shown(request, event.object)))
-                with suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(changed.wait(), left)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await changed.wait()
             bookmark = {"kind": kind, "metadata": {"resourceVersion": str(since)}}
             await response.write(_line("BOOKMARK", bookmark))
         self._transports.discard(request.transport)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from laptime.reconcile import controller as module
+from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings
@@ -150,16 +150,44 @@ async def test_a_taken_name_ends_the_run_and_the_next_has_its_turn() -> None:
     assert [one["metadata"]["name"] for one in left] == ["shop-results"]
 
 
+async def test_no_run_gets_the_status_of_one_that_had_its_name() -> None:
+    server = ApiServer()
+    server.add(run_manifest("shop"))
+    replaced: list[str] = []
+
+    async def fault(request: Any) -> Any:
+        # In this very moment the run becomes another one; nobody has heard of it yet.
+        if request.path.endswith("/shop/status") and not replaced:
+            server.remove("BenchmarkRun", "default", "shop")
+            replaced.append(server.add(run_manifest("shop"))["metadata"]["uid"])
+            answer = await server.answer(request)
+            assert answer.status == 409
+            assert "status" not in (server.get("BenchmarkRun", "default", "shop") or {})
+            return answer
+        return None
+
+    server.fault = fault
+    async with operating(server):
+        await until(lambda: state(server, "shop") == "Deploying" and server.of("Deployment"))
+        await until(lambda: _owners(server) == set(replaced))
+
+
 async def test_a_run_applied_again_under_its_name_begins_anew() -> None:
     server = ApiServer()
     first = server.add(run_manifest("shop"))
-    async with operating(server) as controller:
+    async with operating(server):
         await until(lambda: state(server, "shop") == "Deploying" and server.of("Deployment"))
         server.remove("BenchmarkRun", "default", "shop")
         again = server.add(run_manifest("shop"))
-        controller.wake("default", "shop", again["metadata"]["uid"])
         await until(lambda: state(server, "shop") == "Deploying" and server.of("Deployment"))
-    assert first["metadata"]["uid"] != again["metadata"]["uid"]
-    for kind in ("Deployment", "Service", "ConfigMap"):
-        for one in server.of(kind):
-            assert one["metadata"]["labels"]["laptime.dev/run-uid"] == again["metadata"]["uid"]
+        assert first["metadata"]["uid"] != again["metadata"]["uid"]
+        # What was on its way when the first one went is collected like all else of it.
+        await until(lambda: _owners(server) == {again["metadata"]["uid"]})
+
+
+def _owners(server: ApiServer) -> set[str]:
+    return {
+        one["metadata"]["labels"]["laptime.dev/run-uid"]
+        for kind in ("Deployment", "Service", "ConfigMap")
+        for one in server.of(kind)
+    }

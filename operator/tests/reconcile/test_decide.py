@@ -211,18 +211,6 @@ def test_a_generator_on_a_node_that_is_gone_holds_up_nobody() -> None:
     assert outcomes == [TrialOutcome.FAILED, TrialOutcome.MEASURED]
 
 
-def test_the_time_to_live_deletes_the_run_not_a_moment_earlier() -> None:
-    world = World(spec_of(1, 1, 1, ttlSecondsAfterFinished=60), Random(2))
-    run_to_the_end(world)
-    ended = world.now
-    world.now = ended + timedelta(seconds=30)
-    world.step()
-    assert not world.deleted
-    world.now = ended + timedelta(seconds=90)
-    world.step()
-    assert world.deleted
-
-
 def test_a_new_version_of_the_operator_leaves_the_tiers_of_a_running_run_alone() -> None:
     world = World(spec_of(1, 1, 2), Random(5))
     while world.run.status.state != "Running":

@@ -28,7 +28,7 @@ from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, Run
 from laptime.reconcile.views import Run
 from tests.reconcile.test_decide import run_to_the_end, spec_of
 from tests.reconcile.test_metrics import said
-from tests.reconcile.world import World
+from tests.reconcile.world import World, manifest_of
 
 ROW = 'load="l0",namespace="default",run="demo",server="s0"'
 
@@ -72,7 +72,7 @@ def test_a_running_run_says_how_far_it_is_and_no_sentence_yet() -> None:
     status = RunStatus(
         state=State.RUNNING, progress=progress, started_at="2026-01-01T00:00:10Z", verdict="so far"
     )
-    metrics.runs([a_run(status, servers=2)])
+    metrics.show(manifest_of(a_run(status, servers=2)))
     found = said(metrics)
     run = '{namespace="default",run="demo"}'
     assert found[f"laptime_run_progress_ratio{run}"] == 0.75
@@ -108,7 +108,7 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     )
     status = RunStatus(state=State.SUCCEEDED, results=[row], verdict="s0 is faster")
     metrics = Metrics()
-    metrics.runs([a_run(status)])
+    metrics.show(manifest_of(a_run(status)))
     found = said(metrics)
     assert found[f"laptime_result_requests_per_second{{{ROW}}}"] == 100
     assert found[f"laptime_result_requests_per_second_low{{{ROW}}}"] == 90
@@ -135,7 +135,7 @@ def test_limits_are_said_where_the_spec_has_them() -> None:
     document["topology"]["postgres"]["resources"] = {"cpu": "2"}
     spec = BenchmarkRunSpec.model_validate(document)
     metrics = Metrics()
-    metrics.runs([World(spec, Random(0)).run])
+    metrics.show(manifest_of(World(spec, Random(0)).run))
     limits = samples(metrics.registry)["laptime_run_cpu_limit_cores"]
     found = {(labels["component"], labels["server"]): cores for labels, cores in limits}
     assert found == {("server", "s0"): 1.5, ("postgres", ""): 2.0}
@@ -144,7 +144,7 @@ def test_limits_are_said_where_the_spec_has_them() -> None:
 def test_evidence_waits_for_the_end_because_each_sentence_is_a_series() -> None:
     row = a_row(limited_by=LimitedBy(cause=Cause.SERVER_CPU, evidence="1.0 of 1 core"))
     figures = RunFigures()
-    figures.see([a_run(RunStatus(state=State.RUNNING, results=[row]))])
+    figures.see(manifest_of(a_run(RunStatus(state=State.RUNNING, results=[row]))))
     ((labels, _),) = scraped(figures)["laptime_result_limited_by"]
     assert (labels["cause"], labels["evidence"]) == ("serverCpu", "")
 
@@ -152,7 +152,7 @@ def test_evidence_waits_for_the_end_because_each_sentence_is_a_series() -> None:
 def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     world = World(spec_of(2, 1, 2), Random(0))
     metrics = Metrics()
-    metrics.runs([world.run])
+    metrics.show(manifest_of(world.run))
     metrics.trials(world.run, {})
     before = samples(metrics.registry)
     assert {labels["trial"] for labels, _ in before["laptime_trial_info"]} == {
@@ -161,7 +161,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     assert {labels["repetition"] for labels, _ in before["laptime_trial_info"]} == {"1", "2"}
     assert "laptime_trial_started_timestamp_seconds" not in before
     run_to_the_end(world)
-    metrics.runs([world.run])
+    metrics.show(manifest_of(world.run))
     metrics.trials(world.run, world.observe().results)
     after = samples(metrics.registry)
     begun = after["laptime_trial_started_timestamp_seconds"]
@@ -174,36 +174,48 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
 
 def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
     metrics, world = Metrics(), World(spec_of(1, 1, 1), Random(0))
-    metrics.runs([world.run])
+    metrics.show(manifest_of(world.run))
     metrics.trials(world.run, {})
     assert "demo" in generate_latest(metrics.registry).decode()
-    metrics.forget("default", "demo")
+    metrics.forget(world.run.uid)
     assert "demo" not in generate_latest(metrics.registry).decode()
-    assert said(metrics)['laptime_runs{state="Queued"}'] == 0
 
 
 def test_a_new_run_of_the_same_name_has_no_trials_of_the_old_one() -> None:
     figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
-    figures.see([world.run])
+    figures.see(manifest_of(world.run))
     figures.see_trials(world.run, {})
-    figures.see([replace(world.run, uid="another")])
+    figures.see(manifest_of(replace(world.run, uid="another")))
     assert "laptime_trial_info" not in scraped(figures)
 
 
 def test_the_number_of_series_is_bounded_and_the_newest_runs_are_shown() -> None:
     figures = RunFigures()
     rows = [a_row(server=f"s{number}") for number in range(MOST_ROWS // 10)]
-    figures.see(many(2 * MOST_RUNS, RunStatus(state=State.SUCCEEDED, results=rows)))
+    runs = list(many(2 * MOST_RUNS, RunStatus(state=State.SUCCEEDED, results=rows)))
+    Random(3).shuffle(runs)
+    for run in runs:
+        figures.see(manifest_of(run))
     found = scraped(figures)
     shown = {labels["run"] for labels, _ in found["laptime_run_info"]}
     assert shown == {f"run-{number:04d}" for number in range(MOST_RUNS, 2 * MOST_RUNS)}
     assert len(found["laptime_result_trials"]) == MOST_ROWS
 
 
+def test_the_run_that_is_measured_is_shown_although_many_newer_ones_wait() -> None:
+    figures = RunFigures()
+    oldest, *queued = many(2 * MOST_RUNS, RunStatus(state=State.QUEUED))
+    for run in (replace(oldest, status=RunStatus(state=State.RUNNING)), *queued):
+        figures.see(manifest_of(run))
+    shown = {labels["run"] for labels, _ in scraped(figures)["laptime_run_info"]}
+    assert len(shown) == MOST_RUNS
+    assert oldest.name in shown
+
+
 def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> None:
     world = World(spec_of(32, 2, 100), Random(0))
     figures = RunFigures()
-    figures.see([world.run])
+    figures.see(manifest_of(world.run))
     results = {
         trial.name: TrialResult(
             trial=trial.name,

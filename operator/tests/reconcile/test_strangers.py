@@ -15,7 +15,7 @@ from laptime.manifests.result import results_config_map
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import verify_job
-from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete, DeleteRun
+from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete
 from laptime.reconcile.children import Children
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.views import Run, run_view
@@ -87,7 +87,7 @@ async def test_a_name_that_somebody_else_has_is_said_and_the_object_left_alone(
 
 @pytest.mark.parametrize("forged", [{}, {"ownerReferences": [{"uid": "another"}]}])
 async def test_a_label_alone_makes_an_object_nobodys_own(forged: dict[str, Any]) -> None:
-    server = ApiServer()
+    server = ApiServer(collects=False)
     run = run_of(server)
     context = context_of(run)
     manifest = objects_of(context)["Service"]
@@ -138,7 +138,7 @@ async def test_what_was_replaced_by_somebody_in_this_moment_is_left_alone() -> N
         await execute(kube, run, context, [Apply(manifest)], children)
         server.remove("Service", "default", name)
         theirs = deepcopy(server.add(stranger(manifest)))
-        with pytest.raises(Exception, match="uid mismatch"):
+        with pytest.raises(Exception, match="uid"):
             await execute(kube, run, context, [Apply(manifest)], children)
         await execute(kube, run, context, [Delete("Service", name)], children)
     assert server.get("Service", "default", name) == theirs
@@ -169,16 +169,6 @@ async def test_a_secret_is_made_once_and_goes_with_its_config_map() -> None:
         await execute(kube, run, context, [Delete("ConfigMap", "shop-postgres")], children)
     assert server.of("Secret") == [theirs]
     assert not [path for verb, path in server.requests if verb != "create" and "secrets" in path]
-
-
-async def test_a_run_of_the_same_name_is_not_deleted_for_the_one_before() -> None:
-    server = ApiServer()
-    before = run_of(server)
-    server.remove("BenchmarkRun", "default", "shop")
-    run_of(server)
-    async with serving(server) as kube:
-        await execute(kube, before, context_of(before), [DeleteRun()], Children(before.uid))
-    assert len(server.of("BenchmarkRun")) == 1
 
 
 async def test_an_object_of_the_run_before_is_waited_for() -> None:

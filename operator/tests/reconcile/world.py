@@ -35,10 +35,8 @@ from laptime.reconcile.actions import (
     CreateDatabaseSecret,
     Decision,
     Delete,
-    DeleteRun,
 )
 from laptime.reconcile.decide import decide
-from laptime.reconcile.queue import Turn
 from laptime.reconcile.views import (
     LABEL,
     ContainerView,
@@ -110,6 +108,23 @@ def generator_log(
     return f"LAPTIME-READY\nLAPTIME-RESULT {packed}\n"
 
 
+def manifest_of(run: Run) -> dict[str, Any]:
+    """Return a run as the API server has it."""
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {
+            "name": run.name,
+            "namespace": run.namespace,
+            "uid": run.uid,
+            "generation": run.generation,
+            "creationTimestamp": run.created.isoformat(),
+        },
+        "spec": run.spec.to_wire(),
+        "status": run.status.to_wire(),
+    }
+
+
 class World:
     """One run in a cluster."""
 
@@ -165,7 +180,6 @@ class World:
         self.readings_written: list[str] = []
         self.profiles_written: list[str] = []
         self.passes = 0
-        self.deleted = False
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
         self.dead: set[str] = set()
@@ -194,7 +208,7 @@ class World:
     def step(self) -> Decision:
         """Have one reconcile, which may be killed between any two of its steps."""
         self.passes += 1
-        decision = decide(self.run, self.observe(), Turn(granted=True), self.context, self.now)
+        decision = decide(self.run, self.observe(), self.context, self.now)
         if self._killed():
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
@@ -302,8 +316,6 @@ class World:
                 self.secret = True
             case Delete(kind, name):
                 self._delete(kind, name)
-            case DeleteRun():
-                self.deleted = True
 
     def _apply(self, manifest: dict[str, Any]) -> None:
         name = manifest["metadata"]["name"]

@@ -9,7 +9,7 @@ allow for these two alone. A tenth of the 5 % is kept for pairs alone (Bonferron
 server does not hide what two steady ones show. So all answers hold at once with 95 %, also that
 about the best one of all, and also where one server is much noisier than the others. From as many
 repetitions on as Wilcoxon's signed ranks need, these are used instead. What else was tried, and how
-often each erred: docs/decisions/0009-one-model-of-a-run.md.
+often each erred: docs/decisions/0010-one-model-of-a-run.md.
 """
 
 from __future__ import annotations

@@ -107,9 +107,6 @@ class RunStatus(TolerantModel):
     verdict: str | None = Field(None, description="The result in a sentence.")
     seed: int | None = Field(None, description="Seed of the order of the trials.")
     baseline: str | None = Field(None, description="The server that factors are against.")
-    queue_position: int | None = Field(
-        None, description="Place in the queue, from 1; while it waits."
-    )
     started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
     progress: Progress | None = Field(None, description="How far the run is.")

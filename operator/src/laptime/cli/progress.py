@@ -87,8 +87,6 @@ def describe_trial(run: Run) -> str:
     """Return the current trial as `axum, closed, repetition 2 of 5`; empty when there is none."""
     status, spec = run.status, run.spec
     if spec is None or status.seed is None or not status.current_trial:
-        if status.queue_position:
-            return f"place {status.queue_position} in the queue"
         return ""
     for trial in plan_trials(run.name, spec, status.seed, spec.most_repetitions):
         if trial.name == status.current_trial:

@@ -35,12 +35,7 @@ class Delete:
     name: str
 
 
-@dataclass(frozen=True)
-class DeleteRun:
-    """Delete the run itself: its time to live is over."""
-
-
-Action = Apply | Create | CreateDatabaseSecret | Delete | DeleteRun
+Action = Apply | Create | CreateDatabaseSecret | Delete
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,17 @@ operator always sees at least what it has written itself.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from laptime.kube import Manifest
+from laptime.kube import Kube, KubeError, Manifest
 
 T = TypeVar("T")
+
+_RETRY_SECONDS = (0.1, 0.5, 1.0, 2.0, 5.0)
+_logger = logging.getLogger("laptime")
 
 
 class Store(Generic[T]):
@@ -30,8 +35,9 @@ class Store(Generic[T]):
         self._keep = keep
         self._changed = changed
         self._held: dict[str, tuple[int, T]] = {}
-        # What was deleted by the operator itself: older news of it may still be on their way.
+        # What is gone for certain, although older news of it may still be on their way.
         self._buried: set[str] = set()
+        self._listings = 0
 
     def __iter__(self) -> Iterator[T]:
         return iter([kept for _, kept in self._held.values()])
@@ -56,7 +62,11 @@ class Store(Generic[T]):
 
     def remove(self, uid: str) -> None:
         """Forget an object that the API server says is gone."""
-        self._buried.discard(uid)
+        if self._listings:
+            # A list that was begun before may still have it.
+            self._buried.add(uid)
+        else:
+            self._buried.discard(uid)
         if self._held.pop(uid, None) is not None:
             self._changed(uid, None)
 
@@ -65,11 +75,18 @@ class Store(Generic[T]):
         self.remove(uid)
         self._buried.add(uid)
 
-    def settle(self, seen: Iterable[str], version: int) -> None:
-        """Forget what a whole list of this version did not have.
+    def begin(self) -> None:
+        """Know that a list is on its way, page by page."""
+        self._listings += 1
+
+    def end(self, seen: Iterable[str] = (), version: int = -1) -> None:
+        """Forget what a whole list of this version did not have; without one, nothing.
 
         What is newer than the list was made after it, so the list says nothing of it.
         """
+        self._listings -= 1
+        if version < 0:
+            return
         there = set(seen)
         self._buried &= there
         for uid in [uid for uid, held in self._held.items() if held[0] <= version]:
@@ -77,10 +94,122 @@ class Store(Generic[T]):
                 self.remove(uid)
 
 
+class Watch(Generic[T]):
+    """Keeps a store like the API server, by a list and the changes since then."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        store: Store[T],
+        kind: str,
+        namespace: str | None,
+        selector: str = "",
+        *,
+        seconds: float,
+        metadata_only: bool = False,
+        heard: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Watch a kind, anew after so many seconds: longer no frozen connection is believed.
+
+        `heard` is called whenever the API server says anything.
+        """
+        self._kube = kube
+        self._store = store
+        self._where = (kind, namespace, selector)
+        self._seconds = seconds
+        self._metadata_only = metadata_only
+        self._heard = heard
+        self._version = ""
+        self._tried = asyncio.Event()
+        self.error: KubeError | None = None
+        """Why nothing can be heard at the moment; None when all is well."""
+
+    async def first(self) -> None:
+        """Wait for the first list.
+
+        Raises:
+            KubeError: it failed; it is tried again.
+        """
+        await self._tried.wait()
+        if not self._version and self.error is not None:
+            raise self.error
+
+    async def refresh(self) -> None:
+        """List everything anew: what is known then is at least as new as this call.
+
+        Raises:
+            KubeError: it failed.
+        """
+        seen: set[str] = set()
+        version = ""
+        whole = False
+        self._store.begin()
+        try:
+            async for page in self._kube.pages(*self._where, metadata_only=self._metadata_only):
+                version = page.resource_version
+                self._heard()
+                for manifest in page.items:
+                    seen.add(manifest["metadata"]["uid"])
+                    self._store.put(manifest)
+            whole = True
+        finally:
+            self._store.end(seen, _number(version) if whole else -1)
+        if _number(version) >= _number(self._version):
+            self._version = version
+
+    async def run(self) -> None:
+        """Go on for ever, whatever happens to connections and to the API server."""
+        failures = 0
+        while True:
+            try:
+                if not self._version:
+                    await self.refresh()
+                self.error = None
+                self._tried.set()
+                await self._follow()
+                failures = 0
+            except KubeError as error:
+                if error.expired:
+                    # What happened since is forgotten.
+                    self._version = ""
+                elif not (error.status == 0 and failures == 0):
+                    # A connection that ends is no news; one that cannot be made is.
+                    _logger.warning("cannot watch %s: %s", self._where[0], error)
+                self.error = error
+                self._tried.set()
+                await asyncio.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+                failures += 1
+            except Exception:
+                # An object that nobody understands must not end the watch of all others.
+                _logger.exception("watching %s failed", self._where[0])
+                self._version = ""
+                await asyncio.sleep(_RETRY_SECONDS[-1])
+
+    async def _follow(self) -> None:
+        async for type_, manifest in self._kube.watch(
+            *self._where,
+            since=self._version,
+            seconds=self._seconds,
+            metadata_only=self._metadata_only,
+        ):
+            self.error = None
+            self._heard()
+            version = str(manifest["metadata"].get("resourceVersion") or "")
+            if type_ == "DELETED":
+                self._store.remove(manifest["metadata"]["uid"])
+            elif type_ != "BOOKMARK":
+                self._store.put(manifest)
+            if _number(version) > _number(self._version):
+                self._version = version
+
+
 def version_of(manifest: Manifest) -> int:
     """Return the resource version of an object: the newer of two versions has the higher one.
 
     So the conventions of Kubernetes have it since 1.35, and so it has always been.
     """
-    text = str(manifest["metadata"].get("resourceVersion") or "0")
-    return int(text) if text.isdecimal() else 0
+    return _number(str(manifest["metadata"].get("resourceVersion")))
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0

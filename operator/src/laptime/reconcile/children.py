@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from laptime.kube import Manifest
+from laptime.kube import Kube, Manifest
 from laptime.manifests.context import NAME_ANNOTATION, UID_LABEL
-from laptime.reconcile.cache import Store
+from laptime.reconcile.cache import Store, Watch
 
 # Of these the operator only has to know that they are there: not even their data is kept.
 METADATA_ONLY = frozenset({"Service", "ConfigMap"})
+# What a watch that froze silently can hide is known after this.
+_POD_SECONDS = 30.0
+_OTHER_SECONDS = 60.0
 KINDS = ("Pod", "Job", "Deployment", "Service", "ConfigMap")
 
 
@@ -55,6 +59,50 @@ class Children:
             if known_as(one["metadata"]) == name:
                 return Child(one["metadata"]["name"], one["metadata"]["uid"])
         return None
+
+
+class Watches:
+    """Watches of everything that a run has, for as long as it is measured."""
+
+    def __init__(self, kube: Kube, namespace: str, children: Children) -> None:
+        """Begin to watch."""
+        self._watches = [
+            Watch(
+                kube,
+                children.stores[kind],
+                kind,
+                namespace,
+                children.selector,
+                seconds=_POD_SECONDS if kind == "Pod" else _OTHER_SECONDS,
+                metadata_only=kind in METADATA_ONLY,
+            )
+            for kind in KINDS
+        ]
+        self._tasks = [asyncio.create_task(watch.run()) for watch in self._watches]
+
+    async def first(self) -> None:
+        """Wait until everything is known that there was when the watches began.
+
+        Raises:
+            KubeError: it cannot be known, or rights were taken away since.
+        """
+        await asyncio.gather(*(watch.first() for watch in self._watches))
+        for watch in self._watches:
+            if watch.error is not None and watch.error.forbidden:
+                raise watch.error
+
+    async def refresh(self) -> None:
+        """List everything anew: before something is believed that cannot be taken back.
+
+        Raises:
+            KubeError: it failed.
+        """
+        await asyncio.gather(*(watch.refresh() for watch in self._watches))
+
+    def close(self) -> None:
+        """End them."""
+        for task in self._tasks:
+            task.cancel()
 
 
 def known_as(metadata: Manifest) -> str:

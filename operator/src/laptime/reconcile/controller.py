@@ -1,7 +1,7 @@
-"""The reconcile of all runs: every trigger ends here, and all do the same.
+"""The work on all runs: one is measured, the others cost nothing but a card each.
 
-A trigger (a change of a run, of one of its pods, a line in a generator's log, a timer) only says
-*look again*. What is done follows from what the API server shows at that moment.
+A trigger (a change of the run, of one of its objects, a line in a generator's log, a timer) only
+says *look again*. What is done follows from what the API server has shown by then.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import httpx
 import pydantic
@@ -21,411 +19,289 @@ import pydantic
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
-from laptime.catalog import scenarios
-from laptime.kube import Kube, KubeError
-from laptime.manifests.context import RunContext
-from laptime.measure.generator import RESULT_PREFIX
+from laptime.kube import Kube, KubeError, Manifest
 from laptime.measure.prometheus_http import http_query
-from laptime.reconcile.abandon import abandoned, deployed
-from laptime.reconcile.children import KINDS, METADATA_ONLY, Children
-from laptime.reconcile.decide import decide
+from laptime.reconcile.cache import Store, Watch
+from laptime.reconcile.decide import queued
 from laptime.reconcile.events import event_manifest, transitions
-from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.metrics import Metrics
-from laptime.reconcile.observe import GENERATOR_CONTAINER, ResultCache, observe
-from laptime.reconcile.queue import turn_of
-from laptime.reconcile.readings import ReadingsDesk
-from laptime.reconcile.views import Refusal, Run, format_time, pod_view, run_view
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
+from laptime.reconcile.views import Run, format_time, run_view
+from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
 
-# The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
-_RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
-# So often an error that nobody expected may happen, one time after the other.
-_TRIES = 3
+_WATCH_SECONDS = 60.0
 _NOT_ENABLED_SECONDS = 5.0
+_AGAIN_SECONDS = 1.0
+_AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
-_RESYNC_SECONDS = 60.0
-_WATCH_SECONDS = 240.0
-_ERRORS_PASS_SECONDS = 300.0
-# So long an object of an earlier run of the same name may take to go.
-_PASSING_SECONDS = 20.0
 
 
 class Controller:
-    """Reconciles every run, each in a task of its own."""
+    """Knows all runs by one watch, accepts new ones, and gives the lane to one after the other."""
 
     def __init__(
         self, kube: Kube, settings: Settings, metrics: Metrics, logger: logging.Logger
     ) -> None:
-        self._kube = kube
-        self._settings = settings
-        self._metrics = metrics
-        self._logger = logger
+        self.kube = kube
+        self.settings = settings
+        self.metrics = metrics
+        self.logger = logger
         self._http = httpx.AsyncClient()
         self.query = (
             http_query(self._http, settings.prometheus_url) if settings.prometheus_url else None
         )
         """How Prometheus is asked; None when there is none."""
-        # By the uid of their run: a run of the same name is another run.
-        self._workers: dict[str, _Worker] = {}
-        # Turns are given under this lock: two runs must not both find the lane free.
-        self._turns = asyncio.Lock()
-        self._resync: asyncio.Task[None] | None = None
+        self._runs: Store[Card] = Store(self._take, self._changed)
+        self._watch = Watch(
+            kube, self._runs, KIND, None, seconds=_WATCH_SECONDS, heard=metrics.event
+        )
+        # Those of the runs that something may have to be done with: they are few.
+        self._open: dict[str, Card] = {}
+        self._mortal: dict[str, Card] = {}
+        self._states: Counter[State] = Counter()
+        self._state_of: dict[str, State] = {}
+        # Runs that were looked at once, and are not looked at again until they change.
+        self._considered: set[str] = set()
+        self._worker: Worker | None = None
+        self._dirty = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin the periodic look at all runs, which catches what a lost event would have told."""
-        self._resync = asyncio.create_task(self._look_at_all())
+        """Begin."""
+        self._tasks = [
+            asyncio.create_task(self._watch.run()),
+            asyncio.create_task(self._look_after()),
+        ]
 
     async def stop(self) -> None:
         """End all tasks. Nothing is lost: the next process goes on from the API server."""
-        tasks = [self._resync, *(worker.task for worker in self._workers.values())]
-        for worker in self._workers.values():
-            worker.close()
+        tasks = list(self._tasks)
+        if self._worker is not None:
+            self._worker.close()
+            tasks.append(self._worker.task)
         for task in tasks:
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._http.aclose()
-        await self._kube.close()
+        await self.kube.close()
 
-    def wake(self, namespace: str, name: str, uid: str) -> None:
-        """Have a look at a run soon: something was heard of it."""
-        self._metrics.event()
-        worker = self._workers.get(uid)
-        if worker is None or worker.task.done():
-            worker = _Worker((namespace, name), uid, self)
-            self._workers[uid] = worker
-        worker.wake()
+    # What is known of all runs -------------------------------------------------------------
 
-    def forget(self, namespace: str, name: str, uid: str) -> None:
-        """End the work on a run that is gone, and let the next one have its turn."""
-        self._metrics.forget(namespace, name)
-        worker = self._workers.pop(uid, None)
-        if worker is not None:
-            worker.close()
-            worker.task.cancel()
-        self.wake_all()
+    def _take(self, manifest: Manifest) -> Card:
+        card = card_of(manifest)
+        self.metrics.show(manifest)
+        if self._worker is not None and self._worker.uid == card.uid:
+            self._worker.see(manifest)
+        return card
 
-    def wake_all(self) -> None:
-        """Have a look at every run soon: a turn may be free."""
-        for worker in self._workers.values():
-            worker.wake()
+    def _changed(self, uid: str, card: Card | None) -> None:
+        before = self._state_of.pop(uid, None)
+        if before is not None:
+            self._states[before] -= 1
+        self._open.pop(uid, None)
+        self._mortal.pop(uid, None)
+        if card is None:
+            self.metrics.forget(uid)
+            self._considered.discard(uid)
+        else:
+            self._state_of[uid] = card.state or State.QUEUED
+            self._states[self._state_of[uid]] += 1
+            over = card.state is not None and card.state.terminal
+            if not over:
+                self._open[uid] = card
+            elif card.deadline is not None and not card.deleting:
+                self._mortal[uid] = card
+        if (card is None or card.deleting) and self._worker is not None:
+            self._worker.wake_if(uid)
+        self.metrics.count(self._states)
+        self._dirty.set()
 
-    async def _look_at_all(self) -> None:
+    # What is done with them ----------------------------------------------------------------
+
+    async def _look_after(self) -> None:
+        """Give the lane away, accept new runs, delete those that have had their time."""
         while True:
+            # Before the first list is whole, nobody knows whose turn it is.
+            with suppress(KubeError):
+                await self._watch.first()
+                break
+            await asyncio.sleep(_AGAIN_SECONDS)
+        while True:
+            self._dirty.clear()
+            due: float | None
             try:
-                async for page in self._kube.pages(KIND, None, metadata_only=True):
-                    for metadata in (one["metadata"] for one in page.items):
-                        self.wake(metadata["namespace"], metadata["name"], metadata["uid"])
-            except Exception as error:
-                # Whatever a connection throws: the next look may succeed.
-                self._logger.warning("cannot list runs: %r", error)
-            await asyncio.sleep(_RESYNC_SECONDS)
+                self._give_lane()
+                due = min(await self._accept_all(), await self._end_lives())
+            except Exception:
+                self.logger.exception("looking after the runs failed")
+                due = _AGAIN_SECONDS
+            # Not wait_for, which can swallow a cancellation.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due):
+                    await self._dirty.wait()
+            await asyncio.sleep(_DEBOUNCE_SECONDS)
 
-    async def reconcile(self, worker: _Worker) -> float | None:
-        """Look at one run and do what it needs next; return when to look again, in seconds.
+    def _give_lane(self) -> None:
+        # There is one worker at most, and nothing is awaited here: no two runs get the lane.
+        if self._worker is not None and not self._worker.task.done():
+            return
+        card = next_in_turn(self._open.values())
+        if card is None:
+            self._worker = None
+            return
+        self._worker = Worker(self, card)
+        self._worker.task.add_done_callback(lambda _: self._dirty.set())
 
-        Raises:
-            KubeError: something could not be read or done; look again a little later.
-        """
-        namespace, name = worker.key
-        manifest = await self._kube.get(KIND, namespace, name)
-        if manifest is None or manifest["metadata"]["uid"] != worker.uid:
-            self.forget(namespace, name, worker.uid)
-            return None
-        now = _now()
+    async def _accept_all(self) -> float:
+        """Look once at each run that waits; return when to look again, in seconds."""
+        again = 60.0
+        new: list[Card] = []
+        for card in self._open.values():
+            mine = self._worker is not None and self._worker.uid == card.uid
+            if mine or card.deleting or (card.state is not None and card.refused is None):
+                continue
+            if card.refused == NOT_ENABLED:
+                again = _NOT_ENABLED_SECONDS
+            elif card.uid in self._considered:
+                continue
+            new.append(card)
+        # One look in each namespace tells whether it is enabled by now.
+        closed = {card.namespace for card in new if card.refused == NOT_ENABLED}
+        opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(card: Card) -> None:
+            async with gate:
+                try:
+                    await self._accept(card)
+                    self._considered.add(card.uid)
+                except KubeError as error:
+                    nonlocal again
+                    again = _AGAIN_SECONDS
+                    self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+
+        await asyncio.gather(*(one(card) for card in new if card.namespace not in closed - opened))
+        return again
+
+    async def _accept(self, card: Card) -> None:
+        """Say of a run whether it is accepted and waits, or why not."""
+        manifest = await self.kube.get(KIND, card.namespace, card.name)
+        if manifest is None or manifest["metadata"]["uid"] != card.uid:
+            return
+        now = datetime.now(UTC)
         try:
             run = run_view(manifest)
         except pydantic.ValidationError as error:
             # The API server accepted it by another version's schema.
-            await self._refuse(manifest, "SpecNotUnderstood", str(error), now)
-            return None
-        context = RunContext(
-            name=run.name,
-            namespace=run.namespace,
-            uid=run.uid,
-            spec=run.spec,
-            scenario=scenarios()[run.spec.scenario],
-            images=self._settings.images,
-            cluster_domain=self._settings.cluster_domain,
-        )
-        if run.deleting:
-            return None
-        terminal = run.status.state is not None and run.status.state.terminal
-        worker.watch(active=run.status.state is not None and run.status.state.active)
+            await self.refuse(manifest, "SpecNotUnderstood", str(error))
+            return
+        if not await self._may_work_in(card.namespace):
+            await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
+            return
+        if run.status.state in (None, State.QUEUED):
+            await self.say(run, queued(run, context_of(run, self.settings), now), now)
+        else:
+            # It was refused in its middle, and goes on when it has its turn again.
+            good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
+            await self.say(run, _with(run.status, run.generation, now, good), now)
+
+    async def _may_work_in(self, namespace: str) -> bool:
         try:
-            children = await self._children(run.uid, namespace)
-            observed = await observe(
-                self._kube, run, context, worker.cache, worker.printed, worker.desk, children
-            )
+            async for _ in self.kube.pages("Pod", namespace, "laptime.dev/run-uid=nobody"):
+                break
         except KubeError as error:
-            if not error.forbidden or terminal:
-                raise
-            await self._refuse(manifest, "NamespaceNotEnabled", self._how_to_enable(namespace), now)
-            return _NOT_ENABLED_SECONDS
-        async with self._turns:
-            runs = await self._runs()
-            self._metrics.runs(runs)
-            run = next((one for one in runs if one.key == run.key and one.uid == run.uid), run)
-            self._metrics.trials(run, observed.results)
-            observed = replace(observed, refusal=worker.refusal)
-            decision = decide(run, observed, turn_of(run, runs), context, now)
-            await self._say(run, decision.status, now)
-        # In an extra step, so that a slow API server holds up this run alone.
-        try:
-            await execute(self._kube, run, context, decision.actions, children)
-        except NameTaken as taken:
-            patience = _PASSING_SECONDS if taken.passing else 0.0
-            since = worker.refusal.since if worker.refusal else now
-            worker.refusal = Refusal(str(taken), since, "NameTaken", patience)
-            return _RETRY_SECONDS[0]
-        except KubeError as error:
-            if error.status:
-                since = worker.refusal.since if worker.refusal else now
-                # What it refuses, it refuses again; its own errors may pass.
-                wait = None if error.refused else _ERRORS_PASS_SECONDS
-                message = f"the API server refuses {error.message}"
-                worker.refusal = Refusal(message, since, patience_seconds=wait)
+            if error.forbidden:
+                return False
             raise
-        worker.refusal = None
-        self._metrics.carried_out(decision.actions)
-        if decision.status.state is not None and decision.status.state.terminal and not terminal:
-            self.wake_all()
-        return 0.05 if decision.actions and not terminal else decision.requeue_seconds
+        return True
 
-    async def _runs(self) -> list[Run]:
-        found: list[Run] = []
-        async for page in self._kube.pages(KIND, None):
-            for manifest in page.items:
-                with suppress(pydantic.ValidationError):
-                    found.append(run_view(manifest))
-        return found
+    async def _end_lives(self) -> float:
+        """Delete the runs whose time to live is over; return when the next one's is."""
+        again = 3600.0
+        now = datetime.now(UTC)
+        for card in list(self._mortal.values()):
+            assert card.deadline is not None
+            left = (card.deadline - now).total_seconds()
+            if left > 0:
+                again = min(again, left)
+                continue
+            try:
+                await self.kube.delete(KIND, card.namespace, card.name, card.uid)
+                self._mortal.pop(card.uid, None)
+            except KubeError as error:
+                self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                again = min(again, _AGAIN_SECONDS)
+        return again
 
-    async def _children(self, uid: str, namespace: str) -> Children:
-        children = Children(uid)
+    # What is said of them ------------------------------------------------------------------
 
-        async def read(kind: str) -> None:
-            slim = kind in METADATA_ONLY
-            async for page in self._kube.pages(
-                kind, namespace, children.selector, metadata_only=slim
-            ):
-                for one in page.items:
-                    children.stores[kind].put(one)
-
-        await asyncio.gather(*(read(kind) for kind in KINDS))
-        return children
-
-    async def _say(self, run: Run, status: RunStatus, now: datetime) -> None:
+    async def say(self, run: Run, status: RunStatus, now: datetime) -> None:
+        """Write a status, and tell what changed for the worse or to another state."""
         if status == run.status:
             return
-        # With the uid: a run of the same name never gets this one's status.
-        await self._write_status(
-            {"name": run.name, "namespace": run.namespace, "uid": run.uid}, status
-        )
+        metadata = {
+            "name": run.name,
+            "namespace": run.namespace,
+            "uid": run.uid,
+            "resourceVersion": run.version,
+        }
+        await self.write_status(metadata, status)
         for type_, reason, message in transitions(run, status):
-            self._logger.info("%s/%s: %s: %s", run.namespace, run.name, reason, message)
+            self.logger.info("%s/%s: %s: %s", run.namespace, run.name, reason, message)
             event = event_manifest(run, type_, reason, message, now, secrets.token_hex(8))
             try:
-                await self._kube.create(event)
+                await self.kube.create(event)
             except KubeError as error:
                 # An event is a courtesy; the condition says the same and stays.
-                self._logger.warning("cannot write an event: %s", error)
+                self.logger.warning("cannot write an event: %s", error)
 
-    async def _refuse(
-        self, manifest: dict[str, Any], reason: str, message: str, now: datetime
-    ) -> None:
+    async def refuse(self, manifest: Manifest, reason: str, message: str) -> None:
         """Say `Accepted=False` of a run that cannot even be looked at."""
         metadata = manifest["metadata"]
         old = RunStatus.model_validate(manifest.get("status") or {})
-        verdict = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
-        generation = metadata.get("generation", 1)
-        status = old.model_copy(
-            update={
-                "state": old.state or State.QUEUED,
-                "observed_generation": generation,
-                "conditions": merge_conditions(
-                    old.conditions or [], [verdict], generation, format_time(now)
-                ),
-            }
-        )
+        bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
+        status = _with(old, metadata.get("generation", 1), datetime.now(UTC), bad)
         if status != old:
-            self._logger.warning(
+            self.logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
             )
-            await self._write_status(metadata, status)
+            await self.write_status(metadata, status)
 
-    def _how_to_enable(self, namespace: str) -> str:
-        return (
-            f"the operator may not work in namespace {namespace}. Its administrator allows it "
-            f"with: kubectl create rolebinding laptime -n {namespace} "
-            f"--clusterrole={self._settings.runs_role} "
-            f"--serviceaccount={self._settings.service_account}"
-        )
+    async def write_status(self, metadata: Manifest, status: RunStatus) -> None:
+        """Write the status of a run as it was seen, and of no other one of that name.
 
-    # What the workers need -----------------------------------------------------------------
-
-    async def watch_pods(self, worker: _Worker) -> None:
-        """Wake the worker whenever a pod of its run changes; follow its generators' logs."""
-        namespace, _ = worker.key
-        selector = Children(worker.uid).selector
-        async for _, manifest in self._kube.watch(
-            "Pod", namespace, selector, since="", seconds=_WATCH_SECONDS
-        ):
-            worker.wake()
-            if "name" not in manifest["metadata"]:
-                continue
-            pod = pod_view(manifest)
-            if pod.component == "generator" and any(
-                container.name == GENERATOR_CONTAINER and container.running
-                for container in pod.containers
-            ):
-                worker.follow(pod.name)
-
-    async def follow_generator(self, worker: _Worker, pod: str) -> None:
-        """Wake the worker in the moment in which a generator prints its result.
-
-        The kubelet reports the end of a container about a second later.
+        Raises:
+            KubeError: it is another one, or was changed since (409), or the status was refused.
         """
-        namespace, _ = worker.key
-        async for line in self._kube.follow_log(namespace, pod, GENERATOR_CONTAINER):
-            if line.startswith(RESULT_PREFIX):
-                worker.printed.add(pod)
-                worker.wake()
-                return
-
-    async def work(self, worker: _Worker) -> None:
-        """Reconcile a run again and again, whenever it is woken or due."""
-        failures = unexpected = 0
-        while True:
-            worker.clear()
-            due: float | None
-            try:
-                with self._metrics.reconcile():
-                    due = await self.reconcile(worker)
-                failures = unexpected = 0
-            except KubeError as error:
-                due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
-                failures += 1
-                self._metrics.error(error.reason)
-                if not (error.terminating or error.not_found):
-                    self._logger.warning("%s/%s: %s; again in %g s", *worker.key, error, due)
-                # What the API server will refuse again, and is no object of the run: its status.
-                unexpected += error.refused and not error.forbidden and worker.refusal is None
-                await self._give_up(worker, error, unexpected - len(_RETRY_SECONDS))
-            except Exception as error:
-                self._metrics.error(type(error).__name__)
-                due = _RETRY_SECONDS[min(unexpected, len(_RETRY_SECONDS) - 1)]
-                unexpected += 1
-                self._logger.exception("%s/%s: unexpected error", *worker.key)
-                await self._give_up(worker, error, unexpected - _TRIES)
-            await worker.wait(due)
-            await asyncio.sleep(_DEBOUNCE_SECONDS)
-
-    async def _give_up(self, worker: _Worker, error: Exception, too_many: int) -> None:
-        """End a run that nobody can go on with, once it was tried often enough."""
-        if too_many < 0:
-            return
-        try:
-            namespace, name = worker.key
-            manifest = await self._kube.get(KIND, namespace, name)
-            if manifest is None or manifest["metadata"]["uid"] != worker.uid:
-                return
-            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
-                return
-            await self._clear(worker)
-            await self._write_status(manifest["metadata"], abandoned(manifest, error, _now()))
-            self.wake_all()
-        except Exception:
-            # It is tried again, like everything else.
-            self._logger.exception("%s/%s: cannot be given up yet", *worker.key)
-
-    async def _clear(self, worker: _Worker) -> None:
-        """Delete what a run has deployed, as far as that can be done."""
-        try:
-            children = await self._children(worker.uid, worker.key[0])
-            for action in deployed(children):
-                child = children.find(action.kind, action.name)
-                assert child is not None
-                await self._kube.delete(action.kind, worker.key[0], child.name, child.uid)
-        except KubeError as error:
-            self._logger.warning("%s/%s: cannot be cleaned up: %s", *worker.key, error)
-
-    async def _write_status(self, metadata: dict[str, Any], status: RunStatus) -> None:
-        """Write the status of the run with this name, namespace and uid, and of no other."""
-        await self._kube.apply_status(
+        meant = ("name", "namespace", "uid", "resourceVersion")
+        written = await self.kube.apply_status(
             {
                 "apiVersion": API_VERSION,
                 "kind": KIND,
-                "metadata": {key: metadata[key] for key in ("name", "namespace", "uid")},
+                "metadata": {key: metadata[key] for key in meant},
                 "status": status.to_wire(),
             }
         )
+        self._runs.put(written)
+
+    def how_to_enable(self, namespace: str) -> str:
+        """Return what an administrator does so that runs of a namespace can be measured."""
+        return (
+            f"the operator may not work in namespace {namespace}. Its administrator allows it "
+            f"with: kubectl create rolebinding laptime -n {namespace} "
+            f"--clusterrole={self.settings.runs_role} "
+            f"--serviceaccount={self.settings.service_account}"
+        )
 
 
-class _Worker:
-    """The task of one run, with what it remembers only to be quicker."""
-
-    def __init__(self, key: tuple[str, str], uid: str, controller: Controller) -> None:
-        self.key = key
-        self.uid = uid
-        self.cache = ResultCache()
-        self.printed: set[str] = set()
-        self.refusal: Refusal | None = None
-        self.desk = ReadingsDesk(controller.query, self.wake)
-        self._controller = controller
-        self._event = asyncio.Event()
-        self._watch: asyncio.Task[None] | None = None
-        self._logs: dict[str, asyncio.Task[None]] = {}
-        self.task = asyncio.create_task(controller.work(self))
-
-    def wake(self) -> None:
-        """Have the run looked at soon."""
-        self._event.set()
-
-    def clear(self) -> None:
-        """Forget earlier wakes: the look that begins now sees what they were about."""
-        self._event.clear()
-
-    async def wait(self, seconds: float | None) -> None:
-        """Wait for a wake, at most so many seconds (None: for ever)."""
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._event.wait(), seconds)
-
-    def watch(self, *, active: bool) -> None:
-        """Watch the pods of the run while it is active, and only then."""
-        if not active:
-            self.close()
-        elif self._watch is None or self._watch.done():
-            self._watch = self._start(self._controller.watch_pods(self), again=True)
-
-    def follow(self, pod: str) -> None:
-        """Follow the log of a generator, once."""
-        if pod not in self._logs:
-            self._logs[pod] = self._start(self._controller.follow_generator(self, pod), again=False)
-
-    def close(self) -> None:
-        """End the watch, all that follow logs, and the questions to Prometheus."""
-        self.desk.close()
-        for task in (self._watch, *self._logs.values()):
-            if task is not None:
-                task.cancel()
-        self._watch = None
-        self._logs.clear()
-
-    def _start(self, work: Awaitable[None], *, again: bool) -> asyncio.Task[None]:
-        return asyncio.create_task(_quietly(work, self.wake if again else None))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-async def _quietly(work: Awaitable[None], after: Callable[[], None] | None) -> None:
-    """Do work that only makes things quicker: its failure is no error."""
-    with suppress(KubeError, OSError, asyncio.TimeoutError, ValueError):
-        await work
-    if after is not None:
-        await asyncio.sleep(0.5)
-        after()
+def _with(status: RunStatus, generation: int, now: datetime, verdict: Verdict) -> RunStatus:
+    conditions = merge_conditions(status.conditions or [], [verdict], generation, format_time(now))
+    return status.model_copy(
+        update={
+            "state": status.state or State.QUEUED,
+            "observed_generation": generation,
+            "conditions": conditions,
+        }
+    )

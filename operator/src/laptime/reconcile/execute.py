@@ -27,7 +27,6 @@ from laptime.reconcile.actions import (
     Create,
     CreateDatabaseSecret,
     Delete,
-    DeleteRun,
 )
 from laptime.reconcile.children import Children
 from laptime.reconcile.views import Run
@@ -53,10 +52,10 @@ class NameTaken(Exception):
 
 async def execute(
     kube: Kube, run: Run, context: RunContext, actions: Sequence[Action], children: Children
-) -> None:
+) -> list[Manifest]:
     """Carry out actions in their order; neighbours of one sort (verb and kind) at the same time.
 
-    What the API server answers goes into `children`.
+    What the API server answers goes into `children`. Returns the objects that were created.
 
     Raises:
         NameTaken: an object that others find by its name cannot be created.
@@ -64,6 +63,7 @@ async def execute(
             the deletions; the next reconcile sees it and goes on from there.
     """
     failures: list[BaseException] = []
+    created: list[Manifest] = []
     for (verb, _), group in groupby(actions, key=_sort):
         if failures and verb != "Delete":
             continue
@@ -71,9 +71,11 @@ async def execute(
             *(_execute_one(kube, run, context, action, children) for action in group),
             return_exceptions=True,
         )
-        failures += [failure for failure in done if failure is not None]
+        failures += [one for one in done if isinstance(one, BaseException)]
+        created += [one for one in done if isinstance(one, dict)]
     if failures:
         raise failures[0]
+    return created
 
 
 def _sort(action: Action) -> tuple[str, str]:
@@ -87,12 +89,12 @@ def _sort(action: Action) -> tuple[str, str]:
 
 async def _execute_one(
     kube: Kube, run: Run, context: RunContext, action: Action, children: Children
-) -> None:
+) -> Manifest | None:
     match action:
         case Apply(manifest):
-            await _apply(kube, manifest, children)
+            return await _apply(kube, manifest, children)
         case Create(manifest):
-            await _create(kube, manifest, children)
+            return await _create(kube, manifest, children)
         case CreateDatabaseSecret():
             owner = children.find("ConfigMap", postgres_name(context))
             if owner is not None:
@@ -107,28 +109,28 @@ async def _execute_one(
                     children.stores[kind].bury(child.uid)
                 else:
                     children.stores[kind].put(left)
-        case DeleteRun():
-            await kube.delete(KIND, run.namespace, run.name, run.uid)
+    return None
 
 
-async def _apply(kube: Kube, manifest: Manifest, children: Children) -> None:
+async def _apply(kube: Kube, manifest: Manifest, children: Children) -> Manifest | None:
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     child = children.find(kind, name)
     if child is None:
-        await _create(kube, manifest, children)
-        return
+        return await _create(kube, manifest, children)
     # With the uid: an object that took its place in this moment is left as it is.
     meant = {**manifest, "metadata": {**manifest["metadata"], "uid": child.uid}}
     try:
         children.stores[kind].put(await kube.apply(meant))
     except KubeError as error:
         raise error.about(kind, name) from error
+    return None
 
 
-async def _create(kube: Kube, manifest: Manifest, children: Children) -> None:
+async def _create(kube: Kube, manifest: Manifest, children: Children) -> Manifest | None:
+    """Create an object and return it; None when it is there already."""
     kind, name = manifest["kind"], manifest["metadata"]["name"]
     if children.find(kind, name) is not None:
-        return
+        return None
     candidates = [manifest]
     if kind == "Job" or manifest["metadata"]["labels"][COMPONENT_LABEL] in _FREELY_NAMED:
         candidates.append(otherwise_named(manifest))
@@ -136,14 +138,13 @@ async def _create(kube: Kube, manifest: Manifest, children: Children) -> None:
     for candidate in candidates:
         metadata = candidate["metadata"]
         try:
-            found = await kube.create(candidate) or await kube.get(
-                kind, metadata["namespace"], metadata["name"]
-            )
+            made = await kube.create(candidate)
+            found = made or await kube.get(kind, metadata["namespace"], metadata["name"])
         except KubeError as error:
             raise error.about(kind, name) from error
         if found is not None and children.owns(kind, found):
             children.stores[kind].put(found)
-            return
+            return made
         # None: it was deleted between the two questions.
         passing = found is None or _passing(found)
     raise NameTaken(kind, name, passing)

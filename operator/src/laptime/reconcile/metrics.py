@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter as Counts
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
@@ -81,24 +81,22 @@ class Metrics:
         """Note that something was heard of a run."""
         self._last_event = self._clock()
 
-    def runs(self, runs: Iterable[Run]) -> None:
-        """Set how many runs there are in each state (queued without one), and their figures."""
-        self._figures.see(runs)
-        self._count_runs()
+    def count(self, states: Mapping[State, int]) -> None:
+        """Set how many runs there are in each state (queued without one)."""
+        for state in State:
+            self._runs.labels(state.value).set(states.get(state, 0))
+
+    def show(self, manifest: Mapping[str, Any]) -> None:
+        """Take in a run as the API server has it, for its figures."""
+        self._figures.see(manifest)
 
     def trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
         """Set the stored results of the trials of a run."""
         self._figures.see_trials(run, results)
 
-    def forget(self, namespace: str, name: str) -> None:
+    def forget(self, uid: str) -> None:
         """Say nothing more of a run that is gone."""
-        self._figures.forget(namespace, name)
-        self._count_runs()
-
-    def _count_runs(self) -> None:
-        counts = Counts(run.status.state or State.QUEUED for run in self._figures.runs)
-        for state in State:
-            self._runs.labels(state.value).set(counts[state])
+        self._figures.forget(uid)
 
     def request(self, method: str, code: int) -> None:
         """Count a request to the API server."""

@@ -1,17 +1,19 @@
-"""Reading everything of one run from the API server."""
+"""What is known of the run that is measured."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import math
+import time
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.status import ServerState
-from laptime.kube import Kube
-from laptime.manifests.context import RunContext
+from laptime.kube import Kube, Manifest
+from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, Component, RunContext
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
     profile_problem,
@@ -35,6 +37,8 @@ from laptime.reconcile.views import (
 )
 
 GENERATOR_CONTAINER = "k6"
+_SCRIPT_SECONDS = 10.0
+_MISSING_SECONDS = 1.0
 
 
 class ResultCache:
@@ -106,23 +110,51 @@ class ResultCache:
         return self._summary[1]
 
 
-async def observe(
-    kube: Kube,
-    run: Run,
-    context: RunContext,
-    cache: ResultCache,
-    printed: set[str],
-    desk: ReadingsDesk,
-    children: Children,
-) -> Observed:
-    """Return what the API server shows of a run.
+class Memory:
+    """What is remembered of the run that is measured, only to be quicker."""
 
-    `printed` names trials whose generator was seen to print its result although its container may
-    still be ending; it only makes the result known a moment earlier. `desk` asks Prometheus.
+    def __init__(self, children: Children, desk: ReadingsDesk) -> None:
+        self.children = children
+        self.desk = desk
+        self.results = ResultCache()
+        self.logs: dict[str, str] = {}
+        """What containers wrote that ended or whose result was seen, by the name of their pod."""
+        self._scripts: tuple[float, dict[str, frozenset[str] | None]] = (-math.inf, {})
+
+    def keep(self, created: Iterable[Manifest], context: RunContext) -> None:
+        """Take in results that were stored just now: nobody needs to read them back."""
+        for manifest in created:
+            labels = manifest["metadata"]["labels"]
+            trial = labels.get(TRIAL_LABEL)
+            if trial is None or manifest["kind"] != "ConfigMap":
+                continue
+            if labels[COMPONENT_LABEL] == Component.RESULT:
+                self.results.add(trial, manifest, context)
+            elif labels[COMPONENT_LABEL] == Component.READINGS:
+                self.results.add_readings(trial, manifest, context)
+
+    async def scripts(self, kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
+        """Return the keys of the ConfigMaps with scripts, looked at every few seconds."""
+        wanted = {load.script.config_map for load in run.spec.loads if load.script is not None}
+        read_at, known = self._scripts
+        missing = None in known.values()
+        if time.monotonic() - read_at < (_MISSING_SECONDS if missing else _SCRIPT_SECONDS):
+            return known
+        found: dict[str, frozenset[str] | None] = {}
+        for name in wanted:
+            manifest = await kube.get("ConfigMap", run.namespace, name)
+            found[name] = frozenset(manifest.get("data") or {}) if manifest is not None else None
+        self._scripts = (time.monotonic(), found)
+        return found
+
+
+async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> Observed:
+    """Return what is known of a run: nearly all of it without asking the API server.
 
     Raises:
         KubeError: the API server cannot be reached, or rights in the namespace are missing.
     """
+    children, cache = memory.children, memory.results
     pods, jobs, deployments, services, config_maps = (children.of(kind) for kind in KINDS)
     seed, most = seed_of(run.spec, run.uid), run.spec.most_repetitions
     trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most)}
@@ -140,7 +172,7 @@ async def observe(
         if manifest is not None:
             cache.add_readings(name, manifest, context)
     results = cache.results(result_names)
-    readings, unread = desk.look(run, results.values(), stored)
+    readings, unread = memory.desk.look(run, results.values(), stored)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
         known_as(m["metadata"]): profile_problem(m["metadata"])
@@ -148,6 +180,8 @@ async def observe(
         if known_as(m["metadata"]) in planned
     }
     pod_views = tuple(pod_view(manifest) for manifest in pods)
+    for gone in set(memory.logs) - {pod.name for pod in pod_views}:
+        del memory.logs[gone]
     return Observed(
         deployments={v.name: v for v in map(deployment_view, deployments)},
         jobs={v.name: v for v in map(job_view, jobs)},
@@ -158,38 +192,44 @@ async def observe(
         results=results,
         readings=readings,
         unread=unread,
-        outputs=await _outputs(kube, run, pod_views, result_names, printed),
+        outputs=await _outputs(kube, run, pod_views, result_names, memory.logs),
         profiles=profiles,
-        profile_outputs=await _profile_outputs(kube, run, pod_views, profiles),
-        scripts=await _scripts(kube, run),
+        profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
+        scripts=await memory.scripts(kube, run),
         summary=cache.summary(run, context, result_names),
     )
 
 
 async def _outputs(
-    kube: Kube, run: Run, pods: tuple[PodView, ...], stored: set[str], printed: set[str]
+    kube: Kube,
+    run: Run,
+    pods: tuple[PodView, ...],
+    stored: set[str],
+    logs: dict[str, str],
 ) -> dict[str, dict[int, str]]:
     over = [
         pod
         for pod in pods
         if pod.component == "generator"
         and pod.trial not in stored
-        and (pod.name in printed or _ended(pod, GENERATOR_CONTAINER))
+        and (pod.name in logs or _ended(pod, GENERATOR_CONTAINER))
     ]
-    logs = await asyncio.gather(
-        *(kube.log(run.namespace, pod.name, GENERATOR_CONTAINER) for pod in over)
-    )
+    texts = await asyncio.gather(*(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in over))
     outputs: dict[str, dict[int, str]] = {}
-    for pod, log in zip(over, logs, strict=True):
-        outputs.setdefault(pod.trial or "", {})[pod.index] = log
+    for pod, text in zip(over, texts, strict=True):
+        outputs.setdefault(pod.trial or "", {})[pod.index] = text
     return outputs
 
 
 async def _profile_outputs(
-    kube: Kube, run: Run, pods: tuple[PodView, ...], stored: Mapping[str, str]
+    kube: Kube,
+    run: Run,
+    pods: tuple[PodView, ...],
+    stored: Mapping[str, str],
+    logs: dict[str, str],
 ) -> dict[str, str]:
     return {
-        pod.trial: await kube.log(run.namespace, pod.name, PROFILE_CONTAINER)
+        pod.trial: await _log(kube, run, pod, PROFILE_CONTAINER, logs)
         for pod in pods
         if pod.component == "profiler"
         and pod.trial is not None
@@ -198,20 +238,14 @@ async def _profile_outputs(
     }
 
 
+async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[str, str]) -> str:
+    """Return what a container that is over has written, read once."""
+    if pod.name not in logs:
+        logs[pod.name] = await kube.log(run.namespace, pod.name, container)
+    return logs[pod.name]
+
+
 def _ended(pod: PodView, name: str) -> bool:
     return any(
         container.name == name and container.exit_code is not None for container in pod.containers
     )
-
-
-async def _scripts(kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
-    found: dict[str, frozenset[str] | None] = {}
-    for load in run.spec.loads:
-        # Once the run is measured, the script is in the pods; nobody needs to look again.
-        if load.script is None or (run.status.state is not None and run.status.state.terminal):
-            continue
-        manifest = await kube.get("ConfigMap", run.namespace, load.script.config_map)
-        found[load.script.config_map] = (
-            frozenset(manifest.get("data") or {}) if manifest is not None else None
-        )
-    return found

@@ -1,49 +1,91 @@
-"""Whose turn it is: one run at a time is measured, first come, first served. Pure."""
+"""All runs of the cluster, as far as anybody needs them who does not measure them. Pure.
+
+There may be thousands, so of each only a card is kept: whose turn it is and when it has had its
+time follows from those.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
-from laptime.api.status import ConditionStatus, ConditionType
-from laptime.reconcile.views import Run
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.reconcile.views import parse_time
 
-
-@dataclass(frozen=True)
-class Turn:
-    """Whether a run may start pods; otherwise its place in the queue and who is before it."""
-
-    granted: bool
-    position: int = 0
-    ahead: str = ""
+NOT_ENABLED = "NamespaceNotEnabled"
 
 
-def turn_of(run: Run, runs: Iterable[Run]) -> Turn:
-    """Return a run's turn among all runs of the cluster, itself included.
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is remembered of a run."""
 
-    A run that is active keeps its turn until it is over. When none is, the oldest one gets it that
-    is neither over nor being deleted nor refused (`Accepted=False`: it cannot start anyway).
+    namespace: str
+    name: str
+    uid: str
+    created: str
+    """RFC 3339: times of the API server are ordered like their texts."""
+    state: State | None = None
+    refused: str | None = None
+    """Reason why it is not accepted; None when it is, or when nobody has looked yet."""
+    deleting: bool = False
+    deadline: datetime | None = None
+    """When it has had its time to live after its end."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may have the lane: it is neither over nor being deleted nor refused."""
+        over = self.state is not None and self.state.terminal
+        return not (over or self.deleting or self.refused)
+
+
+def card_of(manifest: dict[str, Any]) -> Card:
+    """Return the card of a BenchmarkRun, whatever version of Laptime wrote it."""
+    metadata, spec = manifest["metadata"], manifest.get("spec") or {}
+    status = manifest.get("status") or {}
+    said = status.get("state")
+    return Card(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        created=metadata["creationTimestamp"],
+        state=State(said) if said in set(State) else None,
+        refused=_refused(status),
+        deleting="deletionTimestamp" in metadata,
+        deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
+    )
+
+
+def _refused(status: dict[str, Any]) -> str | None:
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == ConditionType.ACCEPTED:
+            false = condition.get("status") == ConditionStatus.FALSE
+            return str(condition.get("reason")) if false else None
+    return None
+
+
+def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
+    finished = parse_time(finished_at) if isinstance(finished_at, str) else None
+    if finished is None or not isinstance(seconds, int | float):
+        return None
+    return finished + timedelta(seconds=seconds)
+
+
+def in_turn(cards: Iterable[Card]) -> list[Card]:
+    """Return the runs that wait for the lane or have it, in their order: first come, first served.
+
+    One that is active keeps the lane until it is over, so it comes first.
     """
-    waiting = [one for one in runs if _competes(one)]
-    waiting.sort(key=lambda one: (not _active(one), one.created, one.key))
-    keys = [one.key for one in waiting]
-    if run.key not in keys:
-        return Turn(granted=False, position=len(keys) + 1)
-    place = keys.index(run.key)
-    if place == 0:
-        return Turn(granted=True)
-    namespace, name = keys[place - 1]
-    return Turn(granted=False, position=place, ahead=f"{namespace}/{name}")
+    waiting = [card for card in cards if card.waits]
+    return sorted(waiting, key=_place)
 
 
-def _active(run: Run) -> bool:
-    return run.status.state is not None and run.status.state.active
+def next_in_turn(cards: Iterable[Card]) -> Card | None:
+    """Return the run that has the lane or gets it now."""
+    return min((card for card in cards if card.waits), key=_place, default=None)
 
 
-def _competes(run: Run) -> bool:
-    if run.deleting:
-        return False
-    if run.status.state is not None and run.status.state.terminal:
-        return False
-    accepted = run.status.condition(ConditionType.ACCEPTED)
-    return accepted is None or accepted.status != ConditionStatus.FALSE
+def _place(card: Card) -> tuple[bool, str, str, str]:
+    active = card.state is not None and card.state.active
+    return not active, card.created, card.namespace, card.name

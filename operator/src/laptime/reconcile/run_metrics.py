@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
+import pydantic
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from laptime.api.resources import Resources
 from laptime.api.results import Interval, ResponseTimes, ResultRow, TrialResult
-from laptime.api.status import RunStatus
+from laptime.api.status import RunStatus, State
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
 from laptime.plan import Trial, plan_trials, seed_of
-from laptime.reconcile.views import Run, parse_time
+from laptime.reconcile.views import Run, parse_time, run_view
 
 MOST_RUNS = 50
 MOST_ROWS = 500
@@ -39,8 +42,6 @@ _QUANTILES = {
     "0.99": "p99_seconds",
     "0.999": "p999_seconds",
 }
-
-Key = tuple[str, str]
 
 
 class _Families:
@@ -64,7 +65,6 @@ class _Families:
 class _Trials:
     """What is known of the trials of one run."""
 
-    uid: str
     generation: int
     plan: tuple[Trial, ...]
     results: Mapping[str, TrialResult]
@@ -82,49 +82,63 @@ class RunFigures(Collector):
     """
 
     def __init__(self) -> None:
-        self._runs: tuple[Run, ...] = ()
-        self._trials: dict[Key, _Trials] = {}
+        self._runs: dict[str, Run] = {}
+        self._trials: dict[str, _Trials] = {}
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs that were seen last, newest first."""
-        return self._runs
+        """The runs that are shown: the one that is measured, then the newest ones."""
+        return tuple(sorted(self._runs.values(), key=_rank, reverse=True))
 
-    def see(self, runs: Iterable[Run]) -> None:
-        """Replace all runs by those that there are now."""
-        self._runs = tuple(sorted(runs, key=lambda run: (run.created, run.key), reverse=True))
-        uids = {run.uid for run in self._runs}
-        self._trials = {key: one for key, one in self._trials.items() if one.uid in uids}
+    def see(self, manifest: Mapping[str, Any]) -> None:
+        """Take in a run, if it is among those that are shown; others are not even parsed."""
+        metadata = manifest["metadata"]
+        uid, created = metadata["uid"], parse_time(metadata["creationTimestamp"])
+        state = (manifest.get("status") or {}).get("state")
+        active = state in {one for one in State if one.active}
+        last = min(self._runs.values(), key=_rank) if len(self._runs) >= MOST_RUNS else None
+        key = metadata["namespace"], metadata["name"]
+        if uid not in self._runs and last is not None and (active, created, key) <= _rank(last):
+            return
+        # One of the same name that is not known to be gone yet would double its series.
+        runs = {other: run for other, run in self._runs.items() if run.key != key}
+        try:
+            runs[uid] = run_view(manifest)
+        except pydantic.ValidationError:
+            return
+        if len(runs) > MOST_RUNS:
+            del runs[min(runs.values(), key=_rank).uid]
+        self._runs = runs
+        self._trials = {uid: one for uid, one in self._trials.items() if uid in runs}
 
     def see_trials(self, run: Run, results: Mapping[str, TrialResult]) -> None:
         """Replace what is known of the trials of one run by these results."""
-        known = self._trials.get(run.key)
+        known = self._trials.get(run.uid)
         # A plan follows from the spec; it is long for a long run, and this is called at each look.
-        if known is not None and (known.uid, known.generation) == (run.uid, run.generation):
+        if known is not None and known.generation == run.generation:
             plan = known.plan
         else:
             plan = plan_trials(run.name, run.spec, seed_of(run.spec, run.uid))
-        newest = _Trials(run.uid, run.generation, plan, dict(results))
-        self._trials = {**self._trials, run.key: newest}
+        newest = _Trials(run.generation, plan, dict(results))
+        self._trials = {**self._trials, run.uid: newest}
 
-    def forget(self, namespace: str, name: str) -> None:
-        """Drop a run that is gone."""
-        key = (namespace, name)
-        self._runs = tuple(run for run in self._runs if run.key != key)
-        self._trials = {other: one for other, one in self._trials.items() if other != key}
+    def forget(self, uid: str) -> None:
+        """Drop a run that is gone; an older one takes its place when it changes."""
+        self._runs = {other: run for other, run in self._runs.items() if other != uid}
+        self._trials = {other: one for other, one in self._trials.items() if other != uid}
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all families; called for each scrape."""
         families = _declared()
         trials, rows = MOST_TRIALS, MOST_ROWS
-        for run in self._runs[:MOST_RUNS]:
+        for run in self.runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
             rows -= len(results)
             for row in results:
                 _add_row(families, run, row)
-            known = self._trials.get(run.key)
-            if known is not None and known.uid == run.uid:
+            known = self._trials.get(run.uid)
+            if known is not None:
                 shown = known.around_the_newest(trials)
                 trials -= len(shown)
                 for trial in shown:
@@ -134,6 +148,11 @@ class RunFigures(Collector):
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Yield the names of the families, for the registry."""
         yield from _declared().all()
+
+
+def _rank(run: Run) -> tuple[bool, datetime, tuple[str, str]]:
+    state = run.status.state
+    return state is not None and state.active, run.created, run.key
 
 
 def _declared() -> _Families:

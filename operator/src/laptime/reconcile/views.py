@@ -164,6 +164,8 @@ class Run:
     spec: BenchmarkRunSpec
     status: RunStatus
     deleting: bool = False
+    version: str = ""
+    """Its resource version."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -197,6 +199,7 @@ def run_view(manifest: Mapping[str, Any]) -> Run:
         spec=BenchmarkRunSpec.model_validate(manifest["spec"]).with_control(),
         status=RunStatus.model_validate(manifest.get("status") or {}),
         deleting="deletionTimestamp" in metadata,
+        version=metadata.get("resourceVersion", ""),
     )
 
 

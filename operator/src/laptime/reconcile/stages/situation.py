@@ -191,13 +191,12 @@ class Situation:
         *,
         requeue_seconds: float | None,
         current_trial: str | None = None,
-        queue_position: int | None = None,
         finished: bool = False,
         text: str | None = None,
     ) -> Decision:
         """Return the decision of this pass with the status that follows from it."""
         return Decision(
-            status=self._status(state, current_trial, queue_position, finished, text),
+            status=self._status(state, current_trial, finished, text),
             actions=tuple(self.actions),
             requeue_seconds=requeue_seconds,
         )
@@ -206,7 +205,6 @@ class Situation:
         self,
         state: State,
         current_trial: str | None,
-        queue_position: int | None,
         finished: bool,
         text: str | None,
     ) -> RunStatus:
@@ -221,7 +219,6 @@ class Situation:
             verdict=summary.verdict if summary else None,
             seed=self.seed,
             baseline=self.spec.baseline_name,
-            queue_position=queue_position,
             started_at=old.started_at or (now if state is not State.QUEUED else None),
             finished_at=(old.finished_at or now) if finished else None,
             progress=self._progress(state, text),

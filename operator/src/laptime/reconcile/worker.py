@@ -1,0 +1,335 @@
+"""The work on the run whose turn it is: look, decide, say, do, again and again until it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pydantic
+
+from laptime.api import KIND
+from laptime.api.results import TrialOutcome
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState, State
+from laptime.catalog import scenarios
+from laptime.kube import KubeError, Manifest
+from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
+from laptime.manifests.result import read_result
+from laptime.measure.generator import RESULT_PREFIX
+from laptime.reconcile.abandon import abandoned, deployed
+from laptime.reconcile.actions import Create, Decision
+from laptime.reconcile.cache import version_of
+from laptime.reconcile.children import Children, Watches
+from laptime.reconcile.decide import decide
+from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
+from laptime.reconcile.queue import NOT_ENABLED, Card
+from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.views import Observed, Refusal, Run, run_view
+from laptime.settings import Settings
+
+if TYPE_CHECKING:
+    from laptime.reconcile.controller import Controller
+
+# The last one short enough to say within 30 s what the API server refuses for startupTimeout / 2.
+_RETRY_SECONDS = (0.2, 1.0, 2.0, 5.0, 10.0)
+# So often an error that nobody expected may happen, one time after the other.
+_TRIES = 3
+# Several objects change at once; one look is enough for all of them.
+_DEBOUNCE_SECONDS = 0.02
+_AFTER_ACTIONS_SECONDS = 0.05
+_PROGRESS_SECONDS = 5.0
+"""How far a run is, is written no more often than this, unless something else has changed."""
+_ERRORS_PASS_SECONDS = 300.0
+# So long an object of an earlier run of the same name may take to go.
+_PASSING_SECONDS = 20.0
+_LOG_CHARACTERS = 4 * 2**20
+"""So much of the end of a generator's log is kept: the result is in its last lines."""
+
+
+def context_of(run: Run, settings: Settings) -> RunContext:
+    """Return what the builders know of a run."""
+    return RunContext(
+        name=run.name,
+        namespace=run.namespace,
+        uid=run.uid,
+        spec=run.spec,
+        scenario=scenarios()[run.spec.scenario],
+        images=settings.images,
+        cluster_domain=settings.cluster_domain,
+    )
+
+
+class Worker:
+    """The task of the run that has the lane, with what it remembers only to be quicker."""
+
+    def __init__(self, controller: Controller, card: Card) -> None:
+        """Begin to work on a run."""
+        self.uid = card.uid
+        self.key = (card.namespace, card.name)
+        self._controller = controller
+        self._kube = controller.kube
+        self._event = asyncio.Event()
+        self._manifest: Manifest | None = None
+        self._run: tuple[int, Run] | None = None
+        self._refusal: Refusal | None = None
+        self._said_at = 0.0
+        self._children = Children(card.uid, self.wake)
+        self._watches = Watches(self._kube, card.namespace, self._children)
+        self._memory = Memory(self._children, ReadingsDesk(controller.query, self.wake))
+        self._logs: dict[str, asyncio.Task[None]] = {}
+        self.task = asyncio.create_task(self._work())
+
+    def wake(self) -> None:
+        """Have the run looked at soon."""
+        self._event.set()
+
+    def wake_if(self, uid: str) -> None:
+        """Have the run looked at anew, from the API server, if it is the one with this uid."""
+        if uid == self.uid:
+            self._manifest = None
+            self.wake()
+
+    def see(self, manifest: Manifest) -> None:
+        """Take in a newer version of the run."""
+        if self._manifest is None or version_of(manifest) > version_of(self._manifest):
+            self._manifest = manifest
+            self.wake()
+
+    def close(self) -> None:
+        """End the watches, all that follow logs, and the questions to Prometheus."""
+        self._memory.desk.close()
+        self._watches.close()
+        for task in self._logs.values():
+            task.cancel()
+        self._logs.clear()
+
+    async def _work(self) -> None:
+        """Look at the run whenever it is woken or due, until it is over."""
+        failures = unexpected = 0
+        controller = self._controller
+        try:
+            while True:
+                self._event.clear()
+                due: float | None
+                try:
+                    with controller.metrics.reconcile():
+                        due = await self._look()
+                    failures = unexpected = 0
+                    if due is None:
+                        return
+                except KubeError as error:
+                    due = _RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)]
+                    failures += 1
+                    if error.conflict:
+                        # What was heard of the run is not what there is.
+                        self._manifest = None
+                    controller.metrics.error(error.reason)
+                    if not (error.terminating or error.not_found):
+                        controller.logger.warning("%s/%s: %s; again in %g s", *self.key, error, due)
+                    # What will be refused again, and is no object of the run: its status.
+                    unexpected += error.refused and not error.forbidden and self._refusal is None
+                    await self._give_up(error, unexpected - len(_RETRY_SECONDS))
+                except Exception as error:
+                    due = _RETRY_SECONDS[min(unexpected, len(_RETRY_SECONDS) - 1)]
+                    unexpected += 1
+                    controller.metrics.error(type(error).__name__)
+                    controller.logger.exception("%s/%s: unexpected error", *self.key)
+                    await self._give_up(error, unexpected - _TRIES)
+                # Not wait_for, which can swallow a cancellation.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(due):
+                        await self._event.wait()
+                await asyncio.sleep(_DEBOUNCE_SECONDS)
+        finally:
+            self.close()
+
+    async def _look(self) -> float | None:
+        """Do what the run needs next; return when to look again, in seconds, None: never.
+
+        Raises:
+            KubeError: something could not be read or done; look again a little later.
+        """
+        manifest = await self._current()
+        if manifest is None:
+            return None
+        try:
+            run = self._parsed(manifest)
+        except pydantic.ValidationError as error:
+            # The API server accepted it by another version's schema.
+            await self._controller.refuse(manifest, "SpecNotUnderstood", str(error))
+            return None
+        if run.deleting or (run.status.state is not None and run.status.state.terminal):
+            return None
+        context = context_of(run, self._controller.settings)
+        try:
+            await self._watches.first()
+            observed, decision, now = await self._decide(run, context)
+        except KubeError as error:
+            if not error.forbidden:
+                raise
+            namespace = self.key[0]
+            message = self._controller.how_to_enable(namespace)
+            await self._controller.refuse(manifest, NOT_ENABLED, message)
+            return None
+        self._controller.metrics.trials(run, observed.results)
+        if self._worth_saying(run.status, decision.status):
+            await self._controller.say(run, decision.status, now)
+            self._said_at = time.monotonic()
+        await self._execute(run, context, decision, now)
+        over = decision.status.state is not None and decision.status.state.terminal
+        return None if over else self._again(decision)
+
+    def _again(self, decision: Decision) -> float:
+        if decision.actions:
+            return _AFTER_ACTIONS_SECONDS
+        return decision.requeue_seconds or _AFTER_ACTIONS_SECONDS
+
+    async def _current(self) -> Manifest | None:
+        """Return the run as it was heard of last; None when it is gone."""
+        if self._manifest is None:
+            found = await self._kube.get(KIND, *self.key)
+            if found is None or found["metadata"]["uid"] != self.uid:
+                return None
+            self._manifest = found
+        return self._manifest
+
+    def _parsed(self, manifest: Manifest) -> Run:
+        version = version_of(manifest)
+        if self._run is None or self._run[0] != version:
+            self._run = (version, run_view(manifest))
+        return self._run[1]
+
+    async def _decide(self, run: Run, context: RunContext) -> tuple[Observed, Decision, datetime]:
+        """Decide; what cannot be taken back only on what was read in this very moment."""
+        for fresh in (False, True):
+            observed = await observe(self._kube, run, context, self._memory)
+            self._follow_logs(observed)
+            now = datetime.now(UTC)
+            observed = replace(observed, refusal=self._refusal)
+            decision = decide(run, observed, context, now)
+            if fresh or not _grave(run.status, decision):
+                break
+            await self._watches.refresh()
+        return observed, decision, now
+
+    def _worth_saying(self, old: RunStatus, new: RunStatus) -> bool:
+        """Whether somebody waits for what has changed; how far it is can wait a few seconds."""
+        if old == new:
+            return False
+        before = (old.progress.completed, old.progress.total) if old.progress else None
+        after = (new.progress.completed, new.progress.total) if new.progress else None
+        quiet = {"progress": None}
+        if before != after or old.model_copy(update=quiet) != new.model_copy(update=quiet):
+            return True
+        return time.monotonic() - self._said_at >= _PROGRESS_SECONDS
+
+    async def _execute(
+        self, run: Run, context: RunContext, decision: Decision, now: datetime
+    ) -> None:
+        since = self._refusal.since if self._refusal else now
+        try:
+            created = await execute(self._kube, run, context, decision.actions, self._children)
+        except NameTaken as taken:
+            patience = _PASSING_SECONDS if taken.passing else 0.0
+            self._refusal = Refusal(str(taken), since, "NameTaken", patience)
+            self._controller.logger.warning("%s/%s: %s", *self.key, taken)
+            return
+        except KubeError as error:
+            if error.status:
+                # What it refuses, it refuses again; its own errors may pass.
+                wait = None if error.refused else _ERRORS_PASS_SECONDS
+                message = f"the API server refuses {error.message}"
+                self._refusal = Refusal(message, since, patience_seconds=wait)
+            raise
+        self._refusal = None
+        self._memory.keep(created, context)
+        self._controller.metrics.carried_out(decision.actions)
+
+    # The last resort -----------------------------------------------------------------------
+
+    async def _give_up(self, error: Exception, too_many: int) -> None:
+        """End a run that nobody can go on with, once it was tried often enough."""
+        if too_many < 0:
+            return
+        try:
+            manifest = await self._kube.get(KIND, *self.key)
+            if manifest is None or manifest["metadata"]["uid"] != self.uid:
+                return
+            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
+                return
+            await self._clear()
+            status = abandoned(manifest, error, datetime.now(UTC))
+            await self._controller.write_status(manifest["metadata"], status)
+        except Exception:
+            # It is tried again, like everything else.
+            self._controller.logger.exception("%s/%s: cannot be given up yet", *self.key)
+
+    async def _clear(self) -> None:
+        """Delete what the run has deployed, as far as that can be done."""
+        try:
+            await self._watches.refresh()
+            for action in deployed(self._children):
+                child = self._children.find(action.kind, action.name)
+                if child is not None:
+                    await self._kube.delete(action.kind, self.key[0], child.name, child.uid)
+        except KubeError as error:
+            self._controller.logger.warning("%s/%s: cannot be cleaned up: %s", *self.key, error)
+
+    # Logs of generators --------------------------------------------------------------------
+
+    def _follow_logs(self, observed: Observed) -> None:
+        for pod in observed.pods_of("generator"):
+            running = any(one.name == GENERATOR_CONTAINER and one.running for one in pod.containers)
+            if running and pod.name not in self._logs:
+                task = asyncio.create_task(_quietly(self._follow(pod.name)))
+                self._logs[pod.name] = task
+
+    async def _follow(self, pod: str) -> None:
+        """Have the result of a generator in the moment in which it prints it.
+
+        The kubelet reports the end of a container about a second later.
+        """
+        lines: deque[str] = deque()
+        size = 0
+        async for line in self._kube.follow_log(self.key[0], pod, GENERATOR_CONTAINER):
+            lines.append(line)
+            size += len(line) + 1
+            while size > _LOG_CHARACTERS and len(lines) > 1:
+                size -= len(lines.popleft()) + 1
+            if line.startswith(RESULT_PREFIX):
+                self._memory.logs[pod] = "\n".join(lines) + "\n"
+                self.wake()
+                return
+
+
+def _grave(old: RunStatus, decision: Decision) -> bool:
+    """Whether a decision blames somebody or gives something up."""
+    succeeded = decision.status.condition(ConditionType.SUCCEEDED)
+    if succeeded is not None and succeeded.status is ConditionStatus.FALSE:
+        before = old.condition(ConditionType.SUCCEEDED)
+        if before is None or before.status is not ConditionStatus.FALSE:
+            return True
+    out = {one.name for one in old.servers or [] if one.state is ServerState.FAILED}
+    for server in decision.status.servers or []:
+        if server.state is ServerState.FAILED and server.name not in out:
+            return True
+    return any(
+        isinstance(action, Create)
+        and action.manifest["kind"] == "ConfigMap"
+        and action.manifest["metadata"]["labels"][COMPONENT_LABEL] == Component.RESULT
+        and "immutable" in action.manifest
+        and read_result(action.manifest)[0].outcome is TrialOutcome.FAILED
+        for action in decision.actions
+    )
+
+
+async def _quietly(work: Awaitable[None]) -> None:
+    """Do work that only makes things quicker: its failure is no error."""
+    with suppress(KubeError):
+        await work

@@ -1,0 +1,112 @@
+"""What controllers and kubelets do with the objects of a run, on the tests' own API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from .api_server import ApiServer, Object
+from .world import generator_log
+
+LABEL = "laptime.dev/"
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Nodes:
+    """Starts a pod for each Deployment and Job, and lets it do its work at once."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        self.generators_started: list[str] = []
+        self._count = 0
+
+    def step(self) -> None:
+        for deployment in self.server.of("Deployment"):
+            self._follow_deployment(deployment)
+        for job in self.server.of("Job"):
+            self._follow_job(job)
+
+    def _pods_of(self, owner: Object) -> list[Object]:
+        uid = owner["metadata"]["uid"]
+        return [
+            pod
+            for pod in self.server.of("Pod")
+            if pod["metadata"]["ownerReferences"][0]["uid"] == uid
+        ]
+
+    def _follow_deployment(self, deployment: Object) -> None:
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        wanted = deployment["spec"]["replicas"] > 0
+        fitting = []
+        for pod in self._pods_of(deployment):
+            if wanted and pod["metadata"]["labels"] == labels:
+                fitting.append(pod)
+            else:
+                self.server.remove("Pod", "default", pod["metadata"]["name"])
+        if wanted and not fitting:
+            self._start(deployment, labels, "main", {"running": {"startedAt": _now()}})
+
+    def _follow_job(self, job: Object) -> None:
+        labels = job["spec"]["template"]["metadata"]["labels"]
+        pods = self._pods_of(job)
+        if labels[LABEL + "component"] == "verifier":
+            if not pods:
+                said = json.dumps({"ok": True})
+                ended = {"exitCode": 0, "message": said, "finishedAt": _now()}
+                self._start(job, labels, "verify", {"terminated": ended}, "Succeeded")
+        elif not pods:
+            self.generators_started.append(labels[LABEL + "trial"])
+            self._start(job, labels, "k6", {"running": {"startedAt": _now()}})
+        elif pods[0]["metadata"]["name"] not in self.server.logs:
+            name = pods[0]["metadata"]["name"]
+            self.server.logs[name] = generator_log(labels[LABEL + "trial"])
+
+    def _start(
+        self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"
+    ) -> None:
+        self._count += 1
+        reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
+        self.server.add(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {
+                    "name": f"{owner['metadata']['name']}-{self._count}",
+                    "namespace": owner["metadata"]["namespace"],
+                    "labels": labels,
+                    "ownerReferences": [reference],
+                },
+                "spec": {"containers": [{"name": container, "image": "image"}]},
+                "status": {
+                    "phase": phase,
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                    "containerStatuses": [{"name": container, "ready": True, "state": state}],
+                },
+            }
+        )
+
+
+@asynccontextmanager
+async def working(server: ApiServer) -> AsyncIterator[Nodes]:
+    """Have nodes work on what the server has, every few milliseconds."""
+    nodes = Nodes(server)
+
+    async def work() -> None:
+        while True:
+            nodes.step()
+            await asyncio.sleep(0.02)
+
+    task: asyncio.Task[Any] = asyncio.create_task(work())
+    try:
+        yield nodes
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

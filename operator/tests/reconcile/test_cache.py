@@ -1,0 +1,164 @@
+"""The cache sees what the API server has, whatever becomes of lists and watches on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laptime.kube import Manifest
+from laptime.reconcile import cache as module
+from laptime.reconcile.cache import Store, Watch
+
+from .api_server import ApiServer, serving
+from .test_controller import until
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {"mine": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def version(uid: str, number: int, **data: str) -> Manifest:
+    return {"metadata": {"uid": uid, "resourceVersion": str(number)}, "data": data}
+
+
+@asynccontextmanager
+async def watching(server: ApiServer, seconds: float = 5.0) -> AsyncIterator[Store[Manifest]]:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    async with serving(server) as kube:
+        watch = Watch(kube, store, "ConfigMap", None, "mine=yes", seconds=seconds)
+        task = asyncio.create_task(watch.run())
+        try:
+            yield store
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def same(server: ApiServer, store: Store[Manifest]) -> bool:
+    there = {one["metadata"]["uid"]: one for one in server.of("ConfigMap")}
+    return there == {one["metadata"]["uid"]: one for one in store}
+
+
+def disturb(server: ApiServer, random: Random) -> None:
+    names = sorted(name for kind, _, name in server.objects if kind == "ConfigMap")
+    match random.choice(["add", "add", "change", "change", "remove", "cut", "compact", "both"]):
+        case "add":
+            server.add(config_map(f"c{random.getrandbits(40)}"))
+        case "change" if names:
+            name = random.choice(names)
+            server.change("ConfigMap", "default", name, data={"n": str(random.random())})
+        case "remove" if names:
+            server.remove("ConfigMap", "default", random.choice(names))
+        case "cut":
+            server.cut()
+        case "compact":
+            server.compact()
+        case "both":
+            # What happened meanwhile is forgotten when the watch comes back.
+            server.cut()
+            server.add(config_map(f"c{random.getrandbits(40)}"))
+            server.compact()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_whatever_is_cut_and_forgotten_it_ends_up_the_same(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.005,))
+    server, random = ApiServer(), Random(seed)
+    for number in range(3):
+        server.add(config_map(f"first-{number}"))
+    async with watching(server) as store:
+        for _ in range(80):
+            disturb(server, random)
+            if random.random() < 0.5:
+                await asyncio.sleep(random.uniform(0, 0.02))
+        await until(lambda: same(server, store))
+
+
+async def test_a_watch_that_froze_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("laptime.kube._FROZEN_SECONDS", 0.2)
+    server = ApiServer()
+    async with watching(server, seconds=1.0) as store:
+        await until(lambda: ("watch", "/api/v1/configmaps") in server.requests)
+        server.frozen = True
+        server.add(config_map("unheard"))
+        await asyncio.sleep(0.2)
+        assert not list(store)
+        server.frozen = False
+        server.compact()
+        await until(lambda: same(server, store))
+
+
+async def test_a_server_that_refuses_for_a_while_is_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_SECONDS", (0.01,))
+    server = ApiServer()
+    server.add(config_map("one"))
+    answers = iter([500, 403, 429, 503])
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        code = next(answers, None)
+        return web.json_response({}, status=code) if code else None
+
+    server.fault = fault
+    async with watching(server) as store:
+        await until(lambda: same(server, store))
+
+
+@given(st.permutations([1, 2, 3, 4]))
+def test_the_newest_version_counts_in_whatever_order_they_come(order: list[int]) -> None:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    for number in order:
+        store.put(version("a", number))
+    assert [one["metadata"]["resourceVersion"] for one in store] == ["4"]
+
+
+def test_what_was_deleted_by_ourselves_does_not_come_back_with_older_news() -> None:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    store.put(version("a", 1))
+    store.bury("a")
+    store.put(version("a", 2))
+    assert not list(store)
+    # A list that was made before does not bring it back either; one made later settles it.
+    store.begin()
+    store.put(version("a", 2))
+    store.end({"a"}, 3)
+    assert not list(store)
+
+
+def test_what_was_made_after_a_list_is_not_forgotten_for_it() -> None:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    store.put(version("old", 3))
+    store.begin()
+    store.put(version("own", 12))
+    store.end(set(), 10)
+    assert [one["metadata"]["uid"] for one in store] == ["own"]
+
+
+def test_what_went_while_a_list_was_on_its_way_does_not_come_back_with_it() -> None:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    store.put(version("a", 1))
+    store.begin()
+    store.remove("a")
+    store.put(version("a", 1))
+    store.end({"a"}, 2)
+    assert not list(store)
+
+
+def test_a_list_that_broke_off_forgets_nothing() -> None:
+    store: Store[Manifest] = Store(lambda manifest: manifest)
+    store.put(version("a", 1))
+    store.begin()
+    store.end()
+    assert len(store) == 1

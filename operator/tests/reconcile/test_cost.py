@@ -1,0 +1,153 @@
+"""What runs cost the API server: it follows what changes, not what exists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from copy import deepcopy
+from typing import Any
+
+from laptime.reconcile.controller import Controller
+
+from .api_server import ApiServer
+from .nodes import working
+from .test_controller import operating, run_manifest, state, until
+from .test_decide import spec_of
+
+FINISHED = "2026-01-01T00:00:00Z"
+
+
+def finished(name: str, **spec: Any) -> dict[str, Any]:
+    manifest = deepcopy(run_manifest(name))
+    manifest["spec"] |= spec
+    manifest["status"] = {"state": "Succeeded", "finishedAt": FINISHED}
+    return manifest
+
+
+def queued(name: str) -> dict[str, Any]:
+    status = {"state": "Queued", "conditions": []}
+    return {**run_manifest(name), "status": status}
+
+
+async def test_a_trial_costs_few_requests_and_is_measured_once() -> None:
+    server = ApiServer()
+    manifest = run_manifest("demo")
+    manifest["spec"] = spec_of(2, 1, 5).to_wire()
+    async with working(server) as nodes, operating(server):
+        server.add(manifest)
+        await until(lambda: state(server, "demo") in ("Succeeded", "Failed"), 60)
+    assert state(server, "demo") == "Succeeded"
+    assert nodes.generators_started == [f"demo-trial-{n:03d}" for n in range(1, 11)]
+    by_verb = Counter(verb for verb, _ in server.requests)
+    # All that a run needs, its beginning and its end included.
+    assert sum(by_verb.values()) <= 30 * 10, by_verb
+    # What the operator has stored or seen itself it does not read back.
+    results = [p for verb, p in server.requests if verb == "get" and "/configmaps/" in p]
+    assert results == []
+    logs = [path for verb, path in server.requests if path.endswith("/log")]
+    assert len(logs) == 10
+
+
+async def test_runs_that_are_over_or_wait_cost_nothing() -> None:
+    server = ApiServer()
+    for number in range(300):
+        server.add(finished(f"done-{number:03d}"))
+    server.add(run_manifest("active"))
+    for number in range(20):
+        server.add(queued(f"waits-{number:02d}"))
+    async with operating(server):
+        await until(lambda: state(server, "active") == "Deploying" and server.of("Deployment"))
+        await asyncio.sleep(0.5)
+        server.requests.clear()
+        await asyncio.sleep(2.5)
+        assert [verb for verb, path in server.requests if "benchmarkruns" in path] == []
+
+
+async def test_an_idle_operator_asks_and_writes_nothing() -> None:
+    server = ApiServer()
+    for number in range(100):
+        server.add(finished(f"done-{number:03d}"))
+    async with operating(server):
+        await until(
+            lambda: ("watch", "/apis/laptime.dev/v1alpha1/benchmarkruns") in server.requests
+        )
+        await asyncio.sleep(0.2)
+        server.requests.clear()
+        await asyncio.sleep(1.5)
+        assert server.requests == []
+
+
+async def test_a_new_run_says_that_it_waits_and_no_other_is_written() -> None:
+    server = ApiServer()
+    server.add(run_manifest("active"))
+    async with operating(server):
+        await until(lambda: state(server, "active") == "Deploying")
+        server.add(run_manifest("later"))
+        await until(lambda: state(server, "later") == "Queued")
+        server.remove("BenchmarkRun", "default", "active")
+        await until(lambda: state(server, "later") == "Deploying")
+
+
+async def test_the_time_to_live_deletes_a_run_and_no_other() -> None:
+    server = ApiServer()
+    server.add(finished("old", ttlSecondsAfterFinished=60))
+    server.add(finished("kept"))
+    server.add(finished("young", ttlSecondsAfterFinished=10**9))
+    async with operating(server):
+        await until(lambda: server.get("BenchmarkRun", "default", "old") is None)
+        # It can be changed after the end.
+        spec = (server.get("BenchmarkRun", "default", "kept") or {})["spec"]
+        server.change(
+            "BenchmarkRun", "default", "kept", spec={**spec, "ttlSecondsAfterFinished": 1}
+        )
+        await until(lambda: server.get("BenchmarkRun", "default", "kept") is None)
+    assert [one["metadata"]["name"] for one in server.of("BenchmarkRun")] == ["young"]
+
+
+async def test_of_a_run_that_is_over_only_a_card_is_kept() -> None:
+    server = ApiServer()
+    for number in range(200):
+        server.add(finished(f"done-{number:03d}"))
+    async with operating(server) as controller:
+        await until(lambda: len(_cards(controller)) == 200)
+        assert controller._open == {}
+        assert controller._mortal == {}
+        assert len(controller.metrics._figures.runs) == 50
+        sizes = [len(repr(card)) for card in _cards(controller)]
+        assert max(sizes) < 300
+
+
+def _cards(controller: Controller) -> list[Any]:
+    return list(controller._runs)
+
+
+async def test_a_namespace_that_is_enabled_later_has_its_runs_measured() -> None:
+    server = ApiServer(forbidden={"default"})
+    server.add(run_manifest("demo"))
+    async with operating(server):
+        await until(lambda: _refusal(server, "demo") == "NamespaceNotEnabled")
+        server.forbidden.clear()
+        await until(lambda: state(server, "demo") == "Deploying", 15)
+        # Rights that are taken away in the middle free the lane.
+        server.add(
+            {**run_manifest("other"), "metadata": {"name": "other", "namespace": "elsewhere"}}
+        )
+        server.forbidden.add("default")
+        server.cut()
+        await until(lambda: _refusal(server, "demo") == "NamespaceNotEnabled", 15)
+        await until(lambda: _state_elsewhere(server) == "Deploying", 15)
+
+
+def _refusal(server: ApiServer, name: str) -> str | None:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    for condition in (found.get("status") or {}).get("conditions") or []:
+        if condition["type"] == "Accepted" and condition["status"] == "False":
+            reason: str = condition["reason"]
+            return reason
+    return None
+
+
+def _state_elsewhere(server: ApiServer) -> str | None:
+    found = server.get("BenchmarkRun", "elsewhere", "other") or {}
+    said: str | None = (found.get("status") or {}).get("state")
+    return said
