@@ -1,8 +1,8 @@
 """Which end-to-end tests run beside which: a plugin of pytest with the option `--shard`.
 
 One run at a time is measured in a cluster, so two clusters halve the time. What asks the API server
-and Helm alone runs beside the runs. What reads figures runs alone on the machine. A test that is named nowhere here belongs to the first half, so none
-can be forgotten.
+and Helm alone runs beside the runs. What reads figures runs alone on the machine. A test that is
+named nowhere here belongs to the first half, so none can be forgotten.
 """
 
 from __future__ import annotations
