@@ -233,8 +233,8 @@ prove: ## what takes hours: benches and examples, going on where it stopped (ONL
 standing: ## when each check last passed, on which commit, how often out of how many
 	$(PROVE) standing
 
-.PHONY: unit unit-operator unit-python unit-go unit-rust
-unit: unit-operator unit-python unit-go unit-rust ## tests that need no cluster
+.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-rust
+unit: unit-operator unit-python unit-go unit-k6 unit-rust ## tests that need no cluster
 
 unit-operator: venv
 	# One process for each core where there are thousands.
@@ -249,10 +249,13 @@ unit-python: venv
 
 unit-go:
 	$(SAY)
-	for module in $(filter images/%,$(GO_MODULES)); do
+	for module in $(filter-out images/k6,$(filter images/%,$(GO_MODULES))); do
 		say "$$module"
 		(cd $$module && go test ./...)
 	done
+
+unit-k6: # compares response times with the truth: nothing else may run on the machine
+	cd images/k6 && go test ./...
 
 unit-rust:
 	cd $(RUST_SERVERS) && cargo test --quiet --locked

@@ -37,6 +37,7 @@ TEST = (
     Part("unit-operator", needs=("venv",), after=("verify",)),
     Part("unit-python", needs=("venv",)),
     Part("unit-go", after=("lint-go",)),
+    Part("unit-k6", after=("lint-go", "e2e-figures"), quiet=True),
     Part("unit-rust", after=("lint-rust",)),
     Part(
         "e2e-up-a",
