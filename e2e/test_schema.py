@@ -190,7 +190,7 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
         "spec.baseline": None,
         "spec.objectives": None,
         "spec.repetitions": 1,
-        "spec.maxRepetitions": 5,
+        "spec.maxRepetitions": 8,
     },
     "spec.loads minItems": {"spec.objectives": None},
     "spec.loads maxItems": {"spec.objectives": None},
