@@ -40,17 +40,19 @@ TEST = (
     Part("unit-go", after=("lint-go",)),
     Part("unit-k6", after=("lint-go", "e2e-figures"), quiet=True),
     Part("unit-rust", after=("lint-rust",)),
+    # It looks at the whole machine for what a cluster left there: no other cluster and no container
+    # may come or go meanwhile.
+    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=_COMPILED),
     Part(
         "e2e-up-a",
         needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
-        after=_COMPILED,
+        after=(*_COMPILED, "e2e-cluster"),
         check=False,
     ),
     Part("e2e-up-b", needs=("e2e-up-a",), check=False),
     Part("e2e-runs-a", needs=("e2e-up-a",)),
     Part("e2e-runs-b", needs=("e2e-up-b",)),
     Part("e2e-api", needs=("e2e-up-a",)),
-    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=("e2e-up-b",)),
     Part("e2e-servers", needs=("venv", "build-test-images"), after=("e2e-up-b",)),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part(
