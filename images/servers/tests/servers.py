@@ -120,6 +120,6 @@ def start(
     variables = {"PORT": str(port), **kind.environment, **environment}
     writable = {"/data": data} if data else {}
     with run(kind.image, environment=variables, writable=writable) as container:
-        seconds = container.wait_until(lambda: answers(port), 30)
+        seconds = container.wait_until(lambda: answers(port), 60)
         print(f"{kind}: healthy after {seconds:.2f} s")
         yield Server(container, port, seconds)

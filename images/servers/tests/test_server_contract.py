@@ -51,7 +51,7 @@ def test_opens_no_more_connections_than_told(run: Run, kind: Kind, database: Dat
     with start(run, kind, **environment) as server:
         with locked(database, kind.query, 1.5), ThreadPoolExecutor(20) as clients:
             pending = [clients.submit(server.send, kind.query.request) for _ in range(20)]
-            server.container.wait_until(lambda: database.query(WAITING) == connections, 10)
+            server.container.wait_until(lambda: database.query(WAITING) == connections, 60)
         assert {future.result() for future in pending} == {200}
 
 
@@ -98,7 +98,7 @@ def test_finishes_the_query_in_flight_and_ends_with_0(
         assert idle.getresponse().read()
         with locked(database, kind.query, 1.5), ThreadPoolExecutor(1) as client:
             pending = client.submit(server.send, kind.query.request)
-            server.container.wait_until(lambda: database.query(WAITING) == "1", 10)
+            server.container.wait_until(lambda: database.query(WAITING) == "1", 60)
             server.container.signal(signal.SIGTERM)
             assert pending.result() == 200
         assert server.container.wait(5) == 0
@@ -113,7 +113,7 @@ def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Databa
         ThreadPoolExecutor(1) as client,
     ):
         pending = client.submit(server.send, kind.query.request)
-        server.container.wait_until(lambda: database.query(WAITING) == "1", 10)
+        server.container.wait_until(lambda: database.query(WAITING) == "1", 60)
         server.container.signal(signal.SIGTERM)
         assert server.container.wait(6) == 0
         with contextlib.suppress(OSError, http.client.HTTPException):

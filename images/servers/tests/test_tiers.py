@@ -51,12 +51,12 @@ def test_tcp_wants_the_password(database: Database) -> None:
 def test_data_survives_a_killed_container(run: Run, tmp_path: Path) -> None:
     port = free_port()
     with start_database(run, tmp_path, port) as first:
-        first.container.wait_until(first.ready, 30)
+        first.container.wait_until(first.ready, 60)
         first.query("CREATE TABLE kept AS SELECT 1 AS n")
         first.container.signal(signal.SIGKILL)
         first.container.wait(10)
     with start_database(run, tmp_path, port) as second:
-        second.container.wait_until(second.ready, 30)
+        second.container.wait_until(second.ready, 60)
         assert second.query("SELECT n FROM kept") == "1"
         assert "running /etc/laptime/init.d" not in second.container.output
         second.container.signal(signal.SIGINT)
@@ -88,7 +88,7 @@ def test_pgbouncer_stops_while_a_client_is_connected(
         )
         client.start()
         counting = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT ''a client'''"
-        bouncer.container.wait_until(lambda: database.query(counting) == "1", 10)
+        bouncer.container.wait_until(lambda: database.query(counting) == "1", 60)
         bouncer.container.signal(signal.SIGINT)
         assert bouncer.container.wait(5) == 0
         client.join()
@@ -120,7 +120,7 @@ def test_haproxy_passes_requests_on_and_stops_gracefully(
     settings = tmp_path / "haproxy.cfg"
     settings.write_text(HAPROXY_CFG.format(port=port, backend=backend.server_port))
     with run("haproxy", files={"/etc/laptime/haproxy.cfg": settings}) as haproxy:
-        haproxy.wait_until(lambda: answers(port), 10)
+        haproxy.wait_until(lambda: answers(port), 60)
         assert get(port, "/here") == (200, b"/here")
         haproxy.signal(signal.SIGUSR1)
         assert haproxy.wait(10) == 0

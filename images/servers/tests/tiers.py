@@ -100,5 +100,5 @@ def start_bouncer(
     )
     with run("pgbouncer", files={"/etc/laptime": settings}) as container:
         probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(port))
-        container.wait_until(lambda: database.container.execute(*probe).returncode == 0, 10)
+        container.wait_until(lambda: database.container.execute(*probe).returncode == 0, 60)
         yield Database(container, port)
