@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from laptime_proof import catalogue
-from laptime_proof.journal import Journal, Outcome, commit_of, failed_last
+from laptime_proof.journal import Journal, Outcome, commit_of, failed_last, passed_on
 from laptime_proof.machine import cpu_times
 from laptime_proof.parts import Part, PartsError, by_name, select
 from laptime_proof.runner import Runner
@@ -61,6 +61,13 @@ def main(arguments: list[str]) -> int:
             names += [name for name in failed_last(journal.entries()) if name in parts]
             if not names:
                 print("nothing failed the last time")
+                return 0
+        if options.what == "long" and not names:
+            # Hours of it fit into several sittings: what passed on this commit is not run again.
+            over = passed_on(journal.entries(), commit_of(ROOT))
+            names = [name for name in parts if name not in over]
+            if not names:
+                print("all of it passed on this commit")
                 return 0
         parts = select(parts, names)
     except PartsError as error:

@@ -82,3 +82,14 @@ def failed_last(entries: Iterable[Entry]) -> list[str]:
     """Return the parts that did not pass when they were run, or wanted, for the last time."""
     last = {entry.part: entry for entry in entries}
     return [name for name, entry in last.items() if entry.outcome is not Outcome.PASSED]
+
+
+def passed_on(entries: Iterable[Entry], commit: str) -> set[str]:
+    """Return the parts that passed on this very commit; none where files differ from it."""
+    if commit.endswith("+"):
+        return set()
+    return {
+        entry.part
+        for entry in entries
+        if entry.commit == commit and entry.outcome is Outcome.PASSED
+    }

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from laptime_proof.journal import Entry, Journal, Outcome, failed_last
+from laptime_proof.journal import Entry, Journal, Outcome, failed_last, passed_on
 from laptime_proof.parts import Part, by_name
 from laptime_proof.runner import Runner
 from laptime_proof.summary import closing_lines, standing
@@ -140,3 +140,14 @@ def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -
     # What a process that was killed left half written.
     journal.file.write_text(journal.file.read_text() + '{"part": "li')
     assert failed_last(journal.entries()) == ["unit", "e2e"]
+
+
+def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() -> None:
+    entries = [
+        Entry("bench-truth", Outcome.PASSED, 0.0, 1.0, "abc", 0.0),
+        Entry("bench-cause", Outcome.FAILED, 0.0, 1.0, "abc", 0.0),
+        Entry("examples", Outcome.PASSED, 0.0, 1.0, "other", 0.0),
+        Entry("bench-agent", Outcome.PASSED, 0.0, 1.0, "abc+", 0.0),
+    ]
+    assert passed_on(entries, "abc") == {"bench-truth"}
+    assert passed_on(entries, "abc+") == set()
