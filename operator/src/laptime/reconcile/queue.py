@@ -72,17 +72,11 @@ def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
     return finished + timedelta(seconds=seconds)
 
 
-def in_turn(cards: Iterable[Card]) -> list[Card]:
-    """Return the runs that wait for the lane or have it, in their order: first come, first served.
+def next_in_turn(cards: Iterable[Card]) -> Card | None:
+    """Return the run that has the lane or gets it now: first come, first served.
 
     One that is active keeps the lane until it is over, so it comes first.
     """
-    waiting = [card for card in cards if card.waits]
-    return sorted(waiting, key=_place)
-
-
-def next_in_turn(cards: Iterable[Card]) -> Card | None:
-    """Return the run that has the lane or gets it now."""
     return min((card for card in cards if card.waits), key=_place, default=None)
 
 
