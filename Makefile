@@ -8,6 +8,8 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Where this is set each of hundreds of Python processes compiles all that it imports, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 export LAPTIME_CACHE := $(or $(LAPTIME_CACHE),$(HOME)/.cache/laptime)
 CACHE := $(LAPTIME_CACHE)
@@ -212,9 +214,9 @@ $(VENV_STAMP):
 		fi
 	fi
 	"$$uv" venv --quiet --allow-existing --python python3 $(VENV)
-	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r operator/requirements-dev.lock
-	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r agent/requirements.lock
-	"$$uv" pip install --quiet --python $(PYTHON) --require-hashes -r dashboards/requirements.lock
+	"$$uv" pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes -r operator/requirements-dev.lock
+	"$$uv" pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes -r agent/requirements.lock
+	"$$uv" pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes -r dashboards/requirements.lock
 	"$$uv" pip install --quiet --python $(PYTHON) --no-deps --editable operator --editable agent --editable dashboards
 	rm -f $(VENV)/.made-from-*
 	touch $@

@@ -14,25 +14,32 @@ import pytest
 import yaml
 
 from laptime.api.results import TrialResult
-from laptime.report import to_json, to_markdown
+from laptime.report import Report, to_json, to_markdown
 from tests.report.html_tree import parse
 from tests.report.sample import SPEC, recorded
 
 Laptime = Callable[..., tuple[int, str, str]]
 REPORT, PAYLOADS = recorded()
+SMALL = recorded(small=True)
 
 
-def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None) -> None:
+def store(
+    fake: Any,
+    name: str = "demo",
+    trials: list[TrialResult] | None = None,
+    recording: tuple[Report, dict[str, str]] = (REPORT, PAYLOADS),
+) -> None:
     """Put a finished run with all its results into the cluster."""
-    report = replace(REPORT, name=name, trials=trials or REPORT.trials)
+    report, payloads = recording
+    report = replace(report, name=name, trials=trials or report.trials)
     run = fake.put(
         f"/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/{name}",
         {
-            "spec": SPEC.to_wire(),
+            "spec": report.spec.to_wire(),
             "status": {
                 "state": "Succeeded",
                 "resultsConfigMap": f"{name}-results",
-                "results": [row.to_wire() for row in REPORT.summary.rows],
+                "results": [row.to_wire() for row in report.summary.rows],
                 "servers": [{"name": "axum", "state": "Verified", "image": "axum@sha256:0123"}],
             },
         },
@@ -40,7 +47,7 @@ def store(fake: Any, name: str = "demo", trials: list[TrialResult] | None = None
     config_maps = "/api/v1/namespaces/team/configmaps"
     files = {"results.json": to_json(report), "report.md": to_markdown(report)}
     fake.put(f"{config_maps}/{name}-results", {"data": files})
-    for trial, payload in PAYLOADS.items():
+    for trial, payload in payloads.items():
         # Whatever its own name had to be, and whatever a run of this name before left.
         labels = {"laptime.dev/run-uid": run["metadata"]["uid"], "laptime.dev/trial": trial}
         fake.put(
@@ -124,7 +131,7 @@ class TestReport:
     def test_profiles_are_drawn_anew_from_their_stacks(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
     ) -> None:
-        store(fake)
+        store(fake, recording=SMALL)
         store_profiles(fake)
         page, folder = tmp_path / "a.html", tmp_path / "flames"
         code, _, err = laptime(
@@ -153,20 +160,20 @@ class TestReport:
     def test_the_suffix_of_the_file_says_what_it_is(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
     ) -> None:
-        store(fake)
+        store(fake, recording=SMALL)
         for name in ("a.html", "a.md", "a.json", "a.csv"):
             code, _, _ = laptime(
                 "report", "demo", "-f", tmp_path / name, "--kubeconfig", kubeconfig
             )
             assert code == 0
         assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
-        assert (tmp_path / "a.md").read_text() == to_markdown(REPORT)
-        assert (tmp_path / "a.json").read_text() == to_json(REPORT)
+        assert (tmp_path / "a.md").read_text() == to_markdown(SMALL[0])
+        assert (tmp_path / "a.json").read_text() == to_json(SMALL[0])
         lines = list(csv.DictReader((tmp_path / "a.csv").open(newline="")))
         assert [line["server"] for line in lines[:2]] == ["fastapi", "fastapi-async"]
 
     def test_a_dash_is_the_screen(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
-        store(fake)
+        store(fake, recording=SMALL)
         code, out, _ = laptime("report", "demo", "-f", "-", "--kubeconfig", kubeconfig)
         assert code == 0
         assert out.startswith("<!DOCTYPE html>")
@@ -190,7 +197,7 @@ class TestReport:
     def test_mistakes_are_said(
         self, laptime: Laptime, fake: Any, kubeconfig: Path, arguments: Any, said: str
     ) -> None:
-        store(fake)
+        store(fake, recording=SMALL)
         code, _, err = laptime("report", "demo", *arguments, "--kubeconfig", kubeconfig)
         assert code == 1
         assert said in err

@@ -39,6 +39,7 @@ from tests.report.html_tree import Element, parse, table
 from tests.report.sample import SPEC, WRONG, recorded
 
 REPORT, PAYLOADS = recorded()
+SMALL = recorded(small=True)
 HTML = to_html(REPORT, PAYLOADS)
 PAGE = parse(HTML)
 
@@ -71,7 +72,7 @@ class TestCompleteInItself:
         assert " ".join(WRONG.split()) in PAGE.text
 
     def test_the_same_report_is_the_same_page(self) -> None:
-        assert to_html(REPORT, PAYLOADS) == HTML
+        assert to_html(*SMALL) == to_html(*SMALL)
 
 
 class TestFigures:
@@ -299,7 +300,7 @@ def contrast(one: str, other: str) -> float:
 
 class TestWhatIsMissing:
     def test_that_nobody_watched_is_said(self) -> None:
-        report, payloads = recorded(watched=False)
+        report, payloads = recorded(watched=False, small=True)
         page = parse(to_html(report, payloads))
         assert "Nobody watched the pods" in page.by_id("load-closed").text
         assert "CPU over time" not in page.by_id("load-closed").text
@@ -307,7 +308,7 @@ class TestWhatIsMissing:
         assert "Limited by" in page.by_id("load-closed").text
 
     def test_without_the_generators_results_there_are_tables_and_factors(self) -> None:
-        page = parse(to_html(REPORT, {}))
+        page = parse(to_html(SMALL[0], {}))
         assert "were not at hand: no curves" in page.by_id("load-closed").text
         assert [h.text for h in page.by_id("load-closed").all("figure")[0].all("h3")] == [
             "Factor against the baseline"
@@ -321,8 +322,9 @@ class TestWhatIsMissing:
         assert page.all("svg") == []
 
     def test_single_repetitions_have_no_groups(self) -> None:
-        first = [trial for trial in REPORT.trials if trial.repetition == 1]
-        page = parse(to_html(replace(REPORT, trials=first), PAYLOADS))
+        report, payloads = SMALL
+        first = [trial for trial in report.trials if trial.repetition == 1]
+        page = parse(to_html(replace(report, trials=first), payloads))
         assert "nobody knows how far chance goes" in page.by_id("load-closed").text
 
     def test_charts_without_figures_are_left_out(self) -> None:
@@ -397,12 +399,13 @@ class TestTrialsThatDidNotFit:
 
 
 def test_repetitions_that_precision_added_are_counted() -> None:
-    last = REPORT.trials[-1]
-    more = [*REPORT.trials, last.model_copy(update={"repetition": last.repetition + 4})]
-    spec = SPEC.model_copy(update={"precision": "2%"})
-    said = replace(REPORT, spec=spec, trials=more).trials_said
+    report, payloads = SMALL
+    last = report.trials[-1]
+    more = [*report.trials, last.model_copy(update={"repetition": last.repetition + 4})]
+    spec = report.spec.model_copy(update={"precision": "2%"})
+    said = replace(report, spec=spec, trials=more).trials_said
     assert f"in {last.repetition + 4} repetitions" in said
-    assert said in parse(to_html(replace(REPORT, spec=spec, trials=more), PAYLOADS)).text
+    assert said in parse(to_html(replace(report, spec=spec, trials=more), payloads)).text
 
 
 def test_a_run_with_control_can_be_repeated_as_it_is_printed() -> None:

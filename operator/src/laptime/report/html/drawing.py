@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from laptime.report.html.palette import GRID, INK, MUTED, variables_for
@@ -67,7 +68,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     """
     file = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(file, format="svg", metadata=nothing)
+    # Not savefig: it draws everything twice, first to lay it out, which drawing does by itself.
+    FigureCanvasSVG(figure).print_svg(file, metadata=nothing)
     root = ElementTree.fromstring(file.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
