@@ -67,7 +67,7 @@ def server(
 def verdict_on(
     answer: Callable[[int], Answer] = right_answer,
     health: Callable[[int], Answer] = healthy,
-    wait_seconds: float = 0.3,
+    wait_seconds: float = 60.0,
 ) -> Verdict:
     with server(answer, health) as target:
         return verify(Task(target=target, wait_seconds=wait_seconds, checks=[CHECK]))
@@ -134,7 +134,7 @@ def test_a_server_that_is_right_only_once_is_wrong() -> None:
 def test_where_any_value_is_right_it_must_stay_the_same() -> None:
     loose = CHECK.model_copy(update={"expected": None, "json_schema": {"type": "integer"}})
     with server(lambda asked: (200, "application/json", str(asked).encode())) as target:
-        verdict = verify(Task(target=target, wait_seconds=1, checks=[loose]))
+        verdict = verify(Task(target=target, wait_seconds=60, checks=[loose]))
     assert verdict.reason == "AnswerNotStable"
     assert "$: expected 1, got 2" in verdict.message
 
@@ -142,7 +142,7 @@ def test_where_any_value_is_right_it_must_stay_the_same() -> None:
 def test_the_schema_counts_where_no_value_is_given() -> None:
     loose = CHECK.model_copy(update={"expected": None})
     with server(answering(changed(0, email=7))) as target:
-        verdict = verify(Task(target=target, wait_seconds=1, checks=[loose]))
+        verdict = verify(Task(target=target, wait_seconds=60, checks=[loose]))
     assert verdict.reason == "WrongAnswer"
     assert '$[0].email: expected type "string", got 7' in verdict.message
 
@@ -156,7 +156,7 @@ def test_it_waits_for_a_server_that_is_not_healthy_yet() -> None:
 
 
 def test_a_server_that_never_gets_healthy_is_not_ready() -> None:
-    verdict = verdict_on(health=lambda _: (503, "text/plain", b""))
+    verdict = verdict_on(health=lambda _: (503, "text/plain", b""), wait_seconds=0.3)
     assert verdict.reason == "NotReady"
     assert "503" in verdict.message
     assert "waited 0.3s" in verdict.message
@@ -184,7 +184,7 @@ def test_a_server_that_hangs_has_timed_out() -> None:
         return right_answer(1)
 
     with server(hang) as target:
-        verdict = verify(Task(target=target, wait_seconds=1, checks=[hasty]))
+        verdict = verify(Task(target=target, wait_seconds=60, checks=[hasty]))
         released.set()
     assert verdict.reason == "TimedOut"
 

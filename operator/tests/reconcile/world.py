@@ -18,7 +18,7 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from laptime.analysis.stopping import trials_so_far
-from laptime.analysis.summary import summarise
+from laptime.analysis.summary import Summary, summarise
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
@@ -188,6 +188,7 @@ class World:
         """Kinds and names of somebody else's objects."""
         self.refusal: Refusal | None = None
         self._count = 0
+        self._summarised: tuple[object, Summary] | None = None
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -281,15 +282,24 @@ class World:
             },
             outputs=self._outputs(results),
             refusal=self.refusal,
-            summary=summarise(
-                self.run.spec,
-                self.trials,
-                [results[t.name] for t in self.trials if t.name in results],
-                payloads,
-                self.context.scenario.published,
-                failures,
-            ),
+            summary=self._summary(results, payloads, failures),
         )
+
+    def _summary(
+        self,
+        results: dict[str, TrialResult],
+        payloads: dict[str, str],
+        failures: dict[str, tuple[str, str]],
+    ) -> Summary:
+        # What is stored changes no more, so the same results have the same summary.
+        known = (frozenset(results), tuple(failures.items()), self.run.spec)
+        if self._summarised is None or self._summarised[0] != known:
+            trials = self.trials
+            found = [results[trial.name] for trial in trials if trial.name in results]
+            published = self.context.scenario.published
+            summary = summarise(self.run.spec, trials, found, payloads, published, failures)
+            self._summarised = known, summary
+        return self._summarised[1]
 
     def _outputs(self, results: dict[str, TrialResult]) -> dict[str, dict[int, str]]:
         outputs: dict[str, dict[int, str]] = {}

@@ -69,7 +69,8 @@ def to_svg(figure: Figure, name: str, title: str, description: str) -> str:
     file = io.BytesIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     # Not savefig: it draws everything twice, first to lay it out, which drawing does by itself.
-    FigureCanvasSVG(figure).print_svg(file, metadata=nothing)
+    drawing: Any = FigureCanvasSVG(figure)  # it has no types
+    drawing.print_svg(file, metadata=nothing)
     root = ElementTree.fromstring(file.getvalue())
     for parent in list(root.iter()):
         for child in list(parent):
