@@ -61,6 +61,30 @@ class Tool:
         return json.loads(self(*arguments, stdin=stdin))
 
 
+class Api:
+    """Reads from the API server over one connection: what is asked again and again while a test
+    waits would otherwise cost a process of kubectl each time.
+    """
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._api = api
+
+    def get(self, path: str, **query: str) -> Any:
+        """Return the JSON document at a path; fail the test with the server's words on an error."""
+        request = self._api.param_serialize(
+            "GET",
+            path,
+            query_params=list(query.items()),
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        answer = self._api.call_api(*request, _request_timeout=60)
+        data = answer.read()
+        if answer.status != 200:
+            pytest.fail(f"GET {path} {query}: {answer.status} {data.decode(errors='replace')}")
+        return json.loads(data)
+
+
 def _program(name: str) -> str:
     """Return the path of a program: of the cluster's own cache first, then of PATH."""
     cache = Path(os.environ.get("LAPTIME_CACHE", Path.home() / ".cache" / "laptime"))
@@ -106,6 +130,12 @@ def api(kubeconfig: str) -> client.ApiClient:
     configuration = client.Configuration()
     config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
     return client.ApiClient(configuration)
+
+
+@pytest.fixture(scope="session")
+def reader(api: client.ApiClient) -> Api:
+    """Read objects, and through the API server's proxy what services answer."""
+    return Api(api)
 
 
 @pytest.fixture(scope="session")

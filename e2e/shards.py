@@ -21,6 +21,8 @@ SHARDS = {
     "b": (
         "runs/test_broken_runs.py",
         "runs/test_deletion.py",
+        "runs/test_generators.py",
+        "runs/test_statements.py",
         "runs/test_switches.py",
         "runs/test_upgrade.py",
         "test_uninstall.py",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from .harness import Cluster
+from .harness import Cluster, namespace_for_runs
 
 
 @pytest.fixture(scope="session")
@@ -22,14 +21,7 @@ def operator(kubectl: Any, release: str) -> str:
 
 
 @pytest.fixture
-def cluster(kubectl: Any, operator: str) -> Iterator[Cluster]:
+def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
     """A namespace at the restricted level in which runs are allowed; deleted afterwards."""
-    name = f"runs-{secrets.token_hex(4)}"
-    kubectl("create", "namespace", name)
-    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
-    kubectl(
-        *("create", "rolebinding", "laptime", "-n", name, "--clusterrole=laptime-runs"),
-        "--serviceaccount=laptime-system:laptime-operator",
-    )
-    yield Cluster(kubectl, name)
-    kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+    with namespace_for_runs(kubectl) as name:
+        yield Cluster(kubectl, reader, name)

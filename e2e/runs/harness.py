@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 KINDS = "pods,jobs,deployments,replicasets,services,endpointslices,configmaps,secrets"
 
+# By plural: the kind and where it is served.
+_SERVED = {
+    "benchmarkruns": ("BenchmarkRun", "/apis/laptime.dev/v1alpha1"),
+    "configmaps": ("ConfigMap", "/api/v1"),
+    "deployments": ("Deployment", "/apis/apps/v1"),
+    "endpointslices": ("EndpointSlice", "/apis/discovery.k8s.io/v1"),
+    "jobs": ("Job", "/apis/batch/v1"),
+    "pods": ("Pod", "/api/v1"),
+    "replicasets": ("ReplicaSet", "/apis/apps/v1"),
+    "secrets": ("Secret", "/api/v1"),
+    "services": ("Service", "/api/v1"),
+}
+
 
 class Cluster:
     """What the tests of runs do with a cluster, in one namespace."""
 
-    def __init__(self, kubectl: Any, namespace: str) -> None:
+    def __init__(self, kubectl: Any, reader: Any, namespace: str) -> None:
         self.kubectl = kubectl
+        self.reader = reader
         self.namespace = namespace
+
+    def _path(self, kinds: str) -> str:
+        return f"{_SERVED[kinds][1]}/namespaces/{self.namespace}/{kinds}"
 
     def apply(self, manifest: dict[str, Any]) -> str:
         """Apply a manifest; return its name."""
@@ -26,18 +45,17 @@ class Cluster:
         return name
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Return an object."""
-        found: dict[str, Any] = self.kubectl.json(
-            "get", kind, name, "-n", self.namespace, "-o", "json"
-        )
+        """Return an object, by its kind in small letters."""
+        found: dict[str, Any] = self.reader.get(f"{self._path(f'{kind}s')}/{name}")
         return found
 
     def items(self, kinds: str, selector: str) -> list[dict[str, Any]]:
-        """Return the objects of some kinds that match a selector."""
-        found: list[dict[str, Any]] = self.kubectl.json(
-            "get", kinds, "-n", self.namespace, "-l", selector, "-o", "json"
-        )["items"]
-        return found
+        """Return the objects of some kinds, with commas, that match a selector."""
+        return [
+            {"kind": _SERVED[one][0], **item}
+            for one in kinds.split(",")
+            for item in self.reader.get(self._path(one), labelSelector=selector)["items"]
+        ]
 
     def status(self, run: str) -> dict[str, Any]:
         """Return the status of a run."""
@@ -72,6 +90,22 @@ class Cluster:
         }
 
 
+@contextmanager
+def namespace_for_runs(kubectl: Any) -> Iterator[str]:
+    """Give a namespace at the restricted level in which runs are allowed; it is deleted then."""
+    name = f"runs-{secrets.token_hex(4)}"
+    kubectl("create", "namespace", name)
+    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+    kubectl(
+        *("create", "rolebinding", "laptime", "-n", name, "--clusterrole=laptime-runs"),
+        "--serviceaccount=laptime-system:laptime-operator",
+    )
+    try:
+        yield name
+    finally:
+        kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
 def over(status: dict[str, Any]) -> bool:
     """Whether a run is over."""
     return status.get("state") in ("Succeeded", "Failed")
@@ -99,8 +133,8 @@ def run_manifest(name: str, servers: list[dict[str, Any]], **spec: Any) -> dict[
             "loads": [
                 {
                     "name": "closed",
-                    "closed": {"connections": 4, "duration": "2s", "keepAlive": False},
-                    "warmup": "1s",
+                    "closed": {"connections": 4, "duration": "1s", "keepAlive": False},
+                    "warmup": "500ms",
                 }
             ],
             "repetitions": 2,

@@ -9,9 +9,8 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
-from conftest import CHART, OPERATOR_NAMESPACE
+from conftest import CHART, OPERATOR_NAMESPACE, Api
 
 from .harness import AXUM, SYNC, Cluster, run_manifest
 
@@ -54,8 +53,8 @@ class Query:
 class Reader:
     """Asks what Grafana would ask, with the variables of a dashboard and the time of a run."""
 
-    def __init__(self, kubectl: Any, begin: float, end: float) -> None:
-        self._kubectl = kubectl
+    def __init__(self, api: Api, begin: float, end: float) -> None:
+        self._api = api
         self._begin = begin
         self._end = end
 
@@ -98,8 +97,7 @@ class Reader:
         return answer
 
     def _ask(self, path: str, parameters: dict[str, str]) -> Any:
-        text = self._kubectl("get", "--raw", f"{SERVICE}/api/v1/{path}?{urlencode(parameters)}")
-        answer = json.loads(text)
+        answer = self._api.get(f"{SERVICE}/api/v1/{path}", **parameters)
         assert answer["status"] == "success", answer
         return answer["data"]
 
@@ -159,7 +157,7 @@ def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
     status = cluster.wait_end(run, 300)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
-    reader = Reader(cluster.kubectl, _seconds(status["startedAt"]), time.time())
+    reader = Reader(cluster.reader, _seconds(status["startedAt"]), time.time())
     chosen = {"namespace": cluster.namespace, "run": run}
     empty: list[str] = []
     for uid, dashboard in DASHBOARDS.items():
@@ -192,8 +190,7 @@ def _soon(cluster: Cluster, query: str, *, there: bool) -> bool:
     """Return whether a query comes to have data, or none, within some scrapes."""
     deadline = time.monotonic() + 4 * SCRAPES_OF_OPERATOR_SECONDS
     while time.monotonic() < deadline:
-        address = f"{SERVICE}/api/v1/query?{urlencode({'query': query})}"
-        found = bool(json.loads(cluster.kubectl("get", "--raw", address))["data"]["result"])
+        found = bool(cluster.reader.get(f"{SERVICE}/api/v1/query", query=query)["data"]["result"])
         if found is there:
             return True
         time.sleep(1)

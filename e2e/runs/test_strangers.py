@@ -76,6 +76,12 @@ def _create(cluster: Cluster, kind: str, name: str, content: dict[str, Any]) -> 
         **content,
     }
     cluster.kubectl("create", "-n", cluster.namespace, "-f", "-", stdin=json.dumps(manifest))
+    if kind == "Deployment":
+        # Its controller writes an annotation into it.
+        cluster.kubectl(
+            *("wait", "deployment", name, "-n", cluster.namespace, "--timeout=30s"),
+            "--for=jsonpath={.status.observedGeneration}=1",
+        )
     return cluster.get(kind.lower(), name)
 
 

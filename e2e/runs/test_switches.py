@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import CHART, OPERATOR_NAMESPACE, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, Api, Tool
 
 from .harness import AXUM, Cluster, run_manifest
 
@@ -24,7 +24,11 @@ OTHER_RELEASE = "bench"
 
 @pytest.fixture(scope="module")
 def place(
-    helm: Tool, kubectl: Tool, operator: str, tmp_path_factory: pytest.TempPathFactory
+    helm: Tool,
+    kubectl: Tool,
+    reader: Api,
+    operator: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Place]:
     """Three namespaces, and no Laptime in the cluster; the usual one is back afterwards."""
     saved = tmp_path_factory.mktemp("switches") / "values.yaml"
@@ -35,7 +39,7 @@ def place(
         kubectl("create", "namespace", name)
     try:
         helm("uninstall", operator, "-n", OPERATOR_NAMESPACE, "--wait")
-        yield Place(helm, kubectl, saved, *names)
+        yield Place(helm, kubectl, reader, saved, *names)
     finally:
         helm.run("uninstall", OTHER_RELEASE, "-n", names[0], "--wait")
         for name in names:
@@ -50,9 +54,16 @@ class Place:
     """Where the chart is installed under another name, and where its runs are."""
 
     def __init__(
-        self, helm: Tool, kubectl: Tool, values: Path, tools: str, team: str, monitoring: str
+        self,
+        helm: Tool,
+        kubectl: Tool,
+        reader: Api,
+        values: Path,
+        tools: str,
+        team: str,
+        monitoring: str,
     ) -> None:
-        self.helm, self.kubectl, self.values = helm, kubectl, values
+        self.helm, self.kubectl, self.reader, self.values = helm, kubectl, reader, values
         self.tools, self.team, self.monitoring = tools, team, monitoring
 
     def enforce(self, level: str) -> None:
@@ -71,7 +82,7 @@ class Place:
             # The CRD has stayed, and is the other release's.
             "--take-ownership",
         )
-        cluster = Cluster(self.kubectl, self.team)
+        cluster = Cluster(self.kubectl, self.reader, self.team)
         load = {"name": "closed", "closed": {"connections": 2, "duration": f"{seconds}s"}}
         manifest = run_manifest(run, [AXUM], loads=[{**load, "warmup": "1s"}], repetitions=1)
         status = cluster.wait_end(cluster.apply(manifest), 120 + seconds)

@@ -35,14 +35,15 @@ TEST = (
     Part("lint-chart", needs=("build-helm",)),
     Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
-    Part("unit-operator", needs=("venv",), after=("verify",)),
+    # It looks at the whole machine for what a cluster left there: no other cluster and no container
+    # may come or go meanwhile.
+    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=_COMPILED),
+    # Beside the tests of the cluster, which mostly wait.
+    Part("unit-operator", needs=("venv",), after=("verify", *_COMPILED)),
     Part("unit-python", needs=("venv",)),
     Part("unit-go", after=("lint-go",)),
     Part("unit-k6", after=("lint-go", "e2e-figures"), quiet=True),
     Part("unit-rust", after=("lint-rust",)),
-    # It looks at the whole machine for what a cluster left there: no other cluster and no container
-    # may come or go meanwhile.
-    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=_COMPILED),
     Part(
         "e2e-up-a",
         needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
