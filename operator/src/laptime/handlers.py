@@ -15,6 +15,7 @@ import kopf
 from prometheus_client import start_http_server
 
 from laptime.kube import connect
+from laptime.log_lines import LineFormatter
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings, load_settings
@@ -63,9 +64,9 @@ def run_operator() -> None:
         SettingsError: a setting is missing or wrong.
     """
     settings = load_settings()
-    logging.basicConfig(
-        level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=settings.log_level, handlers=[handler])
     # kopf logs every event that it passes on; that says nothing here.
     logging.getLogger("kopf").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -16,6 +16,8 @@ import aiohttp
 from kubernetes.aio import client, config
 
 from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api.text import shown
+from laptime.measure.generator import CUT_LINE
 
 FIELD_MANAGER = "laptime"
 Manifest = dict[str, Any]
@@ -27,6 +29,11 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = 500
 """Objects per answer of a list."""
+_LONGEST_MESSAGE = 2000
+LOG_BYTES = 2 * 2**20
+"""So much of a log is read: twice as much as the longest result that can be stored."""
+# A node keeps a line in parts of at most 16 KiB: so many of them are never longer than LOG_BYTES.
+_TAIL_LINES = (20_000, LOG_BYTES // 2**14)
 _LONGEST_LINE_BYTES = 16 * 2**20
 """Longest line of a log or a watch: no container can fill the memory with one that never ends."""
 _NOT_ASCII = re.compile(r"[\x7f-\uffff]")
@@ -243,15 +250,39 @@ class Kube:
         return answer if "deletionTimestamp" in (answer.get("metadata") or {}) else None
 
     async def log(self, namespace: str, pod: str, container: str) -> str:
-        """Return what a container has written to its log so far."""
+        """Return what a container has written to its log so far; of a long log the end.
+
+        Of one that is longer than `LOG_BYTES` the first line is `CUT_LINE`.
+        """
+        for lines in _TAIL_LINES:
+            read = await self._tail(namespace, pod, container, lines)
+            # The API server counts the bytes from the first line that was asked for: where they
+            # do not reach to the end, fewer lines do.
+            if len(read) < LOG_BYTES:
+                break
+        cut = lines != _TAIL_LINES[0] or read.count(b"\n") >= lines
+        return (f"{CUT_LINE}\n" if cut else "") + read.decode(errors="replace")
+
+    async def _tail(self, namespace: str, pod: str, container: str, lines: int) -> bytes:
         response = await self._open(
             "GET",
             RESOURCES["Pod"].path(namespace, pod, "log"),
-            query={"container": container},
+            query={
+                "container": container,
+                "tailLines": str(lines),
+                "limitBytes": str(LOG_BYTES),
+            },
             limits=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_SECONDS),
         )
-        with _reached():
-            return (await response.read()).decode(errors="replace")
+        read = bytearray()
+        async with response:
+            while len(read) < LOG_BYTES:
+                with _reached():
+                    chunk = await response.content.readany()
+                if not chunk:
+                    break
+                read += chunk
+        return bytes(read[:LOG_BYTES])
 
     async def follow_log(self, namespace: str, pod: str, container: str) -> AsyncIterator[str]:
         """Yield the lines of a container's log as they are written, until it ends."""
@@ -391,9 +422,13 @@ def _reached() -> Iterator[None]:
     try:
         yield
     except (TimeoutError, aiohttp.ClientError, OSError, EOFError) as error:
-        raise KubeError(0, "Unreachable", f"{type(error).__name__}: {error}"[:500]) from error
+        raise KubeError(
+            0, "Unreachable", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise KubeError(0, "Garbled", f"{type(error).__name__}: {error}"[:500]) from error
+        raise KubeError(
+            0, "Garbled", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -433,4 +468,6 @@ def _kube_error(status: int, text: str) -> KubeError:
         parsed = {}
     reason = parsed.get("reason") if isinstance(parsed, dict) else None
     message = parsed.get("message") if isinstance(parsed, dict) else None
-    return KubeError(status, reason or "Error", message or text[:500])
+    # Quotas, webhooks and names of objects are other people's words.
+    said = shown(str(message or text), _LONGEST_MESSAGE)
+    return KubeError(status, shown(str(reason or "Error")), said)

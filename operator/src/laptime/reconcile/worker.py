@@ -17,10 +17,10 @@ from laptime.api import KIND
 from laptime.api.results import TrialOutcome
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState, State
 from laptime.catalog import scenarios
-from laptime.kube import KubeError, Manifest
+from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
-from laptime.measure.generator import RESULT_PREFIX
+from laptime.measure.generator import CUT_LINE, RESULT_PREFIX
 from laptime.reconcile.abandon import abandoned, deployed
 from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.cache import version_of
@@ -48,8 +48,6 @@ _PROGRESS_SECONDS = 5.0
 _ERRORS_PASS_SECONDS = 300.0
 # So long an object of an earlier run of the same name may take to go.
 _PASSING_SECONDS = 20.0
-_LOG_CHARACTERS = 4 * 2**20
-"""So much of the end of a generator's log is kept: the result is in its last lines."""
 
 
 def context_of(run: Run, settings: Settings) -> RunContext:
@@ -296,14 +294,17 @@ class Worker:
         The kubelet reports the end of a container about a second later.
         """
         lines: deque[str] = deque()
+        cut: list[str] = []
         size = 0
         async for line in self._kube.follow_log(self.key[0], pod, GENERATOR_CONTAINER):
             lines.append(line)
             size += len(line) + 1
-            while size > _LOG_CHARACTERS and len(lines) > 1:
+            # The result is in the last lines.
+            while size > LOG_BYTES and len(lines) > 1:
                 size -= len(lines.popleft()) + 1
+                cut = [CUT_LINE]
             if line.startswith(RESULT_PREFIX):
-                self._memory.logs[pod] = "\n".join(lines) + "\n"
+                self._memory.logs[pod] = "\n".join([*cut, *lines]) + "\n"
                 self.wake()
                 return
 
