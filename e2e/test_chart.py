@@ -149,6 +149,27 @@ def test_every_pod_is_restricted_and_has_limits(render: Any) -> None:
             assert set(container["resources"]["limits"]) == {"cpu", "memory"}
 
 
+def test_several_operators_have_a_lease_and_a_budget(render: Any) -> None:
+    assert not {"Role", "PodDisruptionBudget"} & {one["kind"] for one in render().objects}
+    rendered = render(operator={"replicas": 2})
+    spec = rendered.find("Deployment", "laptime-operator")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (2, {"type": "Recreate"})
+    (container,) = spec["template"]["spec"]["containers"]
+    (lease,) = (one for one in container["env"] if one["name"] == "LAPTIME_LEASE_NAMESPACE")
+    assert lease["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
+    # A lease of this name in this namespace, and no right beside it.
+    rules = rendered.find("Role", "laptime-operator")["rules"]
+    assert {resource for rule in rules for resource in rule["resources"]} == {"leases"}
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
+        (None, ["create"]),
+        (["laptime-operator"], ["get", "patch"]),
+    ]
+    budget = rendered.find("PodDisruptionBudget", "laptime-operator")["spec"]
+    assert budget["minAvailable"] == 1
+    pods = spec["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"].items() <= pods.items()
+
+
 def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
     spec = render().find("Deployment", "laptime-operator")["spec"]
     assert spec["replicas"] == 1
@@ -257,7 +278,7 @@ def test_rights_of_people_are_a_choice(render: Any) -> None:
         ("images.tag=a b", "tag"),
         ("runNamespaces={Default}", "runNamespaces"),
         ("runNamespaces=default", "runNamespaces"),
-        ("operator.replicas=2", "replicas"),
+        ("operator.replicas=0", "replicas"),
         ("operator.resources.limits.cpu=lots", "cpu"),
         ("networkPolicy.apiServerPorts={0}", "apiServerPorts"),
         ("crds.enabled=maybe", "enabled"),

@@ -71,6 +71,7 @@ RESOURCES = {
         Resource("apps", "v1", "deployments", "Deployment"),
         Resource("apps", "v1", "statefulsets", "StatefulSet"),
         Resource("batch", "v1", "jobs", "Job"),
+        Resource("coordination.k8s.io", "v1", "leases", "Lease"),
         Resource(GROUP, VERSION, PLURAL, KIND),
     )
 }
@@ -145,10 +146,23 @@ class Kube:
     """A client. Every method raises KubeError when the API server says no."""
 
     def __init__(
-        self, api: client.ApiClient, said: Callable[[str, int], None] | None = None
+        self,
+        api: client.ApiClient,
+        said: Callable[[str, int], None] | None = None,
+        may_write: Callable[[], float] | None = None,
     ) -> None:
         self._api = api
         self._said = said
+        self._may_write = may_write
+
+    def gated(self, may_write: Callable[[], float]) -> Kube:
+        """Return a client over the same connections whose every write passes a gate.
+
+        `may_write` says for how many seconds writing is still allowed. It is asked before each
+        request that changes anything, which is given up when they are over; when they are over
+        already, it is not sent.
+        """
+        return Kube(self._api, self._said, may_write)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -403,7 +417,9 @@ class Kube:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                wrapped = await self._api.call_api(*request, _request_timeout=limits)
+                wrapped = await self._api.call_api(
+                    *request, _request_timeout=self._within(method, limits)
+                )
                 response: aiohttp.ClientResponse = wrapped.response
                 if response.status < 400:
                     return response
@@ -411,6 +427,15 @@ class Kube:
         except client.ApiException as error:
             raise _kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise _kube_error(response.status, text)
+
+    def _within(self, method: str, limits: aiohttp.ClientTimeout) -> aiohttp.ClientTimeout:
+        """Return the limits of a request, made closer by the gate if it writes."""
+        if self._may_write is None or method == "GET":
+            return limits
+        left = self._may_write()
+        if left <= 0:
+            raise KubeError(0, "NotLeading", "another operator may be at work: nothing is written")
+        return aiohttp.ClientTimeout(total=min(limits.total or left, left))
 
 
 @contextmanager

@@ -18,6 +18,10 @@ class Settings:
     cluster_domain: str = "cluster.local"
     service_account: str = "laptime-system:laptime-operator"
     runs_role: str = "laptime-runs"
+    lease_namespace: str | None = None
+    """Where operators hold a lease so that one of them is at work; None: there is one alone."""
+    identity: str = "laptime-operator"
+    """Name of the pod."""
     prometheus_url: str | None = None
     """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
     log_level: str = "INFO"
@@ -52,6 +56,8 @@ def load_settings() -> Settings:
             f"{os.environ.get('LAPTIME_NAMESPACE', 'laptime-system')}:"
             f"{os.environ.get('LAPTIME_SERVICE_ACCOUNT', 'laptime-operator')}"
         ),
+        lease_namespace=os.environ.get("LAPTIME_LEASE_NAMESPACE") or None,
+        identity=os.environ.get("HOSTNAME") or "laptime-operator",
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
