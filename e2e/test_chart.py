@@ -189,7 +189,38 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
             if VALUES["prometheus"]["enabled"]
             else ""
         ),
+        "LAPTIME_NETWORK": environment["LAPTIME_NETWORK"],
     }
+
+
+def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any) -> None:
+    def network(rendered: Rendered) -> dict[str, Any] | None:
+        deployment = rendered.find("Deployment", "laptime-operator")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        texts = [one["value"] for one in container["env"] if one["name"] == "LAPTIME_NETWORK"]
+        return json.loads(texts[0]) if texts else None
+
+    def may(rendered: Rendered) -> bool:
+        rules = rendered.find("ClusterRole", "laptime-runs")["rules"]
+        return any("networkpolicies" in rule["resources"] for rule in rules)
+
+    usual = render()
+    said = network(usual)
+    assert said is not None
+    assert said["dns"] == VALUES["networkPolicy"]["runs"]["dns"]
+    assert said["watchers"] == [OPERATOR_NAMESPACE]
+    assert may(usual)
+    elsewhere = render(
+        prometheus={"enabled": False, "url": "http://prometheus.monitoring.svc:9090"},
+        networkPolicy={"runs": {"dns": [], "watchers": ["more"]}},
+    )
+    assert network(elsewhere) == {
+        "dns": [],
+        "watchers": [OPERATOR_NAMESPACE, "monitoring", "more"],
+    }
+    off = render(networkPolicy={"runs": {"enabled": False}})
+    assert network(off) is None
+    assert not may(off)
 
 
 def test_no_selector_holds_a_version(render: Any) -> None:

@@ -71,6 +71,7 @@ RESOURCES = {
         Resource("apps", "v1", "deployments", "Deployment"),
         Resource("apps", "v1", "statefulsets", "StatefulSet"),
         Resource("batch", "v1", "jobs", "Job"),
+        Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
         Resource("coordination.k8s.io", "v1", "leases", "Lease"),
         Resource(GROUP, VERSION, PLURAL, KIND),
     )

@@ -117,6 +117,7 @@ class Observed:
     # Manifest hash (None where there is none) by name.
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
+    network_policies: Mapping[str, str | None] = field(default_factory=dict)
     # Name of the ConfigMap of the whole run's results, once it is there.
     results_config_map: str | None = None
     # Stored results by trial.

@@ -24,7 +24,7 @@ from laptime.measure.generator import CUT_LINE, RESULT_PREFIX
 from laptime.reconcile.abandon import abandoned, deployed
 from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.cache import version_of
-from laptime.reconcile.children import Children, Watches
+from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
@@ -60,6 +60,7 @@ def context_of(run: Run, settings: Settings) -> RunContext:
         scenario=scenarios()[run.spec.scenario],
         images=settings.images,
         cluster_domain=settings.cluster_domain,
+        network=settings.network,
     )
 
 
@@ -77,7 +78,8 @@ class Worker:
         self._run: tuple[int, Run] | None = None
         self._refusal: Refusal | None = None
         self._said_at = 0.0
-        self._children = Children(card.uid, self.wake)
+        kinds = kinds_of_run(policies=controller.settings.network is not None)
+        self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
         self._memory = Memory(self._children, ReadingsDesk(controller.query, self.wake))
         self._logs: dict[str, asyncio.Task[None]] = {}
