@@ -149,7 +149,9 @@ endif
 # images.registry, as all that is built here.
 BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
 ifeq ($(OWN_KUBECONFIG),)
-INSTALL_VALUES := $(BUILT_PROMETHEUS) --set 'watching.namespaces={*}'
+# The DNS of the embedded cluster is a process of its node.
+INSTALL_VALUES := $(BUILT_PROMETHEUS) --set 'watching.namespaces={*}' \
+	--set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16'
 else ifneq ($(REGISTRY),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
 endif

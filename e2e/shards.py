@@ -24,6 +24,7 @@ SHARDS = {
         "runs/test_generators.py",
         "runs/test_statements.py",
         "runs/test_switches.py",
+        "runs/test_two_operators.py",
         "runs/test_upgrade.py",
         "test_uninstall.py",
     ),

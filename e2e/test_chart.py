@@ -149,6 +149,27 @@ def test_every_pod_is_restricted_and_has_limits(render: Any) -> None:
             assert set(container["resources"]["limits"]) == {"cpu", "memory"}
 
 
+def test_several_operators_have_a_lease_and_a_budget(render: Any) -> None:
+    assert not {"Role", "PodDisruptionBudget"} & {one["kind"] for one in render().objects}
+    rendered = render(operator={"replicas": 2})
+    spec = rendered.find("Deployment", "laptime-operator")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (2, {"type": "Recreate"})
+    (container,) = spec["template"]["spec"]["containers"]
+    (lease,) = (one for one in container["env"] if one["name"] == "LAPTIME_LEASE_NAMESPACE")
+    assert lease["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.namespace"
+    # A lease of this name in this namespace, and no right beside it.
+    rules = rendered.find("Role", "laptime-operator")["rules"]
+    assert {resource for rule in rules for resource in rule["resources"]} == {"leases"}
+    assert [(rule.get("resourceNames"), rule["verbs"]) for rule in rules] == [
+        (None, ["create"]),
+        (["laptime-operator"], ["get", "patch"]),
+    ]
+    budget = rendered.find("PodDisruptionBudget", "laptime-operator")["spec"]
+    assert budget["minAvailable"] == 1
+    pods = spec["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"].items() <= pods.items()
+
+
 def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
     spec = render().find("Deployment", "laptime-operator")["spec"]
     assert spec["replicas"] == 1
@@ -168,7 +189,38 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
             if VALUES["prometheus"]["enabled"]
             else ""
         ),
+        "LAPTIME_NETWORK": environment["LAPTIME_NETWORK"],
     }
+
+
+def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any) -> None:
+    def network(rendered: Rendered) -> dict[str, Any] | None:
+        deployment = rendered.find("Deployment", "laptime-operator")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        texts = [one["value"] for one in container["env"] if one["name"] == "LAPTIME_NETWORK"]
+        return json.loads(texts[0]) if texts else None
+
+    def may(rendered: Rendered) -> bool:
+        rules = rendered.find("ClusterRole", "laptime-runs")["rules"]
+        return any("networkpolicies" in rule["resources"] for rule in rules)
+
+    usual = render()
+    said = network(usual)
+    assert said is not None
+    assert said["dns"] == VALUES["networkPolicy"]["runs"]["dns"]
+    assert said["watchers"] == [OPERATOR_NAMESPACE]
+    assert may(usual)
+    elsewhere = render(
+        prometheus={"enabled": False, "url": "http://prometheus.monitoring.svc:9090"},
+        networkPolicy={"runs": {"dns": [], "watchers": ["more"]}},
+    )
+    assert network(elsewhere) == {
+        "dns": [],
+        "watchers": [OPERATOR_NAMESPACE, "monitoring", "more"],
+    }
+    off = render(networkPolicy={"runs": {"enabled": False}})
+    assert network(off) is None
+    assert not may(off)
 
 
 def test_no_selector_holds_a_version(render: Any) -> None:
@@ -257,7 +309,7 @@ def test_rights_of_people_are_a_choice(render: Any) -> None:
         ("images.tag=a b", "tag"),
         ("runNamespaces={Default}", "runNamespaces"),
         ("runNamespaces=default", "runNamespaces"),
-        ("operator.replicas=2", "replicas"),
+        ("operator.replicas=0", "replicas"),
         ("operator.resources.limits.cpu=lots", "cpu"),
         ("networkPolicy.apiServerPorts={0}", "apiServerPorts"),
         ("crds.enabled=maybe", "enabled"),

@@ -3,6 +3,7 @@
 import http.client
 import json
 import ssl
+from collections.abc import Iterator
 from typing import Any
 
 from laptime_cluster.certificates import certificate_path, key_path
@@ -23,11 +24,7 @@ def request(
 
     Raises OSError when nobody listens, the certificates are missing, or the time is up.
     """
-    context = ssl.create_default_context(cafile=str(certificate_path("ca")))
-    context.load_cert_chain(certificate_path("admin"), key_path("admin"))
-    connection = http.client.HTTPSConnection(
-        NODE_ADDRESS, API_PORT, context=context, timeout=timeout_seconds
-    )
+    connection = _connection(timeout_seconds)
     try:
         payload = None if body is None else json.dumps(body)
         connection.request(method, path, payload, {"Content-Type": content_type})
@@ -37,6 +34,33 @@ def request(
         raise ConnectionError(f"the API server broke off: {error!r}") from error
     finally:
         connection.close()
+
+
+def lines(path: str, timeout_seconds: float) -> Iterator[str]:
+    """The lines of an answer as they come, such as those of a watch.
+
+    Raises OSError as `request` does, and when nothing comes for that long.
+    """
+    connection = _connection(timeout_seconds)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        if response.status != 200:
+            raise ClusterError(f"the API server answered {response.status} to GET {path}")
+        while line := response.readline():
+            yield line.decode("utf-8", "replace")
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"the API server broke off: {error!r}") from error
+    finally:
+        connection.close()
+
+
+def _connection(timeout_seconds: float) -> http.client.HTTPSConnection:
+    context = ssl.create_default_context(cafile=str(certificate_path("ca")))
+    context.load_cert_chain(certificate_path("admin"), key_path("admin"))
+    return http.client.HTTPSConnection(
+        NODE_ADDRESS, API_PORT, context=context, timeout=timeout_seconds
+    )
 
 
 def get(path: str) -> dict[str, Any] | None:

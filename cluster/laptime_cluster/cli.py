@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from laptime_cluster import builds, health, images, lifecycle, snapshot
+from laptime_cluster import builds, enforcer, health, images, lifecycle, snapshot
 from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import ADMIN_KUBECONFIG, STATE
 from laptime_cluster.progress import say
@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("tools", help="build kubectl and helm when they are missing")
     path = commands.add_parser("path", help="print the path of a tool, built when it is missing")
     path.add_argument("tool", choices=("kubectl", "helm"))
+    commands.add_parser("enforce-policies", help="what a daemon of the cluster does; for ever")
     commands.add_parser("snapshot", help="print what the cluster could leave behind, as JSON")
     return parser
 
@@ -75,6 +76,8 @@ def _run(arguments: argparse.Namespace) -> int:
         case "path":
             tool = builds.ensure_helm if arguments.tool == "helm" else builds.ensure_kubectl
             print(tool())
+        case "enforce-policies":
+            enforcer.enforce()
         case "snapshot":
             print(json.dumps(snapshot.take(), indent=1))
     return 0

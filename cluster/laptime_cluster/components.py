@@ -1,5 +1,7 @@
 """The daemons of the node and their command lines, in the order in which they start."""
 
+import sys
+
 from laptime_cluster import configuration
 from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
 from laptime_cluster.layout import (
@@ -10,6 +12,7 @@ from laptime_cluster.layout import (
     NODE_NAME,
     POD_RANGE,
     SERVICE_RANGE,
+    SOURCE,
     STATE,
 )
 from laptime_cluster.processes import Daemon
@@ -117,7 +120,12 @@ KUBE_PROXY = Daemon(
     (f"{KUBERNETES_BIN}/kube-proxy", f"--config={configuration.KUBE_PROXY}"),
 )
 COREDNS = Daemon("coredns", (f"{COREDNS_BIN}/coredns", f"-conf={configuration.COREFILE}"))
+POLICIES = Daemon(
+    "network-policies",
+    # Of Python's own interpreter: whatever runs `up` can run it.
+    (sys.executable, str(SOURCE / "cluster.py"), "enforce-policies"),
+)
 
 BEFORE_API = (ETCD, CONTAINERD, API_SERVER)
-AFTER_API = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS)
+AFTER_API = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, POLICIES, COREDNS)
 ALL = BEFORE_API + AFTER_API

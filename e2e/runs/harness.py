@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-KINDS = "pods,jobs,deployments,replicasets,services,endpointslices,configmaps,secrets"
+KINDS = (
+    "pods,jobs,deployments,replicasets,services,endpointslices,configmaps,secrets,networkpolicies"
+)
 
 # By plural: the kind and where it is served.
 _SERVED = {

@@ -12,7 +12,8 @@ from aiohttp import web
 from kubernetes.aio import client
 
 from laptime.catalog import scenarios
-from laptime.kube import Kube, KubeError, Manifest, _json_that_is_yaml
+from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest, _json_that_is_yaml
+from laptime.measure.generator import CUT_LINE, GeneratorError, parse_generator_output
 from tests.reconcile.api_server import ApiServer, Fault, serving
 
 TEXTS = [
@@ -120,3 +121,46 @@ async def test_lines_longer_than_any_buffer_come_whole() -> None:
             if len(lines) == 2:
                 server.remove("Pod", "default", "pod")
     assert lines == [5, 3_000_000, 4]
+
+
+async def _log_of(written: str) -> str:
+    server = ApiServer(logs={"pod": written})
+    async with serving(server) as kube:
+        return await kube.log("default", "pod", "k6")
+
+
+async def test_a_short_log_is_read_as_a_whole() -> None:
+    assert await _log_of("one\ntwo\n") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param("x\n" * 60_000, id="many lines"),
+        pytest.param(("x" * 1000 + "\n") * 15_000, id="many bytes"),
+    ],
+)
+async def test_of_a_log_without_end_the_last_lines_are_read(noise: str) -> None:
+    result = "LAPTIME-RESULT " + "A" * 900_000
+    read = await _log_of(f"{noise}{result}\nbye\n")
+    assert read.startswith(f"{CUT_LINE}\n")
+    assert f"\n{result}\nbye\n" in read
+    assert len(read) <= LOG_BYTES + len(CUT_LINE) + 1
+
+
+async def test_of_a_line_without_end_no_more_is_read_than_the_limit() -> None:
+    # An API server that knows no limit, too.
+    async def endless(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 100_000)
+
+    server = ApiServer(fault=endless)
+    async with serving(server) as kube:
+        read = await kube.log("default", "pod", "k6")
+    assert len(read) == LOG_BYTES + len(CUT_LINE) + 1
+    said = parse_generator_output(read)
+    assert isinstance(said, GeneratorError)
+    assert "too long to be read as a whole; its last line was: xxx" in said.message
+    assert len(said.message) < 500

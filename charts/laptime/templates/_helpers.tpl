@@ -68,3 +68,18 @@ runAsGroup: 10001
 seccompProfile:
   type: RuntimeDefault
 {{- end }}
+
+{{/*
+What pods of runs may reach and be reached from, as the operator reads it.
+*/}}
+{{- define "laptime.network" -}}
+{{- $watchers := list -}}
+{{- with include "laptime.prometheusUrl" . -}}
+{{- $watchers = append $watchers $.Release.Namespace -}}
+{{- $host := (urlParse .).host | splitList ":" | first | splitList "." -}}
+{{- if and (ge (len $host) 3) (eq (index $host 2) "svc") -}}
+{{- $watchers = append $watchers (index $host 1) -}}
+{{- end -}}
+{{- end -}}
+{{- dict "dns" .Values.networkPolicy.runs.dns "watchers" (concat $watchers .Values.networkPolicy.runs.watchers | uniq) | toJson -}}
+{{- end }}

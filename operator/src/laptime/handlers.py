@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+from contextlib import AsyncExitStack
 from typing import Any
 
 import kopf
 from prometheus_client import start_http_server
 
 from laptime.kube import connect
+from laptime.log_lines import LineFormatter
 from laptime.reconcile.controller import Controller
+from laptime.reconcile.leader import Elector, work_when_leading
 from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings, load_settings
 
@@ -23,37 +27,49 @@ from laptime.settings import Settings, load_settings
 def build_registry(settings: Settings) -> kopf.OperatorRegistry:
     """Return the registry with all handlers of the operator."""
     registry = kopf.OperatorRegistry()
-    controllers: list[Controller] = []
+    closing = AsyncExitStack()
 
     @kopf.on.login(registry=registry)
     def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
         return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
     @kopf.on.startup(registry=registry)
-    async def start(
-        settings: kopf.OperatorSettings, logger: logging.Logger | Any, **_: Any
-    ) -> None:
+    async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         # The set of namespaces and kinds is known; looking for more needs rights we do not have.
         settings.scanning.disabled = True
         settings.posting.enabled = False
         metrics = Metrics()
         start_http_server(operator_settings.metrics_port, registry=metrics.registry)
-        controller = Controller(
-            await connect(metrics.request),
-            operator_settings,
-            metrics,
-            logging.getLogger("laptime"),
-        )
-        controller.start()
-        controllers.append(controller)
+        kube = await connect(metrics.request)
+        closing.push_async_callback(kube.close)
+        logger = logging.getLogger("laptime")
+        namespace = operator_settings.lease_namespace
+        if namespace is None:
+            controller = Controller(kube, operator_settings, metrics, logger)
+            controller.start()
+            closing.push_async_callback(controller.stop)
+            return
+        identity = f"{operator_settings.identity}_{secrets.token_hex(4)}"
+        elector = Elector(kube, namespace, identity)
+        gated = kube.gated(elector.left)
+
+        def begin() -> Controller:
+            return Controller(gated, operator_settings, metrics, logger)
+
+        task = asyncio.create_task(work_when_leading(elector, begin, metrics.leads))
+        closing.push_async_callback(_end, task)
 
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:
-        for controller in controllers:
-            await controller.stop()
+        await closing.aclose()
 
     operator_settings = settings
     return registry
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 def run_operator() -> None:
@@ -63,9 +79,9 @@ def run_operator() -> None:
         SettingsError: a setting is missing or wrong.
     """
     settings = load_settings()
-    logging.basicConfig(
-        level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter())
+    logging.basicConfig(level=settings.log_level, handlers=[handler])
     # kopf logs every event that it passes on; that says nothing here.
     logging.getLogger("kopf").setLevel(logging.WARNING)
     logging.getLogger("httpx").setLevel(logging.WARNING)

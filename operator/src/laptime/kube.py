@@ -16,6 +16,8 @@ import aiohttp
 from kubernetes.aio import client, config
 
 from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api.text import shown
+from laptime.measure.generator import CUT_LINE
 
 FIELD_MANAGER = "laptime"
 Manifest = dict[str, Any]
@@ -27,6 +29,11 @@ _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PAGE = 500
 """Objects per answer of a list."""
+_LONGEST_MESSAGE = 2000
+LOG_BYTES = 2 * 2**20
+"""So much of a log is read: twice as much as the longest result that can be stored."""
+# A node keeps a line in parts of at most 16 KiB: so many of them are never longer than LOG_BYTES.
+_TAIL_LINES = (20_000, LOG_BYTES // 2**14)
 _LONGEST_LINE_BYTES = 16 * 2**20
 """Longest line of a log or a watch: no container can fill the memory with one that never ends."""
 _NOT_ASCII = re.compile(r"[\x7f-\uffff]")
@@ -64,6 +71,8 @@ RESOURCES = {
         Resource("apps", "v1", "deployments", "Deployment"),
         Resource("apps", "v1", "statefulsets", "StatefulSet"),
         Resource("batch", "v1", "jobs", "Job"),
+        Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+        Resource("coordination.k8s.io", "v1", "leases", "Lease"),
         Resource(GROUP, VERSION, PLURAL, KIND),
     )
 }
@@ -138,10 +147,23 @@ class Kube:
     """A client. Every method raises KubeError when the API server says no."""
 
     def __init__(
-        self, api: client.ApiClient, said: Callable[[str, int], None] | None = None
+        self,
+        api: client.ApiClient,
+        said: Callable[[str, int], None] | None = None,
+        may_write: Callable[[], float] | None = None,
     ) -> None:
         self._api = api
         self._said = said
+        self._may_write = may_write
+
+    def gated(self, may_write: Callable[[], float]) -> Kube:
+        """Return a client over the same connections whose every write passes a gate.
+
+        `may_write` says for how many seconds writing is still allowed. It is asked before each
+        request that changes anything, which is given up when they are over; when they are over
+        already, it is not sent.
+        """
+        return Kube(self._api, self._said, may_write)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -243,15 +265,39 @@ class Kube:
         return answer if "deletionTimestamp" in (answer.get("metadata") or {}) else None
 
     async def log(self, namespace: str, pod: str, container: str) -> str:
-        """Return what a container has written to its log so far."""
+        """Return what a container has written to its log so far; of a long log the end.
+
+        Of one that is longer than `LOG_BYTES` the first line is `CUT_LINE`.
+        """
+        for lines in _TAIL_LINES:
+            read = await self._tail(namespace, pod, container, lines)
+            # The API server counts the bytes from the first line that was asked for: where they
+            # do not reach to the end, fewer lines do.
+            if len(read) < LOG_BYTES:
+                break
+        cut = lines != _TAIL_LINES[0] or read.count(b"\n") >= lines
+        return (f"{CUT_LINE}\n" if cut else "") + read.decode(errors="replace")
+
+    async def _tail(self, namespace: str, pod: str, container: str, lines: int) -> bytes:
         response = await self._open(
             "GET",
             RESOURCES["Pod"].path(namespace, pod, "log"),
-            query={"container": container},
+            query={
+                "container": container,
+                "tailLines": str(lines),
+                "limitBytes": str(LOG_BYTES),
+            },
             limits=aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT_SECONDS),
         )
-        with _reached():
-            return (await response.read()).decode(errors="replace")
+        read = bytearray()
+        async with response:
+            while len(read) < LOG_BYTES:
+                with _reached():
+                    chunk = await response.content.readany()
+                if not chunk:
+                    break
+                read += chunk
+        return bytes(read[:LOG_BYTES])
 
     async def follow_log(self, namespace: str, pod: str, container: str) -> AsyncIterator[str]:
         """Yield the lines of a container's log as they are written, until it ends."""
@@ -372,7 +418,9 @@ class Kube:
                     body=body,
                     auth_settings=["BearerToken"],
                 )
-                wrapped = await self._api.call_api(*request, _request_timeout=limits)
+                wrapped = await self._api.call_api(
+                    *request, _request_timeout=self._within(method, limits)
+                )
                 response: aiohttp.ClientResponse = wrapped.response
                 if response.status < 400:
                     return response
@@ -380,6 +428,15 @@ class Kube:
         except client.ApiException as error:
             raise _kube_error(error.status or 0, str(error.body or error.reason or "")) from error
         raise _kube_error(response.status, text)
+
+    def _within(self, method: str, limits: aiohttp.ClientTimeout) -> aiohttp.ClientTimeout:
+        """Return the limits of a request, made closer by the gate if it writes."""
+        if self._may_write is None or method == "GET":
+            return limits
+        left = self._may_write()
+        if left <= 0:
+            raise KubeError(0, "NotLeading", "another operator may be at work: nothing is written")
+        return aiohttp.ClientTimeout(total=min(limits.total or left, left))
 
 
 @contextmanager
@@ -391,9 +448,13 @@ def _reached() -> Iterator[None]:
     try:
         yield
     except (TimeoutError, aiohttp.ClientError, OSError, EOFError) as error:
-        raise KubeError(0, "Unreachable", f"{type(error).__name__}: {error}"[:500]) from error
+        raise KubeError(
+            0, "Unreachable", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise KubeError(0, "Garbled", f"{type(error).__name__}: {error}"[:500]) from error
+        raise KubeError(
+            0, "Garbled", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error
 
 
 async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
@@ -433,4 +494,6 @@ def _kube_error(status: int, text: str) -> KubeError:
         parsed = {}
     reason = parsed.get("reason") if isinstance(parsed, dict) else None
     message = parsed.get("message") if isinstance(parsed, dict) else None
-    return KubeError(status, reason or "Error", message or text[:500])
+    # Quotas, webhooks and names of objects are other people's words.
+    said = shown(str(message or text), _LONGEST_MESSAGE)
+    return KubeError(status, shown(str(reason or "Error")), said)

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from laptime.manifests.context import ImageSet
+from laptime.manifests.context import ImageSet, Network
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,14 @@ class Settings:
     cluster_domain: str = "cluster.local"
     service_account: str = "laptime-system:laptime-operator"
     runs_role: str = "laptime-runs"
+    lease_namespace: str | None = None
+    """Where operators hold a lease so that one of them is at work; None: there is one alone."""
+    identity: str = "laptime-operator"
+    """Name of the pod."""
     prometheus_url: str | None = None
     """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
+    network: Network | None = None
+    """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
     log_level: str = "INFO"
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
@@ -52,12 +58,27 @@ def load_settings() -> Settings:
             f"{os.environ.get('LAPTIME_NAMESPACE', 'laptime-system')}:"
             f"{os.environ.get('LAPTIME_SERVICE_ACCOUNT', 'laptime-operator')}"
         ),
+        lease_namespace=os.environ.get("LAPTIME_LEASE_NAMESPACE") or None,
+        identity=os.environ.get("HOSTNAME") or "laptime-operator",
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
+        network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
     )
+
+
+def _network(text: str) -> Network | None:
+    if not text:
+        return None
+    try:
+        document = json.loads(text)
+        return Network(tuple(document["dns"]), tuple(document["watchers"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SettingsError(
+            f'LAPTIME_NETWORK is {text!r}: write {{"dns": [...], "watchers": [...]}} ({error!r})'
+        ) from error
 
 
 def _port(name: str, otherwise: int) -> int:

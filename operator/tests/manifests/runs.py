@@ -9,8 +9,9 @@ from laptime.api.profile import Profile
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
-from laptime.manifests.context import ImageSet, Manifest, RunContext
+from laptime.manifests.context import ImageSet, Manifest, Network, RunContext
 from laptime.manifests.generator import trial_job
+from laptime.manifests.network import network_policy
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map, results_config_map
 from laptime.manifests.secret import database_secret
@@ -85,6 +86,11 @@ OWN = {
     "env": [{"name": "MODE", "value": "fast"}],
 }
 
+NETWORK = Network(
+    dns=({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}},),
+    watchers=("laptime-system", "monitoring"),
+)
+
 SPECS: dict[str, dict[str, Any]] = {
     "full": {
         "scenario": "tiny",
@@ -95,6 +101,10 @@ SPECS: dict[str, dict[str, Any]] = {
             "haproxy": {"maxConnections": 25, "resources": {"cpu": "1500m"}},
         },
         "loads": [CLOSED, TIMED, OPEN, SCRIPT],
+        "egress": [
+            {"cidr": "203.0.113.7/32", "ports": [443, 8443]},
+            {"namespace": "payments"},
+        ],
         "repetitions": 1,
     },
     "direct": {
@@ -159,6 +169,7 @@ def context(spec: str | dict[str, Any] = "full", **changes: Any) -> RunContext:
         "spec": BenchmarkRunSpec.model_validate(SPECS[spec] if isinstance(spec, str) else spec),
         "scenario": SCENARIO,
         "images": IMAGES,
+        "network": NETWORK,
     } | changes
     return RunContext(**arguments)
 
@@ -184,6 +195,7 @@ def objects(ctx: RunContext) -> list[Manifest]:
     ]
     return [
         database_secret(ctx, PASSWORD, "demo-postgres", "c0f1"),
+        network_policy(ctx),
         *tier_objects(ctx),
         *(server_deployment(ctx, server, None) for server in ctx.spec.servers),
         *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.servers),

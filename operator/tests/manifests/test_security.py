@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from laptime.api.server import EnvironmentVariable
+from laptime.cli.generate import catalogue_crd
 from laptime.manifests.context import Manifest
+from laptime.manifests.secret import secret_name
+from laptime.manifests.server import server_deployment
 from tests.manifests.runs import PASSWORD, SPECS, containers, context, objects, pod_specs
 
 ALLOWED_VOLUMES = {"configMap", "secret", "emptyDir"}
@@ -122,3 +127,52 @@ def test_pull_secrets_and_policy_reach_every_pod() -> None:
     for _, _, pod in pod_specs(objects(context(images=images))):
         assert pod["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
         assert all(one["imagePullPolicy"] == "Always" for one in containers(pod))
+
+
+def _secrets(node: Any) -> Iterator[str]:
+    """Yield the names of all Secrets that a part of a pod takes anything from."""
+    if isinstance(node, list):
+        for one in node:
+            yield from _secrets(one)
+    elif isinstance(node, dict):
+        for key, one in node.items():
+            if key in ("secretKeyRef", "secretRef"):
+                yield one["name"]
+            elif key == "secret" and isinstance(one, dict):
+                yield one.get("secretName") or one["name"]
+            else:
+                yield from _secrets(one)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_no_key_of_a_secret_but_the_runs_own_reaches_an_image(spec: str) -> None:
+    ctx = context(spec)
+    for name, _, pod in pod_specs(objects(ctx)):
+        assert set(_secrets(pod)) <= {secret_name(ctx)}, name
+        assert "imagePullSecrets" not in pod, name
+        assert "envFrom" not in str(pod), name
+
+
+def test_no_field_of_a_run_can_name_a_secret() -> None:
+    def fields(schema: Any) -> Iterator[str]:
+        for name, one in (schema.get("properties") or {}).items():
+            yield name
+            yield from fields(one)
+        if "items" in schema:
+            yield from fields(schema["items"])
+
+    schema = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    names = set(fields(schema["properties"]["spec"]))
+    assert {"env", "value", "configMap"} <= names
+    assert not {name for name in names if "secret" in name.lower() or name.endswith("From")}
+
+
+def test_a_value_of_the_author_takes_nothing_from_other_variables() -> None:
+    # The kubelet would expand it: to the password that stands beside it.
+    ctx = context("full")
+    server = ctx.spec.servers[0].model_copy(
+        update={"env": [EnvironmentVariable(name="MINE", value="$(DATABASE_PASSWORD)")]}
+    )
+    (one,) = containers(server_deployment(ctx, server, None)["spec"]["template"]["spec"])[-1:]
+    values = {variable["name"]: variable.get("value") for variable in one["env"]}
+    assert values["MINE"] == "$$(DATABASE_PASSWORD)"

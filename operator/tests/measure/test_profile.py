@@ -111,7 +111,7 @@ def test_names_without_end_and_endless_recursion_are_cut() -> None:
 
 
 def test_control_characters_are_not_passed_on() -> None:
-    assert parse_stacks("a\x1b[0m;b\x00 1") == {("a?[0m", "b?"): 1}
+    assert parse_stacks("a\x1b[0m;b\x00 1") == {("a�[0m", "b�"): 1}
 
 
 def test_rare_stacks_become_one_where_all_do_not_fit() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from urllib.parse import parse_qs
 
 import httpx
@@ -52,3 +52,17 @@ async def test_nobody_there(error: httpx.HTTPError) -> None:
 
     with pytest.raises(PrometheusError, match=f"cannot be reached: {error}"):
         await ask(handler)
+
+
+async def test_an_answer_without_an_end_is_not_kept() -> None:
+    given = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal given
+        while True:
+            given += 2**20
+            yield b"x" * 2**20
+
+    with pytest.raises(PrometheusError, match="answered with more than 67108864 bytes"):
+        await ask(lambda _: httpx.Response(200, content=endless()))
+    assert given < 70 * 2**20

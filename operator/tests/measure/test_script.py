@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
+from laptime.api.text import MAX_NAME, shown
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
-from laptime.measure.names import MAX_NAME, shown
 from tests.measure.samples import TRIAL, document, line, phase
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
@@ -169,7 +169,7 @@ def test_a_name_moves_no_terminal_and_no_line(name: str) -> None:
 
 
 def test_names_that_are_shown_alike_are_counted_together() -> None:
-    result = said({"checks": {"a\n": {"passed": 1}, "a\x1b": {"passed": 2}}})
+    result = said({"checks": {"a\x9b": {"passed": 1}, "a\x1b": {"passed": 2}}})
     assert result.script is not None
     (check,) = result.script.checks
     assert (check.name, check.passed) == ("a�", 3)

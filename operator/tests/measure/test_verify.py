@@ -10,12 +10,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from laptime.catalog import scenarios
 from laptime.measure import judge as judge_module
 from laptime.measure.verdict import MAX_VERDICT_BYTES, Verdict
-from laptime.measure.verify import Task, main, verify
+from laptime.measure.verify import Task, main, verify, wait_until_healthy
 
 CHECK = scenarios()["users"].checks[0]
 ROWS: Any = CHECK.expected
@@ -238,3 +239,21 @@ def test_a_verdict_always_fits_into_the_termination_log(character: str) -> None:
     text = Verdict(False, "WrongAnswer", character * 20_000).to_json()
     assert len(text.encode()) <= MAX_VERDICT_BYTES
     assert json.loads(text)["message"].endswith("…")
+
+
+def test_of_a_health_without_an_end_no_body_is_read() -> None:
+    read = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal read
+        while True:
+            read += 2**20
+            assert read < 64 * 2**20
+            yield b"x" * 2**20
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=endless())
+
+    with httpx.Client(base_url="http://x", transport=httpx.MockTransport(handler)) as client:
+        wait_until_healthy(client, 5.0)
+    assert read < 4 * 2**20

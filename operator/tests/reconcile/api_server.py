@@ -244,7 +244,12 @@ class ApiServer:
 
     async def _log(self, request: web.Request, pod: str) -> web.StreamResponse:
         if request.query.get("follow") != "true":
-            return web.Response(text=self.logs.get(pod, ""))
+            # As the kubelet does it: first the lines, then the bytes from the first of them on.
+            text = self.logs.get(pod, "")
+            if "tailLines" in request.query:
+                text = "".join(text.splitlines(keepends=True)[-int(request.query["tailLines"]) :])
+            limit = int(request.query.get("limitBytes", len(text.encode())))
+            return web.Response(body=text.encode()[:limit])
         response = web.StreamResponse()
         await response.prepare(request)
         said = 0

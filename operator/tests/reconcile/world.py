@@ -23,7 +23,7 @@ from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import scenarios
-from laptime.manifests.context import ImageSet, RunContext
+from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.measure.readings import no_readings
@@ -134,6 +134,7 @@ class World:
         random: Random,
         faults: float = 0.0,
         watched: bool = True,
+        network: Network | None = None,
         rates: Callable[[str], float] | None = None,
     ) -> None:
         spec = spec.with_control()
@@ -159,6 +160,7 @@ class World:
             spec=spec,
             scenario=scenarios()[spec.scenario],
             images=IMAGES,
+            network=network,
         )
         self.seed = seed_of(spec, "6f1c")
         self._possible = plan_trials("demo", spec, self.seed, spec.most_repetitions)
@@ -171,6 +173,7 @@ class World:
         self.deployments: dict[str, WorkloadView] = {}
         self.jobs: dict[str, WorkloadView] = {}
         self.services: dict[str, str | None] = {}
+        self.policies: dict[str, str | None] = {}
         self.config_maps: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, PodView] = {}
         self.logs: dict[tuple[str, int], str] = {}
@@ -264,6 +267,7 @@ class World:
             jobs=dict(self.jobs),
             pods=tuple(self.pods.values()),
             services=dict(self.services),
+            network_policies=dict(self.policies),
             config_maps={
                 name: manifest["metadata"].get("annotations", {}).get(LABEL + "manifest-hash")
                 for name, manifest in self.config_maps.items()
@@ -348,6 +352,8 @@ class World:
                 labels = manifest["metadata"]["labels"]
                 self.jobs[name] = WorkloadView(name, self.now, trial=labels.get(LABEL + "trial"))
                 self.jobs_started.append(name)
+        elif manifest["kind"] == "NetworkPolicy":
+            self.policies.setdefault(name, None)
         elif name not in self.config_maps:
             self.config_maps[name] = manifest
             if manifest["metadata"]["labels"][LABEL + "component"] == "readings":
@@ -365,6 +371,10 @@ class World:
                 self.jobs.pop(name, None)
             case "Service":
                 self.services.pop(name, None)
+            case "NetworkPolicy":
+                # It goes after the last pod.
+                assert all(pod.stuck(self.now) for pod in self.pods.values())
+                self.policies.pop(name, None)
             case "ConfigMap":
                 self.config_maps.pop(name, None)
                 if name == "demo-postgres":

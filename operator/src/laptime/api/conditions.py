@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from laptime.api.status import Condition, ConditionStatus, ConditionType
+from laptime.api.text import plain_lines
 
 NORMAL_REASONS = frozenset({"Starting", "Queued", "Finished", "Verifying", "NotFinished"})
 """Reasons of conditions that are False although nothing is wrong: not yet, or over."""
@@ -37,7 +38,7 @@ def merge_conditions(
             type=verdict.type,
             status=verdict.status,
             reason=verdict.reason,
-            message=verdict.message[:1024],
+            message=plain_lines(verdict.message)[:1024],
             observed_generation=generation,
             last_transition_time=now if before is None or flipped else before.last_transition_time,
         )

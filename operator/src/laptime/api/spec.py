@@ -16,6 +16,7 @@ from laptime.api.durations import (
     TimeoutDuration,
     parse_duration,
 )
+from laptime.api.egress import Destination
 from laptime.api.loads import Generator, Load
 from laptime.api.names import ServerName
 from laptime.api.objectives import Objective
@@ -208,6 +209,12 @@ class BenchmarkRunSpec(Model):
     )
     objectives: list[Objective] = Field(
         default_factory=list, description="Bounds that must be kept.", max_length=64
+    )
+    egress: list[Destination] = Field(
+        default_factory=list,
+        description="Where the pods of the run may connect to, beside each other and the cluster's "
+        "DNS, where NetworkPolicies are enforced.",
+        max_length=16,
     )
     ttl_seconds_after_finished: int | None = Field(
         None,

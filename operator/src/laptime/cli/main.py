@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from laptime import __version__
@@ -138,6 +137,8 @@ def complete() -> None:
 
 
 def _complain(text: str) -> None:
-    Console(stderr=True).print(
+    from laptime.cli.printing import PlainConsole
+
+    PlainConsole(stderr=True).print(
         f"[bold red]Error:[/] {escape(text)}", highlight=False, soft_wrap=True
     )

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import typer
 import yaml
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from laptime.api.text import plain_lines
 from laptime.cli.options import Output
 
 _WIDTH_WITHOUT_TERMINAL = 140
 
 
+class PlainConsole(Console):
+    """A console on which only Rich itself can colour or move anything.
+
+    Statuses, results and messages are other people's words: whoever may write ConfigMaps can put
+    escape sequences into them, which Rich passes on.
+    """
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """Yield what is printed, without anything in a text that could not be printed."""
+        for one in super().render(renderable, options):
+            yield one if one.control else Segment(plain_lines(one.text), one.style)
+
+
 def open_console(*, stderr: bool = False) -> Console:
     """Return a console; one that is no terminal is wide, since a pipe or a log has no width."""
-    console = Console(stderr=stderr)
+    console = PlainConsole(stderr=stderr)
     if console.is_terminal:
         return console
-    return Console(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
+    return PlainConsole(stderr=stderr, width=_WIDTH_WITHOUT_TERMINAL)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text as it is, but for what cannot be printed."""
+    typer.echo(plain_lines(text), nl=not text.endswith("\n"), err=err)
 
 
 def print_document(document: Any, output: Output) -> None:
     """Print a JSON-ready document as JSON or YAML."""
     if output is Output.JSON:
-        typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+        say(json.dumps(document, ensure_ascii=False, indent=2))
     else:
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
-        typer.echo(text, nl=False)
+        say(text)
 
 
 def print_all(lines: Iterable[RenderableType], console: Console | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laptime.api.text import plain_lines
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import (
     Context,
@@ -75,6 +76,8 @@ def report(
 
     A table can be had while the run goes on, everything else when it is over.
     """
+    from laptime.cli.printing import say
+
     chosen = format_ or _format_of(file)
     if file is None and chosen is ReportFormat.HTML:
         file = Path(f"{name}.html")
@@ -86,18 +89,20 @@ def report(
     if chosen is ReportFormat.TABLE:
         _print_table(found, file)
         return
-    text = _text(chosen, found, cluster)
+    # Whoever may write ConfigMaps may have changed what is stored.
+    text = plain_lines(_text(chosen, found, cluster))
     if file is None or file == STDOUT:
-        typer.echo(text, nl=not text.endswith("\n"))
+        say(text)
         return
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Mistake(f"Cannot write {file}: {error.strerror}") from error
-    typer.echo(f"Wrote {shlex.quote(str(file))}", err=True)
+    say(f"Wrote {shlex.quote(str(file))}", err=True)
 
 
 def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
+    from laptime.cli.printing import say
     from laptime.report.flamegraph import profile_picture
 
     stored = cluster.profiles(found)
@@ -108,7 +113,7 @@ def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
         )
     for profile in stored:
         if profile.problem:
-            typer.echo(f"No profile of {profile.server}: {profile.problem}", err=True)
+            say(f"No profile of {profile.server}: {profile.problem}", err=True)
             continue
         file = folder / f"{found.name}-{profile.server}.svg"
         try:
@@ -118,7 +123,7 @@ def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
             raise Mistake(f"Cannot write {file}: {error.strerror}") from error
         except ValueError as error:
             raise Mistake(f"Cannot read the profile of {profile.server}: {error}") from error
-        typer.echo(f"Wrote {shlex.quote(str(file))}", err=True)
+        say(f"Wrote {shlex.quote(str(file))}", err=True)
 
 
 def _format_of(file: Path | None) -> ReportFormat:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from laptime.cli.options import (
     Context,
@@ -23,6 +22,8 @@ from laptime.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from laptime.cli.cluster_access import Cluster
 
 
@@ -77,8 +78,10 @@ def watch(
 
 
 def _progress_console(output: Output) -> Console:
+    from laptime.cli.printing import PlainConsole
+
     # What a program reads must not have a progress bar in it.
-    return Console(stderr=output is not Output.TABLE)
+    return PlainConsole(stderr=output is not Output.TABLE)
 
 
 def _follow_and_report(cluster: Cluster, namespace: str, name: str, output: Output) -> None:

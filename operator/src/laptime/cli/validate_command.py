@@ -36,6 +36,7 @@ def validate(
     What only a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
     """
     from laptime.cli.manifest_file import read_manifest
+    from laptime.cli.printing import say
 
     manifest = read_manifest(file)
     said, checked = violations(manifest.run)
@@ -52,11 +53,11 @@ def validate(
         cluster = connect(kubeconfig, context)
         target = namespace_of(namespace, manifest.namespace, cluster)
         cluster.check_run(target, manifest.run)
-        typer.echo(f"{manifest.name} is valid, and {cluster.server} would take it.")
+        say(f"{manifest.name} is valid, and {cluster.server} would take it.")
     else:
-        typer.echo(f"{manifest.name} is valid{unchecked}.")
+        say(f"{manifest.name} is valid{unchecked}.")
     if checked or server:
-        typer.echo(expected_length(manifest.name, manifest.run["spec"]))
+        say(expected_length(manifest.name, manifest.run["spec"]))
 
 
 def expected_length(name: str, spec: dict[str, Any]) -> str:

@@ -61,6 +61,7 @@ class Component(StrEnum):
     UPSTREAM = "upstream"
     SQLITE = "sqlite"
     DELAY = "delay"
+    NETWORK = "network"
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,16 @@ class ImageSet:
 
 
 @dataclass(frozen=True)
+class Network:
+    """What the administrator lets all runs reach, and be reached from."""
+
+    dns: tuple[Mapping[str, Any], ...] = ()
+    """Peers of a NetworkPolicy that answer on port 53; empty: anybody."""
+    watchers: tuple[str, ...] = ()
+    """Namespaces with a Prometheus."""
+
+
+@dataclass(frozen=True)
 class RunContext:
     """One run, with everything that its objects depend on.
 
@@ -142,6 +153,8 @@ class RunContext:
     scenario: Scenario
     images: ImageSet
     cluster_domain: str = field(default="cluster.local")
+    network: Network | None = None
+    """None: the administrator has switched NetworkPolicies off."""
 
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)

@@ -7,12 +7,14 @@ seconds later, since samples need that long to arrive and the next trial need no
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from laptime.api import GROUP
 from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.text import plain, plain_tree
 from laptime.manifests.context import (
     LOAD_LABEL,
     SERVER_LABEL,
@@ -67,7 +69,7 @@ def read_result(manifest: Mapping[str, Any]) -> tuple[TrialResult, str]:
     data = manifest.get("data") or {}
     if RESULT_KEY not in data:
         raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {RESULT_KEY}")
-    result = TrialResult.model_validate_json(data[RESULT_KEY])
+    result = TrialResult.model_validate(plain_tree(json.loads(data[RESULT_KEY])))
     return result, data.get(PAYLOAD_KEY, "")
 
 
@@ -97,7 +99,7 @@ def read_readings(manifest: Mapping[str, Any]) -> TrialReadings:
     data = manifest.get("data") or {}
     if READINGS_KEY not in data:
         raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {READINGS_KEY}")
-    return TrialReadings.model_validate_json(data[READINGS_KEY])
+    return TrialReadings.model_validate(plain_tree(json.loads(data[READINGS_KEY])))
 
 
 def profile_config_map(
@@ -120,7 +122,7 @@ def profile_config_map(
 
 def profile_problem(metadata: Mapping[str, Any]) -> str:
     """Return why a profile could not be taken, by its ConfigMap's metadata; empty when it was."""
-    return str((metadata.get("annotations") or {}).get(PROFILE_PROBLEM_ANNOTATION, ""))
+    return plain(str((metadata.get("annotations") or {}).get(PROFILE_PROBLEM_ANNOTATION, "")))
 
 
 def read_profile(metadata: Mapping[str, Any], data: Mapping[str, str]) -> Profile:

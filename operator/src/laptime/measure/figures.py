@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from laptime.api.loads import Load
 from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
 from laptime.api.script import ScriptFigures
+from laptime.api.text import shown
 from laptime.catalog import Request
 from laptime.measure.generator import (
     GeneratorCost,
@@ -205,7 +206,7 @@ def _on_one_clock(phases: Sequence[GeneratorPhase]) -> list[GeneratorSecond]:
 def _most_used(phase: GeneratorPhase) -> list[tuple[str, GeneratorEndpoint]]:
     # A script can make a name for each request: what is stored must stay small.
     by_use = sorted(phase.endpoints.items(), key=lambda item: -item[1].requests)
-    kept = {name[:100]: endpoint for name, endpoint in by_use[:MAX_ENDPOINTS]}
+    kept = {shown(name): endpoint for name, endpoint in by_use[:MAX_ENDPOINTS]}
     return sorted(kept.items(), key=lambda item: item[0])
 
 
@@ -232,7 +233,7 @@ def _figures_of_phase(phase: GeneratorPhase, result: GeneratorResult) -> Figures
     return Figures(
         requests=phase.requests + dropped,
         errors=failed,
-        errors_by_kind={kind: count for kind, count in sorted(kinds.items()) if count},
+        errors_by_kind={shown(kind): count for kind, count in sorted(kinds.items()) if count},
         window_seconds=window,
         requests_per_second=_completed(phase) / window if window > 0 else 0.0,
         bytes_received=phase.bytes_received,

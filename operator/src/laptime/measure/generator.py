@@ -14,9 +14,12 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from laptime.api.base import TolerantModel
+from laptime.api.text import shown
 
 RESULT_PREFIX = "LAPTIME-RESULT "
 ERROR_PREFIX = "LAPTIME-ERROR "
+CUT_LINE = "LAPTIME-CUT"
+"""First line of a log of which only the end was read."""
 SCHEMA_VERSION = 1
 
 MAX_PAYLOAD_LENGTH = 900_000
@@ -219,8 +222,10 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
         elif line and not line.startswith("LAPTIME-"):
             said.append(line)
     if not results:
-        last = f"; its last line was: {said[-1][:_QUOTED]}" if said else "; its log is empty"
-        return GeneratorError("ResultMissing", f"the generator printed no result{last}")
+        last = f"; its last line was: {shown(said[-1], _QUOTED)}" if said else "; its log is empty"
+        cut = log_text.startswith(f"{CUT_LINE}\n")
+        where = " at the end of its log, which is too long to be read as a whole" if cut else ""
+        return GeneratorError("ResultMissing", f"the generator printed no result{where}{last}")
     if len(results) > 1:
         return GeneratorError(
             "ResultDuplicate", f"the generator printed {len(results)} results instead of one"
@@ -253,8 +258,8 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
     if version != SCHEMA_VERSION:
         return GeneratorError(
             "ResultVersionUnknown",
-            f"the generator's result has schemaVersion {str(version)[:20]}, this operator reads "
-            f"{SCHEMA_VERSION}: use the k6 image of the same release",
+            f"the generator's result has schemaVersion {shown(str(version), 20)}, this operator "
+            f"reads {SCHEMA_VERSION}: use the k6 image of the same release",
         )
     try:
         parsed = _Document.model_validate(document)
@@ -288,16 +293,16 @@ def _reported(text: str) -> GeneratorError:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        return GeneratorError("GeneratorFailed", text[:_QUOTED])
+        return GeneratorError("GeneratorFailed", shown(text, _QUOTED))
     reason = document.get("reason")
     if not isinstance(reason, str) or not _REASON.fullmatch(reason):
         reason = "GeneratorFailed"
-    return GeneratorError(reason, str(document.get("message", ""))[:1000])
+    return GeneratorError(reason, shown(str(document.get("message", "")), 1000))
 
 
 def _garbled(why: str) -> GeneratorError:
     return GeneratorError(
-        "ResultGarbled", f"the generator's result cannot be read: {why[:_QUOTED]}"
+        "ResultGarbled", f"the generator's result cannot be read: {shown(why, _QUOTED)}"
     )
 
 

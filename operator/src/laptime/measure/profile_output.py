@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from laptime.api.text import plain_lines, shown
+
 OUTPUT_PREFIX = "LAPTIME-PROFILE "
 _QUOTED = 300
 
@@ -38,10 +40,14 @@ def parse_profile_output(log_text: str) -> str | ProfileProblem:
             continue
         try:
             document: Any = json.loads(line.removeprefix(OUTPUT_PREFIX))
-        except ValueError:
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
             return ProfileProblem("ProfileGarbled", "what was printed of it is cut off")
         if isinstance(document.get("folded"), str):
             return str(document["folded"])
-        return ProfileProblem(str(document.get("reason")), str(document.get("message")))
-    last = log_text.strip().rsplit("\n", 1)[-1][:_QUOTED] or "nothing"
+        return ProfileProblem(
+            shown(str(document.get("reason"))), plain_lines(str(document.get("message")))
+        )
+    last = shown(log_text.strip().rsplit("\n", 1)[-1], _QUOTED) or "nothing"
     return ProfileProblem("ProfileMissing", f"the container that asks for it said: {last}")

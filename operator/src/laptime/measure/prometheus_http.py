@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,17 +24,22 @@ def http_query(client: httpx.AsyncClient, url: str) -> Query:
     async def query(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         try:
             # POST: a query with many names is longer than some proxies let a URL be.
-            response = await client.post(
-                url.rstrip("/") + path, data=dict(parameters), timeout=TIMEOUT_SECONDS
-            )
+            async with client.stream(
+                "POST", url.rstrip("/") + path, data=dict(parameters), timeout=TIMEOUT_SECONDS
+            ) as response:
+                content = bytearray()
+                async for part in response.aiter_bytes():
+                    content += part
+                    if len(content) > _LARGEST_ANSWER_BYTES:
+                        raise PrometheusError(
+                            f"{url} answered with more than {_LARGEST_ANSWER_BYTES} bytes"
+                        )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             what = str(error) or type(error).__name__
             raise PrometheusError(f"{url} cannot be reached: {what}") from error
-        if len(response.content) > _LARGEST_ANSWER_BYTES:
-            raise PrometheusError(f"{url} answered with {len(response.content)} bytes")
         try:
-            answer = response.json()
-        except ValueError:
+            answer = json.loads(content)
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             raise PrometheusError(f"{url} answered with status {response.status_code} and no JSON")

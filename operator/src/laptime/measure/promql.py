@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from laptime.api.text import plain_tree, shown
 from laptime.measure.timeseries import Series, Window
 
 Query = Callable[[str, Mapping[str, str]], Awaitable[Mapping[str, Any]]]
@@ -46,8 +47,11 @@ class TrialWindow:
 
 def selector(labels: Mapping[str, tuple[str, str]], seconds: float) -> str:
     """Return a PromQL range selector: of each label how it is compared, and with what."""
-    # A string of JSON is one of PromQL too.
-    matchers = ",".join(f"{name}{how}{json.dumps(value)}" for name, (how, value) in labels.items())
+    # A string of JSON is one of PromQL too, but for characters beyond U+FFFF as pairs of escapes.
+    quoted = {
+        name: (how, json.dumps(value, ensure_ascii=False)) for name, (how, value) in labels.items()
+    }
+    matchers = ",".join(f"{name}{how}{value}" for name, (how, value) in quoted.items())
     return f"{{{matchers}}}[{int(1000 * seconds) + 1}ms]"
 
 
@@ -62,9 +66,10 @@ async def query_samples(
     answer = await query(QUERY_PATH, {"query": promql, "time": f"{time:.3f}"})
     if answer.get("status") != "success":
         raise PrometheusError(
-            f"{answer.get('errorType', 'no status')}: {answer.get('error', '')}"[:500]
+            shown(f"{answer.get('errorType', 'no status')}: {answer.get('error', '')}", 500)
         )
     data = answer.get("data") or {}
     if data.get("resultType") != "matrix":
         raise PrometheusError(f"expected a matrix, got {data.get('resultType')!r}")
-    return [(one["metric"], Series.of(one["values"])) for one in data["result"]]
+    # Labels may be those of somebody else's pods.
+    return [(plain_tree(one["metric"]), Series.of(one["values"])) for one in data["result"]]

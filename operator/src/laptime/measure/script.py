@@ -11,8 +11,8 @@ from laptime.api.script import (
     ScriptFigures,
     ThresholdResult,
 )
+from laptime.api.text import shown
 from laptime.measure.generator import GeneratorScript, GeneratorThreshold
-from laptime.measure.names import shown
 from laptime.measure.script_metrics import shown_metrics
 
 MAX_THRESHOLDS = 100

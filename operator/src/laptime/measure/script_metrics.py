@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from laptime.api.script import ScriptMetric
+from laptime.api.text import shown
 from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
-from laptime.measure.names import shown
 
 _SHIFT = 42
 _BITS = 64

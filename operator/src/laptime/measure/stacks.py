@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from laptime.api.text import plain
+
 Stack = tuple[str, ...]
 
 OTHERS: Stack = ("(stacks that were too rare to be kept)",)
@@ -58,4 +60,4 @@ def _line(stack: Stack, count: int) -> str:
 
 
 def _readable(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name.strip()[:_LONGEST_NAME])
+    return plain(name.strip()[:_LONGEST_NAME])

@@ -55,7 +55,7 @@ def deployed(children: Children) -> list[Delete]:
     """Return the deletions of everything that a run has in the cluster but what it measured."""
     return [
         Delete(kind, known_as(one["metadata"]))
-        for kind in ("Job", "Deployment", "Service", "ConfigMap")
+        for kind in ("Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
         for one in children.of(kind)
         if one["metadata"]["labels"].get(COMPONENT_LABEL) not in _KEPT
     ]

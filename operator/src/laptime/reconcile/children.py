@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,16 @@ from laptime.manifests.context import NAME_ANNOTATION, UID_LABEL
 from laptime.reconcile.cache import Store, Watch
 
 # Of these the operator only has to know that they are there: not even their data is kept.
-METADATA_ONLY = frozenset({"Service", "ConfigMap"})
+METADATA_ONLY = frozenset({"Service", "ConfigMap", "NetworkPolicy"})
 # What a watch that froze silently can hide is known after this.
 _POD_SECONDS = 30.0
 _OTHER_SECONDS = 60.0
-KINDS = ("Pod", "Job", "Deployment", "Service", "ConfigMap")
+_KINDS = ("Pod", "Job", "Deployment", "Service", "ConfigMap")
+
+
+def kinds_of_run(*, policies: bool) -> tuple[str, ...]:
+    """Return the kinds of objects that a run has; without policies nobody asks for them."""
+    return (*_KINDS, "NetworkPolicy") if policies else _KINDS
 
 
 @dataclass(frozen=True)
@@ -30,19 +35,24 @@ class Child:
 class Children:
     """All objects of a run that the operator can see; nothing else is ever changed or deleted."""
 
-    def __init__(self, run_uid: str, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        run_uid: str,
+        changed: Callable[[], None] = lambda: None,
+        kinds: Iterable[str] = _KINDS,
+    ) -> None:
         """Hold nothing yet; `changed` is called for each change."""
         self.run_uid = run_uid
         self.selector = f"{UID_LABEL}={run_uid}"
         """The label selector of all of them."""
         self.stores = {
             kind: Store(_metadata if kind in METADATA_ONLY else _slim, lambda *_: changed())
-            for kind in KINDS
+            for kind in kinds
         }
 
     def of(self, kind: str) -> list[Manifest]:
         """Return the objects of a kind; of some kinds only their metadata is there."""
-        return [one for one in self.stores[kind] if self.owns(kind, one)]
+        return [one for one in self.stores.get(kind, ()) if self.owns(kind, one)]
 
     def owns(self, kind: str, manifest: Manifest) -> bool:
         """Whether an object is the run's own: by its label, and by its owner where it has one.
@@ -76,7 +86,7 @@ class Watches:
                 seconds=_POD_SECONDS if kind == "Pod" else _OTHER_SECONDS,
                 metadata_only=kind in METADATA_ONLY,
             )
-            for kind in KINDS
+            for kind in children.stores
         ]
         self._tasks = [asyncio.create_task(watch.run()) for watch in self._watches]
 

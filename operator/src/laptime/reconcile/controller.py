@@ -85,7 +85,6 @@ class Controller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._http.aclose()
-        await self.kube.close()
 
     # What is known of all runs -------------------------------------------------------------
 

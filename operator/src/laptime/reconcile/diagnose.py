@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from laptime.api.text import plain_lines
 from laptime.reconcile.views import ContainerView, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
@@ -125,5 +126,6 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
 def _last_words(container: ContainerView) -> str:
     if not container.exit_message:
         return ""
-    lines = [line.strip() for line in container.exit_message.strip().splitlines() if line.strip()]
+    text = plain_lines(container.exit_message)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
     return f"; its last words: {' | '.join(lines[-3:])[-300:]}" if lines else ""

@@ -33,7 +33,7 @@ from laptime.reconcile.views import Run
 
 _PASSWORD_BYTES = 24
 # Nothing finds these by their name: they can have another one.
-_FREELY_NAMED = (Component.RESULT, Component.READINGS, Component.PROFILE)
+_FREELY_NAMED = (Component.RESULT, Component.READINGS, Component.PROFILE, Component.NETWORK)
 
 
 class NameTaken(Exception):

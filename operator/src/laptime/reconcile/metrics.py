@@ -63,6 +63,13 @@ class Metrics:
             ["method", "code"],
             registry=self.registry,
         )
+        self._leading = True
+        self._leader = Gauge(
+            "laptime_leader",
+            "1 for the operator that is at work, 0 for one that stands by.",
+            registry=self.registry,
+        )
+        self._leader.set(1)
         age = Gauge(
             "laptime_last_event_age_seconds",
             "Time since anything was heard of any run; a watch that froze makes it grow.",
@@ -71,11 +78,20 @@ class Metrics:
         self._figures = RunFigures()
         self.registry.register(self._figures)
         self._last_event = self._clock()
-        age.set_function(lambda: clock() - self._last_event)
+        age.set_function(lambda: clock() - self._last_event if self._leading else 0.0)
         for state in State:
             self._runs.labels(state.value).set(0)
         for outcome in TrialOutcome:
             self._trials.labels(outcome.value)
+
+    def leads(self, leading: bool) -> None:
+        """Note whether this operator is the one at work; a standby says nothing of any run."""
+        self._leading = leading
+        self._leader.set(leading)
+        self._last_event = self._clock()
+        if not leading:
+            self._figures.clear()
+            self.count({})
 
     def event(self) -> None:
         """Note that something was heard of a run."""

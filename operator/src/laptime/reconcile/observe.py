@@ -24,7 +24,7 @@ from laptime.manifests.result import (
 )
 from laptime.measure import watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
-from laptime.reconcile.children import KINDS, Children, known_as
+from laptime.reconcile.children import Children, known_as
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
     Observed,
@@ -155,7 +155,10 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         KubeError: the API server cannot be reached, or rights in the namespace are missing.
     """
     children, cache = memory.children, memory.results
-    pods, jobs, deployments, services, config_maps = (children.of(kind) for kind in KINDS)
+    pods, jobs, deployments, services, config_maps, policies = (
+        children.of(kind)
+        for kind in ("Pod", "Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
+    )
     seed, most = seed_of(run.spec, run.uid), run.spec.most_repetitions
     trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most)}
     config_map_names = {known_as(m["metadata"]): m["metadata"]["name"] for m in config_maps}
@@ -188,6 +191,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         pods=pod_views,
         services=hash_by_name(services),
         config_maps=hash_by_name(config_maps),
+        network_policies=hash_by_name(policies),
         results_config_map=config_map_names.get(results_name(run.name)),
         results=results,
         readings=readings,

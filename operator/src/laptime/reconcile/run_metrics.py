@@ -127,6 +127,10 @@ class RunFigures(Collector):
         self._runs = {other: run for other, run in self._runs.items() if other != uid}
         self._trials = {other: one for other, one in self._trials.items() if other != uid}
 
+    def clear(self) -> None:
+        """Drop all runs."""
+        self._runs, self._trials = {}, {}
+
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all families; called for each scrape."""
         families = _declared()

@@ -11,6 +11,7 @@ from laptime.analysis.summary import Summary
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
+from laptime.api.text import plain
 from laptime.reconcile.children import known_as
 
 LABEL = "laptime.dev/"
@@ -116,6 +117,7 @@ class Observed:
     # Manifest hash (None where there is none) by name.
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
+    network_policies: Mapping[str, str | None] = field(default_factory=dict)
     # Name of the ConfigMap of the whole run's results, once it is there.
     results_config_map: str | None = None
     # Stored results by trial.
@@ -233,11 +235,11 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         deleting_since=parse_time(metadata.get("deletionTimestamp")),
         last_started=max(started) if started else None,
         unschedulable_message=(
-            scheduled.get("message") if scheduled.get("reason") == "Unschedulable" else None
+            _said(scheduled, "message") if scheduled.get("reason") == "Unschedulable" else None
         ),
-        pod_reason=status.get("reason"),
-        pod_message=status.get("message"),
-        image=containers[0].get("image"),
+        pod_reason=_said(status, "reason"),
+        pod_message=_said(status, "message"),
+        image=_said(containers[0], "image"),
         containers=tuple(_container_view(one) for one in statuses),
     )
 
@@ -250,10 +252,11 @@ def _container_view(status: Mapping[str, Any]) -> ContainerView:
         name=status["name"],
         ready=bool(status.get("ready")),
         restarts=status.get("restartCount", 0),
-        waiting_reason=waiting.get("reason"),
-        waiting_message=waiting.get("message"),
+        waiting_reason=_said(waiting, "reason"),
+        waiting_message=_said(waiting, "message"),
         exit_code=ended.get("exitCode"),
-        exit_reason=ended.get("reason"),
+        exit_reason=_said(ended, "reason"),
+        # Several lines, or JSON: whoever reads it cleans what is in it.
         exit_message=ended.get("message"),
         ended_at=parse_time(ended.get("finishedAt")),
         running="running" in state,
@@ -272,7 +275,7 @@ def deployment_view(manifest: Mapping[str, Any]) -> WorkloadView:
         trial=template_labels.get(LABEL + "trial"),
         replicas=spec.get("replicas", 1),
         deleting="deletionTimestamp" in metadata,
-        refused_message=refused.get("message") if refused else None,
+        refused_message=_said(refused or {}, "message"),
     )
 
 
@@ -286,8 +289,8 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
         manifest_hash=_hash(metadata),
         trial=(metadata.get("labels") or {}).get(LABEL + "trial"),
         deleting="deletionTimestamp" in metadata,
-        failed_reason=failed.get("reason"),
-        failed_message=failed.get("message"),
+        failed_reason=_said(failed, "reason"),
+        failed_message=_said(failed, "message"),
     )
 
 
@@ -302,6 +305,12 @@ def _condition(manifest: Mapping[str, Any], type_: str) -> Mapping[str, Any] | N
             found: Mapping[str, Any] = condition
             return found
     return None
+
+
+def _said(status: Mapping[str, Any], key: str) -> str | None:
+    """Return what is said there, so that it can be shown: images and nodes are not trusted."""
+    text = status.get(key)
+    return None if text is None else plain(str(text))
 
 
 def _hash(metadata: Mapping[str, Any]) -> str | None:

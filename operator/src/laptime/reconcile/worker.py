@@ -17,14 +17,14 @@ from laptime.api import KIND
 from laptime.api.results import TrialOutcome
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState, State
 from laptime.catalog import scenarios
-from laptime.kube import KubeError, Manifest
+from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
-from laptime.measure.generator import RESULT_PREFIX
+from laptime.measure.generator import CUT_LINE, RESULT_PREFIX
 from laptime.reconcile.abandon import abandoned, deployed
 from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.cache import version_of
-from laptime.reconcile.children import Children, Watches
+from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
@@ -48,8 +48,6 @@ _PROGRESS_SECONDS = 5.0
 _ERRORS_PASS_SECONDS = 300.0
 # So long an object of an earlier run of the same name may take to go.
 _PASSING_SECONDS = 20.0
-_LOG_CHARACTERS = 4 * 2**20
-"""So much of the end of a generator's log is kept: the result is in its last lines."""
 
 
 def context_of(run: Run, settings: Settings) -> RunContext:
@@ -62,6 +60,7 @@ def context_of(run: Run, settings: Settings) -> RunContext:
         scenario=scenarios()[run.spec.scenario],
         images=settings.images,
         cluster_domain=settings.cluster_domain,
+        network=settings.network,
     )
 
 
@@ -79,7 +78,8 @@ class Worker:
         self._run: tuple[int, Run] | None = None
         self._refusal: Refusal | None = None
         self._said_at = 0.0
-        self._children = Children(card.uid, self.wake)
+        kinds = kinds_of_run(policies=controller.settings.network is not None)
+        self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
         self._memory = Memory(self._children, ReadingsDesk(controller.query, self.wake))
         self._logs: dict[str, asyncio.Task[None]] = {}
@@ -296,14 +296,17 @@ class Worker:
         The kubelet reports the end of a container about a second later.
         """
         lines: deque[str] = deque()
+        cut: list[str] = []
         size = 0
         async for line in self._kube.follow_log(self.key[0], pod, GENERATOR_CONTAINER):
             lines.append(line)
             size += len(line) + 1
-            while size > _LOG_CHARACTERS and len(lines) > 1:
+            # The result is in the last lines.
+            while size > LOG_BYTES and len(lines) > 1:
                 size -= len(lines.popleft()) + 1
+                cut = [CUT_LINE]
             if line.startswith(RESULT_PREFIX):
-                self._memory.logs[pod] = "\n".join(lines) + "\n"
+                self._memory.logs[pod] = "\n".join([*cut, *lines]) + "\n"
                 self.wake()
                 return
 

@@ -11,6 +11,7 @@ from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
 from laptime.api.results import ControlResult, ObjectiveResult, Outcome, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.text import plain_tree
 from laptime.catalog import Published
 from laptime.report.contents import Report
 
@@ -85,8 +86,9 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         ResultsError: it is not such a document, or one of another version.
     """
     try:
-        document: Any = json.loads(text)
-    except ValueError as error:
+        # Whoever may write ConfigMaps may have changed it.
+        document: Any = plain_tree(json.loads(text))
+    except (ValueError, RecursionError) as error:
         raise ResultsError(f"it is not JSON: {error}") from None
     version = document.get("schemaVersion") if isinstance(document, dict) else None
     if version == 1:

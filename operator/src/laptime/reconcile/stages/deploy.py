@@ -7,10 +7,11 @@ from typing import Any
 
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.network import network_name, network_policy
 from laptime.manifests.server import server_deployment, server_name
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problem
-from laptime.reconcile.actions import Apply, CreateDatabaseSecret, Decision
+from laptime.reconcile.actions import Apply, Create, CreateDatabaseSecret, Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tiers_ready
@@ -107,6 +108,10 @@ def deploy(situation: Situation) -> Decision | None:
         # must not replace a database in the middle of a run.
         or not (reached_later or _is_as_wanted(manifest, stored[manifest["kind"]]))
     ]
+    context = situation.context
+    if context.network is not None and network_name(context) not in observed.network_policies:
+        # Before there is any pod that it is about.
+        situation.actions.append(Create(network_policy(context)))
     if missing:
         # What pods need comes before them: configuration, the password, and names that resolve.
         missing.sort(key=lambda manifest: _ORDER.index(manifest["kind"]))

@@ -96,7 +96,12 @@ def _clean_up(situation: Situation) -> list[str]:
     ]
     situation.actions += [Delete(kind, name) for kind, name in doomed]
     left = [f"{kind} {name}" for kind, name in doomed]
-    return left + [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]
+    left += [f"Pod {pod.name}" for pod in observed.pods if not pod.stuck(situation.now)]
+    if not left:
+        # After the last pod that it is about.
+        situation.actions += [Delete("NetworkPolicy", name) for name in observed.network_policies]
+        left = [f"NetworkPolicy {name}" for name in observed.network_policies]
+    return left
 
 
 def _say_outcome(situation: Situation) -> None:

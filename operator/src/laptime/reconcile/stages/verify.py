@@ -6,6 +6,7 @@ import json
 
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
+from laptime.api.text import plain, plain_tree
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
@@ -112,7 +113,7 @@ def _read_verdict(
         said = problem.message if problem else f"{job.failed_reason}: {job.failed_message}"
         ended = [c for pod in pods for c in pod.containers if c.exit_code]
         words = (
-            f"; it said: {ended[-1].exit_message.strip()[-300:]}"
+            f"; it said: {plain(ended[-1].exit_message.strip()[-300:])}"
             if (ended and ended[-1].exit_message)
             else ""
         )
@@ -127,8 +128,8 @@ def _read_verdict(
 
 def _parse(text: str) -> dict[str, object] | None:
     try:
-        parsed = json.loads(text.strip().splitlines()[-1])
-    except (ValueError, IndexError):
+        parsed = plain_tree(json.loads(text.strip().split("\n")[-1]))
+    except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) and "ok" in parsed else None
 

@@ -22,6 +22,8 @@ _SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 12,
+    # A name with two dollars is a name and no formula.
+    "text.parse_math": False,
     "text.color": INK,
     "axes.labelcolor": MUTED,
     "axes.edgecolor": MUTED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,8 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     limited = limits(trials, rows)
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
-    identifier = f"chart-{load.name}"
+    # It comes into styles. The API server lets no other name in, but results can be tampered with.
+    identifier = f"chart-{re.sub('[^-a-z0-9]', '-', load.name)}"
     cores = cores_by_second(trials, servers)
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),

@@ -1,0 +1,202 @@
+"""NetworkPolicies as rules of nftables. Pure.
+
+A pod that a policy selects has a chain for what leaves it, or what comes to it, in which each
+allowed thing returns and the rest is dropped. Packets between pods pass `forward`, those from pods
+to the node (DNS, the API server) `input`; what the node itself sends to pods (probes, logs) is not
+asked, as Kubernetes has it. Addresses are those after kube-proxy's rules: of pods, not of Services.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+TABLE = "laptime-policies"
+Object = Mapping[str, Any]
+
+_OVER = ("Succeeded", "Failed")
+# An address that nobody has: a rule for no pod must not become one for all.
+_NOBODY: tuple[Object, ...] = ({"status": {"podIP": "255.255.255.255"}},)
+
+
+@dataclass(frozen=True)
+class _Peers:
+    """Whom a rule allows: pods, or a range of addresses, or (None) everybody."""
+
+    pods: tuple[Object, ...] = ()
+    block: Object | None = None
+
+
+def ruleset(
+    pods: Iterable[Object], namespaces: Iterable[Object], policies: Iterable[Object]
+) -> str:
+    """Return the script for `nft -f` that enforces the policies, and replaces what was before."""
+    world = _World(pods, namespaces)
+    chains: list[str] = []
+    jumps: dict[str, list[str]] = {"Egress": [], "Ingress": []}
+    wanted = sorted(
+        policies, key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"])
+    )
+    for number, pod in enumerate(world.pods):
+        for direction, found in jumps.items():
+            selecting = [one for one in wanted if world.selects(one, pod, direction)]
+            if not selecting:
+                continue
+            name = f"{direction.lower()}-{number}"
+            lines = [line for policy in selecting for line in world.allowed(policy, pod, direction)]
+            # A pod always reaches itself.
+            own = f"ip {_SIDES[direction]} {_address(pod)} return"
+            body = "\n".join(f"    {line}" for line in dict.fromkeys([own, *lines, "drop"]))
+            chains.append(f"  chain {name} {{\n{body}\n  }}")
+            found.append(f"{_address(pod)} : jump {name}")
+    forward = [_jumps("saddr", jumps["Egress"]), _jumps("daddr", jumps["Ingress"])]
+    hooks = {"forward": forward, "input": forward[:1]}
+    for hook, lines in hooks.items():
+        body = "\n".join(f"    {line}" for line in lines if line)
+        chains.append(
+            f"  chain {hook} {{\n    type filter hook {hook} priority 10;\n"
+            f"    ct state established,related accept\n{body}\n  }}"
+        )
+    table = f"table ip {TABLE}"
+    return f"{table}\ndelete {table}\n{table} {{\n" + "\n".join(chains) + "\n}\n"
+
+
+# Where the other side of a connection stands in a packet.
+_SIDES = {"Egress": "daddr", "Ingress": "saddr"}
+
+
+def _jumps(side: str, found: Sequence[str]) -> str:
+    return f"ip {side} vmap {{ {', '.join(found)} }}" if found else ""
+
+
+def _address(pod: Object) -> str:
+    address: str = pod["status"]["podIP"]
+    return address
+
+
+class _World:
+    """The pods and namespaces that selectors are about."""
+
+    def __init__(self, pods: Iterable[Object], namespaces: Iterable[Object]) -> None:
+        self.pods = sorted(filter(_has_a_network, pods), key=_address)
+        self._labels = {one["metadata"]["name"]: _labels(one) for one in namespaces}
+
+    def selects(self, policy: Object, pod: Object, direction: str) -> bool:
+        """Whether a policy isolates a pod in a direction."""
+        spec = policy["spec"]
+        types = spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+        return (
+            direction in types
+            and policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            and matches(spec.get("podSelector"), _labels(pod))
+        )
+
+    def allowed(self, policy: Object, pod: Object, direction: str) -> Iterator[str]:
+        """Yield a rule of nftables for each thing that a policy allows a pod."""
+        egress = direction == "Egress"
+        for rule in policy["spec"].get(direction.lower()) or []:
+            everybody = [_Peers()]
+            peers = [
+                self._peers(peer, policy["metadata"]["namespace"])
+                for peer in rule.get("to" if egress else "from") or []
+            ]
+            for one in peers or everybody:
+                for port in rule.get("ports") or [None]:
+                    yield from self._rules(one, port, pod, egress)
+
+    def _peers(self, peer: Object, namespace: str) -> _Peers:
+        if "ipBlock" in peer:
+            # The cluster has no IPv6: what is only there is nobody.
+            six = ":" in peer["ipBlock"]["cidr"]
+            return _Peers(pods=_NOBODY) if six else _Peers(block=peer["ipBlock"])
+        where = peer.get("namespaceSelector")
+        return _Peers(
+            pods=tuple(
+                pod
+                for pod in self.pods
+                if matches(peer.get("podSelector"), _labels(pod))
+                and (
+                    pod["metadata"]["namespace"] == namespace
+                    if where is None
+                    else matches(where, self._labels.get(pod["metadata"]["namespace"], {}))
+                )
+            )
+            or _NOBODY
+        )
+
+    def _rules(
+        self, peers: _Peers, port: Object | None, pod: Object, egress: bool
+    ) -> Iterator[str]:
+        side = "daddr" if egress else "saddr"
+        if port is None or not isinstance(port.get("port"), str):
+            yield f"{_whom(peers, side)}{_port(port)}return"
+            return
+        # A name means another number in each pod that has the port.
+        targets = (peers.pods or self.pods) if egress else [pod]
+        for number in sorted({n for target in targets for n in _numbers(target, port)}):
+            those = tuple(target for target in targets if number in _numbers(target, port))
+            whom = _Peers(pods=those) if egress and peers.block is None else peers
+            yield f"{_whom(whom, side)}{_port({**port, 'port': number})}return"
+
+
+def _whom(peers: _Peers, side: str) -> str:
+    if peers.block is not None:
+        excepted = peers.block.get("except") or []
+        but = f"ip {side} != {{ {', '.join(sorted(excepted))} }} " if excepted else ""
+        return f"ip {side} {peers.block['cidr']} {but}"
+    if not peers.pods:
+        return ""
+    return f"ip {side} {{ {', '.join(sorted(_address(pod) for pod in peers.pods))} }} "
+
+
+def _port(port: Object | None) -> str:
+    if port is None:
+        return ""
+    protocol = port.get("protocol", "TCP").lower()
+    if "port" not in port:
+        return f"meta l4proto {protocol} "
+    last = f"-{port['endPort']}" if "endPort" in port else ""
+    return f"{protocol} dport {port['port']}{last} "
+
+
+def _numbers(pod: Object, port: Object) -> set[int]:
+    """Return the ports of a pod that have this name."""
+    return {
+        one["containerPort"]
+        for container in (pod.get("spec") or {}).get("containers") or []
+        for one in container.get("ports") or []
+        if one.get("name") == port["port"]
+        and one.get("protocol", "TCP") == port.get("protocol", "TCP")
+    }
+
+
+def matches(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Whether labels match a selector; an empty one matches all."""
+    selector = selector or {}
+    wanted = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+        _holds(one, labels) for one in selector.get("matchExpressions") or []
+    )
+
+
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
+    key, values = expression["key"], expression.get("values") or []
+    match expression["operator"]:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+    return key not in labels
+
+
+def _has_a_network(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    own = not (pod.get("spec") or {}).get("hostNetwork")
+    return own and bool(status.get("podIP")) and status.get("phase") not in _OVER
+
+
+def _labels(one: Object) -> Mapping[str, str]:
+    return one["metadata"].get("labels") or {}

@@ -1,0 +1,52 @@
+"""Text of strangers as it can be shown: one rule for terminals, pages, queries and logs. Pure.
+
+Servers, scripts, images, admission webhooks and whoever may write ConfigMaps are not trusted. What
+they say is cleaned where it comes in, and once more where it is printed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_NAME = 100
+_REPLACED = "�"
+
+
+def plain(text: str) -> str:
+    """Return text that moves no terminal, page or log line: one line of what can be printed.
+
+    Breaks and other spaces become a space each; control characters (C0, C1), marks of direction,
+    invisible characters and halves of surrogates become �.
+    """
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def plain_lines(text: str) -> str:
+    """Return a document as `plain` does, but with its line feeds and tabs."""
+    if text.isprintable():
+        return text
+    return "".join(one if one in "\n\t" else _printable(one) for one in text)
+
+
+def plain_tree(document: Any) -> Any:
+    """Return JSON-ready data, all its texts and keys as `plain_lines` has them."""
+    if isinstance(document, str):
+        return plain_lines(document)
+    if isinstance(document, list):
+        return [plain_tree(one) for one in document]
+    if isinstance(document, dict):
+        return {plain_lines(str(key)): plain_tree(one) for key, one in document.items()}
+    return document
+
+
+def shown(name: str, most: int = MAX_NAME) -> str:
+    """Return a name as `plain` has it, no longer than that."""
+    # Of a name of megabytes only what is shown is looked at.
+    text = plain(name[: most + 1])
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _printable(one: str) -> str:
+    if one.isprintable():
+        return one
+    return " " if one.isspace() else _REPLACED

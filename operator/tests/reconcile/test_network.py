@@ -1,0 +1,72 @@
+"""The policy of a run is there for as long as any of its pods is."""
+
+from __future__ import annotations
+
+import logging
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laptime.manifests.context import Network
+from laptime.reconcile.controller import Controller
+from laptime.reconcile.metrics import Metrics
+from laptime.settings import Settings
+
+from .api_server import ApiServer, serving
+from .nodes import working
+from .test_controller import run_manifest, state, until
+from .test_decide import MANY_PASSES, run_to_the_end, spec_of
+from .world import IMAGES, World
+
+
+@given(seed=st.integers(0, 2**32), faults=st.sampled_from([0.0, 0.05]))
+@settings(max_examples=15, deadline=None)
+def test_a_policy_is_there_before_the_first_pod_and_after_the_last(
+    seed: int, faults: float
+) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed), faults, network=Network())
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        assert world.policies or not world.pods
+        assert world.passes < MANY_PASSES
+    assert world.policies == {}
+    plain = World(spec_of(1, 1, 1), Random(seed))
+    run_to_the_end(plain)
+    assert plain.policies == {}
+
+
+async def test_a_policy_is_created_kept_and_deleted_on_the_api_server() -> None:
+    server = ApiServer()
+    settings_ = Settings(images=IMAGES, network=Network())
+    theirs = {"kind": "NetworkPolicy", "metadata": {"name": "a-network", "namespace": "default"}}
+    stranger = server.add(theirs)
+    async with serving(server) as kube, working(server):
+        controller = Controller(kube, settings_, Metrics(), logging.getLogger("laptime"))
+        controller.start()
+        try:
+            run = server.add({**run_manifest("a"), "spec": spec_of(1, 1, 2).to_wire()})
+            uid = run["metadata"]["uid"]
+
+            def own() -> list[Any]:
+                found = server.of("NetworkPolicy")
+                return [
+                    one
+                    for one in found
+                    if one["metadata"].get("labels", {}).get("laptime.dev/run-uid") == uid
+                ]
+
+            await until(own)
+            # Its name is somebody else's: nothing finds it by its name.
+            (policy,) = own()
+            assert policy["metadata"]["name"].startswith("a-network-")
+            # Somebody deletes it: it is made again, and pods are not without it.
+            server.remove("NetworkPolicy", "default", policy["metadata"]["name"])
+            await until(own)
+            await until(lambda: state(server, "a") == "Succeeded", 30)
+            assert not own()
+        finally:
+            await controller.stop()
+    assert server.get("NetworkPolicy", "default", "a-network") == stranger

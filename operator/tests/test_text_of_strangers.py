@@ -1,0 +1,192 @@
+"""What strangers say is shown and does nothing else: at each door for text, and in logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from laptime.api.conditions import Verdict, merge_conditions
+from laptime.api.results import TrialResult
+from laptime.api.status import ConditionStatus, ConditionType
+from laptime.api.text import plain, plain_lines, plain_tree, shown
+from laptime.kube import _kube_error
+from laptime.log_lines import LineFormatter
+from laptime.manifests.result import RESULT_KEY, read_result
+from laptime.measure.generator import GeneratorError, parse_generator_output
+from laptime.measure.profile_output import ProfileProblem, parse_profile_output
+from laptime.measure.prometheus import node_query
+from laptime.measure.promql import query_samples
+from laptime.measure.stacks import parse_stacks
+from laptime.measure.timeseries import Window
+from laptime.reconcile.diagnose import diagnose
+from laptime.reconcile.stages.verify import _parse
+from laptime.reconcile.views import job_view, pod_view
+
+from .attacks import ATTACKS, harmless
+
+ALL = [pytest.param(text, id=what) for what, text in ATTACKS.items()]
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_text_is_one_line_that_can_be_printed(attack: str) -> None:
+    assert plain(attack).isprintable()
+    assert shown(attack, 20).isprintable()
+    assert harmless(plain_lines(attack).replace("\t", ""))
+    plain(attack).encode()
+
+
+def test_what_can_be_printed_stays_as_it_is() -> None:
+    for text in ("expected 3 items, got 4", "Łódź 🍲 → 1.2 µs ± 3 %", "日本語 \\ \"'`$<>&", ""):
+        assert plain(text) == plain_lines(text) == text
+    assert plain_lines("a\tb\nc\r\n") == "a\tb\nc \n"
+    assert plain("a b\nc") == "a b c"
+    assert plain_tree({"a\x1b": ["b\x9b", 1, None, {"c": "d\ne"}]}) == {
+        "a�": ["b�", 1, None, {"c": "d\ne"}]
+    }
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_an_image_says_of_its_end(attack: str) -> None:
+    manifest = _pod(
+        state={"waiting": {"reason": "CreateContainerError", "message": attack}},
+        lastState={"terminated": {"exitCode": 1, "reason": attack, "message": attack}},
+    )
+    manifest["status"] |= {"reason": "Evicted", "message": attack}
+    view = pod_view(manifest)
+    evicted = diagnose("server a", [view], NOW)
+    assert evicted is not None
+    assert harmless(evicted.message)
+    for restarts in (0, 1, 3):
+        ended = {"exitCode": 1, "reason": "Error", "message": attack}
+        waiting = {"reason": "CreateContainerError", "message": attack} if not restarts else {}
+        view = pod_view(
+            _pod(
+                state={"waiting": waiting} if waiting else {},
+                lastState={"terminated": ended},
+                restartCount=restarts,
+            )
+        )
+        problem = diagnose("server a", [view], NOW)
+        assert problem is not None
+        assert harmless(problem.message), problem
+
+
+def _pod(**status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {}},
+        "spec": {"containers": [{"name": "server", "image": "image"}]},
+        "status": {"containerStatuses": [{"name": "server", **status}]},
+    }
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_a_controller_says_of_a_job(attack: str) -> None:
+    failed = {"type": "Failed", "status": "True", "reason": attack, "message": attack}
+    metadata = {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    view = job_view({"metadata": metadata, "status": {"conditions": [failed]}})
+    assert harmless(f"{view.failed_reason}{view.failed_message}")
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_a_server_answered_to_the_verifier(attack: str) -> None:
+    # JSON hides control characters from whoever looks at the text of it.
+    for text in (
+        json.dumps({"ok": False, "message": attack}, ensure_ascii=which) for which in (False, True)
+    ):
+        verdict = _parse(f"said before\n{text}")
+        assert verdict is not None
+        assert harmless(str(verdict["message"]))
+    assert _parse("[" * 100_000) is None
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_a_generator_prints(attack: str) -> None:
+    error = "LAPTIME-ERROR " + json.dumps({"reason": attack, "message": attack})
+    for log in (attack, error, f"LAPTIME-ERROR {attack}", f"LAPTIME-RESULT {attack}"):
+        said = parse_generator_output(log)
+        assert isinstance(said, GeneratorError)
+        assert harmless(said.message)
+        assert said.reason.isalnum()
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_is_said_of_a_profile(attack: str) -> None:
+    document = "LAPTIME-PROFILE " + json.dumps({"reason": attack, "message": attack})
+    for log in (document, attack, f"LAPTIME-PROFILE {attack}", "LAPTIME-PROFILE [1]"):
+        said = parse_profile_output(log)
+        assert isinstance(said, ProfileProblem)
+        assert harmless(str(said))
+    for stack in parse_stacks("\n".join(f"{line} 7" for line in attack.split("\n"))):
+        assert all(harmless(name) for name in stack)
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_the_api_server_quotes(attack: str) -> None:
+    for text in (attack, json.dumps({"reason": attack, "message": attack})):
+        error = _kube_error(403, text)
+        assert harmless(f"{error} {error.reason} {error.message}")
+    assert len(_kube_error(403, "x" * 10**6).message) <= 2000
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_what_somebody_wrote_into_a_stored_result(attack: str) -> None:
+    result = {
+        "trial": "t", "ordinal": 1, "server": attack, "load": attack, "repetition": 1,
+        "outcome": "Failed", "reason": attack, "message": attack,
+        "validity": "invalid", "validityReasons": [attack],
+    }  # fmt: skip
+    manifest = {"metadata": {"name": "t"}, "data": {RESULT_KEY: json.dumps(result)}}
+    read, _ = read_result(manifest)
+    assert isinstance(read, TrialResult)
+    texts = [read.server, read.load, read.reason, read.message, *read.validity_reasons]
+    assert all(harmless(str(text)) for text in texts)
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_a_condition_and_so_an_event(attack: str) -> None:
+    verdict = Verdict(ConditionType.SUCCEEDED, ConditionStatus.FALSE, "Failed", attack)
+    (condition,) = merge_conditions([], [verdict], 1, "2026-01-01T00:00:00Z")
+    assert harmless(condition.message.replace("\t", ""))
+
+
+@pytest.mark.parametrize("attack", ALL)
+async def test_a_query_asks_for_this_value_and_for_nothing_else(attack: str) -> None:
+    async def answer(path: str, parameters: Any) -> dict[str, Any]:
+        metric = {"__name__": "laptime_node_cpus", "node": attack}
+        one = {"metric": metric, "values": [[1, "1"]]}
+        return {"status": "success", "data": {"resultType": "matrix", "result": [one]}}
+
+    ((labels, _),) = await query_samples(answer, "x[1s]", 1.0)
+    assert harmless(labels["node"])
+    query = node_query([labels["node"]], Window(0.0, 1.0))
+    # A selector, two strings by the rules of PromQL, a range: there is no way out of a string.
+    string = r'"(?:[^"\\\n]|\\["\\nrtbf]|\\u00[0-9a-f]{2})*"'
+    assert re.fullmatch(rf"\{{__name__=~{string},node=~{string}\}}\[\d+ms\]", query), query
+    query.encode()
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_a_record_of_the_log_is_one_line(attack: str) -> None:
+    record = logging.LogRecord("laptime", logging.INFO, "f", 1, "said: %s", (attack,), None)
+    line = LineFormatter().format(record)
+    assert "\n" not in line
+    assert harmless(line)
+
+
+@pytest.mark.parametrize("attack", ALL)
+def test_a_traceback_cannot_pass_for_a_record(attack: str) -> None:
+    try:
+        raise ValueError(attack)
+    except ValueError as error:
+        info = (ValueError, error, error.__traceback__)
+    record = logging.LogRecord("laptime", logging.ERROR, "f", 1, "failed", (), info)
+    first, *rest = LineFormatter().format(record).split("\n")
+    assert first.endswith("ERROR laptime: failed")
+    assert rest
+    assert all(line.startswith("  | ") and harmless(line) for line in rest)
