@@ -187,10 +187,8 @@ def test_a_killed_generator_costs_its_trial_and_is_named(cluster: Cluster) -> No
         *("-l", f"laptime.dev/trial={first},laptime.dev/component=generator"),
     )
     status = cluster.wait_end(run, 120)
-    results = [
-        json.loads(cluster.get("configmap", f"{run}-trial-{n:03d}")["data"]["result.json"])
-        for n in (1, 2)
-    ]
+    documents = cluster.documents(run)
+    results = [documents[f"{run}-trial-{n:03d}"] for n in (1, 2)]
     assert [result["outcome"] for result in results] == ["Failed", "Measured"]
     assert results[0]["reason"] == "GeneratorLost"
     (row,) = status["results"]

@@ -54,12 +54,13 @@ def _deployed(helm: Tool, release: str) -> str:
 
 def _kept(cluster: Cluster, run: str) -> dict[str, Any]:
     """Return what must not change: the run's identity and status, and its stored results."""
+    cluster.wait_folded(run)
     found = cluster.get("benchmarkrun", run)
     stored = cluster.items("configmaps", f"laptime.dev/run={run}")
     return {
         "uid": found["metadata"]["uid"],
         "results": found["status"]["results"],
         "stored": {
-            one["metadata"]["name"]: (one["metadata"]["uid"], one["data"]) for one in stored
+            one["metadata"]["name"]: (one["metadata"]["uid"], one["binaryData"]) for one in stored
         },
     }

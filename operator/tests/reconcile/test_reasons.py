@@ -20,7 +20,7 @@ KUBERNETES = {
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
-    *("Delete", "Normal", "Warning"),
+    *("Delete", "Lease", "NetworkPolicy", "Normal", "Warning"),
 }
 TITLES = {"PgBouncer", "Postgres"}
 NEVER_SHOWN = {

@@ -16,6 +16,7 @@ from laptime.measure.generator import (
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, hosts_together
@@ -34,6 +35,7 @@ __all__ = [
     "error_reason",
     "failed_trial",
     "hosts_together",
+    "kept_payload",
     "latency_histogram",
     "lateness_histogram",
     "measured_phase",

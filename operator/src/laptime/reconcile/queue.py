@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.storage import STORED_VERSION
 from laptime.reconcile.views import parse_time
 
 NOT_ENABLED = "NamespaceNotEnabled"
@@ -32,12 +33,20 @@ class Card:
     deleting: bool = False
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
+    archive: str | None = None
+    """Of a run that is over: the archive that has what is still stored singly beside it."""
+    stored_version: int = 1
+
+    @property
+    def newer(self) -> bool:
+        """Whether a newer version of Laptime has worked on it: this one leaves it as it is."""
+        return self.stored_version > STORED_VERSION
 
     @property
     def waits(self) -> bool:
         """Whether it may have the lane: it is neither over nor being deleted nor refused."""
         over = self.state is not None and self.state.terminal
-        return not (over or self.deleting or self.refused)
+        return not (over or self.deleting or self.refused or self.newer)
 
 
 def card_of(manifest: dict[str, Any]) -> Card:
@@ -45,6 +54,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
     metadata, spec = manifest["metadata"], manifest.get("spec") or {}
     status = manifest.get("status") or {}
     said = status.get("state")
+    storage = status.get("storage") or {}
+    folding = storage.get("folded") is False
     return Card(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -54,6 +65,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         refused=_refused(status),
         deleting="deletionTimestamp" in metadata,
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
+        archive=status.get("resultsConfigMap") if folding else None,
+        stored_version=storage.get("version", 1),
     )
 
 

@@ -11,6 +11,7 @@ from laptime.measure import (
     GeneratorError,
     GeneratorResult,
     failed_trial,
+    kept_payload,
     merge_results,
     parse_generator_output,
     trial_result,
@@ -144,7 +145,8 @@ def _follow(situation: Situation, trial: Trial, job: WorkloadView) -> Problem | 
         situation.context.scenario.requests,
         quantity(resources.cpu) if resources and resources.cpu else None,
     )
-    situation.actions.append(Create(result_config_map(situation.context, result, merged.payload)))
+    payload = kept_payload(merged)
+    situation.actions.append(Create(result_config_map(situation.context, result, payload)))
     return None
 
 
