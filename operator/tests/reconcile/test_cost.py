@@ -153,3 +153,19 @@ def _state_elsewhere(server: ApiServer) -> str | None:
     found = server.get("BenchmarkRun", "elsewhere", "other") or {}
     said: str | None = (found.get("status") or {}).get("state")
     return said
+
+
+async def test_a_namespace_that_is_not_enabled_is_asked_about_now_and_then_alone() -> None:
+    server = ApiServer(forbidden={"default"})
+    for number in range(20):
+        server.add(run_manifest(f"waits-{number:02d}"))
+    async with operating(server):
+        await until(lambda: _refusal(server, "waits-19") == "NamespaceNotEnabled")
+        await asyncio.sleep(0.2)
+        server.requests.clear()
+        # Other runs change all the time.
+        for number in range(20):
+            server.add(finished(f"done-{number:02d}"))
+            await asyncio.sleep(0.05)
+        asked = [path for verb, path in server.requests if path.endswith("/pods")]
+        assert len(asked) <= 1

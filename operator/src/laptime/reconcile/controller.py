@@ -62,6 +62,7 @@ class Controller:
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
         self._mortal: dict[str, Card] = {}
+        self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
@@ -172,9 +173,13 @@ class Controller:
             elif card.uid in self._considered:
                 continue
             new.append(card)
-        # One look in each namespace tells whether it is enabled by now.
+        # One look in each namespace tells whether it is enabled by now, however much goes on.
         closed = {card.namespace for card in new if card.refused == NOT_ENABLED}
-        opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
+        opened: set[str] = set()
+        now = asyncio.get_running_loop().time()
+        if closed and now >= self._ask_again_at:
+            self._ask_again_at = now + _NOT_ENABLED_SECONDS
+            opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def one(card: Card) -> None:
