@@ -26,6 +26,7 @@ from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import queued
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
+from laptime.reconcile.history import History
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
 from laptime.reconcile.views import Run, format_time, run_view
@@ -64,6 +65,7 @@ class Controller:
         self._mortal: dict[str, Card] = {}
         self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
+        self._history = History(kube, settings.history)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, and are not looked at again until they change.
@@ -78,6 +80,7 @@ class Controller:
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._look_after()),
             asyncio.create_task(self._folding.run()),
+            asyncio.create_task(self._history.run()),
         ]
 
     async def stop(self) -> None:
@@ -107,6 +110,7 @@ class Controller:
         self._open.pop(uid, None)
         self._mortal.pop(uid, None)
         self._folding.see(uid, card)
+        self._history.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
             self._considered.discard(uid)
