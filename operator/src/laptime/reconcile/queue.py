@@ -105,6 +105,14 @@ def next_in_turn(cards: Iterable[Card]) -> Card | None:
     return min((card for card in cards if card.waits), key=_place, default=None)
 
 
+def turns_before(card: Card, cards: Iterable[Card]) -> int:
+    """Return how many runs have their turn before one that waits; the one at work is one of them.
+
+    Nobody writes it down: a run that ends would change it for all others.
+    """
+    return sum(1 for other in cards if other.waits and _place(other) < _place(card))
+
+
 def _place(card: Card) -> tuple[bool, str, str, str]:
     active = card.state is not None and card.state.active
     return not active, card.created, card.namespace, card.name
