@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from prometheus_client import Metric
@@ -24,13 +25,15 @@ def exposition(families: Iterable[Metric]) -> bytes:
         lines.append(f"# HELP {family.name} {family.documentation}\n")
         lines.append(f"# TYPE {family.name} {family.type}\n")
         for sample in family.samples:
-            labels = ",".join(
-                f'{name}="{text.translate(_ESCAPED)}"'
-                for name, text in sorted(sample.labels.items())
-            )
             value = floatToGoString(sample.value)  # type: ignore[no-untyped-call]
-            lines.append(f"{sample.name}{{{labels}}} {value}\n")
+            lines.append(f"{sample.name}{{{_labels(*sample.labels.items())}}} {value}\n")
     return "".join(lines).encode()
+
+
+@lru_cache(maxsize=4096)
+def _labels(*pairs: tuple[str, str]) -> str:
+    """Return labels as text; many families have the same, and from one scrape to the next."""
+    return ",".join(f'{name}="{text.translate(_ESCAPED)}"' for name, text in sorted(pairs))
 
 
 def serve(port: int, text: Callable[[], bytes]) -> None:
