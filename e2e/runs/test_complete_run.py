@@ -57,6 +57,8 @@ def test_two_runs_queue_and_never_measure_at_the_same_time(cluster: Cluster) -> 
     first = cluster.apply(run_manifest("queue-a", [AXUM], repetitions=1))
     second = cluster.apply(run_manifest("queue-b", [AXUM], repetitions=1))
     cluster.wait(second, "its place in the queue", lambda s: s.get("state") == "Queued", 20)
+    queued = ("--field-selector", "status.state=Queued", "-n", cluster.namespace, "-o", "name")
+    assert cluster.kubectl("get", "br", *queued).split() == [f"benchmarkrun.laptime.dev/{second}"]
     while cluster.status(first).get("state") not in ("Succeeded", "Failed"):
         assert not cluster.items("pods", f"laptime.dev/run={second}")
         time.sleep(0.5)

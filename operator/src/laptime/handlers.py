@@ -14,11 +14,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import kopf
-from prometheus_client import start_http_server
 
 from laptime.kube import connect
 from laptime.log_lines import LineFormatter
 from laptime.reconcile.controller import Controller
+from laptime.reconcile.exposition import serve
 from laptime.reconcile.leader import Elector, work_when_leading
 from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings, load_settings
@@ -39,7 +39,7 @@ def build_registry(settings: Settings) -> kopf.OperatorRegistry:
         settings.scanning.disabled = True
         settings.posting.enabled = False
         metrics = Metrics()
-        start_http_server(operator_settings.metrics_port, registry=metrics.registry)
+        serve(operator_settings.metrics_port, metrics.text)
         kube = await connect(metrics.request)
         closing.push_async_callback(kube.close)
         logger = logging.getLogger("laptime")

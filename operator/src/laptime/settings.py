@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from laptime.manifests.context import ImageSet, Network
+from laptime.reconcile.history import HistoryLimits
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Settings:
     """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
     network: Network | None = None
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
+    history: HistoryLimits = field(default_factory=HistoryLimits)
+    """How many finished runs each namespace keeps."""
     log_level: str = "INFO"
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
@@ -63,6 +67,7 @@ def load_settings() -> Settings:
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
+        history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
@@ -79,6 +84,25 @@ def _network(text: str) -> Network | None:
         raise SettingsError(
             f'LAPTIME_NETWORK is {text!r}: write {{"dns": [...], "watchers": [...]}} ({error!r})'
         ) from error
+
+
+def _history(text: str) -> HistoryLimits:
+    try:
+        document = json.loads(text)
+        successful, failed = (_limit(document.get(key)) for key in ("successful", "failed"))
+        age = _limit(document.get("minimumAgeSeconds", 86400)) or 0
+        return HistoryLimits(successful, failed, timedelta(seconds=age))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f'LAPTIME_HISTORY is {text!r}: write {{"successful": 100, "failed": 20, '
+            f'"minimumAgeSeconds": 86400}} ({error!r})'
+        ) from error
+
+
+def _limit(number: int | None) -> int | None:
+    if number is not None and int(number) < 0:
+        raise ValueError(f"{number} is less than nothing")
+    return None if number is None else int(number)
 
 
 def _port(name: str, otherwise: int) -> int:

@@ -51,7 +51,10 @@ class FakeApiServer:
         found = []
         for name, document in sorted(self.objects.items()):
             labels = document["metadata"].get("labels", {})
-            if name.rsplit("/", 1)[0] == where and all(
+            everywhere = where == "/apis/laptime.dev/v1alpha1/benchmarkruns" and (
+                "/benchmarkruns/" in name
+            )
+            if (everywhere or name.rsplit("/", 1)[0] == where) and all(
                 # `label=value`, or only `label`: it is there.
                 labels.get(one[0]) == one[1] if len(one) > 1 else one[0] in labels
                 for one in wanted

@@ -282,3 +282,33 @@ class TestMistakes:
         code, _, err = laptime("report", "demo", "--output", "pdf")
         assert code == 1
         assert "'pdf' is not one of" in err
+
+
+def test_the_place_in_the_queue_is_counted_over_all_namespaces(fake: Any, kubeconfig: Path) -> None:
+    from laptime.cli.cluster_access import Cluster
+
+    def put(namespace: str, name: str, age: int, **status: Any) -> None:
+        path = f"/apis/laptime.dev/v1alpha1/namespaces/{namespace}/benchmarkruns/{name}"
+        made = {"creationTimestamp": f"2026-01-01T00:00:{59 - age:02d}Z"}
+        fake.put(path, {"metadata": made, "spec": {"scenario": "users"}, "status": status})
+
+    refused = {"type": "Accepted", "status": "False", "reason": "NamespaceNotEnabled"}
+    put("other", "at-work", 10, state="Running")
+    put("other", "older", 30, state="Queued")
+    put("team", "not-looked-at", 25)
+    put("team", "refused", 40, state="Queued", conditions=[refused])
+    put("team", "mine", 20, state="Queued")
+    put("other", "younger", 5, state="Queued")
+    put("other", "done", 50, state="Succeeded")
+    cluster = Cluster.connect(kubeconfig)
+    mine = cluster.run("team", "mine")
+    assert mine is not None
+    assert cluster.turns_before(mine) == 3
+    older = cluster.run("other", "older")
+    assert older is not None
+    assert cluster.turns_before(older) == 1
+    (asked, *_) = (path for _, path in fake.requests if "fieldSelector" in path)
+    # Those that are over are not even sent.
+    assert "status.state%21%3DSucceeded%2Cstatus.state%21%3DFailed" in asked
+    fake.refuse = (403, {"kind": "Status", "message": "runs is forbidden"})
+    assert cluster.turns_before(mine) is None

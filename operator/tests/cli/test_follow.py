@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -44,7 +44,11 @@ def _run(manifest: dict[str, Any], status: dict[str, Any], uid: str = "u") -> Ru
     return parse_run({**manifest, "metadata": metadata, "status": status})
 
 
-def _follow(answers: list[Run | Exception | None], repeat_first: int = 1) -> tuple[Run, Recorder]:
+def _follow(
+    answers: list[Run | Exception | None],
+    repeat_first: int = 1,
+    before: Callable[[Run], int | None] = lambda _: None,
+) -> tuple[Run, Recorder]:
     def all_answers() -> Iterator[Run | Exception | None]:
         for _ in range(repeat_first):
             yield answers[0]
@@ -59,7 +63,7 @@ def _follow(answers: list[Run | Exception | None], repeat_first: int = 1) -> tup
         return answer
 
     clock, recorder = Clock(), Recorder()
-    return follow(fetch, recorder, clock, clock.sleep), recorder
+    return follow(fetch, recorder, before, clock, clock.sleep), recorder
 
 
 def _condition(type_: str, reason: str) -> dict[str, str]:
@@ -196,3 +200,19 @@ def test_the_bar_shows_state_trials_and_time_left() -> None:
     shown = out.getvalue()
     for part in ("Running", "7/15 trials", "1m20s left", "axum, repetition 3 of 5", "! [oops]"):
         assert part in shown
+
+
+def test_a_queued_run_says_how_many_come_before_it(manifest: Any) -> None:
+    queued = _run(manifest, {"state": "Queued"})
+    over = _run(manifest, {"state": "Succeeded"})
+    counts = iter([2, 1, 0, None])
+    _, recorder = _follow([queued, over], 61, lambda _: next(counts))
+    said = list(dict.fromkeys(view.state for view in recorder.views))
+    # Counted every ten seconds: four times in half a minute.
+    assert said == [
+        "Queued: 2 runs before it",
+        "Queued: 1 run before it",
+        "Queued: the next one",
+        "Queued",
+        "Succeeded",
+    ]

@@ -30,11 +30,11 @@ def run_manifest(name: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def operating(server: ApiServer) -> AsyncIterator[Controller]:
+async def operating(server: ApiServer, **settings: Any) -> AsyncIterator[Controller]:
     """Have an operator work on what the server has."""
     async with serving(server) as kube:
         controller = Controller(
-            kube, Settings(images=IMAGES), Metrics(), logging.getLogger("laptime")
+            kube, Settings(images=IMAGES, **settings), Metrics(), logging.getLogger("laptime")
         )
         controller.start()
         try:

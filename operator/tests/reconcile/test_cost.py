@@ -116,7 +116,7 @@ async def test_of_a_run_that_is_over_only_a_card_is_kept() -> None:
         assert controller._mortal == {}
         assert len(controller.metrics._figures.runs) == 50
         sizes = [len(repr(card)) for card in _cards(controller)]
-        assert max(sizes) < 300
+        assert max(sizes) < 400
 
 
 def _cards(controller: Controller) -> list[Any]:
@@ -153,3 +153,19 @@ def _state_elsewhere(server: ApiServer) -> str | None:
     found = server.get("BenchmarkRun", "elsewhere", "other") or {}
     said: str | None = (found.get("status") or {}).get("state")
     return said
+
+
+async def test_a_namespace_that_is_not_enabled_is_asked_about_now_and_then_alone() -> None:
+    server = ApiServer(forbidden={"default"})
+    for number in range(20):
+        server.add(run_manifest(f"waits-{number:02d}"))
+    async with operating(server):
+        await until(lambda: _refusal(server, "waits-19") == "NamespaceNotEnabled")
+        await asyncio.sleep(0.2)
+        server.requests.clear()
+        # Other runs change all the time.
+        for number in range(20):
+            server.add(finished(f"done-{number:02d}"))
+            await asyncio.sleep(0.05)
+        asked = [path for verb, path in server.requests if path.endswith("/pods")]
+        assert len(asked) <= 1

@@ -157,7 +157,7 @@ async def test_at_no_write_is_anything_lost_or_doubled() -> None:
     assert len(expected) == 4
     whole = Killed(server := copy_of(base), 10**9)
     async with operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     writes = whole.writes
     # The archive, what is cleaned up, the status and its events, the single results, the status.
     kinds = Counter(write.split("/")[-2] for write in writes)
@@ -170,14 +170,14 @@ async def test_at_no_write_is_anything_lost_or_doubled() -> None:
         server = copy_of(base)
         killed = Killed(server, after)
         async with operating(server):
-            await until(lambda: killed.happened.is_set() or folded(server, RUN), 20)
+            await until(lambda: killed.happened.is_set() or folded(server, RUN), 60)
         assert said(stored(server)) == expected, writes[:after]
         if state(server, RUN) == "Finishing":
             # An older version would go on with it, and does not know archives.
             assert {one["metadata"]["name"] for one in single(server)} == TRIALS
         server.fault = None
         async with operating(server):
-            await until(lambda: folded(server, RUN), 20)
+            await until(lambda: folded(server, RUN), 60)
         assert state(server, RUN) == "Succeeded"
         assert said(stored(server)) == expected
         assert single(server) == []
@@ -197,7 +197,7 @@ async def test_at_no_write_is_anything_lost_or_doubled() -> None:
 async def test_folding_again_changes_nothing() -> None:
     server = await until_finishing()
     async with operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     before = stored(server)
     uid = (server.get("BenchmarkRun", "default", RUN) or {})["metadata"]["uid"]
     head = deepcopy(server.get("ConfigMap", "default", "demo-results"))
@@ -205,7 +205,7 @@ async def test_folding_again_changes_nothing() -> None:
     status = {"state": "Running", "servers": _servers(server)}
     server.change("BenchmarkRun", "default", RUN, status=status)
     async with working(server) as nodes, operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     assert nodes.generators_started == []
     assert said(stored(server)) == said(before)
     assert server.get("ConfigMap", "default", "demo-results") == head
@@ -219,7 +219,7 @@ def _servers(server: ApiServer) -> Any:
 async def test_what_is_measured_after_the_archive_goes_into_it_too() -> None:
     server = await until_finishing()
     async with operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     (last,) = (one for one in stored(server).objects if one["metadata"]["name"] == "demo-trial-004")
     everything = said(stored(server))
     # As if the last trial had not been run by then.
@@ -229,7 +229,7 @@ async def test_what_is_measured_after_the_archive_goes_into_it_too() -> None:
     status = {"state": "Running", "servers": _servers(server)}
     server.change("BenchmarkRun", "default", RUN, status=status)
     async with working(server) as nodes, operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     assert nodes.generators_started == ["demo-trial-004"]
     assert {one["metadata"]["name"] for one in stored(server).objects} == TRIALS
     assert len(set(said(stored(server))) & set(everything)) == 3
@@ -251,8 +251,8 @@ async def test_nothing_is_deleted_that_is_not_in_the_archive() -> None:
     owner = {"kind": "BenchmarkRun", "name": RUN, "uid": uid}
     labels = {UID_LABEL: uid, COMPONENT_LABEL: "result"}
     async with operating(server):
-        await until(lambda: state(server, RUN) == "Succeeded", 20)
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: state(server, RUN) == "Succeeded", 60)
+        await until(lambda: folded(server, RUN), 60)
     # Whatever this is, and whoever made it: it is not in the archive.
     metadata = {"name": "demo-trial-009", "labels": labels, "ownerReferences": [owner]}
     server.add({"kind": "ConfigMap", "metadata": metadata, "data": {}})
@@ -262,7 +262,7 @@ async def test_nothing_is_deleted_that_is_not_in_the_archive() -> None:
     again = {**status, "storage": {"version": STORED_VERSION, "folded": False}}
     server.change("BenchmarkRun", "default", RUN, status=again)
     async with operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
     names = {one["metadata"]["name"] for one in server.of("ConfigMap")}
     assert names == {"demo-results", "demo-trial-009", "demo-trial-001"}
 
@@ -285,7 +285,7 @@ async def test_an_archive_that_is_not_whole_deletes_nothing(monkeypatch: Any) ->
 
     server.fault = fault
     async with operating(server):
-        await until(broken.is_set, 20)
+        await until(broken.is_set, 60)
         await asyncio.sleep(0.3)
     assert {one["metadata"]["name"] for one in single(server)} == TRIALS
     assert not folded(server, RUN)
@@ -307,7 +307,7 @@ async def test_a_quota_that_leaves_no_room_for_the_archive_loses_nothing() -> No
     assert {one["metadata"]["name"] for one in single(server)} == TRIALS
     server.fault = None
     async with operating(server):
-        await until(lambda: folded(server, RUN), 20)
+        await until(lambda: folded(server, RUN), 60)
 
 
 class TestOtherVersions:
@@ -353,7 +353,7 @@ class TestOtherVersions:
         server.change("BenchmarkRun", "default", "first", spec=spec)
         before = {one["metadata"]["name"]: one for one in single(server, "first")}
         async with working(server) as nodes, operating(server):
-            await until(lambda: folded(server, "first"), 30)
+            await until(lambda: folded(server, "first"), 60)
         assert nodes.generators_started == ["first-trial-005", "first-trial-006"]
         after = {one["metadata"]["name"]: one for one in stored(server, "first").objects}
         assert len(after) == 10

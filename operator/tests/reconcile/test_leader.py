@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from laptime.kube import Kube, KubeError
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.leader import LEASE, Elector, Times, boot_seconds, work_when_leading
 from laptime.reconcile.metrics import Metrics
+from laptime.report.archive import stored_in
 from laptime.settings import Settings
 
 from .api_server import ApiServer, serving
 from .nodes import working
 from .test_controller import run_manifest, state, until
 from .test_decide import spec_of
+from .test_metrics import said
 from .world import IMAGES
 
 # As the real ones, four times quicker.
@@ -345,6 +348,10 @@ async def test_in_mid_trial_the_other_one_takes_over_and_nothing_is_lost(how: st
         assert lease(server)["holderIdentity"] == "second"
         (row,) = server.of("BenchmarkRun")[0]["status"]["results"]
         assert (row["trials"], row["failedTrials"]) == (3, 0)
+        stored = stored_in(server.of("ConfigMap"))
+        names = {one["metadata"]["name"] for one in stored.objects}
+        assert names == {f"a-trial-00{n}" for n in (1, 2, 3)}
+        assert stored.files
 
 
 async def test_one_that_lost_its_lease_can_have_it_again() -> None:
@@ -362,17 +369,22 @@ async def test_one_that_lost_its_lease_can_have_it_again() -> None:
     assert state(server, "a") == "Succeeded"
 
 
+def said_in(metrics: Metrics, name: str, labels: dict[str, str] | None = None) -> float | None:
+    texts = ",".join(f'{key}="{text}"' for key, text in (labels or {}).items())
+    return said(metrics).get(f"{name}{{{texts}}}" if labels else name)
+
+
 async def test_the_metrics_of_a_standby_say_that_it_is_one_and_nothing_of_runs() -> None:
     server = ApiServer()
     traffic = Traffic(server)
     async with two_operators(server) as (first, second):
         server.add(run_manifest("a"))
         server.add(run_manifest("b"))
-        sample = first.metrics.registry.get_sample_value
+        sample = partial(said_in, first.metrics)
         of_a = {"namespace": "default", "run": "a"}
         await until(lambda: sample("laptime_run_created_timestamp_seconds", of_a))
         await until(lambda: sample("laptime_runs", {"state": "Queued"}) == 1)
-        other = second.metrics.registry.get_sample_value
+        other = partial(said_in, second.metrics)
         assert other("laptime_leader") == 0
         assert other("laptime_runs", {"state": "Queued"}) == 0
         assert other("laptime_run_created_timestamp_seconds", of_a) is None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from random import Random
 
-from prometheus_client import generate_latest
-
 from laptime.api.status import State
 from laptime.reconcile.metrics import Metrics
 from tests.reconcile.test_decide import spec_of
@@ -13,7 +11,7 @@ from tests.reconcile.world import World
 
 
 def said(metrics: Metrics) -> dict[str, float]:
-    lines = generate_latest(metrics.registry).decode().splitlines()
+    lines = metrics.text().decode().splitlines()
     return {
         name: float(value)
         for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,9 +25,10 @@ from laptime.api.results import (
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Progress, RunStatus, State
 from laptime.api.usage import RowUsage, Source
+from laptime.reconcile import run_metrics
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
-from laptime.reconcile.views import Run
+from laptime.reconcile.views import Run, run_view
 from tests.reconcile.test_decide import run_to_the_end, spec_of
 from tests.reconcile.test_metrics import said
 from tests.reconcile.world import World, manifest_of
@@ -35,18 +38,16 @@ ROW = 'load="l0",namespace="default",run="demo",server="s0"'
 Sample = tuple[dict[str, str], float]
 
 
-def samples(source: CollectorRegistry) -> dict[str, list[Sample]]:
+def samples(source: Metrics | RunFigures) -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {}
-    for family in text_string_to_metric_families(generate_latest(source).decode()):
+    for family in text_string_to_metric_families(source.text().decode()):
         for sample in family.samples:
             found.setdefault(sample.name, []).append((sample.labels, sample.value))
     return found
 
 
 def scraped(figures: RunFigures) -> dict[str, list[Sample]]:
-    registry = CollectorRegistry()
-    registry.register(figures)
-    return samples(registry)
+    return samples(figures)
 
 
 def a_run(status: RunStatus, servers: int = 1, repetitions: int = 2) -> Run:
@@ -80,7 +81,7 @@ def test_a_running_run_says_how_far_it_is_and_no_sentence_yet() -> None:
     assert found[f"laptime_run_remaining_seconds{run}"] == 20
     assert found[f"laptime_run_started_timestamp_seconds{run}"] == 1_767_225_610
     assert f"laptime_run_finished_timestamp_seconds{run}" not in found
-    ((labels, value),) = samples(metrics.registry)["laptime_run_info"]
+    ((labels, value),) = samples(metrics)["laptime_run_info"]
     assert value == 1
     assert (labels["state"], labels["scenario"], labels["verdict"]) == ("Running", "users", "")
     assert found['laptime_run_server_position{namespace="default",run="demo",server="s1"}'] == 2
@@ -119,7 +120,7 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     assert found[f"laptime_result_rank{{{ROW}}}"] == 1
     assert found[f"laptime_result_cpu_cores{{{ROW}}}"] == 0.9
     assert found[f"laptime_result_memory_bytes{{{ROW}}}"] == 1000
-    all_of_them = samples(metrics.registry)
+    all_of_them = samples(metrics)
     quantiles = {
         labels["quantile"]: value for labels, value in all_of_them["laptime_result_latency_seconds"]
     }
@@ -136,7 +137,7 @@ def test_limits_are_said_where_the_spec_has_them() -> None:
     spec = BenchmarkRunSpec.model_validate(document)
     metrics = Metrics()
     metrics.show(manifest_of(World(spec, Random(0)).run))
-    limits = samples(metrics.registry)["laptime_run_cpu_limit_cores"]
+    limits = samples(metrics)["laptime_run_cpu_limit_cores"]
     found = {(labels["component"], labels["server"]): cores for labels, cores in limits}
     assert found == {("server", "s0"): 1.5, ("postgres", ""): 2.0}
 
@@ -154,7 +155,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     metrics = Metrics()
     metrics.show(manifest_of(world.run))
     metrics.trials(world.run, {})
-    before = samples(metrics.registry)
+    before = samples(metrics)
     assert {labels["trial"] for labels, _ in before["laptime_trial_info"]} == {
         trial.name for trial in world.trials
     }
@@ -163,7 +164,7 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     run_to_the_end(world)
     metrics.show(manifest_of(world.run))
     metrics.trials(world.run, world.observe().results)
-    after = samples(metrics.registry)
+    after = samples(metrics)
     begun = after["laptime_trial_started_timestamp_seconds"]
     ended = after["laptime_trial_finished_timestamp_seconds"]
     assert [value for _, value in begun] == [1_767_225_600.0] * 4
@@ -176,9 +177,9 @@ def test_nothing_is_left_of_a_deleted_run_even_if_it_was_the_last() -> None:
     metrics, world = Metrics(), World(spec_of(1, 1, 1), Random(0))
     metrics.show(manifest_of(world.run))
     metrics.trials(world.run, {})
-    assert "demo" in generate_latest(metrics.registry).decode()
+    assert "demo" in metrics.text().decode()
     metrics.forget(world.run.uid)
-    assert "demo" not in generate_latest(metrics.registry).decode()
+    assert "demo" not in metrics.text().decode()
 
 
 def test_a_new_run_of_the_same_name_has_no_trials_of_the_old_one() -> None:
@@ -232,3 +233,63 @@ def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> No
     assert len(shown) == MOST_TRIALS
     assert world.trials[2999].name in shown
     assert world.trials[3001].name in shown
+
+
+def test_nothing_is_written_down_twice_that_did_not_change() -> None:
+    figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
+    figures.see(manifest_of(world.run))
+    first = figures.text()
+    assert figures.text() is first
+    result = TrialResult.model_construct(trial="demo-trial-001", figures=None, **_FAILED)
+    for _ in range(2):
+        figures.see_trials(world.run, {"demo-trial-001": result})
+        with_trial = figures.text()
+        assert with_trial != first
+        assert figures.text() is with_trial
+        figures.see_trials(world.run, {"demo-trial-001": result})
+        assert figures.text() is with_trial
+    figures.forget(world.run.uid)
+    assert b"demo" not in figures.text()
+
+
+_FAILED: dict[str, Any] = {
+    "outcome": TrialOutcome.FAILED,
+    "validity": Validity.VALID,
+    "started_at": None,
+    "finished_at": None,
+}
+
+
+def test_the_text_is_what_the_client_library_writes() -> None:
+    hostile = 'a "quote", a \\ and\na line'
+    status = RunStatus(
+        state=State.SUCCEEDED, verdict=hostile, fastest="s0", results=[a_row(rank=1, errors=3)]
+    )
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status, servers=3)))
+    registry = CollectorRegistry()
+    registry.register(figures)
+    expected = sorted(generate_latest(registry).decode().splitlines())
+    assert sorted(figures.text().decode().splitlines()) == expected
+    ((labels, _),) = samples(figures)["laptime_run_info"]
+    assert labels["verdict"] == hostile
+
+
+def test_runs_may_come_in_any_order_and_only_those_that_are_shown_are_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[str] = []
+
+    def counted(manifest: Any) -> Run:
+        parsed.append(manifest["metadata"]["name"])
+        return run_view(manifest)
+
+    monkeypatch.setattr(run_metrics, "run_view", counted)
+    runs = list(many(300, RunStatus(state=State.SUCCEEDED)))
+    newest = {run.name for run in runs[-MOST_RUNS:]}
+    for order in (runs, runs[::-1], Random(0).sample(runs, len(runs))):
+        figures = RunFigures()
+        for run in order:
+            figures.see(manifest_of(run))
+        assert {run.name for run in figures.runs} == newest
+    assert len(parsed) == 3 * MOST_RUNS

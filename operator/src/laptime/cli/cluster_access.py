@@ -18,6 +18,7 @@ from kubernetes.config.config_exception import ConfigException
 
 from laptime.api import GROUP, KIND, PLURAL, VERSION
 from laptime.api.profile import Profile
+from laptime.api.status import State
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
 from laptime.cli.runs import Run, parse_run
 from laptime.manifests.archive import archive_parts
@@ -93,6 +94,28 @@ class Cluster:
                     return None
                 raise
         return parse_run(found)
+
+    def turns_before(self, run: Run) -> int | None:
+        """Return how many runs of the cluster have their turn before one that is queued.
+
+        None when that cannot be known, such as by somebody who may not list runs everywhere.
+        """
+        from laptime.reconcile.queue import card_of, turns_before
+
+        over = (State.SUCCEEDED, State.FAILED)
+        try:
+            found: Any = self._custom.list_cluster_custom_object(
+                GROUP,
+                VERSION,
+                PLURAL,
+                field_selector=",".join(f"status.state!={state}" for state in over),
+                _request_timeout=_TIMEOUT_SECONDS,
+            )
+        except (ApiException, urllib3.exceptions.HTTPError, OSError):
+            return None
+        cards = {card.uid: card for card in map(card_of, found["items"])}
+        mine = cards.get(run.uid)
+        return turns_before(mine, cards.values()) if mine is not None and mine.waits else None
 
     def run_names(self, namespace: str, timeout_seconds: float) -> list[str]:
         """Return the names of all runs of a namespace."""

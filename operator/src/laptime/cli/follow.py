@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from laptime.api import KIND
+from laptime.api.status import State
 from laptime.cli.display import Display
 from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.progress import Tracker, warnings
@@ -13,6 +15,7 @@ from laptime.cli.runs import Run
 
 POLL_SECONDS = 0.5
 _SILENT_OPERATOR_SECONDS = 10.0
+_COUNT_SECONDS = 10.0
 _UNREACHABLE_SECONDS = 120.0
 
 OPERATOR_HINT = (
@@ -24,12 +27,14 @@ OPERATOR_HINT = (
 def follow(
     fetch: Callable[[], Run | None],
     display: Display,
+    before: Callable[[Run], int | None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Run:
     """Show the run until it is over, and return it as it is then.
 
-    A cluster that cannot be reached for a while is waited for.
+    `before` is asked now and then how many runs have their turn before one that is queued. A
+    cluster that cannot be reached for a while is waited for.
 
     Raises:
         Mistake: the run was deleted, or the cluster was out of reach for two minutes.
@@ -37,6 +42,8 @@ def follow(
     tracker = Tracker()
     shown: set[str] = set()
     uid: str | None = None
+    turns: int | None = None
+    counted_at = -math.inf
     started = last_answer = clock()
 
     def warn_once(text: str) -> None:
@@ -61,7 +68,11 @@ def follow(
             warn_once(text)
         if run.status.state is None and now - started > _SILENT_OPERATOR_SECONDS:
             warn_once(OPERATOR_HINT)
-        display.show(tracker.view(run, now))
+        if run.status.state is not State.QUEUED:
+            turns = None
+        elif now - counted_at >= _COUNT_SECONDS:
+            turns, counted_at = before(run), now
+        display.show(tracker.view(run, now, turns))
         if run.over:
             return run
         sleep(POLL_SECONDS)

@@ -47,8 +47,11 @@ class Tracker:
         self._completed = 0
         self._completed_at = 0.0
 
-    def view(self, run: Run, now: float) -> View:
-        """Return what is to be shown at `now` (seconds of a monotonic clock)."""
+    def view(self, run: Run, now: float, turns_before: int | None = None) -> View:
+        """Return what is to be shown at `now` (seconds of a monotonic clock).
+
+        `turns_before` says of a run that is queued how many come before it, where that is known.
+        """
         status = run.status
         progress = status.progress
         completed = progress.completed if progress else 0
@@ -63,7 +66,7 @@ class Tracker:
             self._completed_at = now
         remaining = None if said[1] is None else max(0.0, said[1] - (now - self._said_at))
         return View(
-            state=str(status.state or "Waiting for the operator"),
+            state=_state(status, turns_before),
             completed=completed,
             total=total,
             position=completed + self._share_of_current(now, completed, total, remaining),
@@ -81,6 +84,15 @@ class Tracker:
             return 0.0
         each = (spent + remaining) / (total - completed)
         return min(0.95, spent / each) if each > 0 else 0.0
+
+
+def _state(status: RunStatus, turns_before: int | None) -> str:
+    state = str(status.state or "Waiting for the operator")
+    if turns_before is None:
+        return state
+    if turns_before == 0:
+        return f"{state}: the next one"
+    return f"{state}: {turns_before} run{'s' if turns_before > 1 else ''} before it"
 
 
 def describe_trial(run: Run) -> str:

@@ -94,7 +94,7 @@ def _follow_and_report(cluster: Cluster, namespace: str, name: str, output: Outp
     where = "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
     try:
         with open_display(console, name) as display:
-            over = follow(lambda: cluster.run(namespace, name), display)
+            over = follow(lambda: cluster.run(namespace, name), display, cluster.turns_before)
     except KeyboardInterrupt:
         console.print(
             f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{where}\n"

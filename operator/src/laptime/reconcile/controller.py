@@ -26,6 +26,7 @@ from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import queued
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
+from laptime.reconcile.history import History
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
 from laptime.reconcile.views import Run, format_time, run_view
@@ -62,7 +63,9 @@ class Controller:
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
         self._mortal: dict[str, Card] = {}
+        self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
+        self._history = History(kube, settings.history)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, and are not looked at again until they change.
@@ -77,6 +80,7 @@ class Controller:
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._look_after()),
             asyncio.create_task(self._folding.run()),
+            asyncio.create_task(self._history.run()),
         ]
 
     async def stop(self) -> None:
@@ -106,6 +110,7 @@ class Controller:
         self._open.pop(uid, None)
         self._mortal.pop(uid, None)
         self._folding.see(uid, card)
+        self._history.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
             self._considered.discard(uid)
@@ -172,9 +177,13 @@ class Controller:
             elif card.uid in self._considered:
                 continue
             new.append(card)
-        # One look in each namespace tells whether it is enabled by now.
+        # One look in each namespace tells whether it is enabled by now, however much goes on.
         closed = {card.namespace for card in new if card.refused == NOT_ENABLED}
-        opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
+        opened: set[str] = set()
+        now = asyncio.get_running_loop().time()
+        if closed and now >= self._ask_again_at:
+            self._ask_again_at = now + _NOT_ENABLED_SECONDS
+            opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
         gate = asyncio.Semaphore(_AT_ONCE)
 
         async def one(card: Card) -> None:

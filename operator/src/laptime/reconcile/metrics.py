@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
@@ -22,7 +29,7 @@ _TRIAL_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 18
 
 
 class Metrics:
-    """All metrics of one operator process, in a registry of their own."""
+    """All metrics of one operator process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin with nothing counted; `clock` gives seconds."""
@@ -76,7 +83,6 @@ class Metrics:
             registry=self.registry,
         )
         self._figures = RunFigures()
-        self.registry.register(self._figures)
         self._last_event = self._clock()
         age.set_function(lambda: clock() - self._last_event if self._leading else 0.0)
         for state in State:
@@ -92,6 +98,10 @@ class Metrics:
         if not leading:
             self._figures.clear()
             self.count({})
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        return generate_latest(self.registry) + self._figures.text()
 
     def event(self) -> None:
         """Note that something was heard of a run."""

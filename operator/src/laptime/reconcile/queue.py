@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from laptime.api import GROUP
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.api.storage import STORED_VERSION
 from laptime.reconcile.views import parse_time
 
+KEEP_ANNOTATION = f"{GROUP}/keep"
 NOT_ENABLED = "NamespaceNotEnabled"
 
 
@@ -33,6 +35,10 @@ class Card:
     deleting: bool = False
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
+    finished: datetime | None = None
+    """When it was over."""
+    kept: bool = False
+    """Whether somebody has said that it is to be kept, whatever the limits of its namespace."""
     archive: str | None = None
     """Of a run that is over: the archive that has what is still stored singly beside it."""
     stored_version: int = 1
@@ -65,6 +71,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         refused=_refused(status),
         deleting="deletionTimestamp" in metadata,
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
+        finished=_time(status.get("finishedAt")),
+        kept=(metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "true",
         archive=status.get("resultsConfigMap") if folding else None,
         stored_version=storage.get("version", 1),
     )
@@ -78,8 +86,12 @@ def _refused(status: dict[str, Any]) -> str | None:
     return None
 
 
+def _time(text: Any) -> datetime | None:
+    return parse_time(text) if isinstance(text, str) else None
+
+
 def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
-    finished = parse_time(finished_at) if isinstance(finished_at, str) else None
+    finished = _time(finished_at)
     if finished is None or not isinstance(seconds, int | float):
         return None
     return finished + timedelta(seconds=seconds)
@@ -91,6 +103,14 @@ def next_in_turn(cards: Iterable[Card]) -> Card | None:
     One that is active keeps the lane until it is over, so it comes first.
     """
     return min((card for card in cards if card.waits), key=_place, default=None)
+
+
+def turns_before(card: Card, cards: Iterable[Card]) -> int:
+    """Return how many runs have their turn before one that waits; the one at work is one of them.
+
+    Nobody writes it down: a run that ends would change it for all others.
+    """
+    return sum(1 for other in cards if other.waits and _place(other) < _place(card))
 
 
 def _place(card: Card) -> tuple[bool, str, str, str]:

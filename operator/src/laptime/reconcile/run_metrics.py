@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pydantic
@@ -21,6 +21,7 @@ from laptime.api.status import RunStatus, State
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
 from laptime.plan import Trial, plan_trials, seed_of
+from laptime.reconcile.exposition import exposition
 from laptime.reconcile.views import Run, parse_time, run_view
 
 MOST_RUNS = 50
@@ -29,6 +30,7 @@ MOST_ROWS = 500
 MOST_TRIALS = 500
 """Trials over all runs, the newest runs first."""
 
+_ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
 
@@ -69,10 +71,36 @@ class _Trials:
     plan: tuple[Trial, ...]
     results: Mapping[str, TrialResult]
 
+    def has(self, results: Mapping[str, TrialResult]) -> bool:
+        """Whether these very results are known already."""
+        return len(results) == len(self.results) and all(
+            self.results.get(name) is result for name, result in results.items()
+        )
+
     def around_the_newest(self, most: int) -> tuple[Trial, ...]:
         """Return so many trials of the plan: those that are over last, and some to come."""
         end = min(len(self.plan), max(most, len(self.results) + _AHEAD))
         return self.plan[max(0, end - most) : end]
+
+
+class _Shown:
+    """A run that is shown; it is parsed when it is, and not when it is heard of."""
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        metadata = manifest["metadata"]
+        self.key = (metadata["namespace"], metadata["name"])
+        active = (manifest.get("status") or {}).get("state") in _ACTIVE
+        # Times of the API server are ordered like their texts.
+        self.rank = (active, metadata["creationTimestamp"], self.key)
+        self._manifest = manifest
+
+    @cached_property
+    def run(self) -> Run | None:
+        """The run; None if it cannot be understood."""
+        try:
+            return run_view(self._manifest)
+        except pydantic.ValidationError:
+            return None
 
 
 class RunFigures(Collector):
@@ -82,32 +110,32 @@ class RunFigures(Collector):
     """
 
     def __init__(self) -> None:
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, _Shown] = {}
         self._trials: dict[str, _Trials] = {}
+        self._text: tuple[tuple[object, object], bytes] | None = None
 
     @property
     def runs(self) -> tuple[Run, ...]:
         """The runs that are shown: the one that is measured, then the newest ones."""
-        return tuple(sorted(self._runs.values(), key=_rank, reverse=True))
+        shown = sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
+        return tuple(one.run for one in shown if one.run is not None)
 
     def see(self, manifest: Mapping[str, Any]) -> None:
-        """Take in a run, if it is among those that are shown; others are not even parsed."""
-        metadata = manifest["metadata"]
-        uid, created = metadata["uid"], parse_time(metadata["creationTimestamp"])
-        state = (manifest.get("status") or {}).get("state")
-        active = state in {one for one in State if one.active}
-        last = min(self._runs.values(), key=_rank) if len(self._runs) >= MOST_RUNS else None
-        key = metadata["namespace"], metadata["name"]
-        if uid not in self._runs and last is not None and (active, created, key) <= _rank(last):
-            return
+        """Take in a run, if it is among those that are shown."""
+        seen = _Shown(manifest)
+        uid = manifest["metadata"]["uid"]
+        last = None
+        if uid not in self._runs and len(self._runs) >= MOST_RUNS:
+            last = min(self._runs, key=lambda other: self._runs[other].rank)
+            if seen.rank <= self._runs[last].rank:
+                return
         # One of the same name that is not known to be gone yet would double its series.
-        runs = {other: run for other, run in self._runs.items() if run.key != key}
-        try:
-            runs[uid] = run_view(manifest)
-        except pydantic.ValidationError:
-            return
-        if len(runs) > MOST_RUNS:
-            del runs[min(runs.values(), key=_rank).uid]
+        runs = {
+            other: one
+            for other, one in self._runs.items()
+            if one.key != seen.key and (other != last)
+        }
+        runs[uid] = seen
         self._runs = runs
         self._trials = {uid: one for uid, one in self._trials.items() if uid in runs}
 
@@ -116,6 +144,8 @@ class RunFigures(Collector):
         known = self._trials.get(run.uid)
         # A plan follows from the spec; it is long for a long run, and this is called at each look.
         if known is not None and known.generation == run.generation:
+            if known.has(results):
+                return
             plan = known.plan
         else:
             plan = plan_trials(run.name, run.spec, seed_of(run.spec, run.uid))
@@ -130,6 +160,13 @@ class RunFigures(Collector):
     def clear(self) -> None:
         """Drop all runs."""
         self._runs, self._trials = {}, {}
+
+    def text(self) -> bytes:
+        """Return all families as Prometheus reads them, written anew only when they changed."""
+        shown = (self._runs, self._trials)
+        if self._text is None or any(a is not b for a, b in zip(self._text[0], shown, strict=True)):
+            self._text = (shown, exposition(self.collect()))
+        return self._text[1]
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield all families; called for each scrape."""
@@ -152,11 +189,6 @@ class RunFigures(Collector):
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Yield the names of the families, for the registry."""
         yield from _declared().all()
-
-
-def _rank(run: Run) -> tuple[bool, datetime, tuple[str, str]]:
-    state = run.status.state
-    return state is not None and state.active, run.created, run.key
 
 
 def _declared() -> _Families:

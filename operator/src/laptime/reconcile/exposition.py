@@ -1,0 +1,56 @@
+"""What Prometheus scrapes, as text over HTTP.
+
+The client library needs 90 ms of CPU for the figures of 50 runs, at each scrape, although they
+hardly ever change.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from prometheus_client import Metric
+from prometheus_client.utils import floatToGoString
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
+
+
+def exposition(families: Iterable[Metric]) -> bytes:
+    """Return metrics in Prometheus' text format, version 0.0.4."""
+    lines: list[str] = []
+    for family in families:
+        lines.append(f"# HELP {family.name} {family.documentation}\n")
+        lines.append(f"# TYPE {family.name} {family.type}\n")
+        for sample in family.samples:
+            value = floatToGoString(sample.value)  # type: ignore[no-untyped-call]
+            lines.append(f"{sample.name}{{{_labels(*sample.labels.items())}}} {value}\n")
+    return "".join(lines).encode()
+
+
+@lru_cache(maxsize=4096)
+def _labels(*pairs: tuple[str, str]) -> str:
+    """Return labels as text; many families have the same, and from one scrape to the next."""
+    return ",".join(f'{name}="{text.translate(_ESCAPED)}"' for name, text in sorted(pairs))
+
+
+def serve(port: int, text: Callable[[], bytes]) -> None:
+    """Answer every GET on a port with the text, in threads of their own."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = text()
+            self.send_response(200)
+            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("0.0.0.0", port), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,0 +1,123 @@
+"""How many finished runs a namespace keeps, where the administrator has set a limit.
+
+The oldest ones beyond it are deleted, but none that nobody had the time to keep the report of: a
+run stays for a minimum age after its end, and until it is folded. What is marked to be kept stays,
+and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from laptime.api import KIND
+from laptime.api.status import State
+from laptime.kube import Kube, KubeError
+from laptime.reconcile.queue import Card
+
+_AGAIN_SECONDS = 30.0
+_logger = logging.getLogger("laptime")
+
+
+@dataclass(frozen=True)
+class HistoryLimits:
+    """Finished runs that each namespace keeps; None: all."""
+
+    successful: int | None = None
+    failed: int | None = None
+    minimum_age: timedelta = timedelta(days=1)
+    """So long a run stays after its end, whatever the limits say."""
+
+    def of(self, state: State) -> int | None:
+        """Return the limit for runs that ended so."""
+        return self.successful if state is State.SUCCEEDED else self.failed
+
+
+def surplus(
+    cards: Iterable[Card], limits: HistoryLimits, now: datetime
+) -> tuple[list[Card], datetime | None]:
+    """Return which runs of one namespace are to be deleted now, and when the next one may be."""
+    ended: dict[State, list[tuple[datetime, str, Card]]] = {}
+    for card in cards:
+        if card.state is not None and card.finished is not None and not card.kept:
+            ended.setdefault(card.state, []).append((card.finished, card.uid, card))
+    doomed: list[Card] = []
+    later: list[datetime] = []
+    for state, runs in ended.items():
+        limit = limits.of(state)
+        if limit is None:
+            continue
+        runs.sort(reverse=True)
+        for finished, _, card in runs[limit:]:
+            if card.deleting or card.archive is not None:
+                # It goes already, or is heard of again when it is folded.
+                continue
+            may_go = finished + limits.minimum_age
+            if may_go <= now:
+                doomed.append(card)
+            else:
+                later.append(may_go)
+    return doomed, min(later, default=None)
+
+
+class History:
+    """Looks at a namespace when something of it has ended, and when the next run may go."""
+
+    def __init__(self, kube: Kube, limits: HistoryLimits) -> None:
+        self._kube = kube
+        self._limits = limits
+        self._ended: dict[str, dict[str, Card]] = {}
+        self._due: dict[str, float] = {}
+        self._namespaces: dict[str, str] = {}
+        self._changed = asyncio.Event()
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is any limit."""
+        return self._limits.successful is not None or self._limits.failed is not None
+
+    def see(self, uid: str, card: Card | None) -> None:
+        """Take in what is known of a run now; None: it is gone."""
+        if not self.limited:
+            return
+        before = self._namespaces.pop(uid, None)
+        if before is not None:
+            self._ended[before].pop(uid, None)
+        if card is not None and card.finished is not None:
+            self._namespaces[uid] = card.namespace
+            self._ended.setdefault(card.namespace, {})[uid] = card
+            self._due[card.namespace] = 0.0
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Go on for ever."""
+        clock = asyncio.get_running_loop()
+        while True:
+            self._changed.clear()
+            for namespace, due in list(self._due.items()):
+                if due <= clock.time():
+                    # Before it is looked at: what changes meanwhile is looked at again.
+                    del self._due[namespace]
+                    seconds = await self._look_at(namespace)
+                    if seconds is not None:
+                        self._due.setdefault(namespace, clock.time() + seconds)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(self._due.values(), default=None)):
+                    await self._changed.wait()
+
+    async def _look_at(self, namespace: str) -> float | None:
+        """Delete what is too much; return in how many seconds to look again."""
+        now = datetime.now(UTC)
+        doomed, later = surplus(self._ended[namespace].values(), self._limits, now)
+        for card in doomed:
+            try:
+                await self._kube.delete(KIND, card.namespace, card.name, card.uid)
+                _logger.info("%s/%s: deleted, one run too many", card.namespace, card.name)
+            except KubeError as error:
+                _logger.warning("%s/%s: %s", card.namespace, card.name, error)
+                return _AGAIN_SECONDS
+        return max(0.0, (later - now).total_seconds()) if later is not None else None
