@@ -514,6 +514,11 @@ bench-truth: venv ## what the load generator measures, beside the truth of a ser
 bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second
 	$(PYTHON) bench/agent/run.py
 
+.PHONY: fuzz
+fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
+	$(USE_CLUSTER)
+	cd operator && ../$(PYTHON) -m tests.fuzz.run $(FUZZ)
+
 .PHONY: cache
 cache: ## how large the cache is, and what of it
 	du -sh "$(CACHE)" 2>/dev/null || echo "there is no cache in $(CACHE)"

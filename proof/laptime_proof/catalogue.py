@@ -74,6 +74,7 @@ TEST = (
 """What proves a change."""
 
 LONG = (
+    Part("fuzz"),
     Part("bench-overhead", quiet=True),
     Part("bench-generator", quiet=True),
     Part("bench-truth", quiet=True),
