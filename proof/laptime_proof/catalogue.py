@@ -75,6 +75,8 @@ TEST = (
 
 LONG = (
     Part("fuzz"),
+    # It says after how many seconds another operator is at work.
+    Part("takeovers", quiet=True),
     Part("bench-overhead", quiet=True),
     Part("bench-generator", quiet=True),
     Part("bench-truth", quiet=True),
