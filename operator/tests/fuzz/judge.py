@@ -100,7 +100,7 @@ def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
     world = World(
         spec,
         random,
-        faults=random.choice([0.0, 0.0, 0.02, 0.1]),
+        faults=random.choice([0.0, 0.0, 0.0, 0.01, 0.05]),
         watched=random.random() < 0.8,
         network=random.choice([None, Network()]),
     )
