@@ -514,6 +514,17 @@ bench-truth: venv ## what the load generator measures, beside the truth of a ser
 bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second
 	$(PYTHON) bench/agent/run.py
 
+.PHONY: takeovers
+takeovers: install ## the operator at work killed, frozen and cut off, ten times each, in mid-trial
+	$(USE_CLUSTER)
+	export LAPTIME_TAKEOVERS=10
+	$(PYTEST_E2E) --capture=no runs/test_two_operators.py
+
+.PHONY: fuzz
+fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
+	$(USE_CLUSTER)
+	cd operator && ../$(PYTHON) -m tests.fuzz.run $(FUZZ)
+
 .PHONY: cache
 cache: ## how large the cache is, and what of it
 	du -sh "$(CACHE)" 2>/dev/null || echo "there is no cache in $(CACHE)"

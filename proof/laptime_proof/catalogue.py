@@ -74,6 +74,9 @@ TEST = (
 """What proves a change."""
 
 LONG = (
+    Part("fuzz"),
+    # It says after how many seconds another operator is at work.
+    Part("takeovers", quiet=True),
     Part("bench-overhead", quiet=True),
     Part("bench-generator", quiet=True),
     Part("bench-truth", quiet=True),

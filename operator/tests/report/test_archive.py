@@ -7,6 +7,7 @@ import gzip
 import json
 import lzma
 import random
+import tracemalloc
 from copy import deepcopy
 from typing import Any
 
@@ -25,7 +26,7 @@ from laptime.manifests.archive import (
 )
 from laptime.manifests.result import PAYLOAD_KEY
 from laptime.measure import Histogram, parse_payload
-from laptime.measure.generator import GeneratorResult
+from laptime.measure.generator import MAX_PLAIN_BYTES, GeneratorResult, inflated
 from laptime.report import archive
 from laptime.report.archive import Archive, pack, stored_in, unpack
 from tests import version_1
@@ -231,3 +232,19 @@ def test_what_version_1_left_is_read_in_the_same_way() -> None:
     stored = stored_in([*SINGLE, version_1.files()])
     assert stored.files == FILES
     assert stored.objects == SINGLE
+
+
+def test_a_payload_that_would_fill_the_memory_is_kept_as_it_is() -> None:
+    bomb = base64.b64encode(gzip.compress(b" " * (MAX_PLAIN_BYTES + 1))).decode()
+    assert len(bomb) < 100_000
+    tracemalloc.start()
+    try:
+        packed = pack({}, [config_map({PAYLOAD_KEY: bomb})])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert unpack(packed).objects[0]["data"] == {PAYLOAD_KEY: bomb}
+    # What is told apart is not kept: a real one could be a thousand times as large as it looks.
+    assert most < 4 * MAX_PLAIN_BYTES
+    with pytest.raises(OverflowError, match="bytes unpacked"):
+        inflated(bomb)

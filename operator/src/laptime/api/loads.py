@@ -242,7 +242,7 @@ class ScriptLoad(Model):
         description="Key of the script in it.",
         json_schema_extra=rules(
             rule(
-                "self.matches('^[-._a-zA-Z0-9]+$')",
+                "self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..') && self != '.'",
                 "must be a key of the ConfigMap, such as script.js",
             ),
             minLength=1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import json
 import re
 import zlib
@@ -235,21 +234,12 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
 
 def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
     """Return the result that a payload (base64 of gzipped JSON) carries, or what is wrong."""
-    if len(payload) > MAX_PAYLOAD_LENGTH:
-        return _too_large(f"{len(payload)} characters")
     try:
-        packed = base64.b64decode(payload, validate=True)
-    except (binascii.Error, ValueError):
-        return _garbled("it is not base64")
-    inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    try:
-        plain = inflate.decompress(packed, MAX_PLAIN_BYTES + 1)
-    except zlib.error as error:
-        return _garbled(f"it cannot be decompressed ({error})")
-    if len(plain) > MAX_PLAIN_BYTES:
-        return _too_large(f"more than {MAX_PLAIN_BYTES} bytes unpacked")
-    if not inflate.eof:
-        return _garbled("it is cut off")
+        plain = inflated(payload)
+    except OverflowError as error:
+        return _too_large(str(error))
+    except ValueError as error:
+        return _garbled(str(error))
     try:
         document: Any = json.loads(plain)
     except (ValueError, RecursionError):
@@ -281,9 +271,34 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
     )
 
 
+def inflated(payload: str) -> bytes:
+    """Return the text that a payload (base64 of gzip) carries; no more of it than can be told.
+
+    Raises:
+        OverflowError: it is too large, packed or unpacked; whoever wrote it need not be trusted.
+        ValueError: it is no such payload, or cut off.
+    """
+    if len(payload) > MAX_PAYLOAD_LENGTH:
+        raise OverflowError(f"{len(payload)} characters")
+    try:
+        packed = base64.b64decode(payload, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("it is not base64") from None
+    inflate = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        plain = inflate.decompress(packed, MAX_PLAIN_BYTES + 1)
+    except zlib.error as error:
+        raise ValueError(f"it cannot be decompressed ({error})") from None
+    if len(plain) > MAX_PLAIN_BYTES:
+        raise OverflowError(f"more than {MAX_PLAIN_BYTES} bytes unpacked")
+    if not inflate.eof:
+        raise ValueError("it is cut off")
+    return plain
+
+
 def document_of(result: GeneratorResult) -> dict[str, Any]:
     """Return everything that a result, which was read before, says."""
-    document: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(result.payload)))
+    document: dict[str, Any] = json.loads(inflated(result.payload))
     return document
 
 

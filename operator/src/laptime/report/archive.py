@@ -14,7 +14,6 @@ import gzip
 import io
 import json
 import lzma
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 from laptime.manifests.archive import ARCHIVE_LABEL, ArchiveError, is_archive, joined
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
+from laptime.measure.generator import inflated
 from laptime.measure.histogram import HistogramError, pack_histogram, unpack_histogram
 from laptime.report.document import JSON_FILE, json_text
 
@@ -189,13 +189,13 @@ def _of_payload(text: str, histograms: bytearray) -> Any:
     and the histograms that come out the same.
     """
     try:
-        document = json.loads(gzip.decompress(base64.b64decode(text, validate=True)))
+        document = json.loads(inflated(text))
         value = _without_histograms(document, histograms)
         read = _with_histograms(value, io.BytesIO(histograms))
         again = bytearray()
         if _without_histograms(read, again) == value and again == histograms:
             return {"form": "payload", "value": value}
-    except (ValueError, OSError, EOFError, RecursionError, TypeError, zlib.error):
+    except (ValueError, OverflowError, RecursionError, TypeError):
         pass
     histograms.clear()
     return text
