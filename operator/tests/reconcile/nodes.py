@@ -66,7 +66,9 @@ class Nodes:
             self._start(job, labels, "k6", {"running": {"startedAt": _now()}})
         elif pods[0]["metadata"]["name"] not in self.server.logs:
             name = pods[0]["metadata"]["name"]
-            self.server.logs[name] = generator_log(labels[LABEL + "trial"])
+            self.server.logs[name] = generator_log(
+                labels[LABEL + "trial"], at=datetime.now(UTC).timestamp()
+            )
 
     def _start(
         self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"

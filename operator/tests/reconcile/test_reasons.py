@@ -21,6 +21,17 @@ KUBERNETES = {
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
     *("Delete", "Normal", "Warning"),
+    *(
+        "DisruptionTarget",
+        "Running",
+        "ContainerStatusUnknown",
+        "Unknown",
+        "Preempting",
+        "PreemptionByScheduler",
+        "Terminated",
+    ),
+    *("DeletionByTaintManager", "NodeAffinity", "NodePorts", "NodeShutdown", "Shutdown"),
+    *("OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError", "UnexpectedAdmissionError"),
 }
 TITLES = {"PgBouncer", "Postgres"}
 NEVER_SHOWN = {

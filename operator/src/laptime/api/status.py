@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
 
@@ -115,6 +116,9 @@ class RunStatus(TolerantModel):
     )
     step_started_at: str | None = Field(
         None, description="When the current state, check or trial began, RFC 3339."
+    )
+    lost_attempts: list[LostAttempt] | None = Field(
+        None, description="Attempts of the current trial that were lost by no fault of its server."
     )
     fastest: str | None = Field(
         None, description="The fastest server, or those that cannot be told apart from it."

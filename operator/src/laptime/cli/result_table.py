@@ -210,6 +210,8 @@ def _notes(rows: list[ResultRow]) -> Iterator[Text]:
             yield Text(f"  {where}: {said}", "red" if row.state is RowState.FAILED else "yellow")
         for reason in row.validity_reasons:
             yield Text(f"  {where}: {row.validity}: {reason}", "yellow")
+        if row.lost_attempts:
+            yield Text(f"  {where}: {wording.repeated(row.lost_attempts)}", "dim")
         for doubt in row.usage.doubts if row.usage else []:
             yield Text(f"  {where}: CPU, memory and cause: {doubt}", "yellow")
         yield from (Text(f"  {where}: {said}", "dim") for said in _arrivals(row))

@@ -6,10 +6,12 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
+from laptime.api.attempts import attempt_name
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
@@ -25,6 +27,7 @@ from laptime.manifests.result import (
 from laptime.measure import watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.children import Children, known_as
+from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
     Observed,
@@ -113,9 +116,10 @@ class ResultCache:
 class Memory:
     """What is remembered of the run that is measured, only to be quicker."""
 
-    def __init__(self, children: Children, desk: ReadingsDesk) -> None:
+    def __init__(self, children: Children, desk: ReadingsDesk, kubelets: Kubelets) -> None:
         self.children = children
         self.desk = desk
+        self.kubelets = kubelets
         self.results = ResultCache()
         self.logs: dict[str, str] = {}
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
@@ -175,6 +179,9 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         if manifest is not None:
             cache.add_readings(name, manifest, context)
     results = cache.results(result_names)
+    # Attempts of which nobody needs the output any more.
+    over = {result.attempt_name for result in results.values()}
+    over |= {attempt_name(one.trial, one.attempt) for one in run.status.lost_attempts or []}
     readings, unread = memory.desk.look(run, results.values(), stored)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
@@ -196,11 +203,12 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         results=results,
         readings=readings,
         unread=unread,
-        outputs=await _outputs(kube, run, pod_views, result_names, memory.logs),
+        outputs=await _outputs(kube, run, pod_views, over, memory.logs),
         profiles=profiles,
         profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
         scripts=await memory.scripts(kube, run),
         summary=cache.summary(run, context, result_names),
+        kubelets=memory.kubelets.look(run.namespace, pod_views, datetime.now(UTC)),
     )
 
 
@@ -208,19 +216,21 @@ async def _outputs(
     kube: Kube,
     run: Run,
     pods: tuple[PodView, ...],
-    stored: set[str],
+    over: set[str],
     logs: dict[str, str],
 ) -> dict[str, dict[int, str]]:
-    over = [
+    ended = [
         pod
         for pod in pods
         if pod.component == "generator"
-        and pod.trial not in stored
+        and pod.trial not in over
         and (pod.name in logs or _ended(pod, GENERATOR_CONTAINER))
     ]
-    texts = await asyncio.gather(*(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in over))
+    texts = await asyncio.gather(
+        *(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in ended)
+    )
     outputs: dict[str, dict[int, str]] = {}
-    for pod, text in zip(over, texts, strict=True):
+    for pod, text in zip(ended, texts, strict=True):
         outputs.setdefault(pod.trial or "", {})[pod.index] = text
     return outputs
 

@@ -27,6 +27,7 @@ from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.queue import NOT_ENABLED, Card
 from laptime.reconcile.readings import ReadingsDesk
@@ -81,7 +82,11 @@ class Worker:
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
-        self._memory = Memory(self._children, ReadingsDesk(controller.query, self.wake))
+        self._memory = Memory(
+            self._children,
+            ReadingsDesk(controller.query, self.wake),
+            Kubelets(self._kube, self.wake),
+        )
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
 
@@ -104,6 +109,7 @@ class Worker:
     def close(self) -> None:
         """End the watches, all that follow logs, and the questions to Prometheus."""
         self._memory.desk.close()
+        self._memory.kubelets.close()
         self._watches.close()
         for task in self._logs.values():
             task.cancel()
@@ -318,6 +324,9 @@ def _grave(old: RunStatus, decision: Decision) -> bool:
         before = old.condition(ConditionType.SUCCEEDED)
         if before is None or before.status is not ConditionStatus.FALSE:
             return True
+    lost = {(one.trial, one.attempt) for one in old.lost_attempts or []}
+    if {(one.trial, one.attempt) for one in decision.status.lost_attempts or []} - lost:
+        return True
     out = {one.name for one in old.servers or [] if one.state is ServerState.FAILED}
     for server in decision.status.servers or []:
         if server.state is ServerState.FAILED and server.name not in out:

@@ -111,7 +111,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])
         for line in table.lines:
             yield _table_line([_plain(cell) for cell in line])
-    notes = [note for row in rows for note in _notes(row)]
+    notes = [note for row in rows for note in (*_notes(row), *_repeated(report, row))]
     if notes:
         yield ""
         yield from notes
@@ -220,6 +220,11 @@ def _notes(row: ResultRow) -> Iterator[str]:
         yield f"- {row.server}, limited by {cause}: {_plain(row.limited_by.evidence)}{near}"
     if row.usage is not None:
         yield from _efficiency(row, row.usage)
+
+
+def _repeated(report: Report, row: ResultRow) -> Iterator[str]:
+    for said in report.repeated(row):
+        yield f"- {row.server}, {_plain(said)}"
 
 
 def _efficiency(row: ResultRow, usage: RowUsage) -> Iterator[str]:

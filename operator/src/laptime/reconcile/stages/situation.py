@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from laptime.analysis import trials_so_far
+from laptime.analysis.stopping import gave_up
+from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
-from laptime.api.results import TrialOutcome
 from laptime.api.status import (
     Condition,
     ConditionStatus,
@@ -29,13 +31,11 @@ from laptime.plan import (
 )
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
-from laptime.reconcile.views import Observed, Run, format_time, parse_time
+from laptime.reconcile.views import STUCK_SECONDS, Observed, Run, format_time, parse_time
 from laptime.report.status import status_rows
 
 GRACE_SECONDS = 60.0
 """So much longer than anything should take it may take, when the cluster is slow to say so."""
-
-_ENOUGH_FAILED_TRIALS = 2
 
 
 class Situation:
@@ -61,6 +61,9 @@ class Situation:
         self.tiers_lost: Problem | None = None
         """Why the tiers will not come back, although every trial was run."""
         self._verdicts: list[Verdict] = []
+        self._lost = [
+            one for one in run.status.lost_attempts or [] if one.trial not in observed.results
+        ]
         self._servers = {
             server.name: known.get(server.name)
             or ServerStatus(name=server.name, state=ServerState.PENDING)
@@ -95,13 +98,7 @@ class Situation:
         """Whether a server is out: its answers were wrong, or its trials failed repeatedly."""
         if self._servers[name].state is ServerState.FAILED:
             return True
-        outcomes = [
-            self.observed.results[trial.name].outcome
-            for trial in self.trials
-            if trial.server == name and trial.name in self.observed.results
-        ]
-        last = outcomes[-_ENOUGH_FAILED_TRIALS:]
-        return len(last) == _ENOUGH_FAILED_TRIALS and all(o is TrialOutcome.FAILED for o in last)
+        return gave_up(name, list(self.observed.results.values()))
 
     def trials_left(self) -> list[Trial]:
         """Return the trials that still have to be run, in their order."""
@@ -111,6 +108,15 @@ class Situation:
             for trial in self.trials
             if trial.name not in self.observed.results and trial.server not in broken
         ]
+
+    def lost_attempts(self, trial: str) -> list[LostAttempt]:
+        """Return the attempts of a trial that were lost so far."""
+        return [one for one in self._lost if one.trial == trial]
+
+    def attempt(self, trial: Trial) -> Trial:
+        """Return the trial under the name of the attempt that is made now."""
+        number = len(self.lost_attempts(trial.name)) + 1
+        return replace(trial, name=attempt_name(trial.name, number))
 
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server that is out."""
@@ -128,6 +134,14 @@ class Situation:
     def nothing_left(self) -> bool:
         """Whether nothing has to be measured or profiled any more."""
         return self.measured() and not self.profiles_left()
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long the cluster may take to get well again, in seconds.
+
+        Longer than a pod on a lost node is waited for, and then something starts.
+        """
+        return STUCK_SECONDS + self.spec.startup_seconds + GRACE_SECONDS
 
     def step_seconds(self, state: State, current_trial: str | None = None) -> float:
         """Return since how many seconds the run has been at a step; 0 when it is not there.
@@ -152,6 +166,10 @@ class Situation:
     def say(self, *verdicts: Verdict) -> None:
         """Set conditions; the last word on a type counts."""
         self._verdicts += verdicts
+
+    def lose(self, attempt: LostAttempt) -> None:
+        """Record an attempt that was lost: the next pass makes another one."""
+        self._lost.append(attempt)
 
     def set_server(
         self,
@@ -226,6 +244,7 @@ class Situation:
             step_started_at=None
             if state.terminal
             else ((old.step_started_at if goes_on else None) or now),
+            lost_attempts=None if state.terminal else self._lost or None,
             fastest=summary.fastest if summary else None,
             fastest_factor=summary.fastest_factor if summary else None,
             servers=servers,
@@ -273,7 +292,7 @@ class Situation:
                 whole = (end - begin).total_seconds() + load.warmup_seconds + OVERHEAD_SECONDS
                 durations.setdefault((result.server, result.load), []).append(whole)
         seconds = remaining_seconds(self.spec, left, durations)
-        job = self.observed.jobs.get(left[0].name) if left else None
+        job = self.observed.jobs.get(self.attempt(left[0]).name) if left else None
         if job is not None:
             # The trial that runs now has used up some of its time.
             first = remaining_seconds(self.spec, left[:1], durations)
