@@ -110,7 +110,7 @@ def namespace_for_runs(kubectl: Any) -> Iterator[str]:
 
 def over(status: dict[str, Any]) -> bool:
     """Whether a run is over."""
-    return status.get("state") in ("Succeeded", "Failed")
+    return status.get("state") in ("Succeeded", "Failed", "Cancelled")
 
 
 def condition(status: dict[str, Any], type_: str) -> dict[str, Any]:

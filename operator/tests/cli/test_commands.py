@@ -195,7 +195,7 @@ def test_interrupted_says_how_to_come_back(
     code, out, _ = laptime("run", manifest_file, "-n", "other", "--kubeconfig", kubeconfig)
     assert code == 130
     assert "laptime watch demo -n other" in out
-    assert "kubectl delete br demo -n other" in out
+    assert "laptime cancel demo -n other" in out
 
 
 @pytest.mark.parametrize(
@@ -282,3 +282,32 @@ class TestMistakes:
         code, _, err = laptime("report", "demo", "--output", "pdf")
         assert code == 1
         assert "'pdf' is not one of" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "change"),
+    [
+        ("suspend", {"suspend": True}),
+        ("resume", {"suspend": False}),
+        ("cancel", {"cancel": True}),
+    ],
+)
+def test_a_run_that_goes_on_is_asked_for_one_thing_and_nothing_else_of_it_changes(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str, change: dict[str, bool]
+) -> None:
+    there = fake.put(RUN, {"spec": {}, "status": {"state": "Running"}})
+    code, out, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert "demo" in out
+    assert fake.applied == [{"metadata": {"uid": there["metadata"]["uid"]}, "spec": change}]
+
+
+@pytest.mark.parametrize("command", ["suspend", "resume", "cancel"])
+def test_a_run_that_is_over_is_not_asked_for_anything(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": "Succeeded"}})
+    code, _, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo is over (Succeeded)" in err
+    assert fake.applied == []

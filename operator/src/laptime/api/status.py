@@ -19,18 +19,26 @@ class State(StrEnum):
     VERIFYING = "Verifying"
     RUNNING = "Running"
     FINISHING = "Finishing"
+    SUSPENDING = "Suspending"
+    SUSPENDED = "Suspended"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
+    CANCELLED = "Cancelled"
 
     @property
     def terminal(self) -> bool:
         """Whether the run is over."""
-        return self in (State.SUCCEEDED, State.FAILED)
+        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
     @property
     def active(self) -> bool:
         """Whether the run has the lane: it may start pods."""
-        return self not in (State.QUEUED, State.SUCCEEDED, State.FAILED)
+        return not (self.terminal or self.waiting)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nothing of the run is in the cluster but what it has measured so far."""
+        return self in (State.QUEUED, State.SUSPENDED)
 
 
 class ConditionType(StrEnum):
@@ -40,6 +48,7 @@ class ConditionType(StrEnum):
     TIERS_READY = "TiersReady"
     SERVERS_VERIFIED = "ServersVerified"
     PROGRESSING = "Progressing"
+    SUSPENDED = "Suspended"
     SUCCEEDED = "Succeeded"
     OBJECTIVES_MET = "ObjectivesMet"
     PROFILED = "Profiled"
@@ -58,8 +67,8 @@ class Condition(TolerantModel):
     """One condition, as the Kubernetes API conventions define it."""
 
     type: str = Field(
-        description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet, "
-        "Profiled, CleanedUp."
+        description="Accepted, TiersReady, ServersVerified, Progressing, Suspended, Succeeded, "
+        "ObjectivesMet, Profiled, CleanedUp."
     )
     status: ConditionStatus = Field(description="Whether it holds.")
     reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")

@@ -56,8 +56,8 @@ def _headline(run: Run) -> Text:
     style, said = "bold", status.verdict
     if status.state is State.SUCCEEDED:
         style = "bold green"
-    elif status.state is State.FAILED:
-        style = "bold red"
+    elif status.state in (State.FAILED, State.CANCELLED):
+        style = "bold red" if status.state is State.FAILED else "bold yellow"
         if succeeded is not None:
             said = f"{succeeded.reason}: {succeeded.message}"
     elif status.progress is not None:

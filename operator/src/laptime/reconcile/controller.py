@@ -22,7 +22,7 @@ from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.measure.prometheus_http import http_query
 from laptime.reconcile.cache import Store, Watch
-from laptime.reconcile.decide import queued
+from laptime.reconcile.decide import waiting
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
@@ -107,8 +107,7 @@ class Controller:
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
-            over = card.state is not None and card.state.terminal
-            if not over:
+            if not card.over:
                 self._open[uid] = card
             elif card.deadline is not None and not card.deleting:
                 self._mortal[uid] = card
@@ -159,11 +158,11 @@ class Controller:
         new: list[Card] = []
         for card in self._open.values():
             mine = self._worker is not None and self._worker.uid == card.uid
-            if mine or card.deleting or (card.state is not None and card.refused is None):
+            if mine or card.deleting or (card.refused is None and not card.news):
                 continue
             if card.refused == NOT_ENABLED:
                 again = _NOT_ENABLED_SECONDS
-            elif card.uid in self._considered:
+            elif card.refused is not None and card.uid in self._considered:
                 continue
             new.append(card)
         # One look in each namespace tells whether it is enabled by now.
@@ -199,8 +198,8 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        if run.status.state in (None, State.QUEUED):
-            await self.say(run, queued(run, context_of(run, self.settings), now), now)
+        if run.status.state is None or run.status.state.waiting:
+            await self.say(run, waiting(run, context_of(run, self.settings), now), now)
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")

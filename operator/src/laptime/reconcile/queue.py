@@ -30,14 +30,43 @@ class Card:
     refused: str | None = None
     """Reason why it is not accepted; None when it is, or when nobody has looked yet."""
     deleting: bool = False
+    suspend: bool = False
+    """Whether it shall pause; one that is active has the lane until it does."""
+    cancel: bool = False
+    started: bool = False
+    """Whether it ever had the lane."""
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
 
     @property
     def waits(self) -> bool:
         """Whether it may have the lane: it is neither over nor being deleted nor refused."""
-        over = self.state is not None and self.state.terminal
-        return not (over or self.deleting or self.refused)
+        return not (self.over or self.deleting or self.refused or self.rests)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state is not None and self.state.terminal
+
+    @property
+    def active(self) -> bool:
+        """Whether it has the lane."""
+        return self.state is not None and self.state.active
+
+    @property
+    def rests(self) -> bool:
+        """Whether it pauses, until that is taken back or it is cancelled."""
+        return self.suspend and not self.cancel and not self.active
+
+    @property
+    def news(self) -> bool:
+        """Whether its status does not say yet what it waits for."""
+        if self.active or self.over:
+            return False
+        never_began = self.state in (None, State.QUEUED) and not self.started
+        return (self.cancel and never_began) or self.state is not (
+            State.SUSPENDED if self.rests else State.QUEUED
+        )
 
 
 def card_of(manifest: dict[str, Any]) -> Card:
@@ -53,6 +82,9 @@ def card_of(manifest: dict[str, Any]) -> Card:
         state=State(said) if said in set(State) else None,
         refused=_refused(status),
         deleting="deletionTimestamp" in metadata,
+        suspend=spec.get("suspend") is True,
+        cancel=spec.get("cancel") is True,
+        started="startedAt" in status,
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
     )
 
@@ -75,11 +107,11 @@ def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
 def next_in_turn(cards: Iterable[Card]) -> Card | None:
     """Return the run that has the lane or gets it now: first come, first served.
 
-    One that is active keeps the lane until it is over, so it comes first.
+    One that is active keeps the lane until it is over, so it comes first; one that is cancelled
+    only has to be finished.
     """
     return min((card for card in cards if card.waits), key=_place, default=None)
 
 
-def _place(card: Card) -> tuple[bool, str, str, str]:
-    active = card.state is not None and card.state.active
-    return not active, card.created, card.namespace, card.name
+def _place(card: Card) -> tuple[bool, bool, str, str, str]:
+    return not card.active, not card.cancel, card.created, card.namespace, card.name

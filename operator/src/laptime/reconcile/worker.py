@@ -15,7 +15,7 @@ import pydantic
 
 from laptime.api import KIND
 from laptime.api.results import TrialOutcome
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState, State
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
@@ -29,7 +29,7 @@ from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
-from laptime.reconcile.queue import NOT_ENABLED, Card
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
@@ -170,7 +170,8 @@ class Worker:
             # The API server accepted it by another version's schema.
             await self._controller.refuse(manifest, "SpecNotUnderstood", str(error))
             return None
-        if run.deleting or (run.status.state is not None and run.status.state.terminal):
+        card = card_of(manifest)
+        if card.over or card.deleting or card.rests:
             return None
         context = context_of(run, self._controller.settings)
         try:
@@ -188,8 +189,9 @@ class Worker:
             await self._controller.say(run, decision.status, now)
             self._said_at = time.monotonic()
         await self._execute(run, context, decision, now)
-        over = decision.status.state is not None and decision.status.state.terminal
-        return None if over else self._again(decision)
+        state = decision.status.state
+        gives_lane_back = state is not None and not state.active
+        return None if gives_lane_back else self._again(decision)
 
     def _again(self, decision: Decision) -> float:
         if decision.actions:
@@ -267,7 +269,7 @@ class Worker:
             manifest = await self._kube.get(KIND, *self.key)
             if manifest is None or manifest["metadata"]["uid"] != self.uid:
                 return
-            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
+            if card_of(manifest).over:
                 return
             await self._clear()
             status = abandoned(manifest, error, datetime.now(UTC))

@@ -131,6 +131,15 @@ class Situation:
         checked = all(one.state is not ServerState.PENDING for one in self._servers.values())
         return checked and not self.trials_left()
 
+    def under_way(self) -> bool:
+        """Whether a trial or a profile is measured in this very moment."""
+        trials = [self.attempt(trial) for trial in self.trials_left()[:1]]
+        return any(one.name in self.observed.jobs for one in trials or self.profiles_left()[:1])
+
+    def progress_so_far(self) -> str:
+        """Return how many trials are over, of how many: `7/15`."""
+        return f"{len(self.trials) - len(self.trials_left())}/{len(self.trials)}"
+
     def nothing_left(self) -> bool:
         """Whether nothing has to be measured or profiled any more."""
         return self.measured() and not self.profiles_left()
@@ -237,7 +246,7 @@ class Situation:
             verdict=summary.verdict if summary else None,
             seed=self.seed,
             baseline=self.spec.baseline_name,
-            started_at=old.started_at or (now if state is not State.QUEUED else None),
+            started_at=old.started_at or (now if state.active else None),
             finished_at=(old.finished_at or now) if finished else None,
             progress=self._progress(state, text),
             current_trial=current_trial,
