@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 # Words of the same form that are no reasons of Laptime. A new word in the code is either added here
 # or explained on the page.
 KUBERNETES = {
+    *("Lease", "NetworkPolicy"),
     *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
