@@ -25,6 +25,8 @@ class Nodes:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.generators_started: list[str] = []
+        self.bits: dict[str, str] = {}
+        """What tags stand for; `sha256:1` where nothing else is said."""
         self._count = 0
 
     def step(self) -> None:
@@ -74,6 +76,7 @@ class Nodes:
         self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"
     ) -> None:
         self._count += 1
+        image = owner["spec"]["template"]["spec"]["containers"][0]["image"]
         reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
         self.server.add(
             {
@@ -85,11 +88,18 @@ class Nodes:
                     "labels": labels,
                     "ownerReferences": [reference],
                 },
-                "spec": {"containers": [{"name": container, "image": "image"}]},
+                "spec": {"containers": [{"name": container, "image": image}]},
                 "status": {
                     "phase": phase,
                     "conditions": [{"type": "Ready", "status": "True"}],
-                    "containerStatuses": [{"name": container, "ready": True, "state": state}],
+                    "containerStatuses": [
+                        {
+                            "name": container,
+                            "ready": True,
+                            "state": state,
+                            "imageID": f"{image}@{self.bits.get(image, 'sha256:1')}",
+                        }
+                    ],
                 },
             }
         )

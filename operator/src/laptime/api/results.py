@@ -121,6 +121,11 @@ class TrialResult(TolerantModel):
     lost_attempts: list[LostAttempt] = Field(
         default_factory=list, description="The attempts before it, lost to no fault of the server."
     )
+    images: dict[str, str] = Field(
+        default_factory=dict,
+        description="What ran, by its part (server, generator, the tiers): the image ID that the "
+        "kubelet says. Empty in results of older versions.",
+    )
     validity: Validity = Validity.VALID
     validity_reasons: list[str] = Field(default_factory=list)
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")

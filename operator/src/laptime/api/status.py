@@ -8,6 +8,7 @@ from pydantic import Field
 
 from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
+from laptime.api.images import RunImages
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
 
 
@@ -119,6 +120,10 @@ class RunStatus(TolerantModel):
     baseline: str | None = Field(None, description="The server that factors are against.")
     started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
+    images: RunImages | None = Field(
+        None,
+        description="The images that the run was begun with; an upgrade changes nothing of it.",
+    )
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(
         None, description="Name of the trial that is set up or measured now."

@@ -24,7 +24,7 @@ from laptime.manifests.result import (
     readings_name,
     results_name,
 )
-from laptime.measure import watched_result
+from laptime.measure import of_the_same_bits, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.children import Children, known_as
 from laptime.reconcile.kubelets import Kubelets
@@ -61,7 +61,8 @@ class ResultCache:
 
     def results(self, names: set[str]) -> dict[str, TrialResult]:
         """Return the results of those trials that are stored in the cluster now."""
-        return {name: result for name, result in self._judged.items() if name in names}
+        found = [result for name, result in self._judged.items() if name in names]
+        return {result.trial: result for result in of_the_same_bits(found)}
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
         """Take in the ConfigMap of a trial's result."""

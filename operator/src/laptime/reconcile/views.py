@@ -36,6 +36,7 @@ class ContainerView:
     ended_at: datetime | None = None
     running: bool = False
     running_since: datetime | None = None
+    image_id: str | None = None
     # Whether it has a memory limit of its own: else the kernel ended it for the whole node's sake.
     limited: bool = False
 
@@ -100,6 +101,11 @@ class PodView:
                 for one in self.containers
             )
         )
+
+    @property
+    def image_id(self) -> str | None:
+        """What its first container runs, as the kubelet says; None while it does not say."""
+        return next((one.image_id for one in self.containers if one.name == self.main), None)
 
     @property
     def running_since(self) -> datetime | None:
@@ -328,6 +334,7 @@ def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:
         ended_at=parse_time(ended.get("finishedAt")),
         running="running" in state,
         running_since=parse_time((state.get("running") or {}).get("startedAt")),
+        image_id=_said(status, "imageID") or None,
         limited=limited,
     )
 

@@ -59,7 +59,7 @@ def context_of(run: Run, settings: Settings) -> RunContext:
         uid=run.uid,
         spec=run.spec,
         scenario=scenarios()[run.spec.scenario],
-        images=settings.images,
+        images=settings.images.pinned(run.status.images),
         cluster_domain=settings.cluster_domain,
         network=settings.network,
     )

@@ -55,6 +55,7 @@ def _lines(report: Report) -> Iterator[str]:
     if report.published is not None:
         yield from _published(report.published)
     yield from _environment(report)
+    yield from _images(report)
     yield from _explanation()
 
 
@@ -274,6 +275,17 @@ def _environment(report: Report) -> Iterator[str]:
         yield from ("", "## Environment", "")
         for name, value in sorted(report.environment.items()):
             yield f"- {_plain(name)}: {_plain(value)}"
+
+
+def _images(report: Report) -> Iterator[str]:
+    said: dict[str, str] = {}
+    for trial in report.trials:
+        for part, image in trial.images.items():
+            said.setdefault(trial.server if part == "server" else part, image)
+    if said:
+        yield from ("", "## Images", "")
+        for part, image in sorted(said.items()):
+            yield f"- {part}: {_plain(image)}"
 
 
 def _explanation() -> Iterator[str]:

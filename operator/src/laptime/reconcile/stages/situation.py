@@ -248,6 +248,7 @@ class Situation:
             baseline=self.spec.baseline_name,
             started_at=old.started_at or (now if state.active else None),
             finished_at=(old.finished_at or now) if finished else None,
+            images=old.images or (self.context.images.pins(self.spec) if state.active else None),
             progress=self._progress(state, text),
             current_trial=current_trial,
             step_started_at=None

@@ -38,7 +38,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.tiers import tier_trouble
+from laptime.reconcile.stages.tiers import tier_names, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
@@ -224,8 +224,24 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
     """Return the result of an attempt as that of its trial, with the attempts before it."""
     lost = situation.lost_attempts(trial.name)
     return result.model_copy(
-        update={"trial": trial.name, "attempt": len(lost) + 1, "lost_attempts": lost}
+        update={
+            "trial": trial.name,
+            "attempt": len(lost) + 1,
+            "lost_attempts": lost,
+            "images": _images(situation, situation.attempt(trial)),
+        }
     )
+
+
+def _images(situation: Situation, attempt: Trial) -> dict[str, str]:
+    """Return what ran in an attempt, by part; several pods of one may run different images."""
+    pods = {
+        "server": server_pods(situation, attempt.server, attempt.name),
+        "generator": situation.observed.pods_of("generator", trial=attempt.name),
+        **{name: situation.observed.pods_of(name)[-1:] for name in tier_names(situation)},
+    }
+    said = {part: {pod.image_id for pod in of if pod.image_id} for part, of in pods.items()}
+    return {part: " and ".join(sorted(images)) for part, images in said.items() if images}
 
 
 def _disturbance(
