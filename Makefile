@@ -383,7 +383,7 @@ lint-python: venv
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause examples generator overhead precision servers truth; do
+	for bench in cause examples generator overhead precision scale servers truth; do
 		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
 	done
 	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision $(MYPY) .)
@@ -480,6 +480,24 @@ bench-servers: install ## each server beside a minimal one by the book (ONLY=axu
 	python3 images/build.py $$images
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	$(BENCH_SERVERS)
+
+.PHONY: bench-scale
+bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs, on a cluster of its own
+	export LAPTIME_CLUSTER_NAME=laptime-scale
+	export LAPTIME_CLUSTER_AUDIT=system:serviceaccount:$(NAMESPACE):laptime-operator
+	down() {
+		code=$$?
+		trap - EXIT INT TERM
+		$(CLUSTER) down || code=1
+		exit $$code
+	}
+	trap down EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	$(CLUSTER) down
+	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	$(USE_CLUSTER)
+	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
 
 .PHONY: bench-generator
 bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab

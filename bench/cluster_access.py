@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from laptime.report.archive import Archive
 
 NAMESPACE = "default"
 
@@ -31,3 +34,10 @@ def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> st
 def kubectl_json(*arguments: str) -> Any:
     """Return what kubectl has as JSON; exit with what it said when it fails."""
     return json.loads(kubectl(*arguments, "-o", "json"))
+
+
+def stored_of(run: str) -> Archive:
+    """Return everything that a run has stored, wherever that is now."""
+    from laptime.report.archive import stored_in
+
+    return stored_in(kubectl_json("get", "configmaps", "-l", f"laptime.dev/run={run}")["items"])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cases import CASES, Case
-from cluster_access import kubectl
+from cluster_access import kubectl, stored_of
 
 GOAL = 0.95
 FEWEST = 5
@@ -42,8 +42,7 @@ def named(case: Case, number: int, repetitions: int) -> list[dict[str, Any]]:
         if status.get("state") == "Failed" or time.monotonic() - begun > LONGEST_SECONDS:
             sys.exit(f"{case.cause}: {json.dumps(status, indent=1)}")
         time.sleep(0.5)
-    stored = json.loads(kubectl("get", "configmap", f"{name}-results", "-o", "json"))
-    trials = json.loads(stored["data"]["results.json"])["trials"]
+    trials = json.loads(stored_of(name).files["results.json"])["trials"]
     kubectl("delete", "benchmarkrun", name, "--wait=false")
     return [trial.get("limitedBy") or {"cause": "none", "evidence": ""} for trial in trials]
 

@@ -31,7 +31,9 @@ from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-from cluster_access import kubectl
+from cluster_access import kubectl, stored_of
+
+from laptime.manifests.result import PAYLOAD_KEY
 
 NAME = "bench-overhead"
 LONGEST_SECONDS = 300
@@ -67,11 +69,11 @@ def manifest(trials: int, measured: str = "2s") -> dict[str, Any]:
     }
 
 
-def phases_of(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return the phases of a trial's stored result."""
-    payload = stored["data"]["generator.b64"]
-    phases: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(payload)))["phases"]
-    return phases
+def phases() -> list[dict[str, Any]]:
+    """Return the phases of each trial, in their order."""
+    stored = sorted(stored_of(NAME).objects, key=lambda one: str(one["metadata"]["name"]))
+    payloads = [one["data"][PAYLOAD_KEY] for one in stored if PAYLOAD_KEY in one["data"]]
+    return [json.loads(gzip.decompress(base64.b64decode(one)))["phases"] for one in payloads]
 
 
 def series(promql: str, moment: float) -> list[dict[str, Any]]:
@@ -86,8 +88,7 @@ def series(promql: str, moment: float) -> list[dict[str, Any]]:
 def share_of_watching() -> dict[str, float]:
     """Run one trial of 30 s; return the share of the machine that each watcher used in it."""
     run(1, "30s")
-    result = json.loads(kubectl("get", "configmap", f"{NAME}-trial-001", "-o", "json"))
-    phase = phases_of(result)["measured"]
+    phase = phases()[0]["measured"]
     begin, end = phase["firstRequestAt"], phase["lastResponseAt"]
     (cpus,) = series("laptime_node_cpus[10s]", end)
     shares = {}
@@ -131,17 +132,14 @@ def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
         print(f"\r{time.time() - applied:6.1f} s  {status.get('state', '')}  {done}   ", end="")
         time.sleep(0.05)
     print()
-    phases = [
-        phases_of(json.loads(kubectl("get", "configmap", f"{NAME}-trial-{n:03d}", "-o", "json")))
-        for n in range(1, trials + 1)
-    ]
+    measured_phases = phases()
     return {
-        "apply to first request": [phases[0]["warmup"]["firstRequestAt"] - applied],
+        "apply to first request": [measured_phases[0]["warmup"]["firstRequestAt"] - applied],
         "between trials": [
             after["warmup"]["firstRequestAt"] - before["measured"]["lastResponseAt"]
-            for before, after in pairwise(phases)
+            for before, after in pairwise(measured_phases)
         ],
-        "last response to figures": [shown - phases[-1]["measured"]["lastResponseAt"]],
+        "last response to figures": [shown - measured_phases[-1]["measured"]["lastResponseAt"]],
     }
 
 

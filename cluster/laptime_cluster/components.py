@@ -6,6 +6,8 @@ from laptime_cluster import configuration
 from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
 from laptime_cluster.layout import (
     API_PORT,
+    AUDIT_LOG,
+    AUDITED_USER,
     COREDNS_BIN,
     KUBERNETES_BIN,
     NODE_ADDRESS,
@@ -19,6 +21,12 @@ from laptime_cluster.processes import Daemon
 
 _ETCD_URL = "http://127.0.0.1:2379"
 _ETCD_PEER_URL = "http://127.0.0.1:2380"
+
+_AUDIT = (
+    (f"--audit-policy-file={configuration.AUDIT_POLICY}", f"--audit-log-path={AUDIT_LOG}")
+    if AUDITED_USER
+    else ()
+)
 
 ETCD = Daemon(
     "etcd",
@@ -70,6 +78,7 @@ API_SERVER = Daemon(
         f"--proxy-client-key-file={key_path('front-proxy-client')}",
         "--allow-privileged=true",
         "--profiling=false",
+        *_AUDIT,
     ),
 )
 CONTROLLER_MANAGER = Daemon(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
 from laptime_cluster.layout import (
+    AUDITED_USER,
     CGROUP,
     CNI_PLUGINS,
     CONFIG,
@@ -27,6 +28,7 @@ COREFILE = CONFIG / "Corefile"
 KUBELET = CONFIG / "kubelet.json"
 KUBE_PROXY = CONFIG / "kube-proxy.json"
 SCHEDULER = CONFIG / "scheduler.json"
+AUDIT_POLICY = CONFIG / "audit.json"
 POD_RESOLVER = CONFIG / "pod-resolv.conf"
 
 _QUICK_CLIENT = {"qps": 100, "burst": 200}
@@ -48,6 +50,7 @@ def files() -> Mapping[Path, str]:
         KUBELET: _as_json(_kubelet()),
         KUBE_PROXY: _as_json(_kube_proxy()),
         SCHEDULER: _as_json(_scheduler()),
+        **({AUDIT_POLICY: _as_json(_audit_policy())} if AUDITED_USER else {}),
         # Empty on purpose: pods ask CoreDNS, and nobody else could be reached.
         POD_RESOLVER: "",
     }
@@ -205,4 +208,14 @@ def _scheduler() -> Mapping[str, object]:
         "kind": "KubeSchedulerConfiguration",
         "leaderElection": {"leaderElect": False},
         "clientConnection": {"kubeconfig": str(kubeconfig_path("scheduler")), **_QUICK_CLIENT},
+    }
+
+
+def _audit_policy() -> Mapping[str, object]:
+    # One line for each request of this user, and nothing of what was in it.
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": [AUDITED_USER]}, {"level": "None"}],
     }

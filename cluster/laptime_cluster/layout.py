@@ -7,6 +7,8 @@ from pathlib import Path
 DEFAULT_NAME = "laptime-cluster"
 NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
 """Another name is another cluster beside the first, with folders and addresses of its own."""
+AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
+"""Whose requests the API server writes into its audit log; nobody's: there is none."""
 NODE_NAME = "laptime"
 
 KUBERNETES_VERSION = "v1.34.4"
@@ -33,6 +35,7 @@ PKI = STATE / "pki"
 CONFIG = STATE / "config"
 LOGS = STATE / "log"
 ADMIN_KUBECONFIG = STATE / "admin.kubeconfig"
+AUDIT_LOG = LOGS / "audit.log"
 FINGERPRINT = STATE / "fingerprint"
 PIDS = RUN / "pids"
 CONTAINERD_SOCKET = RUN / "containerd.sock"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from laptime.report.archive import Archive, stored_in
+
 KINDS = (
     "pods,jobs,deployments,replicasets,services,endpointslices,configmaps,secrets,networkpolicies"
 )
@@ -89,6 +91,24 @@ class Cluster:
         return {
             f"{item['kind']}/{item['metadata']['name']}"
             for item in self.items(KINDS, f"laptime.dev/run={run}")
+        }
+
+    def wait_folded(self, run: str) -> dict[str, Any]:
+        """Wait until all that is left of a run that is over is its archive."""
+        return self.wait(
+            run, "its archive", lambda status: bool((status.get("storage") or {}).get("folded")), 30
+        )
+
+    def stored(self, run: str) -> Archive:
+        """Return everything that a run has stored, wherever that is now."""
+        return stored_in(self.items("configmaps", f"laptime.dev/run={run}"))
+
+    def documents(self, run: str, key: str = "result.json") -> dict[str, dict[str, Any]]:
+        """Return what each trial of a run has stored under a key, by the trial."""
+        return {
+            one["metadata"]["labels"]["laptime.dev/trial"]: json.loads(one["data"][key])
+            for one in self.stored(run).objects
+            if key in (one.get("data") or {})
         }
 
 

@@ -187,10 +187,8 @@ def test_a_killed_generator_is_named_and_its_trial_is_repeated(cluster: Cluster)
         *("-l", f"laptime.dev/trial={first},laptime.dev/component=generator"),
     )
     status = cluster.wait_end(run, 120)
-    results = [
-        json.loads(cluster.get("configmap", f"{run}-trial-{n:03d}")["data"]["result.json"])
-        for n in (1, 2)
-    ]
+    documents = cluster.documents(run)
+    results = [documents[f"{run}-trial-{n:03d}"] for n in (1, 2)]
     assert [result["outcome"] for result in results] == ["Measured", "Measured"]
     assert [result["attempt"] for result in results] == [2, 1]
     (lost,) = results[0]["lostAttempts"]

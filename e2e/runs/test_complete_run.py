@@ -24,9 +24,15 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
     # Two short repetitions on a busy machine need not tell servers apart; the verdict says so.
     assert "axum" in status["fastest"]
     assert "axum" in status["verdict"]
-    trials = {f"ConfigMap/{run}-trial-{n:03d}" for n in range(1, 7)}
-    readings = {f"{trial}-readings" for trial in trials}
-    assert cluster.left_of(run) == {*trials, *readings, f"ConfigMap/{run}-results"}
+    trials = {f"{run}-trial-{n:03d}" for n in range(1, 7)}
+    storage = cluster.wait_folded(run)["storage"]
+    assert cluster.left_of(run) == {f"ConfigMap/{run}-results"}
+    assert 0 < storage["bytes"] < 60_000
+    documents = cluster.documents(run)
+    assert set(documents) == set(cluster.documents(run, "readings.json")) == trials
+    report = cluster.stored(run).files
+    assert len(json.loads(report["results.json"])["trials"]) == 6
+    assert status["verdict"] in report["report.md"]
 
     # One line of kubectl, and describe, tell the result as well.
     line = cluster.kubectl("get", "br", run, "-n", cluster.namespace)
@@ -40,10 +46,7 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
     assert all(word in events for word in ("Deploying", "Verifying", "Running", "Succeeded"))
 
     # The trials ran one after the other, in blocks with every server once.
-    results = [
-        json.loads(cluster.get("configmap", name.split("/")[1])["data"]["result.json"])
-        for name in sorted(trials)
-    ]
+    results = [documents[trial] for trial in sorted(trials)]
     for before, after in itertools.pairwise(results):
         assert before["finishedAt"] <= after["startedAt"]
     for block in (results[:3], results[3:]):

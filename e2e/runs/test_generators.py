@@ -15,12 +15,6 @@ LOADS = [
 ]
 
 
-def result_of(cluster: Cluster, run: str, number: int) -> dict[str, Any]:
-    config_map = cluster.get("configmap", f"{run}-trial-{number:03d}")
-    found: dict[str, Any] = json.loads(config_map["data"]["result.json"])
-    return found
-
-
 def generator_pods(cluster: Cluster, trial: str) -> list[dict[str, Any]]:
     selector = f"laptime.dev/trial={trial},laptime.dev/component=generator"
     return cluster.items("pods", selector)
@@ -38,11 +32,8 @@ def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
     )
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    results = {one["load"]: one for one in (result_of(cluster, run, 1), result_of(cluster, run, 2))}
-    for number in (1, 2):
-        readings = json.loads(
-            cluster.get("configmap", f"{run}-trial-{number:03d}-readings")["data"]["readings.json"]
-        )
+    results = {one["load"]: one for one in cluster.documents(run).values()}
+    for readings in cluster.documents(run, "readings.json").values():
         parts = {one["component"]: one for one in readings["usage"]["components"]}
         assert parts["generator"]["pods"] == GENERATORS
     # Neither loses requests where the load is divided, nor sends some twice.
@@ -80,7 +71,7 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
         *("delete", "pod", running[0], "-n", cluster.namespace, "--grace-period=0", "--force")
     )
     status = cluster.wait_end(run, 120)
-    result = result_of(cluster, run, 1)
+    result = cluster.documents(run)[first]
     # Half of a load is no figure of this load.
     assert (result["outcome"], result["attempt"]) == ("Measured", 2)
     (lost,) = result["lostAttempts"]

@@ -138,9 +138,9 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [3, 3]
     trials = {f"{run}-trial-{n:03d}" for n in range(1, 7)}
-    readings = {f"{trial}-readings" for trial in trials}
-    kept = {*trials, *readings, f"{run}-results"}
-    assert cluster.left_of(run) == {f"ConfigMap/{name}" for name in kept}
+    cluster.wait_folded(run)
+    assert cluster.left_of(run) == {f"ConfigMap/{run}-results"}
+    assert set(cluster.documents(run)) == set(cluster.documents(run, "readings.json")) == trials
     assert {name for name in uids if "-trial-" in name} == trials
 
 

@@ -19,10 +19,10 @@ def test_profiles_name_the_functions_of_the_servers(cluster: Cluster) -> None:
     assert condition(status, "Profiled")["status"] == "True", condition(status, "Profiled")
     # The load of a profile is counted nowhere.
     assert {row["server"]: row["trials"] for row in status["results"]} == {"sync": 1, "axum": 1}
+    cluster.wait_folded(run)
+    profiles = {one["metadata"]["name"]: one["data"] for one in cluster.stored(run).objects}
     for server, function in FUNCTIONS.items():
-        data = cluster.get("configmap", f"{run}-flame-{server}")["data"]
+        data = profiles[f"{run}-flame-{server}"]
         assert function in data["stacks.folded"], data["stacks.folded"][:2000]
         picture = ElementTree.fromstring(data["flamegraph.svg"])
         assert picture.tag == "{http://www.w3.org/2000/svg}svg"
-    left = {f"ConfigMap/{run}-flame-{server}" for server in FUNCTIONS}
-    assert left < cluster.left_of(run)

@@ -62,7 +62,7 @@ def test_a_script_whose_checks_never_hold_wins_nothing(cluster: Cluster) -> None
     missed = condition(status, "ObjectivesMet")
     assert (missed["status"], missed["reason"]) == ("False", "ObjectivesMissed")
     assert all(bound in missed["message"] for bound in THRESHOLDS)
-    report = cluster.get("configmap", "as-documented-results")["data"]["report.md"]
+    report = cluster.stored("as-documented").files["report.md"]
     assert "listing::never holds" in report
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from laptime.report.archive import stored_in
+
 from .harness import AXUM, Cluster, condition, run_manifest
 
 RUN = "shop"
@@ -128,8 +130,10 @@ def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Clust
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [2]
     assert status["resultsConfigMap"] != "shop-results"
-    stored = cluster.get("configmap", status["resultsConfigMap"])
-    assert json.loads(stored["data"]["results.json"])["run"]["name"] == RUN
+    cluster.wait_folded(run)
+    mine = cluster.items("configmaps", "laptime.dev/run-uid")
+    assert [one["metadata"]["name"] for one in mine] == [status["resultsConfigMap"]]
+    assert json.loads(stored_in(mine).files["results.json"])["run"]["name"] == RUN
     for one in theirs:
         _untouched(cluster, one)
     _end(cluster, run)
@@ -151,6 +155,7 @@ def test_a_run_applied_again_under_the_same_name_is_another_run(cluster: Cluster
     status = cluster.wait_end(again, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [2]
-    trials = cluster.items("configmaps", "laptime.dev/run=shop,laptime.dev/component=result")
-    assert {one["metadata"]["labels"]["laptime.dev/run-uid"] for one in trials} == {uid}
+    left = cluster.items("configmaps", "laptime.dev/run=shop,laptime.dev/component=result")
+    assert {one["metadata"]["labels"]["laptime.dev/run-uid"] for one in left} == {uid}
+    assert len(cluster.documents(again)) == 2
     _end(cluster, again)

@@ -37,10 +37,8 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
         _upgrade(helm, operator, str(CHART), *_tags(""))
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     (row,) = status["results"]
-    ran = [
-        json.loads(cluster.get("configmap", f"{going}-trial-{n:03d}")["data"]["result.json"])
-        for n in range(1, 7)
-    ]
+    ran = list(cluster.documents(going).values())
+    assert len(ran) == 6
     assert {part for one in ran for part in one["images"]} >= {"server", "generator", "postgres"}
     assert all(one["images"] == ran[0]["images"] for one in ran)
     assert (row["trials"], row["failedTrials"]) == (6, 0)
@@ -68,12 +66,13 @@ def _deployed(helm: Tool, release: str) -> str:
 
 def _kept(cluster: Cluster, run: str) -> dict[str, Any]:
     """Return what must not change: the run's identity and status, and its stored results."""
+    cluster.wait_folded(run)
     found = cluster.get("benchmarkrun", run)
     stored = cluster.items("configmaps", f"laptime.dev/run={run}")
     return {
         "uid": found["metadata"]["uid"],
         "results": found["status"]["results"],
         "stored": {
-            one["metadata"]["name"]: (one["metadata"]["uid"], one["data"]) for one in stored
+            one["metadata"]["name"]: (one["metadata"]["uid"], one["binaryData"]) for one in stored
         },
     }

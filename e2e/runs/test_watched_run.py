@@ -24,12 +24,6 @@ LOADS = [
 ]
 
 
-def readings_of(cluster: Cluster, run: str, number: int) -> dict[str, Any]:
-    config_map = cluster.get("configmap", f"{run}-trial-{number:03d}-readings")
-    found: dict[str, Any] = json.loads(config_map["data"]["readings.json"])
-    return found
-
-
 def components(readings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["component"]: one for one in readings["usage"]["components"]}
 
@@ -38,15 +32,13 @@ def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(cluster: Clus
     run = cluster.apply(run_manifest("watched", [SYNC, AXUM], loads=LOADS, repetitions=1))
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    for number in (1, 2):
-        readings = readings_of(cluster, run, number)
+    results = cluster.documents(run)
+    for trial, readings in cluster.documents(run, "readings.json").items():
         usage, parts = readings["usage"], components(readings)
         assert usage["source"] == "agent"
         assert usage["complete"], usage["gaps"]
         assert set(parts) == {"server", "generator", "postgres", "pgbouncer", "haproxy"}
-        result = json.loads(
-            cluster.get("configmap", f"{run}-trial-{number:03d}")["data"]["result.json"]
-        )
+        result = results[trial]
         server = parts["server"]
         assert server["server"] == result["server"]
         # One Python process has one core; a server that answers thousands of requests needs CPU.
@@ -108,6 +100,6 @@ def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
         status = cluster.wait_end(run, 120)
     # What the generator measured is as good as ever; what was read of the pods is marked.
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    readings = readings_of(cluster, run, 1)
+    (readings,) = cluster.documents(run, "readings.json").values()
     assert not readings["usage"]["complete"]
     assert readings["usage"]["gaps"]

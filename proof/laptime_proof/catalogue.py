@@ -81,6 +81,7 @@ LONG = (
     Part("bench-precision", quiet=True),
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
+    Part("bench-scale", quiet=True),
     Part("examples-quick", quiet=True),
     Part("examples", quiet=True),
 )

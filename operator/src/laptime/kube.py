@@ -187,6 +187,7 @@ class Kube:
         selector: str = "",
         *,
         metadata_only: bool = False,
+        limit: int = _PAGE,
     ) -> AsyncIterator[Page]:
         """Yield the objects of a kind that match a label selector, page by page.
 
@@ -194,7 +195,7 @@ class Kube:
         metadata.
         """
         accept = _METADATA_LIST if metadata_only else "application/json"
-        query = {"labelSelector": selector, "limit": str(_PAGE)}
+        query = {"labelSelector": selector, "limit": str(limit)}
         while True:
             page = await self._json(
                 "GET", RESOURCES[kind].path(namespace), query=query, accept=accept

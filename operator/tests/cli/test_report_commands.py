@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import gzip
 import json
 import sys
 from collections.abc import Callable
@@ -14,7 +16,12 @@ import pytest
 import yaml
 
 from laptime.api.results import TrialResult
+from laptime.manifests import archive
+from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
+from laptime.report.archive import pack
+from tests import version_1
+from tests.manifests.runs import context
 from tests.report.html_tree import parse
 from tests.report.sample import SPEC, recorded
 
@@ -49,7 +56,11 @@ def store(
     fake.put(f"{config_maps}/{name}-results", {"data": files})
     for trial, payload in payloads.items():
         # Whatever its own name had to be, and whatever a run of this name before left.
-        labels = {"laptime.dev/run-uid": run["metadata"]["uid"], "laptime.dev/trial": trial}
+        labels = {
+            "laptime.dev/run-uid": run["metadata"]["uid"],
+            "laptime.dev/component": "result",
+            "laptime.dev/trial": trial,
+        }
         fake.put(
             f"{config_maps}/{trial}-0a1b2c3d",
             {"metadata": {"labels": labels}, "data": {"generator.b64": payload}},
@@ -223,6 +234,136 @@ class TestReport:
         assert code == 1
         assert "pip install 'laptime[report]'" in err
         assert "--output markdown" in err
+
+
+def fold(fake: Any, name: str = "demo") -> None:
+    """Have everything that a run has stored in its archive, and nowhere else."""
+    config_maps = "/api/v1/namespaces/team/configmaps"
+    run = fake.objects[f"/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/{name}"]
+    uid = run["metadata"]["uid"]
+    single = {
+        path: one
+        for path, one in fake.objects.items()
+        if (one["metadata"].get("labels") or {}).get("laptime.dev/run-uid") == uid
+    }
+    plain = fake.objects[f"{config_maps}/{name}-results"]
+    head, parts = archive_config_maps(context(), pack(plain["data"], single.values()))
+    for path in single:
+        del fake.objects[path]
+    plain.pop("data")
+    plain |= {"binaryData": head["binaryData"]}
+    plain["metadata"] |= {key: head["metadata"][key] for key in ("annotations", "labels")}
+    for part in parts:
+        fake.put(f"{config_maps}/{part['metadata']['name']}", part)
+
+
+def document_of(payload: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(payload)))["generator"]
+
+
+class TestFolded:
+    """What a command says does not depend on how the run is stored."""
+
+    @pytest.mark.parametrize("form", ["html", "markdown", "json", "csv"])
+    def test_a_report_is_the_same(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path, form: str
+    ) -> None:
+        store(fake, recording=SMALL)
+        store_profiles(fake)
+        said = []
+        for number in range(2):
+            arguments = ("-o", form, "-f", "-", "--profiles", tmp_path / f"{number}")
+            code, out, _ = laptime("report", "demo", *arguments, "--kubeconfig", kubeconfig)
+            assert code == 0
+            said.append((out, (tmp_path / f"{number}" / "demo-axum.svg").read_text()))
+            fold(fake) if number == 0 else None
+        assert said[0] == said[1]
+        assert not [path for path in fake.objects if "-0a1b2c3d" in path]
+
+    def test_a_folded_run_is_compared_with_one_that_is_not(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        store(fake, "again", changed(0.9))
+        fold(fake, "again")
+        code, out, _ = laptime("compare", "demo", "again", "--kubeconfig", kubeconfig)
+        assert code == 0
+        assert "Worse: axum (requests/s, closed)" in out
+
+    def test_a_large_one_has_parts(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(archive, "MAX_PART_BYTES", 10_000)
+        store(fake)
+        fold(fake)
+        assert len([path for path in fake.objects if "-results-" in path]) > 3
+        code, out, _ = laptime("report", "demo", "-o", "json", "--kubeconfig", kubeconfig)
+        assert (code, out) == (0, to_json(REPORT))
+        (path, *_) = (path for path in fake.objects if "-results-" in path)
+        fake.objects[path]["binaryData"] = {"archive.xz": "AAAA"}
+        code, _, err = laptime("report", "demo", "-o", "json", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "a part of the archive, was changed" in err
+
+    def test_what_version_1_left_is_reported(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        run = version_1.run()
+        runs = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns"
+        uid = fake.put(f"{runs}/first", run)["metadata"]["uid"]
+        for one in (*version_1.single(), version_1.files()):
+            one["metadata"]["labels"]["laptime.dev/run-uid"] = uid
+            fake.put(f"/api/v1/namespaces/team/configmaps/{one['metadata']['name']}", one)
+        arguments = ("--kubeconfig", kubeconfig)
+        code, out, _ = laptime("report", "first", "-o", "json", *arguments)
+        assert (code, out) == (0, version_1.files()["data"]["results.json"])
+        code, out, _ = laptime("report", "first", "-f", "-", *arguments)
+        assert code == 0
+        # Each curve of each trial.
+        assert len(parse(out).all("svg")) > 3
+        code, out, _ = laptime("compare", "first", "first", *arguments)
+        assert code == 0
+        assert "No difference found" in out
+
+    def test_everything_can_be_had_as_files(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake)
+        fold(fake)
+        arguments = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+        code, _, err = laptime(*arguments, "--stored", tmp_path / "all")
+        assert code == 0
+        assert f"Wrote {2 + len(PAYLOADS)} files" in err
+        assert (tmp_path / "all" / "results.json").read_text() == to_json(REPORT)
+        for trial, payload in PAYLOADS.items():
+            text = (tmp_path / "all" / f"{trial}-0a1b2c3d" / "generator.b64").read_text()
+            assert document_of(text) == document_of(payload)
+
+    @pytest.mark.parametrize("name", ["../up", "/etc/up", "a/../../up", ".."])
+    def test_no_name_leads_out_of_the_folder(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path, name: str
+    ) -> None:
+        store(fake)
+        head = fake.objects["/api/v1/namespaces/team/configmaps/demo-results"]
+        packed = pack({name: "theirs"}, [])
+        head["binaryData"] = {"archive.xz": base64.b64encode(packed).decode()}
+        folder = tmp_path / "folder"
+        arguments = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+        code, _, err = laptime(*arguments, "--stored", folder)
+        assert code == 1
+        assert "under a name that is none" in err
+        assert [path.name for path in tmp_path.rglob("*")] == ["kubeconfig"]
+
+    def test_what_a_newer_version_left_is_not_guessed(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake)
+        fold(fake)
+        head = fake.objects["/api/v1/namespaces/team/configmaps/demo-results"]
+        head["metadata"]["annotations"]["laptime.dev/stored-version"] = "9"
+        code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert "in the form of version 9" in err
 
 
 class TestCompare:

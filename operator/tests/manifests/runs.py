@@ -9,11 +9,12 @@ from laptime.api.profile import Profile
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
+from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_config_maps
 from laptime.manifests.context import ImageSet, Manifest, Network, RunContext
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.profiler import profile_job
-from laptime.manifests.result import profile_config_map, result_config_map, results_config_map
+from laptime.manifests.result import profile_config_map, result_config_map
 from laptime.manifests.secret import database_secret
 from laptime.manifests.server import server_deployment
 from laptime.manifests.tiers import tier_objects
@@ -179,6 +180,15 @@ def users_context() -> RunContext:
     return context("full", scenario=scenarios()["users"])
 
 
+def archive_objects(ctx: RunContext) -> list[Manifest]:
+    """Return an archive that needs a second object."""
+    head, parts = archive_config_maps(ctx, b"\xfd" * 2 + bytes(MAX_PART_BYTES))
+    for one in (head, *parts):
+        text = one["binaryData"][ARCHIVE_KEY]
+        one["binaryData"] = {ARCHIVE_KEY: f"{text[:8]}... ({len(text)})"}
+    return [head, *parts]
+
+
 def objects(ctx: RunContext) -> list[Manifest]:
     """Return every object that a run can ever have."""
     trials = plan_trials(ctx.name, ctx.spec, 1)
@@ -202,7 +212,7 @@ def objects(ctx: RunContext) -> list[Manifest]:
         *(verify_job(ctx, server) for server in ctx.spec.servers),
         *(trial_job(ctx, trial) for trial in trials),
         *(result_config_map(ctx, result, "H4sIAAAA") for result in results),
-        results_config_map(ctx, {"results.json": "{}"}),
+        *archive_objects(ctx),
         *(profile_job(ctx, one) for one in plan_profiles(ctx.name, ctx.spec)),
         *(
             server_deployment(ctx, ctx.spec.server(one.server), one.name)

@@ -14,7 +14,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_job
-from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map, results_config_map
+from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
@@ -291,13 +291,6 @@ def test_a_failed_trial_has_no_payload() -> None:
     manifest = result_config_map(context(), RESULT, "")
     assert sorted(manifest["data"]) == ["result.json"]
     assert "laptime.dev/payload-omitted" not in manifest["metadata"]["annotations"]
-
-
-def test_the_results_of_the_run_are_files() -> None:
-    manifest = results_config_map(context(), {"results.json": "{}", "report.md": "# x"})
-    assert manifest["metadata"]["name"] == "demo-results"
-    assert manifest["data"] == {"results.json": "{}", "report.md": "# x"}
-    assert "immutable" not in manifest
 
 
 SEVERAL = {**SPECS["direct"], "generator": {"parallelism": 4}}

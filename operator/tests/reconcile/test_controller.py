@@ -56,6 +56,11 @@ def state(server: ApiServer, name: str) -> str | None:
     return said
 
 
+def folded(server: ApiServer, name: str) -> bool:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    return bool(((found.get("status") or {}).get("storage") or {}).get("folded"))
+
+
 def reason(server: ApiServer, name: str, type_: str) -> str | None:
     found = server.get("BenchmarkRun", "default", name) or {}
     conditions = (found.get("status") or {}).get("conditions") or []

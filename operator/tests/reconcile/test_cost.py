@@ -11,7 +11,7 @@ from laptime.reconcile.controller import Controller
 
 from .api_server import ApiServer
 from .nodes import working
-from .test_controller import operating, run_manifest, state, until
+from .test_controller import folded, operating, run_manifest, state, until
 from .test_decide import spec_of
 
 FINISHED = "2026-01-01T00:00:00Z"
@@ -35,7 +35,7 @@ async def test_a_trial_costs_few_requests_and_is_measured_once() -> None:
     manifest["spec"] = spec_of(2, 1, 5).to_wire()
     async with working(server) as nodes, operating(server):
         server.add(manifest)
-        await until(lambda: state(server, "demo") in ("Succeeded", "Failed"), 60)
+        await until(lambda: folded(server, "demo"), 60)
     assert state(server, "demo") == "Succeeded"
     assert nodes.generators_started == [f"demo-trial-{n:03d}" for n in range(1, 11)]
     by_verb = Counter(verb for verb, _ in server.requests)
@@ -43,7 +43,9 @@ async def test_a_trial_costs_few_requests_and_is_measured_once() -> None:
     assert sum(by_verb.values()) <= 30 * 10, by_verb
     # What the operator has stored or seen itself it does not read back.
     results = [p for verb, p in server.requests if verb == "get" and "/configmaps/" in p]
-    assert results == []
+    assert set(results) == {"/api/v1/namespaces/default/configmaps/demo-results"}
+    # At its end, and before anything is deleted that is in it.
+    assert len(results) == 2
     logs = [path for verb, path in server.requests if path.endswith("/log")]
     assert len(logs) == 10
 

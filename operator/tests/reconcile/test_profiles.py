@@ -76,7 +76,7 @@ def test_profiles_come_after_all_trials_and_are_part_of_no_figure(
         assert world.profiles_written == asked
         assert world.jobs_started[-2:] == asked
         assert profiled.status is ConditionStatus.TRUE
-        assert profiled.message == "flame graphs are in the ConfigMaps demo-flame-s0, demo-flame-s2"
+        assert profiled.message == "flame graphs: kubectl laptime report demo --profiles ."
         assert status.state is State.SUCCEEDED
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from laptime.catalog import scenarios
+from laptime.manifests.archive import archive_config_maps
 from laptime.manifests.context import Component, RunContext
 from laptime.manifests.pods import config_map
-from laptime.manifests.result import results_config_map
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import verify_job
@@ -110,7 +110,7 @@ async def test_what_nothing_finds_by_its_name_gets_another_one(kind: str) -> Non
     run = run_of(server)
     context = context_of(run)
     manifest = (
-        objects_of(context)["Job"] if kind == "Job" else results_config_map(context, {"a": "b"})
+        objects_of(context)["Job"] if kind == "Job" else archive_config_maps(context, b"a")[0]
     )
     name = manifest["metadata"]["name"]
     theirs = deepcopy(server.add(stranger(manifest)))

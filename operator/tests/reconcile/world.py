@@ -23,6 +23,7 @@ from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import scenarios
+from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.profile_output import ProfileProblem, profile_output
@@ -35,8 +36,10 @@ from laptime.reconcile.actions import (
     CreateDatabaseSecret,
     Decision,
     Delete,
+    Fold,
 )
 from laptime.reconcile.decide import decide
+from laptime.reconcile.fold import single_results
 from laptime.reconcile.views import (
     LABEL,
     ContainerView,
@@ -48,6 +51,7 @@ from laptime.reconcile.views import (
     WorkloadView,
     deployment_view,
 )
+from laptime.report.archive import Packer, unpack
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 IMAGES = ImageSet(
@@ -186,6 +190,8 @@ class World:
         self.results_written: list[str] = []
         self.readings_written: list[str] = []
         self.profiles_written: list[str] = []
+        self.files: dict[str, str] = {}
+        """What was stored about the whole run."""
         self.passes = 0
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
@@ -227,15 +233,17 @@ class World:
             if self._killed():
                 return decision
             # Once something is refused, only deletions go on.
-            if refusal is None and isinstance(action, Apply | Create):
-                refusal = self._refused(action.manifest)
+            if refusal is None and isinstance(action, Apply | Create | Fold):
+                refusal = self._refused(action)
             if refusal is None or isinstance(action, Delete):
                 self._execute(action)
         self.refusal = refusal
         return decision
 
-    def _refused(self, manifest: dict[str, Any]) -> Refusal | None:
-        kind, name = manifest["kind"], manifest["metadata"]["name"]
+    def _refused(self, action: Apply | Create | Fold) -> Refusal | None:
+        kind, name = "ConfigMap", "demo-results"
+        if not isinstance(action, Fold):
+            kind, name = action.manifest["kind"], action.manifest["metadata"]["name"]
         if kind in self.refuses:
             since = self.refusal.since if self.refusal else self.now
             return Refusal(f"{kind}: not here", since)
@@ -278,6 +286,9 @@ class World:
                 name: manifest["metadata"].get("annotations", {}).get(LABEL + "manifest-hash")
                 for name, manifest in self.config_maps.items()
             },
+            results_config_map="demo-results" if "demo-results" in self.config_maps else None,
+            single=frozenset(one["metadata"]["name"] for one in self._single()),
+            archived=frozenset(one["metadata"]["uid"] for one in self._archived()),
             results=results,
             readings=readings,
             unread=frozenset(unread),
@@ -340,8 +351,26 @@ class World:
             case CreateDatabaseSecret():
                 assert "demo-postgres" in self.config_maps
                 self.secret = True
+            case Fold(files):
+                self._fold(files)
             case Delete(kind, name):
                 self._delete(kind, name)
+
+    def _single(self) -> list[dict[str, Any]]:
+        return single_results("demo", list(self.config_maps.values()))
+
+    def _archived(self) -> list[dict[str, Any]]:
+        head = self.config_maps.get("demo-results")
+        return unpack(joined(head, {})).objects if head is not None else []
+
+    def _fold(self, files: dict[str, str]) -> None:
+        self.files = files
+        packer = Packer(files)
+        for one in self._single():
+            packer.add({**one, "metadata": {**one["metadata"], "uid": one["metadata"]["name"]}})
+        head, parts = archive_config_maps(self.context, packer.finish())
+        assert not parts
+        self.config_maps["demo-results"] = head
 
     def _apply(self, manifest: dict[str, Any]) -> None:
         name = manifest["metadata"]["name"]

@@ -10,6 +10,7 @@ from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.images import RunImages
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
+from laptime.api.storage import Storage
 
 
 class State(StrEnum):
@@ -155,7 +156,12 @@ class RunStatus(TolerantModel):
         None, description="What the control arm says of this cluster, load by load."
     )
     results_config_map: str | None = Field(
-        None, description="ConfigMap with everything: results.json and report.md."
+        None,
+        description="ConfigMap with the archive of everything that was measured, `results.json` "
+        "and `report.md` among it.",
+    )
+    storage: Storage | None = Field(
+        None, description="How the run and its results are stored; none: as version 1 did."
     )
     conditions: list[Condition] | None = Field(
         None, description="What holds of the run and what does not, with reasons."

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import urllib3
 import yaml
@@ -20,8 +20,12 @@ from laptime.api import GROUP, KIND, PLURAL, VERSION
 from laptime.api.profile import Profile
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
 from laptime.cli.runs import Run, parse_run
+from laptime.manifests.archive import archive_parts
 from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
 from laptime.manifests.result import PAYLOAD_KEY, read_profile
+
+if TYPE_CHECKING:
+    from laptime.report.archive import Archive
 
 FIELD_MANAGER = "laptime-cli"
 _APPLY = "application/apply-patch+yaml"
@@ -39,6 +43,7 @@ class Cluster:
         self.server = str(api.configuration.host)
         self._custom = client.CustomObjectsApi(api)
         self._core = client.CoreV1Api(api)
+        self._stored: dict[str, Archive] = {}
 
     @classmethod
     def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Cluster:
@@ -210,48 +215,67 @@ class Cluster:
                 raise Mistake(f"{KIND} {run.name} is still being deleted: try again in a while")
             sleep(0.25)
 
-    def config_map_data(self, namespace: str, name: str) -> dict[str, str]:
-        """Return the data of a ConfigMap; Mistake when there is none."""
-        with _readable(f"read ConfigMap {name}"):
-            found = self._core.read_namespaced_config_map(
-                name, namespace, _request_timeout=_TIMEOUT_SECONDS
-            )
-        return dict(found.data or {})
+    def stored(self, run: Run) -> Archive:
+        """Return all that a run has stored, wherever that is; read once.
 
-    def trial_payloads(self, run: Run) -> dict[str, str]:
-        """Return what the generators of a run said, by trial; trials without it are left out."""
-        payloads: dict[str, str] = {}
+        Raises:
+            Mistake: there is an archive that cannot be read.
+        """
+        from laptime.report.archive import stored_in
+
+        if run.uid not in self._stored:
+            # In this order: what is deleted meanwhile is in the archive by then.
+            config_maps = self._config_maps_of(run)
+            name = run.status.results_config_map
+            try:
+                if name is not None:
+                    head = self._config_map(run.namespace, name)
+                    parts = [self._config_map(run.namespace, part) for part in archive_parts(head)]
+                    config_maps += [head, *parts]
+                self._stored[run.uid] = stored_in(config_maps)
+            except ValueError as error:
+                raise Mistake(f"Cannot read the results of {run.name}: {error}") from error
+        return self._stored[run.uid]
+
+    def _config_maps_of(self, run: Run) -> list[dict[str, Any]]:
+        config_maps: list[dict[str, Any]] = []
         following: str | None = None
-        with _readable(f"read the trials of {run.name}"):
+        with _readable(f"read the results of {run.name}"):
             while True:
                 found: Any = self._core.list_namespaced_config_map(
                     run.namespace,
-                    label_selector=f"{UID_LABEL}={run.uid},{TRIAL_LABEL}",
+                    label_selector=f"{UID_LABEL}={run.uid}",
                     limit=_PAGE,
                     _continue=following,
                     _request_timeout=_TIMEOUT_SECONDS,
                 )
-                for item in found.items:
-                    if payload := (item.data or {}).get(PAYLOAD_KEY):
-                        payloads[item.metadata.labels[TRIAL_LABEL]] = payload
+                config_maps += self._core.api_client.sanitize_for_serialization(found.items)
                 following = found.metadata._continue
                 if not following:
-                    return payloads
+                    return config_maps
+
+    def _config_map(self, namespace: str, name: str) -> dict[str, Any]:
+        with _readable(f"read ConfigMap {name}"):
+            found = self._core.read_namespaced_config_map(
+                name, namespace, _request_timeout=_TIMEOUT_SECONDS
+            )
+        manifest: dict[str, Any] = self._core.api_client.sanitize_for_serialization(found)
+        return manifest
+
+    def trial_payloads(self, run: Run) -> dict[str, str]:
+        """Return what the generators of a run said, by trial; trials without it are left out."""
+        return {
+            one["metadata"]["labels"][TRIAL_LABEL]: one["data"][PAYLOAD_KEY]
+            for one in self.stored(run).objects
+            if PAYLOAD_KEY in (one.get("data") or {})
+        }
 
     def profiles(self, run: Run) -> list[Profile]:
         """Return the profiles of a run, those that could not be taken too, by server."""
-        selector = f"{UID_LABEL}={run.uid},{COMPONENT_LABEL}={Component.PROFILE}"
-        with _readable(f"read the profiles of {run.name}"):
-            # At most one for each of the servers of a run, of which there are few.
-            found: Any = self._core.list_namespaced_config_map(
-                run.namespace, label_selector=selector, _request_timeout=_TIMEOUT_SECONDS
-            )
         read = (
-            read_profile(
-                {"labels": item.metadata.labels, "annotations": item.metadata.annotations},
-                item.data or {},
-            )
-            for item in found.items
+            read_profile(one["metadata"], one.get("data") or {})
+            for one in self.stored(run).objects
+            if one["metadata"]["labels"].get(COMPONENT_LABEL) == Component.PROFILE
         )
         return sorted(read, key=lambda profile: profile.server)
 

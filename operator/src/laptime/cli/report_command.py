@@ -68,6 +68,12 @@ def report(
             help="Write the flame graphs of the servers (profile: true) there too, as SVG.",
         ),
     ] = None,
+    stored: Annotated[
+        Path | None,
+        typer.Option(
+            "--stored", metavar="FOLDER", help="Write everything that the run has stored there too."
+        ),
+    ] = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -86,6 +92,8 @@ def report(
     found = existing_run(cluster, target, name)
     if profiles is not None:
         _write_profiles(cluster, found, profiles)
+    if stored is not None:
+        _write_stored(cluster, found, stored)
     if chosen is ReportFormat.TABLE:
         _print_table(found, file)
         return
@@ -124,6 +132,26 @@ def _write_profiles(cluster: Cluster, found: Run, folder: Path) -> None:
         except ValueError as error:
             raise Mistake(f"Cannot read the profile of {profile.server}: {error}") from error
         say(f"Wrote {shlex.quote(str(file))}", err=True)
+
+
+def _write_stored(cluster: Cluster, found: Run, folder: Path) -> None:
+    """Write the files of the run, and those of each ConfigMap to a folder of its name."""
+    archive = cluster.stored(found)
+    texts = {Path(name): text for name, text in archive.files.items()}
+    for one in archive.objects:
+        for key, text in (one.get("data") or {}).items():
+            texts[Path(one["metadata"]["name"]) / key] = text
+    for path, text in texts.items():
+        # Whoever may write ConfigMaps may have changed the names.
+        if path.is_absolute() or any(set(part) <= {"."} for part in path.parts):
+            raise Mistake(f"The run has stored something under a name that is none: {path}")
+        file = folder / path
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Mistake(f"Cannot write {file}: {error.strerror}") from error
+    typer.echo(f"Wrote {len(texts)} files to {shlex.quote(str(folder))}", err=True)
 
 
 def _format_of(file: Path | None) -> ReportFormat:

@@ -35,10 +35,10 @@ def stored_document(cluster: Cluster, found: Run, key: str = JSON_FILE) -> str:
             "written when the run is over. Its figures so far: "
             f"{program_name()} report {found.name} --output table"
         )
-    data = cluster.config_map_data(found.namespace, stored)
-    if key not in data:
+    files = cluster.stored(found).files
+    if key not in files:
         raise Mistake(f"ConfigMap {stored} has no {key}")
-    return data[key]
+    return files[key]
 
 
 def stored_results(cluster: Cluster, found: Run) -> Stored:

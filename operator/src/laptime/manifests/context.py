@@ -277,6 +277,12 @@ def otherwise_named(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": {**metadata, "name": name, "annotations": annotations}}
 
 
+def known_as(metadata: Mapping[str, Any]) -> str:
+    """Return the name by which the run knows an object; it is called so unless that was taken."""
+    name: str = (metadata.get("annotations") or {}).get(NAME_ANNOTATION) or metadata["name"]
+    return name
+
+
 def content_hash(content: Any) -> str:
     """Return 16 hex digits that stand for JSON-like content, whatever the order of its keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

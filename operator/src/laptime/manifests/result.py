@@ -1,4 +1,6 @@
-"""ConfigMaps that keep results: those of each trial, written once, and one with the whole run's.
+"""ConfigMaps that keep what was measured while a run goes on; each is written once.
+
+When the run is over they are folded into its archive (manifests/archive.py).
 
 A profile has one, which is written once too, whether it could be taken or not.
 A trial has two: its result, and what Prometheus had read of its pods. The second follows some
@@ -14,6 +16,7 @@ from typing import Any
 from laptime.api import GROUP
 from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
 from laptime.api.text import plain, plain_tree
 from laptime.manifests.context import (
     LOAD_LABEL,
@@ -31,6 +34,8 @@ FLAME_GRAPH_KEY = "flamegraph.svg"
 PROFILE_PROBLEM_ANNOTATION = f"{GROUP}/profile-problem"
 PAYLOAD_OMITTED_ANNOTATION = f"{GROUP}/payload-omitted"
 
+RESULTS = frozenset({Component.RESULT, Component.READINGS, Component.PROFILE})
+"""Components whose ConfigMaps hold what was measured."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
 
@@ -46,13 +51,11 @@ def result_config_map(ctx: RunContext, result: TrialResult, payload: str) -> Man
     fits = len(payload.encode()) <= MAX_PAYLOAD_BYTES
     if payload and fits:
         data[PAYLOAD_KEY] = payload
-    manifest = ctx.manifest(
-        "v1",
-        "ConfigMap",
+    manifest = _stored(
+        ctx,
         result.trial,
         ctx.labels(Component.RESULT, server=result.server, load=result.load, trial=result.trial),
-        immutable=True,
-        data=data,
+        data,
     )
     if not fits:
         omitted = str(len(payload.encode()))
@@ -64,8 +67,9 @@ def read_result(manifest: Mapping[str, Any]) -> tuple[TrialResult, str]:
     """Return what `result_config_map` stored: the result, and the payload (empty if left out).
 
     Raises:
-        ValueError: somebody else wrote this object.
+        ValueError: somebody else wrote this object, or a newer version of Laptime.
     """
+    check_version(f"ConfigMap {manifest['metadata']['name']}", manifest["metadata"])
     data = manifest.get("data") or {}
     if RESULT_KEY not in data:
         raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {RESULT_KEY}")
@@ -80,13 +84,11 @@ def readings_name(trial: str) -> str:
 
 def readings_config_map(ctx: RunContext, result: TrialResult, readings: TrialReadings) -> Manifest:
     """Return the immutable ConfigMap of what was read of the pods of a measured trial."""
-    return ctx.manifest(
-        "v1",
-        "ConfigMap",
+    return _stored(
+        ctx,
         readings_name(result.trial),
         ctx.labels(Component.READINGS, server=result.server, load=result.load, trial=result.trial),
-        immutable=True,
-        data={READINGS_KEY: readings.model_dump_json(by_alias=True, exclude_none=True, indent=1)},
+        {READINGS_KEY: readings.model_dump_json(by_alias=True, exclude_none=True, indent=1)},
     )
 
 
@@ -94,8 +96,9 @@ def read_readings(manifest: Mapping[str, Any]) -> TrialReadings:
     """Return what `readings_config_map` stored.
 
     Raises:
-        ValueError: somebody else wrote this object.
+        ValueError: somebody else wrote this object, or a newer version of Laptime.
     """
+    check_version(f"ConfigMap {manifest['metadata']['name']}", manifest["metadata"])
     data = manifest.get("data") or {}
     if READINGS_KEY not in data:
         raise ValueError(f"ConfigMap {manifest['metadata']['name']} has no {READINGS_KEY}")
@@ -107,14 +110,8 @@ def profile_config_map(
 ) -> Manifest:
     """Return the immutable ConfigMap of a profile: its flame graph, or why there is none."""
     data = {STACKS_KEY: profile.folded, FLAME_GRAPH_KEY: flame_graph} if profile.folded else {}
-    manifest = ctx.manifest(
-        "v1",
-        "ConfigMap",
-        name,
-        ctx.labels(Component.PROFILE, server=profile.server, load=profile.load),
-        immutable=True,
-        data=data,
-    )
+    labels = ctx.labels(Component.PROFILE, server=profile.server, load=profile.load)
+    manifest = _stored(ctx, name, labels, data)
     if profile.problem:
         manifest["metadata"]["annotations"][PROFILE_PROBLEM_ANNOTATION] = profile.problem
     return manifest
@@ -141,12 +138,9 @@ def results_name(run_name: str) -> str:
     return f"{run_name}-results"
 
 
-def results_config_map(ctx: RunContext, files: Mapping[str, str]) -> Manifest:
-    """Return the ConfigMap with the results of the whole run, such as results.json, report.md."""
-    return ctx.manifest(
-        "v1",
-        "ConfigMap",
-        results_name(ctx.name),
-        ctx.labels(Component.RESULT),
-        data=dict(files),
-    )
+def _stored(
+    ctx: RunContext, name: str, labels: Mapping[str, str], data: Mapping[str, str]
+) -> Manifest:
+    manifest = ctx.manifest("v1", "ConfigMap", name, labels, immutable=True, data=dict(data))
+    manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(STORED_VERSION)
+    return manifest

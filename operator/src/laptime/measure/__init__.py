@@ -17,6 +17,7 @@ from laptime.measure.generator import (
 )
 from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.images import of_the_same_bits
+from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, hosts_together
@@ -35,6 +36,7 @@ __all__ = [
     "error_reason",
     "failed_trial",
     "hosts_together",
+    "kept_payload",
     "latency_histogram",
     "lateness_histogram",
     "measured_phase",

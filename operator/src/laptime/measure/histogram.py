@@ -50,7 +50,7 @@ class Histogram:
         Raises:
             HistogramError: it is not a V2 histogram of 1 µs … 1 h with three digits.
         """
-        return Histogram(_cells(_plain(text)))
+        return Histogram(_cells(unpack_histogram(text)[_HEADER.size :]))
 
     def encode(self) -> str:
         """Return the text that `decode` reads; HdrHistogram's other implementations do as well."""
@@ -65,9 +65,7 @@ class Histogram:
         header = _HEADER.pack(
             _PLAIN_COOKIE | _WORD_SIZE, len(body), 0, 3, 1, _HIGHEST_MICROSECONDS, 1.0
         )
-        packed = zlib.compress(header + bytes(body))
-        prefix = struct.pack(">II", _COMPRESSED_COOKIE | _WORD_SIZE, len(packed))
-        return base64.b64encode(prefix + packed).decode()
+        return pack_histogram(header + bytes(body))
 
     @staticmethod
     def of_microseconds(values: Iterable[int]) -> Histogram:
@@ -178,8 +176,19 @@ def _bounds(cell: int) -> tuple[int, int]:
     return lowest, lowest + (1 << shift) - 1
 
 
-def _plain(text: str) -> bytes:
-    """Undo base64 and compression, and check the headers."""
+def pack_histogram(plain: bytes) -> str:
+    """Return the text of a histogram that `unpack_histogram` returned."""
+    packed = zlib.compress(plain)
+    prefix = struct.pack(">II", _COMPRESSED_COOKIE | _WORD_SIZE, len(packed))
+    return base64.b64encode(prefix + packed).decode()
+
+
+def unpack_histogram(text: str) -> bytes:
+    """Return the header and the counts of a histogram, neither in base64 nor compressed.
+
+    Raises:
+        HistogramError: it is not a V2 histogram of 1 µs … 1 h with three digits.
+    """
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">II", packed)
@@ -201,7 +210,7 @@ def _plain(text: str) -> bytes:
         raise HistogramError("its header does not fit its length")
     if (offset, digits, lowest, highest) != (0, 3, 1, _HIGHEST_MICROSECONDS):
         raise HistogramError("not a histogram of 1 µs … 1 h with three significant digits")
-    return plain[_HEADER.size :]
+    return plain
 
 
 def _cells(plain: bytes) -> dict[int, int]:

@@ -9,13 +9,14 @@ import pydantic
 
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
-from laptime.manifests.context import COMPONENT_LABEL, Component
+from laptime.api.storage import STORED_VERSION, Storage
+from laptime.manifests.context import COMPONENT_LABEL, known_as
+from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
-from laptime.reconcile.children import Children, known_as
+from laptime.reconcile.children import Children
 from laptime.reconcile.views import format_time
 
 _LONGEST_TEXT = 500
-_KEPT = (Component.RESULT, Component.READINGS, Component.PROFILE)
 
 
 def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunStatus:
@@ -46,6 +47,7 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "finished_at": moment,
             "current_trial": None,
             "step_started_at": None,
+            "storage": Storage(version=STORED_VERSION),
             "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),
         }
     )
@@ -57,5 +59,5 @@ def deployed(children: Children) -> list[Delete]:
         Delete(kind, known_as(one["metadata"]))
         for kind in ("Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
         for one in children.of(kind)
-        if one["metadata"]["labels"].get(COMPONENT_LABEL) not in _KEPT
+        if one["metadata"]["labels"].get(COMPONENT_LABEL) not in RESULTS
     ]

@@ -35,7 +35,14 @@ class Delete:
     name: str
 
 
-Action = Apply | Create | CreateDatabaseSecret | Delete
+@dataclass(frozen=True)
+class Fold:
+    """Make the archive of the run so: these files, and all results that are stored by then."""
+
+    files: dict[str, str]
+
+
+Action = Apply | Create | CreateDatabaseSecret | Delete | Fold
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from laptime.kube import Kube, Manifest
-from laptime.manifests.context import NAME_ANNOTATION, UID_LABEL
+from laptime.manifests.context import UID_LABEL, known_as
 from laptime.reconcile.cache import Store, Watch
 
 # Of these the operator only has to know that they are there: not even their data is kept.
@@ -61,7 +61,7 @@ class Children:
         """
         metadata = manifest["metadata"]
         labelled = (metadata.get("labels") or {}).get(UID_LABEL) == self.run_uid
-        return labelled and (kind == "Pod" or self.run_uid in _owners(metadata))
+        return labelled and (kind == "Pod" or self.run_uid in owners(metadata))
 
     def find(self, kind: str, name: str) -> Child | None:
         """Return the object that the run knows by this name, whatever it had to be called."""
@@ -115,13 +115,8 @@ class Watches:
             task.cancel()
 
 
-def known_as(metadata: Manifest) -> str:
-    """Return the name by which the run knows an object; it is called so unless that was taken."""
-    name: str = (metadata.get("annotations") or {}).get(NAME_ANNOTATION) or metadata["name"]
-    return name
-
-
-def _owners(metadata: Manifest) -> set[Any]:
+def owners(metadata: Mapping[str, Any]) -> set[Any]:
+    """Return the uids of what an object belongs to."""
     return {owner.get("uid") for owner in metadata.get("ownerReferences") or []}
 
 

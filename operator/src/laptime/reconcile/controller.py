@@ -19,11 +19,13 @@ import pydantic
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.api.storage import STORED_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.measure.prometheus_http import http_query
 from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import waiting
 from laptime.reconcile.events import event_manifest, transitions
+from laptime.reconcile.folding import Folding
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
 from laptime.reconcile.views import Run, format_time, run_view
@@ -60,6 +62,7 @@ class Controller:
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
         self._mortal: dict[str, Card] = {}
+        self._folding = Folding(kube, self.write_status)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, and are not looked at again until they change.
@@ -73,6 +76,7 @@ class Controller:
         self._tasks = [
             asyncio.create_task(self._watch.run()),
             asyncio.create_task(self._look_after()),
+            asyncio.create_task(self._folding.run()),
         ]
 
     async def stop(self) -> None:
@@ -101,6 +105,7 @@ class Controller:
             self._states[before] -= 1
         self._open.pop(uid, None)
         self._mortal.pop(uid, None)
+        self._folding.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
             self._considered.discard(uid)
@@ -158,11 +163,12 @@ class Controller:
         new: list[Card] = []
         for card in self._open.values():
             mine = self._worker is not None and self._worker.uid == card.uid
-            if mine or card.deleting or (card.refused is None and not card.news):
+            settled = card.refused is None and not card.news and not card.newer
+            if mine or card.deleting or settled:
                 continue
-            if card.refused == NOT_ENABLED:
+            if card.refused == NOT_ENABLED and not card.newer:
                 again = _NOT_ENABLED_SECONDS
-            elif card.refused is not None and card.uid in self._considered:
+            elif (card.refused is not None or card.newer) and card.uid in self._considered:
                 continue
             new.append(card)
         # One look in each namespace tells whether it is enabled by now.
@@ -185,6 +191,9 @@ class Controller:
 
     async def _accept(self, card: Card) -> None:
         """Say of a run whether it is accepted and waits, or why not."""
+        if card.newer:
+            await self._leave_alone(card)
+            return
         manifest = await self.kube.get(KIND, card.namespace, card.name)
         if manifest is None or manifest["metadata"]["uid"] != card.uid:
             return
@@ -204,6 +213,18 @@ class Controller:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
             await self.say(run, _with(run.status, run.generation, now, good), now)
+
+    async def _leave_alone(self, card: Card) -> None:
+        """Say, beside its status, that a run can be gone on with by a newer version alone."""
+        what = f"the status of {card.namespace}/{card.name}"
+        message = str(StoredByNewerVersion(what, card.stored_version))
+        self.logger.warning("%s", message)
+        event = event_manifest(
+            card, "Warning", "StoredByNewerVersion", message, datetime.now(UTC),
+            secrets.token_hex(8),
+        )  # fmt: skip
+        with suppress(KubeError):
+            await self.kube.create(event)
 
     async def _may_work_in(self, namespace: str) -> bool:
         try:
@@ -300,6 +321,7 @@ def _with(status: RunStatus, generation: int, now: datetime, verdict: Verdict) -
         update={
             "state": status.state or State.QUEUED,
             "observed_generation": generation,
+            "storage": status.storage or Storage(version=STORED_VERSION),
             "conditions": conditions,
         }
     )

@@ -8,6 +8,7 @@ from typing import Any
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import NORMAL_REASONS
 from laptime.api.status import ConditionStatus, RunStatus
+from laptime.reconcile.queue import Card
 from laptime.reconcile.views import Run, format_time
 
 
@@ -27,7 +28,7 @@ def transitions(run: Run, new: RunStatus) -> list[tuple[str, str, str]]:
 
 
 def event_manifest(
-    run: Run, type_: str, reason: str, message: str, now: datetime, suffix: str
+    run: Run | Card, type_: str, reason: str, message: str, now: datetime, suffix: str
 ) -> dict[str, Any]:
     """Return the Event object; `suffix` makes its name unique."""
     return {

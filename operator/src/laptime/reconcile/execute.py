@@ -13,13 +13,10 @@ from itertools import groupby
 
 from laptime.api import KIND
 from laptime.kube import Kube, KubeError, Manifest
-from laptime.manifests.context import (
-    COMPONENT_LABEL,
-    Component,
-    RunContext,
-    otherwise_named,
-)
+from laptime.manifests.archive import is_part
+from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext, otherwise_named
 from laptime.manifests.postgres import postgres_name
+from laptime.manifests.result import RESULTS
 from laptime.manifests.secret import database_secret
 from laptime.reconcile.actions import (
     Action,
@@ -27,13 +24,15 @@ from laptime.reconcile.actions import (
     Create,
     CreateDatabaseSecret,
     Delete,
+    Fold,
 )
 from laptime.reconcile.children import Children
+from laptime.reconcile.fold import archive_objects
 from laptime.reconcile.views import Run
 
 _PASSWORD_BYTES = 24
 # Nothing finds these by their name: they can have another one.
-_FREELY_NAMED = (Component.RESULT, Component.READINGS, Component.PROFILE, Component.NETWORK)
+_FREELY_NAMED = RESULTS | {Component.NETWORK}
 
 
 class NameTaken(Exception):
@@ -101,6 +100,8 @@ async def _execute_one(
                 # token_hex: it stands in URLs and configuration files, where it needs no quoting.
                 password = secrets.token_hex(_PASSWORD_BYTES)
                 await kube.create(database_secret(context, password, owner.name, owner.uid))
+        case Fold(files):
+            await _fold(kube, run, context, files, children)
         case Delete(kind, name):
             child = children.find(kind, name)
             if child is not None:
@@ -124,6 +125,21 @@ async def _apply(kube: Kube, manifest: Manifest, children: Children) -> Manifest
     except KubeError as error:
         raise error.about(kind, name) from error
     return None
+
+
+async def _fold(
+    kube: Kube, run: Run, context: RunContext, files: dict[str, str], children: Children
+) -> None:
+    head, parts = await archive_objects(kube, run, context, files, children)
+    for part in parts:
+        name = part["metadata"]["name"]
+        # Its name says its content, so that it can be there already.
+        if await kube.create(part) is None:
+            found = await kube.get("ConfigMap", run.namespace, name)
+            if found is None or not is_part(name, found):
+                raise NameTaken("ConfigMap", name, passing=found is None)
+    # At last: what it does not name is in no archive.
+    await _apply(kube, head, children)
 
 
 async def _create(kube: Kube, manifest: Manifest, children: Children) -> Manifest | None:

@@ -15,7 +15,13 @@ from laptime.api.attempts import attempt_name
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
-from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, Component, RunContext
+from laptime.manifests.context import (
+    COMPONENT_LABEL,
+    TRIAL_LABEL,
+    Component,
+    RunContext,
+    known_as,
+)
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
     profile_problem,
@@ -26,7 +32,9 @@ from laptime.manifests.result import (
 )
 from laptime.measure import of_the_same_bits, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
-from laptime.reconcile.children import Children, known_as
+from laptime.reconcile.cache import version_of
+from laptime.reconcile.children import Children
+from laptime.reconcile.fold import read_archive, single_results
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
@@ -124,19 +132,37 @@ class Memory:
         self.results = ResultCache()
         self.logs: dict[str, str] = {}
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
+        self.archived: dict[str, Manifest] = {}
+        """Metadata of the ConfigMaps in the archive, by the names that the run knows them by."""
+        self._read = -1
         self._scripts: tuple[float, dict[str, frozenset[str] | None]] = (-math.inf, {})
 
-    def keep(self, created: Iterable[Manifest], context: RunContext) -> None:
-        """Take in results that were stored just now: nobody needs to read them back."""
-        for manifest in created:
+    def keep(self, manifests: Iterable[Manifest], context: RunContext) -> None:
+        """Take in results that were stored just now, or are in the archive, results first."""
+        for manifest in manifests:
             labels = manifest["metadata"]["labels"]
             trial = labels.get(TRIAL_LABEL)
             if trial is None or manifest["kind"] != "ConfigMap":
                 continue
-            if labels[COMPONENT_LABEL] == Component.RESULT:
+            component = labels[COMPONENT_LABEL]
+            if component == Component.RESULT and trial not in self.results.known():
                 self.results.add(trial, manifest, context)
-            elif labels[COMPONENT_LABEL] == Component.READINGS:
+            elif component == Component.READINGS and trial not in self.results.read():
                 self.results.add_readings(trial, manifest, context)
+
+    async def look_into_archive(self, kube: Kube, run: Run, context: RunContext) -> None:
+        """Read the archive of the run when there is one, or another one than before."""
+        for head in self.children.of("ConfigMap"):
+            metadata = head["metadata"]
+            if known_as(metadata) != results_name(run.name) or version_of(head) == self._read:
+                continue
+            archive = await read_archive(kube, run.namespace, metadata["name"])
+            objects = archive.objects if archive is not None else []
+            self.archived = {known_as(one["metadata"]): one["metadata"] for one in objects}
+            readings = [one for one in objects if _is_readings(one)]
+            self.keep([one for one in objects if not _is_readings(one)], context)
+            self.keep(readings, context)
+            self._read = version_of(head)
 
     async def scripts(self, kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
         """Return the keys of the ConfigMaps with scripts, looked at every few seconds."""
@@ -179,6 +205,11 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         manifest = await kube.get("ConfigMap", run.namespace, stored_as)
         if manifest is not None:
             cache.add_readings(name, manifest, context)
+    # What stands there singly comes first: it may have replaced what is in the archive.
+    await memory.look_into_archive(kube, run, context)
+    archived = memory.archived
+    result_names |= set(archived) & trials & cache.known()
+    stored |= {trial for trial in result_names if readings_name(trial) in archived}
     results = cache.results(result_names)
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
@@ -186,9 +217,9 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     readings, unread = memory.desk.look(run, results.values(), stored)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
-        known_as(m["metadata"]): profile_problem(m["metadata"])
-        for m in config_maps
-        if known_as(m["metadata"]) in planned
+        known_as(metadata): profile_problem(metadata)
+        for metadata in (*archived.values(), *(m["metadata"] for m in config_maps))
+        if known_as(metadata) in planned
     }
     pod_views = tuple(pod_view(manifest) for manifest in pods)
     for gone in set(memory.logs) - {pod.name for pod in pod_views}:
@@ -201,6 +232,8 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         config_maps=hash_by_name(config_maps),
         network_policies=hash_by_name(policies),
         results_config_map=config_map_names.get(results_name(run.name)),
+        single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
+        archived=frozenset(metadata["uid"] for metadata in archived.values()),
         results=results,
         readings=readings,
         unread=unread,
@@ -258,6 +291,10 @@ async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[st
     if pod.name not in logs:
         logs[pod.name] = await kube.log(run.namespace, pod.name, container)
     return logs[pod.name]
+
+
+def _is_readings(manifest: Manifest) -> bool:
+    return bool(manifest["metadata"]["labels"][COMPONENT_LABEL] == Component.READINGS)
 
 
 def _ended(pod: PodView, name: str) -> bool:

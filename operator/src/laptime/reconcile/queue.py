@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.storage import STORED_VERSION
 from laptime.reconcile.views import parse_time
 
 NOT_ENABLED = "NamespaceNotEnabled"
@@ -37,11 +38,19 @@ class Card:
     """Whether it ever had the lane."""
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
+    archive: str | None = None
+    """Of a run that is over: the archive that has what is still stored singly beside it."""
+    stored_version: int = 1
+
+    @property
+    def newer(self) -> bool:
+        """Whether a newer version of Laptime has worked on it: this one leaves it as it is."""
+        return self.stored_version > STORED_VERSION
 
     @property
     def waits(self) -> bool:
         """Whether it may have the lane: it is neither over nor being deleted nor refused."""
-        return not (self.over or self.deleting or self.refused or self.rests)
+        return not (self.over or self.deleting or self.refused or self.rests or self.newer)
 
     @property
     def over(self) -> bool:
@@ -74,6 +83,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
     metadata, spec = manifest["metadata"], manifest.get("spec") or {}
     status = manifest.get("status") or {}
     said = status.get("state")
+    storage = status.get("storage") or {}
+    folding = storage.get("folded") is False
     return Card(
         namespace=metadata["namespace"],
         name=metadata["name"],
@@ -86,6 +97,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
+        archive=status.get("resultsConfigMap") if folding else None,
+        stored_version=storage.get("version", 1),
     )
 
 

@@ -12,7 +12,7 @@ from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 from laptime.api.text import plain
-from laptime.reconcile.children import known_as
+from laptime.manifests.context import known_as
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -176,8 +176,11 @@ class Observed:
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
     network_policies: Mapping[str, str | None] = field(default_factory=dict)
-    # Name of the ConfigMap of the whole run's results, once it is there.
+    # Name of the ConfigMap of the run's archive, once it is there.
     results_config_map: str | None = None
+    # Uids of the ConfigMaps with results that are there, and of those that are in the archive.
+    single: frozenset[str] = frozenset()
+    archived: frozenset[str] = frozenset()
     # Stored results by trial.
     results: Mapping[str, TrialResult] = field(default_factory=dict)
     # What Prometheus read of measured trials and is not stored yet, by trial.

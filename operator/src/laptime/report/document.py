@@ -1,4 +1,4 @@
-"""The results of a run as one JSON document, and the files of its results ConfigMap."""
+"""The results of a run as one JSON document, and the files that its archive begins with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def result_files(
     trials: Sequence[TrialResult],
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the files of the ConfigMap `<run>-results`, by name."""
+    """Return the files about the whole run, by name."""
     report = Report(name, namespace, spec, seed, summary, trials, environment or {})
     return {
         JSON_FILE: to_json(report, MAX_JSON_BYTES),
@@ -53,12 +53,17 @@ def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:
     """
     text = ""
     for document in _smaller_and_smaller(_document(report)):
-        text = _NUMBERS.sub(_in_a_line, json.dumps(document, ensure_ascii=False, indent=1)) + "\n"
+        text = json_text(document)
         if len(text.encode()) > max_bytes:
             text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
         if len(text.encode()) <= max_bytes:
             break
     return text
+
+
+def json_text(document: Any) -> str:
+    """Return a document as it is written for people: a list of numbers is in one line."""
+    return _NUMBERS.sub(_in_a_line, json.dumps(document, ensure_ascii=False, indent=1)) + "\n"
 
 
 def _document(report: Report) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
-from laptime.manifests.result import readings_name, results_config_map, results_name
-from laptime.reconcile.actions import Create, Decision, Delete
+from laptime.manifests.result import readings_name, results_name
+from laptime.reconcile.actions import Decision, Delete, Fold
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
@@ -73,18 +73,19 @@ def readings_to_come(situation: Situation, so_far: float) -> bool:
 
 
 def _store_results(situation: Situation) -> list[str]:
-    """Store the results of the whole run; return the ConfigMap while it is not there."""
+    """Have everything in the archive; return its ConfigMap while something is not."""
     observed, run = situation.observed, situation.run
-    name = results_name(run.name)
-    if name in observed.config_maps or observed.summary is None:
+    if observed.summary is None or (
+        observed.results_config_map is not None and observed.single <= observed.archived
+    ):
         return []
     trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
     files = result_files(
         run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
     )
     # Before anything is deleted: it is what the run was made for.
-    situation.actions.insert(0, Create(results_config_map(situation.context, files)))
-    return [f"ConfigMap {name}"]
+    situation.actions.insert(0, Fold(files))
+    return [f"ConfigMap {results_name(run.name)}"]
 
 
 def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> list[str]:

@@ -144,11 +144,10 @@ def say_profiled(situation: Situation) -> None:
             "; ".join(f"no profile of {server}: {why}" for server, why in missing.items()),
         )
     else:
-        names = ", ".join(profile.name for profile in situation.profiles)
         verdict = Verdict(
             ConditionType.PROFILED,
             ConditionStatus.TRUE,
             "Profiled",
-            f"flame graphs are in the ConfigMaps {names}",
+            f"flame graphs: kubectl laptime report {situation.run.name} --profiles .",
         )
     situation.say(verdict)

@@ -20,6 +20,7 @@ from laptime.api.status import (
     ServerStatus,
     State,
 )
+from laptime.api.storage import STORED_VERSION, Storage
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
@@ -263,8 +264,13 @@ class Situation:
             control=list(summary.control) if summary and summary.control else None,
             results_config_map=old.results_config_map
             or (self.observed.results_config_map if state.terminal else None),
+            storage=self._storage(state),
             conditions=self._conditions(now),
         )
+
+    def _storage(self, state: State) -> Storage:
+        folding = state.terminal and self.observed.results_config_map is not None
+        return Storage(version=STORED_VERSION, folded=False if folding else None)
 
     def _conditions(self, now: str) -> list[Condition]:
         old = list(self.run.status.conditions or [])

@@ -20,6 +20,7 @@ from laptime.measure import (
     GeneratorError,
     GeneratorResult,
     failed_trial,
+    kept_payload,
     merge_results,
     parse_generator_output,
     trial_result,
@@ -212,11 +213,9 @@ def _follow(
     if problem is not None:
         _lose_or_fail(situation, trial, problem)
         return problem
-    situation.actions.append(
-        Create(
-            result_config_map(situation.context, _counted(situation, trial, result), merged.payload)
-        )
-    )
+    counted = _counted(situation, trial, result)
+    payload = kept_payload(merged)
+    situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
     return None
 
 

@@ -1,0 +1,49 @@
+"""The version of what is stored: in the status of a run, and in the ConfigMaps with its results.
+
+What carries none is of version 1. Version 2 folds the results of a run that is over into an archive
+(docs/decisions/0011). A version of Laptime reads what it knows, and leaves alone what it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field
+
+from laptime.api import GROUP
+from laptime.api.base import TolerantModel
+
+STORED_VERSION = 2
+VERSION_ANNOTATION = f"{GROUP}/stored-version"
+
+
+class StoredByNewerVersion(ValueError):
+    """A newer version of Laptime stored this: it cannot be read, and must not be changed."""
+
+    def __init__(self, what: str, version: int) -> None:
+        super().__init__(
+            f"{what} is stored in the form of version {version}, this version of Laptime reads 1 "
+            f"to {STORED_VERSION}: use the version that wrote it"
+        )
+
+
+class Storage(TolerantModel):
+    """How a run and its results are stored."""
+
+    version: int = Field(1, description="Version of the form in which they are stored.")
+    folded: bool | None = Field(
+        None,
+        description="Of a run that is over: whether everything that was measured is in its "
+        "archive alone, and the ConfigMaps of single trials are gone.",
+    )
+    bytes: int | None = Field(
+        None, description="Of a run that is folded: what its archive needs in the cluster."
+    )
+
+
+def check_version(what: str, metadata: Mapping[str, Any]) -> None:
+    """Raise StoredByNewerVersion if an object with results, by its metadata, cannot be read."""
+    text = (metadata.get("annotations") or {}).get(VERSION_ANNOTATION, "1")
+    if text.isdecimal() and int(text) > STORED_VERSION:
+        raise StoredByNewerVersion(what, int(text))

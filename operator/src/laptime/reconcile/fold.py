@@ -1,0 +1,141 @@
+"""Folding: what a run has stored in many ConfigMaps goes into its archive, then they are deleted.
+
+The archive is written while the run still has the lane, and stands whole before the run says that
+it is over. Only of a run that is over single ConfigMaps are deleted, and only those whose very uid
+is in the archive. So at each moment all is in one of both, or in both and the same; and a version
+of Laptime that knows no archives finds a run that is over, with which it does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from laptime.kube import Kube, Manifest
+from laptime.manifests.archive import (
+    ARCHIVE_KEY,
+    ARCHIVE_LABEL,
+    archive_config_maps,
+    archive_parts,
+    is_archive,
+    joined,
+)
+from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL, RunContext, known_as
+from laptime.manifests.result import RESULTS, results_name
+from laptime.reconcile.children import Children, owners
+from laptime.reconcile.views import Run
+from laptime.report.archive import Archive, Packer, unpack
+
+_PAGE = 20
+"""Objects per answer: each may have nearly 1 MiB."""
+_AT_ONCE = 8
+
+
+def single_results(run_name: str, config_maps: list[Manifest]) -> list[Manifest]:
+    """Return those of a run's ConfigMaps that hold what was measured, and are not the archive."""
+    return [
+        one
+        for one in config_maps
+        if one["metadata"]["labels"].get(COMPONENT_LABEL) in RESULTS
+        and known_as(one["metadata"]) != results_name(run_name)
+    ]
+
+
+async def read_archive(kube: Kube, namespace: str, name: str) -> Archive | None:
+    """Return what is in the archive that begins with this ConfigMap; None when there is none.
+
+    Raises:
+        ArchiveError: it is not whole.
+        StoredByNewerVersion: this version cannot read it.
+    """
+    head = await kube.get("ConfigMap", namespace, name)
+    if head is None or not is_archive(head):
+        return None
+    return await asyncio.to_thread(unpack, joined(head, await _parts(kube, namespace, head)))
+
+
+async def _parts(kube: Kube, namespace: str, head: Manifest) -> dict[str, Manifest | None]:
+    return {name: await kube.get("ConfigMap", namespace, name) for name in archive_parts(head)}
+
+
+async def archive_objects(
+    kube: Kube, run: Run, context: RunContext, files: Mapping[str, str], children: Children
+) -> tuple[Manifest, list[Manifest]]:
+    """Return the archive of everything that is stored now, as its ConfigMap and the parts of it.
+
+    What an earlier archive has, and nothing has replaced, is in it too.
+    """
+    packer = await asyncio.to_thread(Packer, files)
+
+    def add(manifests: list[Manifest]) -> None:
+        for manifest in manifests:
+            packer.add(manifest)
+
+    seen: set[str] = set()
+    pages = kube.pages("ConfigMap", run.namespace, children.selector, limit=_PAGE)
+    async for page in pages:
+        mine = [one for one in page.items if children.owns("ConfigMap", one)]
+        single = single_results(run.name, mine)
+        seen |= {known_as(one["metadata"]) for one in single}
+        await asyncio.to_thread(add, single)
+    before = children.find("ConfigMap", results_name(run.name))
+    archive = await read_archive(kube, run.namespace, before.name) if before else None
+    if archive is not None:
+        rest = [one for one in archive.objects if known_as(one["metadata"]) not in seen]
+        await asyncio.to_thread(add, rest)
+    return archive_config_maps(context, await asyncio.to_thread(packer.finish))
+
+
+async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int | None:
+    """Delete what is in the archive of a run that is over; return the bytes that the archive has.
+
+    `name` is that of the archive, `uid` that of the run. None: there is no archive of this run, and
+    nothing is deleted. Done again, it goes on where it stopped.
+
+    Raises:
+        KubeError: something could not be read or deleted.
+        ArchiveError: the archive is not whole; nothing was deleted.
+        StoredByNewerVersion: this version cannot read it.
+    """
+    head = await kube.get("ConfigMap", namespace, name)
+    if head is None or not is_archive(head) or not _is_of(uid, head):
+        return None
+    parts = await _parts(kube, namespace, head)
+    # Read to its end, so that it is known to be whole.
+    archive = await asyncio.to_thread(unpack, joined(head, parts))
+    folded = {one["metadata"]["uid"] for one in archive.objects}
+    doomed: list[Manifest] = []
+    for selector in (f"{UID_LABEL}={uid}", f"{ARCHIVE_LABEL}={uid}"):
+        pages = kube.pages("ConfigMap", namespace, selector, metadata_only=True)
+        async for page in pages:
+            doomed += [
+                one["metadata"]
+                for one in page.items
+                if _is_of(uid, one)
+                and (one["metadata"]["uid"] in folded or _is_old_part(one["metadata"], parts))
+            ]
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def delete(metadata: Manifest) -> None:
+        async with gate:
+            await kube.delete("ConfigMap", namespace, metadata["name"], metadata["uid"])
+
+    done = await asyncio.gather(*map(delete, doomed), return_exceptions=True)
+    for failure in done:
+        if isinstance(failure, BaseException):
+            raise failure
+    return sum(
+        len(one["binaryData"][ARCHIVE_KEY]) * 3 // 4 for one in (head, *parts.values()) if one
+    )
+
+
+def _is_old_part(metadata: Mapping[str, Any], parts: Mapping[str, Any]) -> bool:
+    """Whether it was a part of an archive that was written before this one."""
+    return ARCHIVE_LABEL in metadata["labels"] and metadata["name"] not in parts
+
+
+def _is_of(uid: str, manifest: Mapping[str, Any]) -> bool:
+    metadata = manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    return uid in (labels.get(UID_LABEL), labels.get(ARCHIVE_LABEL)) and uid in owners(metadata)
