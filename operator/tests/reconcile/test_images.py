@@ -18,6 +18,7 @@ from .test_controller import operating, run_manifest, state, until
 from .test_deadlines import in_state
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
+from .test_folding import stored
 from .world import IMAGES, World
 
 NEXT = replace(
@@ -49,8 +50,12 @@ def test_only_the_presets_of_the_run_are_written_down() -> None:
 
 
 def results(server: ApiServer, run: str) -> list[Object]:
-    found = [server.get("ConfigMap", "default", f"{run}-trial-{n:03d}") for n in (1, 2, 3)]
-    return [json.loads(one["data"]["result.json"]) for one in found if one is not None]
+    found = [one["data"]["result.json"] for one in stored(server, run).objects if _result(one)]
+    return [json.loads(one) for one in found]
+
+
+def _result(config_map: Object) -> bool:
+    return "result.json" in (config_map.get("data") or {})
 
 
 async def test_an_upgrade_in_the_middle_changes_no_image_of_a_run() -> None:
@@ -77,9 +82,7 @@ async def test_trials_of_a_server_whose_tag_was_moved_meanwhile_are_not_compared
         await until(lambda: len(nodes.generators_started) == 1)
         nodes.bits["sync"] = "sha256:2"
         await until(lambda: state(server, "moved") == "Succeeded")
-    stored = server.get("ConfigMap", "default", "moved-results")
-    assert stored is not None
-    trials = json.loads(stored["data"]["results.json"])["trials"]
+    trials = json.loads(stored(server, "moved").files["results.json"])["trials"]
     assert [one["validity"] for one in trials][1:] == [Validity.INVALID] * 2
     assert trials[0]["validity"] != Validity.INVALID
     reason = trials[1]["validityReasons"][0]
