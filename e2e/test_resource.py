@@ -73,7 +73,7 @@ def test_the_spec_of_a_run_cannot_be_changed(
     assert "apply it under another name" in done.stderr
 
 
-@pytest.mark.parametrize("changes", [{"suspend": False}, {"cancel": True}])
+@pytest.mark.parametrize("changes", [{"suspend": False}, {"cancel": True}, {"retry": 4}])
 def test_what_may_be_asked_of_a_run_while_it_goes_on_can_be_changed(
     kubectl: Tool, existing: str, changes: dict[str, bool]
 ) -> None:

@@ -133,6 +133,7 @@ RUN = {
     "egress": [],
     "suspend": False,
     "cancel": False,
+    "retry": 0,
 }
 # Another value for each field of the spec.
 OTHERS: dict[str, Any] = {
@@ -154,6 +155,7 @@ OTHERS: dict[str, Any] = {
     "ttlSecondsAfterFinished": 60,
     "suspend": True,
     "cancel": True,
+    "retry": 1,
 }
 
 
@@ -169,7 +171,7 @@ def test_no_field_of_an_accepted_run_changes_but_those_that_may(field: str) -> N
     other = {**RUN, field: OTHERS[field]}
     assert accepts_change(RUN, RUN)
     assert accepts_change(other, RUN) == (field in CHANGEABLE)
-    assert accepts_change(RUN, other) == (field in CHANGEABLE and field != "cancel")
+    assert accepts_change(RUN, other) == (field in CHANGEABLE and field not in ("cancel", "retry"))
 
 
 def test_no_field_of_the_spec_is_missing_in_these_tests() -> None:

@@ -311,3 +311,25 @@ def test_a_run_that_is_over_is_not_asked_for_anything(
     assert code == 1
     assert "demo is over (Succeeded)" in err
     assert fake.applied == []
+
+
+def test_failed_trials_of_a_run_that_is_over_are_asked_for_again(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    spec = yaml.safe_load(manifest_file.read_text())["spec"]
+    fake.put(RUN, {"spec": {**spec, "retry": 2}, "status": {"state": "Failed", "retries": 2}})
+    code, out, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert "watch demo" in out
+    assert [one["spec"] for one in fake.applied] == [{"retry": 3}]
+
+
+@pytest.mark.parametrize("state", ["Running", "Queued"])
+def test_a_run_that_goes_on_is_not_asked_again(
+    laptime: Laptime, fake: Any, kubeconfig: Path, state: str
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": state}})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "is not over yet" in err
+    assert fake.applied == []

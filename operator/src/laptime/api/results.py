@@ -117,6 +117,7 @@ class TrialResult(TolerantModel):
     reason: str | None = Field(None, description="CamelCase; why a trial failed.")
     message: str | None = None
     fault: Fault | None = Field(None, description="Whose fault it was that a trial failed.")
+    retry: int = Field(0, description="The value of `spec.retry` that it was measured for.")
     attempt: int = Field(1, description="Which attempt this is, from 1.")
     lost_attempts: list[LostAttempt] = Field(
         default_factory=list, description="The attempts before it, lost to no fault of the server."

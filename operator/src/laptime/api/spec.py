@@ -29,7 +29,7 @@ MAX_RUN_NAME_LENGTH = 35
 MAX_SERVERS = 32
 MAX_LOADS = 16
 MAX_TRIALS = 2000
-CHANGEABLE = ("suspend", "cancel")
+CHANGEABLE = ("suspend", "cancel", "retry")
 """What may be changed of a run that is accepted: everything else is what its results are about."""
 CONTROL_SUFFIX = "-control"
 
@@ -52,6 +52,11 @@ class BenchmarkRunSpec(Model):
                 "a cancelled run cannot go on: apply it under another name, or delete it and "
                 "apply it again",
                 ".cancel",
+            ),
+            rule(
+                "self.retry >= oldSelf.retry",
+                "retry can only be raised: each time it is, failed trials are measured again",
+                ".retry",
             ),
             rule(
                 "!has(self.baseline) || self.servers.exists(s, s.name == self.baseline)",
@@ -228,6 +233,13 @@ class BenchmarkRunSpec(Model):
         False,
         description="End the run now, with the figures and the report of what was measured. Can "
         "be set at any time, and not be taken back.",
+    )
+    retry: int = Field(
+        0,
+        description="Raise it when the run is over, and its failed trials are measured again; what "
+        "was measured stays.",
+        ge=0,
+        le=100,
     )
     ttl_seconds_after_finished: int | None = Field(
         None,

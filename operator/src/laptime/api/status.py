@@ -121,6 +121,9 @@ class RunStatus(TolerantModel):
     baseline: str | None = Field(None, description="The server that factors are against.")
     started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
+    retries: int | None = Field(
+        None, description="The value of `spec.retry` up to which failed trials were asked for."
+    )
     images: RunImages | None = Field(
         None,
         description="The images that the run was begun with; an upgrade changes nothing of it.",

@@ -1,4 +1,4 @@
-"""`laptime suspend`, `resume` and `cancel`: what may be asked of a run while it goes on."""
+"""`laptime suspend`, `resume`, `cancel` and `retry`: what may be asked of a run that is there."""
 
 from __future__ import annotations
 
@@ -62,6 +62,23 @@ def cancel(
     run = _unfinished(cluster, namespace_of(namespace, None, cluster), name)
     cluster.change_run(run, {"cancel": True})
     typer.echo(f"{name} ends with what it has measured. Its table:  {program_name()} watch {name}")
+
+
+def retry(
+    name: Name,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Measure the failed trials of a run that is over again; what was measured stays."""
+    cluster = connect(kubeconfig, context)
+    run = existing_run(cluster, namespace_of(namespace, None, cluster), name)
+    if not run.over:
+        raise Mistake(f"{name} is not over yet: what was lost is tried again by itself")
+    if run.spec is None or run.spec.cancel:
+        raise Mistake(f"{name} was cancelled: apply it under another name, or with --again")
+    cluster.change_run(run, {"retry": max(run.spec.retry, run.status.retries or 0) + 1})
+    typer.echo(f"{name} queues again for its failed trials. Watch:  {program_name()} watch {name}")
 
 
 def _unfinished(cluster: Cluster, namespace: str, name: str) -> Run:

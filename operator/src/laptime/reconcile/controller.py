@@ -23,7 +23,7 @@ from laptime.api.storage import STORED_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.measure.prometheus_http import http_query
 from laptime.reconcile.cache import Store, Watch
-from laptime.reconcile.decide import waiting
+from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
 from laptime.reconcile.metrics import Metrics
@@ -112,7 +112,7 @@ class Controller:
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
-            if not card.over:
+            if not card.over or card.asks_again:
                 self._open[uid] = card
             elif card.deadline is not None and not card.deleting:
                 self._mortal[uid] = card
@@ -207,7 +207,9 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        if run.status.state is None or run.status.state.waiting:
+        if card.asks_again:
+            await self.say(run, asked_again(run, now), now)
+        elif run.status.state is None or run.status.state.waiting:
             await self.say(run, waiting(run, context_of(run, self.settings), now), now)
         else:
             # It was refused in its middle, and goes on when it has its turn again.

@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from laptime.api.conditions import Verdict
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.api.conditions import Verdict, merge_conditions
+from laptime.api.results import RowState
+from laptime.api.status import (
+    ConditionStatus,
+    ConditionType,
+    RunStatus,
+    ServerState,
+    ServerStatus,
+    State,
+)
+from laptime.api.storage import STORED_VERSION, Storage
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script, refused
@@ -25,7 +34,7 @@ from laptime.reconcile.stages.profiles import run_profiles
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.trials import run_trials
 from laptime.reconcile.stages.verify import verify
-from laptime.reconcile.views import Observed, Run
+from laptime.reconcile.views import Observed, Run, format_time
 
 
 def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> Decision:
@@ -96,5 +105,41 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
             "observed_generation": said.observed_generation,
             "conditions": said.conditions,
             "progress": old.progress.model_copy(update={"text": text}),
+        }
+    )
+
+
+def asked_again(run: Run, now: datetime) -> RunStatus:
+    """Return the status of a run that is over and whose failed trials are asked for again.
+
+    What was measured stays as it is, and is not measured again. Where nothing failed, the run stays
+    over.
+    """
+    old = run.status
+    retried = {"retries": run.spec.retry, "observed_generation": run.generation}
+    if all(row.state is RowState.MEASURED for row in old.results or []) and old.results:
+        return old.model_copy(update=retried)
+    text = "failed trials are asked for again"
+    verdicts = (
+        Verdict(ConditionType.SUCCEEDED, ConditionStatus.UNKNOWN, "NotFinished", text),
+        Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", text),
+        Verdict(ConditionType.TIERS_READY, ConditionStatus.UNKNOWN, "Queued", text),
+    )
+    gone = (ConditionType.CLEANED_UP, ConditionType.OBJECTIVES_MET)
+    kept = [one for one in old.conditions or [] if one.type not in gone]
+    servers = [
+        ServerStatus(name=one.name, state=ServerState.PENDING, image=one.image)
+        if one.state is ServerState.FAILED
+        else one
+        for one in old.servers or []
+    ]
+    return old.model_copy(
+        update={
+            **retried,
+            "state": State.QUEUED,
+            "finished_at": None,
+            "servers": servers or None,
+            "storage": Storage(version=STORED_VERSION),
+            "conditions": merge_conditions(kept, verdicts, run.generation, format_time(now)),
         }
     )

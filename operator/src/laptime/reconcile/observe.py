@@ -12,7 +12,7 @@ from typing import Any
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
 from laptime.api.attempts import attempt_name
-from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import (
@@ -71,6 +71,22 @@ class ResultCache:
         """Return the results of those trials that are stored in the cluster now."""
         found = [result for name, result in self._judged.items() if name in names]
         return {result.trial: result for result in of_the_same_bits(found)}
+
+    def drop_failed(self, names: set[str], retries: int) -> set[str]:
+        """Forget those of the trials that failed before they were last asked for again.
+
+        Returns their names.
+        """
+        dropped = {
+            name
+            for name in names
+            if self._results[name].outcome is TrialOutcome.FAILED
+            and self._results[name].retry < retries
+        }
+        for name in dropped:
+            for known in (self._results, self._judged, self._payloads):
+                known.pop(name)
+        return dropped
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
         """Take in the ConfigMap of a trial's result."""
@@ -210,6 +226,9 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     archived = memory.archived
     result_names |= set(archived) & trials & cache.known()
     stored |= {trial for trial in result_names if readings_name(trial) in archived}
+    again = cache.drop_failed(result_names, run.status.retries or 0)
+    failed_before = again & set(config_map_names)
+    result_names -= again
     results = cache.results(result_names)
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
@@ -235,6 +254,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
         archived=frozenset(metadata["uid"] for metadata in archived.values()),
         results=results,
+        failed_before=frozenset(failed_before),
         readings=readings,
         unread=unread,
         outputs=await _outputs(kube, run, pod_views, over, memory.logs),

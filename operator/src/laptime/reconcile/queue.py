@@ -36,6 +36,9 @@ class Card:
     cancel: bool = False
     started: bool = False
     """Whether it ever had the lane."""
+    retry: int = 0
+    retries: int = 0
+    """How often its failed trials shall be, and were asked for again."""
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
     archive: str | None = None
@@ -68,10 +71,15 @@ class Card:
         return self.suspend and not self.cancel and not self.active
 
     @property
+    def asks_again(self) -> bool:
+        """Whether it is over, and its failed trials are asked for again."""
+        return self.over and not self.cancel and self.retry > self.retries
+
+    @property
     def news(self) -> bool:
         """Whether its status does not say yet what it waits for."""
         if self.active or self.over:
-            return False
+            return self.asks_again
         never_began = self.state in (None, State.QUEUED) and not self.started
         return (self.cancel and never_began) or self.state is not (
             State.SUSPENDED if self.rests else State.QUEUED
@@ -96,6 +104,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         suspend=spec.get("suspend") is True,
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
+        retry=spec.get("retry", 0),
+        retries=status.get("retries", 0),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
         archive=status.get("resultsConfigMap") if folding else None,
         stored_version=storage.get("version", 1),

@@ -183,6 +183,8 @@ class Observed:
     archived: frozenset[str] = frozenset()
     # Stored results by trial.
     results: Mapping[str, TrialResult] = field(default_factory=dict)
+    # Trials that had failed and were asked for again: their results that still stand singly.
+    failed_before: frozenset[str] = frozenset()
     # What Prometheus read of measured trials and is not stored yet, by trial.
     readings: Mapping[str, TrialReadings] = field(default_factory=dict)
     # Measured trials whose readings will still come: nothing of the run ends before.

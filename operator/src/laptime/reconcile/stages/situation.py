@@ -249,6 +249,7 @@ class Situation:
             baseline=self.spec.baseline_name,
             started_at=old.started_at or (now if state.active else None),
             finished_at=(old.finished_at or now) if finished else None,
+            retries=self.spec.retry if old.retries is None else old.retries,
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
             progress=self._progress(state, text),
             current_trial=current_trial,

@@ -66,6 +66,10 @@ def run_trials(situation: Situation) -> Decision | None:
     """Run the next trial that has no result; None when there is none left."""
     _drop_finished_jobs(situation)
     store_readings(situation)
+    if situation.observed.failed_before:
+        # They are in the archive too, and their names are needed.
+        names = sorted(situation.observed.failed_before)
+        situation.actions += [Delete("ConfigMap", name) for name in names]
     left = situation.trials_left()
     if not left:
         return None
@@ -225,6 +229,7 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
     return result.model_copy(
         update={
             "trial": trial.name,
+            "retry": situation.run.status.retries or 0,
             "attempt": len(lost) + 1,
             "lost_attempts": lost,
             "images": _images(situation, situation.attempt(trial)),
