@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from laptime.manifests.context import ImageSet, Network
+from laptime.reconcile.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Settings:
     """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
     network: Network | None = None
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
+    turns: Turns = field(default_factory=Turns)
+    """Priorities and caps of namespaces."""
     log_level: str = "INFO"
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
@@ -63,6 +66,7 @@ def load_settings() -> Settings:
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
+        turns=_turns(os.environ.get("LAPTIME_RUNS") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
@@ -78,6 +82,15 @@ def _network(text: str) -> Network | None:
     except (ValueError, KeyError, TypeError) as error:
         raise SettingsError(
             f'LAPTIME_NETWORK is {text!r}: write {{"dns": [...], "watchers": [...]}} ({error!r})'
+        ) from error
+
+
+def _turns(text: str) -> Turns:
+    try:
+        return Turns.from_wire(json.loads(text))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f"LAPTIME_RUNS is {text!r}: write what the chart's value runs says ({error})"
         ) from error
 
 

@@ -119,7 +119,13 @@ class RunStatus(TolerantModel):
     verdict: str | None = Field(None, description="The result in a sentence.")
     seed: int | None = Field(None, description="Seed of the order of the trials.")
     baseline: str | None = Field(None, description="The server that factors are against.")
-    started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
+    started_at: str | None = Field(None, description="When it got its turn first, RFC 3339.")
+    turn_started_at: str | None = Field(
+        None, description="While it has its turn: since when, RFC 3339."
+    )
+    used_seconds: float | None = Field(
+        None, description="How long its turns that are over were, in seconds."
+    )
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
     retries: int | None = Field(
         None, description="The value of `spec.retry` up to which failed trials were asked for."

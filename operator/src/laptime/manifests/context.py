@@ -178,6 +178,9 @@ class RunContext:
     network: Network | None = None
     """None: the administrator has switched NetworkPolicies off."""
 
+    longest_seconds: float | None = None
+    """How long it may have the lane; None: as long as it takes."""
+
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)
         _check("namespace", self.namespace, _NAMESPACE, MAX_NAME_LENGTH)

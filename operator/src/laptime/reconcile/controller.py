@@ -27,7 +27,8 @@ from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
 from laptime.reconcile.metrics import Metrics
-from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
+from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
 from laptime.reconcile.views import Run, format_time, run_view
 from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
@@ -61,6 +62,7 @@ class Controller:
         )
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
+        self._used = Used()
         self._mortal: dict[str, Card] = {}
         self._folding = Folding(kube, self.write_status)
         self._states: Counter[State] = Counter()
@@ -104,6 +106,7 @@ class Controller:
         if before is not None:
             self._states[before] -= 1
         self._open.pop(uid, None)
+        self._used.see(uid, card, datetime.now(UTC))
         self._mortal.pop(uid, None)
         self._folding.see(uid, card)
         if card is None:
@@ -150,7 +153,8 @@ class Controller:
         # There is one worker at most, and nothing is awaited here: no two runs get the lane.
         if self._worker is not None and not self._worker.task.done():
             return
-        card = next_in_turn(self._open.values())
+        had = self._used.seconds(datetime.now(UTC))
+        card = next_in_turn(self._open.values(), had, self.settings.turns)
         if card is None:
             self._worker = None
             return
@@ -207,7 +211,12 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        if card.asks_again:
+        turns = self.settings.turns
+        if run.status.started_at is None and (
+            exceeded := cap_exceeded(run.spec, run.namespace, turns)
+        ):
+            await self.refuse(manifest, CAP_EXCEEDED, exceeded)
+        elif card.asks_again:
             await self.say(run, asked_again(run, now), now)
         elif run.status.state is None or run.status.state.waiting:
             await self.say(run, waiting(run, context_of(run, self.settings), now), now)

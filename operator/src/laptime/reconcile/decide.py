@@ -26,6 +26,7 @@ from laptime.reconcile.stages.finish import finish
 from laptime.reconcile.stages.pause import (
     cancel,
     cancelled_before_its_turn,
+    cut_short,
     resumed,
     suspend,
     suspended,
@@ -55,6 +56,8 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         return finish(situation)
     if run.spec.cancel:
         return cancel(situation)
+    if context.longest_seconds is not None and situation.used_seconds > context.longest_seconds:
+        return cut_short(situation, context.longest_seconds)
     for stage in (
         suspend,
         impossible_load,
@@ -89,7 +92,7 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
         said, text = suspended(situation).status, "suspended"
     else:
         resumed(situation)
-        queue = "one run at a time is measured in this cluster, the oldest first"
+        queue = "one run at a time is measured in this cluster; namespaces take turns"
         situation.say(
             Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", queue),
         )

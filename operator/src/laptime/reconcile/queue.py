@@ -6,7 +6,6 @@ time follows from those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,6 +35,10 @@ class Card:
     cancel: bool = False
     started: bool = False
     """Whether it ever had the lane."""
+    used_seconds: float = 0.0
+    """For how long it had the lane, as far as its turns are over."""
+    used_until: datetime | None = None
+    """When the last of them was over; None while that goes on."""
     retry: int = 0
     retries: int = 0
     """How often its failed trials shall be, and were asked for again."""
@@ -104,6 +107,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         suspend=spec.get("suspend") is True,
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
+        used_seconds=_used(status),
+        used_until=parse_time(status.get("finishedAt")),
         retry=spec.get("retry", 0),
         retries=status.get("retries", 0),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
@@ -120,21 +125,19 @@ def _refused(status: dict[str, Any]) -> str | None:
     return None
 
 
+def _used(status: dict[str, Any]) -> float:
+    """Return the seconds that a run had; of one that an older version ended, all since its start.
+
+    Also while it pauses.
+    """
+    if "usedSeconds" in status:
+        return float(status["usedSeconds"])
+    begin, end = parse_time(status.get("startedAt")), parse_time(status.get("finishedAt"))
+    return (end - begin).total_seconds() if begin is not None and end is not None else 0.0
+
+
 def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
     finished = parse_time(finished_at) if isinstance(finished_at, str) else None
     if finished is None or not isinstance(seconds, int | float):
         return None
     return finished + timedelta(seconds=seconds)
-
-
-def next_in_turn(cards: Iterable[Card]) -> Card | None:
-    """Return the run that has the lane or gets it now: first come, first served.
-
-    One that is active keeps the lane until it is over, so it comes first; one that is cancelled
-    only has to be finished.
-    """
-    return min((card for card in cards if card.waits), key=_place, default=None)
-
-
-def _place(card: Card) -> tuple[bool, bool, str, str, str]:
-    return not card.active, not card.cancel, card.created, card.namespace, card.name

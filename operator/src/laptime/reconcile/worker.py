@@ -31,6 +31,7 @@ from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.turns import CAP_EXCEEDED, cap_exceeded
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
 
@@ -62,6 +63,7 @@ def context_of(run: Run, settings: Settings) -> RunContext:
         images=settings.images.pinned(run.status.images),
         cluster_domain=settings.cluster_domain,
         network=settings.network,
+        longest_seconds=settings.turns.caps_of(run.namespace).duration_seconds,
     )
 
 
@@ -172,6 +174,12 @@ class Worker:
             return None
         card = card_of(manifest)
         if card.over or card.deleting or card.rests:
+            return None
+        turns = self._controller.settings.turns
+        if run.status.started_at is None and (
+            exceeded := cap_exceeded(run.spec, run.namespace, turns)
+        ):
+            await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
             return None
         context = context_of(run, self._controller.settings)
         try:

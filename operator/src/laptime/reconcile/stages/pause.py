@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from laptime.api.conditions import Verdict
+from laptime.api.durations import format_duration
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.postgres import postgres_name
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.finish import LONGEST_SECONDS, clean_up, finish, readings_to_come
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.turns import how_to_change
 
 _SOON_SECONDS = 1.0
 
@@ -16,6 +18,17 @@ _SOON_SECONDS = 1.0
 def cancel(situation: Situation) -> Decision:
     """End the run with what was measured so far; the trial that goes on is dropped."""
     situation.fail(_cancelled(situation))
+    return finish(situation)
+
+
+def cut_short(situation: Situation, longest_seconds: float) -> Decision:
+    """End a run that has had the lane for as long as its namespace's runs may."""
+    message = (
+        f"it has had its turn for {format_duration(longest_seconds)}, as long as it may; "
+        f"{situation.progress_so_far()} trials are over, and stay. "
+        f"{how_to_change(situation.run.namespace)}"
+    )
+    situation.fail(Problem("TurnOver", message))
     return finish(situation)
 
 

@@ -146,6 +146,13 @@ class Situation:
         return self.measured() and not self.profiles_left()
 
     @property
+    def used_seconds(self) -> float:
+        """For how long the run has had the lane, in all its turns together."""
+        since = parse_time(self.run.status.turn_started_at)
+        turn = (self.now - since).total_seconds() if since is not None else 0.0
+        return (self.run.status.used_seconds or 0.0) + turn
+
+    @property
     def patience_seconds(self) -> float:
         """How long the cluster may take to get well again, in seconds.
 
@@ -248,6 +255,8 @@ class Situation:
             seed=self.seed,
             baseline=self.spec.baseline_name,
             started_at=old.started_at or (now if state.active else None),
+            turn_started_at=(old.turn_started_at or now) if state.active else None,
+            used_seconds=old.used_seconds if state.active else round(self.used_seconds, 1) or None,
             finished_at=(old.finished_at or now) if finished else None,
             retries=self.spec.retry if old.retries is None else old.retries,
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
