@@ -212,6 +212,8 @@ def _text(field: str, length: int) -> str:
     """Return a text of that length that the rules of the field allow."""
     if length == 0:
         return ""
+    if field.endswith("cidr"):
+        return {9: "1.2.3.4/8", 18: "203.113.111.222/32"}.get(length, "1" * length)
     if field.endswith("precision"):
         return "12.34%" if length == 6 else "1" * (length - 1) + "%"
     durations = (
@@ -232,7 +234,7 @@ def _items(field: str, length: int) -> list[Any]:
     value: Any = items
     for part in place_in(RUN, field).split("."):
         value = value[int(part) if part.isdigit() else part]
-    if isinstance(value[0], str):
+    if not isinstance(value[0], dict):
         return [value[0]] * length
     return [
         {**copy.deepcopy(value[0]), **({"name": f"n{i}"} if "name" in value[0] else {})}

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from laptime_cluster import builds, enforcer, health, images, lifecycle, snapshot
+from laptime_cluster import builds, enforcer, health, images, lifecycle, snapshot, store
 from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import ADMIN_KUBECONFIG, STATE
 from laptime_cluster.progress import say
@@ -86,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _load(names: Sequence[str]) -> None:
     _require_state()
     loaded = images.load(names)
+    store.want(names or [path.stem for path in images.every()])
     say(f"loaded {', '.join(loaded)}" if loaded else "all images are up to date")
 
 

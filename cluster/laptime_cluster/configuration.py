@@ -24,6 +24,7 @@ from laptime_cluster.layout import (
 
 CNI_FOLDER = CONFIG / "cni"
 CONTAINERD = CONFIG / "containerd.toml"
+CONTAINERD_ROOT = STATE / "containerd"
 COREFILE = CONFIG / "Corefile"
 KUBELET = CONFIG / "kubelet.json"
 KUBE_PROXY = CONFIG / "kube-proxy.json"
@@ -63,7 +64,7 @@ def _as_json(content: Mapping[str, object]) -> str:
 def _containerd() -> str:
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE a score cannot be lowered, and need not be.
     return f"""version = 2
-root = "{STATE}/containerd"
+root = "{CONTAINERD_ROOT}"
 state = "{RUN}/containerd"
 disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs",

@@ -29,10 +29,24 @@ class Archive:
     key: str
 
 
-def control(arguments: Sequence[str | Path], timeout_seconds: float = 570.0) -> str:
+def control(
+    arguments: Sequence[str | Path],
+    socket: Path = CONTAINERD_SOCKET,
+    timeout_seconds: float = 570.0,
+) -> str:
     """Run containerd's own client in the namespace that the kubelet uses."""
-    command = ["ctr", "--address", CONTAINERD_SOCKET, "--namespace", "k8s.io", *arguments]
+    command = ["ctr", "--address", socket, "--namespace", "k8s.io", *arguments]
     return run(command, timeout_seconds=timeout_seconds)
+
+
+def every() -> list[Path]:
+    """The files of all image archives in the cache."""
+    return [path for path in sorted(IMAGES.glob("[!.]*.tar")) if _is_image(path)]
+
+
+def paths(names: Iterable[str]) -> list[Path]:
+    """The files of those of the named archives that are in the cache."""
+    return [path for name in names if (path := IMAGES / f"{name}.tar").is_file()]
 
 
 def load(names: Sequence[str]) -> list[str]:
@@ -41,10 +55,7 @@ def load(names: Sequence[str]) -> list[str]:
     Returns the names that were imported. Raises ClusterError when an archive is not there, names
     no image, or does not fit on the disk.
     """
-    paths = [_path(name) for name in names] or [
-        path for path in sorted(IMAGES.glob("[!.]*.tar")) if _is_image(path)
-    ]
-    archives = [describe(path) for path in paths]
+    archives = [describe(path) for path in [_path(name) for name in names] or every()]
     known = _known_keys()
     wanted = [
         archive
@@ -131,20 +142,21 @@ def _known_keys() -> dict[str, str]:
     return keys
 
 
-def import_archive(archive: Archive) -> None:
+def import_archive(archive: Archive, socket: Path = CONTAINERD_SOCKET) -> None:
     """Import one archive, unpacked, so that the first pod of the image starts at once."""
     size = archive.path.stat().st_size
-    free = shutil.disk_usage(STATE).free
+    place = STATE if socket == CONTAINERD_SOCKET else socket.parent
+    free = shutil.disk_usage(place).free
     if free < size * _UNPACKED_PER_ARCHIVE_BYTE + _MINIMUM_FREE_BYTES:
         raise ClusterError(
-            f"the disk of {STATE} is too full for {archive.path.name}: {free >> 20} MiB are left"
+            f"the disk of {place} is too full for {archive.path.name}: {free >> 20} MiB are left"
         )
     say(f"loading {', '.join(archive.references)} ({size / 1e6:.0f} MB)")
     with ticking(lambda: f"still loading {archive.path.name}"):
-        control(["images", "import", archive.path])
-        there = set(control(["images", "list", "--quiet"]).split())
+        control(["images", "import", archive.path], socket)
+        there = set(control(["images", "list", "--quiet"], socket).split())
         for reference in archive.references:
             if reference not in there:
                 raise ClusterError(f"{archive.path} was imported, yet {reference} is not there")
             label = f"{_KEY_LABEL}={archive.key}"
-            control(["images", "label", reference, label, _PINNED_LABEL])
+            control(["images", "label", reference, label, _PINNED_LABEL], socket)

@@ -20,6 +20,7 @@ from laptime_cluster import (
     packages,
     pause,
     processes,
+    store,
 )
 from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import (
@@ -54,6 +55,7 @@ def up() -> None:
         _build_node()
         pause_archive = images.describe(pause.archive())
         _clean("removing what is left of an earlier cluster")
+        store.refresh()
         try:
             _start(pause_archive)
         except (ClusterError, OSError):
@@ -116,6 +118,7 @@ def _start(pause_archive: images.Archive) -> None:
     namespaces.create_mounts()
     certificates.issue_all()
     configuration.write_all()
+    store.provide(configuration.CONTAINERD_ROOT)
     say("starting etcd, containerd and the API server")
     _start_daemons(components.BEFORE_API)
     _wait_for("containerd", CONTAINERD_SOCKET.exists, 30)

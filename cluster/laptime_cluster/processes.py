@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laptime_cluster import cgroups
-from laptime_cluster.layout import CGROUP, LOGS, PIDS
+from laptime_cluster.layout import CGROUP, LOGS, NAME, PIDS
 from laptime_cluster.namespaces import inside
 
 
@@ -38,6 +38,8 @@ def start(daemon: Daemon) -> None:
             env={
                 "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                 "HOME": "/root",
+                # One of the daemons is this program.
+                "LAPTIME_CLUSTER_NAME": NAME,
                 # Less garbage collection: memory is cheap here, processor time is not.
                 "GOGC": "200",
             },

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ _SERVED = {
     "deployments": ("Deployment", "/apis/apps/v1"),
     "endpointslices": ("EndpointSlice", "/apis/discovery.k8s.io/v1"),
     "jobs": ("Job", "/apis/batch/v1"),
+    "networkpolicies": ("NetworkPolicy", "/apis/networking.k8s.io/v1"),
     "pods": ("Pod", "/api/v1"),
     "replicasets": ("ReplicaSet", "/apis/apps/v1"),
     "secrets": ("Secret", "/api/v1"),
@@ -126,6 +129,29 @@ def namespace_for_runs(kubectl: Any) -> Iterator[str]:
         yield name
     finally:
         kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+def operator_pids() -> list[int]:
+    """Return the operator's processes in the embedded cluster under test.
+
+    None where it is another cluster, whose processes are not on this machine. A second cluster
+    may be beside this one: the control group tells them apart.
+    """
+    name = os.environ.get("LAPTIME_CLUSTER_NAME") or "laptime-cluster"
+    found: list[int] = []
+    if name not in Path(os.environ.get("KUBECONFIG") or f"/var/lib/{name}").parts:
+        return found
+    for process in Path("/proc").iterdir():
+        try:
+            if (
+                process.name.isdigit()
+                and b"laptime\0operator" in (process / "cmdline").read_bytes()
+                and f"/{name}/kubepods/" in (process / "cgroup").read_text()
+            ):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
 
 
 def over(status: dict[str, Any]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .harness import AXUM, Cluster, condition, namespace_for_runs, over, run_manifest
+from .harness import AXUM, Cluster, condition, namespace_for_runs, operator_pids, over, run_manifest
 
 SECONDS_TO_SAY_SO = 30
 
@@ -215,9 +214,7 @@ def test_a_namespace_without_the_role_binding_is_told_how_to_get_it(
 
 
 def test_an_operator_without_work_uses_almost_no_cpu() -> None:
-    found = subprocess.run(
-        ["pgrep", "-f", "laptime operator"], capture_output=True, text=True, check=False
-    ).stdout.split()
+    found = operator_pids()
     if not found:
         pytest.skip("the operator's process is not on this machine")
 

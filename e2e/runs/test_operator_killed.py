@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from .harness import AXUM, SYNC, Cluster, over, run_manifest
+from .harness import AXUM, SYNC, Cluster, operator_pids, over, run_manifest
 
 # The client's models have every field optional; what the API server always sets is not asked for.
 CoreApi = Any
@@ -29,14 +28,6 @@ STAGES = (
     "between-trials",
     "finishing",
 )
-
-
-def operator_pids() -> list[int]:
-    """Return the operator's processes on this machine."""
-    found = subprocess.run(
-        ["pgrep", "-f", "laptime operator"], capture_output=True, text=True, check=False
-    )
-    return [int(pid) for pid in found.stdout.split()]
 
 
 def kill_operator(core: CoreApi) -> None:

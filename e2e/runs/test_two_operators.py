@@ -18,8 +18,8 @@ from kubernetes import client
 
 from conftest import CHART, OPERATOR_NAMESPACE, Tool
 
-from .harness import AXUM, SYNC, Cluster, over, run_manifest
-from .test_operator_killed import CoreApi, Generators, operator_pids
+from .harness import AXUM, SYNC, Cluster, operator_pids, over, run_manifest
+from .test_operator_killed import CoreApi, Generators
 
 LONGEST_TAKEOVER_SECONDS = 15.0
 TIMES_EACH = int(os.environ.get("LAPTIME_TAKEOVERS") or 1)
