@@ -21,7 +21,9 @@ SHARDS = {
     "b": (
         "runs/test_broken_runs.py",
         "runs/test_deletion.py",
+        "runs/test_frozen_kubelet.py",
         "runs/test_generators.py",
+        "runs/test_pausing.py",
         "runs/test_statements.py",
         "runs/test_switches.py",
         "runs/test_two_operators.py",

@@ -69,8 +69,18 @@ def test_the_spec_of_a_run_cannot_be_changed(
         *("-p", json.dumps(patch)),
     )
     assert done.returncode != 0
-    assert "spec cannot be changed once the run is accepted" in done.stderr
+    assert "of a spec can be changed once the run is accepted" in done.stderr
     assert "apply it under another name" in done.stderr
+
+
+@pytest.mark.parametrize("changes", [{"suspend": False}, {"cancel": True}, {"retry": 4}])
+def test_what_may_be_asked_of_a_run_while_it_goes_on_can_be_changed(
+    kubectl: Tool, existing: str, changes: dict[str, bool]
+) -> None:
+    kubectl(
+        *("patch", "br", NAME, "-n", existing, "--dry-run=server", "--type=merge"),
+        *("-p", json.dumps({"spec": changes})),
+    )
 
 
 def test_applying_the_same_run_again_and_labelling_it_is_fine(kubectl: Tool, existing: str) -> None:

@@ -156,7 +156,7 @@ def operator_pids() -> list[int]:
 
 def over(status: dict[str, Any]) -> bool:
     """Whether a run is over."""
-    return status.get("state") in ("Succeeded", "Failed")
+    return status.get("state") in ("Succeeded", "Failed", "Cancelled")
 
 
 def condition(status: dict[str, Any], type_: str) -> dict[str, Any]:

@@ -29,21 +29,33 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
         cluster.wait(
             going, "its first trial", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
         )
+        # Images that cannot be pulled: a run that was begun before knows nothing of them.
+        _upgrade(helm, operator, str(CHART), *_tags("no-such-tag"))
+        assert _deployed(helm, operator) != f"laptime-{EARLIER}"
+        status = cluster.wait_end(going, 180)
     finally:
-        _upgrade(helm, operator, str(CHART))
-    assert _deployed(helm, operator) != f"laptime-{EARLIER}"
-    status = cluster.wait_end(going, 180)
+        _upgrade(helm, operator, str(CHART), *_tags(""))
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     (row,) = status["results"]
+    ran = list(cluster.documents(going).values())
+    assert len(ran) == 6
+    assert {part for one in ran for part in one["images"]} >= {"server", "generator", "postgres"}
+    assert all(one["images"] == ran[0]["images"] for one in ran)
     assert (row["trials"], row["failedTrials"]) == (6, 0)
     assert _kept(cluster, done) == before
 
 
-def _upgrade(helm: Tool, release: str, chart: str) -> None:
+def _upgrade(helm: Tool, release: str, chart: str, *more: str) -> None:
     helm(
-        *("upgrade", release, chart, "-n", OPERATOR_NAMESPACE),
+        *("upgrade", release, chart, "-n", OPERATOR_NAMESPACE, *more),
         *("--reset-then-reuse-values", "--wait", "--timeout", "120s"),
     )
+
+
+def _tags(tag: str) -> list[str]:
+    """Return the flags that give images of runs, which the chart itself does not start, a tag."""
+    images = ("generator", "postgres", "servers.axum-sqlx")
+    return [f"--set=images.{image}.tag={tag}" for image in images]
 
 
 def _deployed(helm: Tool, release: str) -> str:

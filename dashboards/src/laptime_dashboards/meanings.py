@@ -8,8 +8,11 @@ STATES = {
     "Verifying": ("Verifying", "blue"),
     "Running": ("Running", "blue"),
     "Finishing": ("Finishing", "blue"),
+    "Suspending": ("Suspending", "blue"),
+    "Suspended": ("Suspended", "text"),
     "Succeeded": ("Succeeded", "green"),
     "Failed": ("Failed", "red"),
+    "Cancelled": ("Cancelled", "yellow"),
 }
 
 VALIDITIES = {

@@ -23,6 +23,8 @@ FIELD_MANAGER = "laptime"
 Manifest = dict[str, Any]
 
 _REQUEST_TIMEOUT_SECONDS = 30
+_KUBELET_SECONDS = 3
+"""A kubelet that has not answered by then stands still, or its node is gone."""
 _FROZEN_SECONDS = 5
 """So much later than the API server should end a watch, the client gives it up."""
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -299,6 +301,24 @@ class Kube:
                     break
                 read += chunk
         return bytes(read[:LOG_BYTES])
+
+    async def kubelet_answers(self, namespace: str, pod: str, container: str) -> bool:
+        """Return whether the kubelet of a pod that has a node answers at all.
+
+        The API server hands a question for a log on to the kubelet. Whatever that says, such as
+        that there is no log yet, it is there.
+        """
+        try:
+            response = await self._open(
+                "GET",
+                RESOURCES["Pod"].path(namespace, pod, "log"),
+                query={"container": container, "tailLines": "1", "limitBytes": "1"},
+                limits=aiohttp.ClientTimeout(total=_KUBELET_SECONDS),
+            )
+        except KubeError as error:
+            return error.status in (400, 404)
+        response.close()
+        return True
 
     async def follow_log(self, namespace: str, pod: str, container: str) -> AsyncIterator[str]:
         """Yield the lines of a container's log as they are written, until it ends."""

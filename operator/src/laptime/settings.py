@@ -10,6 +10,7 @@ from pathlib import Path
 
 from laptime.manifests.context import ImageSet, Network
 from laptime.reconcile.history import HistoryLimits
+from laptime.reconcile.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Settings:
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
     history: HistoryLimits = field(default_factory=HistoryLimits)
     """How many finished runs each namespace keeps."""
+    turns: Turns = field(default_factory=Turns)
+    """Priorities and caps of namespaces."""
     log_level: str = "INFO"
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
@@ -68,6 +71,7 @@ def load_settings() -> Settings:
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
         history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
+        turns=_turns(os.environ.get("LAPTIME_RUNS") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
@@ -103,6 +107,15 @@ def _limit(number: int | None) -> int | None:
     if number is not None and int(number) < 0:
         raise ValueError(f"{number} is less than nothing")
     return None if number is None else int(number)
+
+
+def _turns(text: str) -> Turns:
+    try:
+        return Turns.from_wire(json.loads(text))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f"LAPTIME_RUNS is {text!r}: write what the chart's value runs says ({error})"
+        ) from error
 
 
 def _port(name: str, otherwise: int) -> int:

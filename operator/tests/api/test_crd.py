@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import cel
+import pytest
+
 from laptime.api.crd import build_crd, structural_schema
 from laptime.api.scenario_rules import ScenarioFacts
-from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.api.spec import CHANGEABLE, MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 
 USERS = ScenarioFacts("users", ("list",), ("axum-sqlx", "fastapi-sync"), needs_database=True)
 TASKS = ScenarioFacts(
@@ -115,3 +118,62 @@ def test_a_status_of_another_version_stays_readable() -> None:
     required = [node["required"] for node in _nodes(status) if "required" in node]
     assert required == [["type"]]
     assert status["properties"]["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
+
+
+RUN = {
+    "scenario": "users",
+    "servers": [{"name": "a", "preset": "axum-sqlx"}],
+    "topology": {"postgres": {}},
+    "loads": [{"name": "l", "closed": {"connections": 1, "requests": 10}}],
+    "generator": {"parallelism": 1},
+    "repetitions": 3,
+    "control": False,
+    "startupTimeout": "30s",
+    "objectives": [],
+    "egress": [],
+    "suspend": False,
+    "cancel": False,
+    "retry": 0,
+}
+# Another value for each field of the spec.
+OTHERS: dict[str, Any] = {
+    "scenario": "tasks",
+    "servers": [],
+    "baseline": "a",
+    "topology": {},
+    "loads": [],
+    "generator": {"parallelism": 2},
+    "repetitions": 4,
+    "precision": "2%",
+    "maxRepetitions": 20,
+    "budget": "2h",
+    "control": True,
+    "seed": 1,
+    "startupTimeout": "31s",
+    "objectives": [{"server": "a"}],
+    "egress": [{"cidr": "203.0.113.7/32"}],
+    "ttlSecondsAfterFinished": 60,
+    "suspend": True,
+    "cancel": True,
+    "retry": 1,
+}
+
+
+def accepts_change(new: dict[str, Any], old: dict[str, Any]) -> bool:
+    """Whether the rules of the spec on changes allow this one."""
+    changes = [one["rule"] for one in SPEC["x-kubernetes-validations"] if "oldSelf" in one["rule"]]
+    context = cel.Context(variables={"self": new, "oldSelf": old})
+    return all(cel.evaluate(one, context) is True for one in changes)
+
+
+@pytest.mark.parametrize("field", SPEC["properties"])
+def test_no_field_of_an_accepted_run_changes_but_those_that_may(field: str) -> None:
+    other = {**RUN, field: OTHERS[field]}
+    assert accepts_change(RUN, RUN)
+    assert accepts_change(other, RUN) == (field in CHANGEABLE)
+    assert accepts_change(RUN, other) == (field in CHANGEABLE and field not in ("cancel", "retry"))
+
+
+def test_no_field_of_the_spec_is_missing_in_these_tests() -> None:
+    assert set(OTHERS) == set(SPEC["properties"])
+    assert set(CHANGEABLE) <= set(OTHERS)

@@ -67,7 +67,7 @@ def test_the_script_is_one_that_bash_understands(laptime: Laptime, tmp_path: Pat
 
 
 def test_kubectl_is_told_the_commands() -> None:
-    *words, directive = kubectl_completions(["re"]).splitlines()
+    *words, directive = kubectl_completions(["rep"]).splitlines()
     assert words == ["report"]
     assert directive == ":4"
 

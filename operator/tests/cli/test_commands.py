@@ -195,7 +195,7 @@ def test_interrupted_says_how_to_come_back(
     code, out, _ = laptime("run", manifest_file, "-n", "other", "--kubeconfig", kubeconfig)
     assert code == 130
     assert "laptime watch demo -n other" in out
-    assert "kubectl delete br demo -n other" in out
+    assert "laptime cancel demo -n other" in out
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ class TestMistakes:
         assert "'pdf' is not one of" in err
 
 
-def test_the_place_in_the_queue_is_counted_over_all_namespaces(fake: Any, kubeconfig: Path) -> None:
+def test_the_runs_that_come_before_one_are_counted(fake: Any, kubeconfig: Path) -> None:
     from laptime.cli.cluster_access import Cluster
 
     def put(namespace: str, name: str, age: int, **status: Any) -> None:
@@ -303,7 +303,8 @@ def test_the_place_in_the_queue_is_counted_over_all_namespaces(fake: Any, kubeco
     cluster = Cluster.connect(kubeconfig)
     mine = cluster.run("team", "mine")
     assert mine is not None
-    assert cluster.turns_before(mine) == 3
+    # The one at work and an older one of its namespace; others take turns with it.
+    assert cluster.turns_before(mine) == 2
     older = cluster.run("other", "older")
     assert older is not None
     assert cluster.turns_before(older) == 1
@@ -312,3 +313,54 @@ def test_the_place_in_the_queue_is_counted_over_all_namespaces(fake: Any, kubeco
     assert "status.state%21%3DSucceeded%2Cstatus.state%21%3DFailed" in asked
     fake.refuse = (403, {"kind": "Status", "message": "runs is forbidden"})
     assert cluster.turns_before(mine) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "change"),
+    [
+        ("suspend", {"suspend": True}),
+        ("resume", {"suspend": False}),
+        ("cancel", {"cancel": True}),
+    ],
+)
+def test_a_run_that_goes_on_is_asked_for_one_thing_and_nothing_else_of_it_changes(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str, change: dict[str, bool]
+) -> None:
+    there = fake.put(RUN, {"spec": {}, "status": {"state": "Running"}})
+    code, out, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert "demo" in out
+    assert fake.applied == [{"metadata": {"uid": there["metadata"]["uid"]}, "spec": change}]
+
+
+@pytest.mark.parametrize("command", ["suspend", "resume", "cancel"])
+def test_a_run_that_is_over_is_not_asked_for_anything(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": "Succeeded"}})
+    code, _, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo is over (Succeeded)" in err
+    assert fake.applied == []
+
+
+def test_failed_trials_of_a_run_that_is_over_are_asked_for_again(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    spec = yaml.safe_load(manifest_file.read_text())["spec"]
+    fake.put(RUN, {"spec": {**spec, "retry": 2}, "status": {"state": "Failed", "retries": 2}})
+    code, out, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert "watch demo" in out
+    assert [one["spec"] for one in fake.applied] == [{"retry": 3}]
+
+
+@pytest.mark.parametrize("state", ["Running", "Queued"])
+def test_a_run_that_goes_on_is_not_asked_again(
+    laptime: Laptime, fake: Any, kubeconfig: Path, state: str
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": state}})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "is not over yet" in err
+    assert fake.applied == []

@@ -25,6 +25,10 @@ class Nodes:
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         self.generators_started: list[str] = []
+        self.failing: set[str] = set()
+        """Servers whose generators give up."""
+        self.bits: dict[str, str] = {}
+        """What tags stand for; `sha256:1` where nothing else is said."""
         self._count = 0
 
     def step(self) -> None:
@@ -66,12 +70,27 @@ class Nodes:
             self._start(job, labels, "k6", {"running": {"startedAt": _now()}})
         elif pods[0]["metadata"]["name"] not in self.server.logs:
             name = pods[0]["metadata"]["name"]
-            self.server.logs[name] = generator_log(labels[LABEL + "trial"])
+            if labels[LABEL + "server"] in self.failing:
+                self._give_up(pods[0])
+                return
+            self.server.logs[name] = generator_log(
+                labels[LABEL + "trial"], at=datetime.now(UTC).timestamp()
+            )
+
+    def _give_up(self, pod: Object) -> None:
+        name = pod["metadata"]["name"]
+        said = json.dumps({"reason": "InvalidTrial", "message": "no such load"})
+        self.server.logs[name] = f"LAPTIME-ERROR {said}\n"
+        ended = {"terminated": {"exitCode": 2, "finishedAt": _now()}}
+        container = {**pod["status"]["containerStatuses"][0], "ready": False, "state": ended}
+        status = {**pod["status"], "phase": "Failed", "containerStatuses": [container]}
+        self.server.change("Pod", "default", name, status=status)
 
     def _start(
         self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"
     ) -> None:
         self._count += 1
+        image = owner["spec"]["template"]["spec"]["containers"][0]["image"]
         reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
         self.server.add(
             {
@@ -83,11 +102,18 @@ class Nodes:
                     "labels": labels,
                     "ownerReferences": [reference],
                 },
-                "spec": {"containers": [{"name": container, "image": "image"}]},
+                "spec": {"containers": [{"name": container, "image": image}]},
                 "status": {
                     "phase": phase,
                     "conditions": [{"type": "Ready", "status": "True"}],
-                    "containerStatuses": [{"name": container, "ready": True, "state": state}],
+                    "containerStatuses": [
+                        {
+                            "name": container,
+                            "ready": True,
+                            "state": state,
+                            "imageID": f"{image}@{self.bits.get(image, 'sha256:1')}",
+                        }
+                    ],
                 },
             }
         )

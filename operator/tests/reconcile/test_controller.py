@@ -30,12 +30,13 @@ def run_manifest(name: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def operating(server: ApiServer, **settings: Any) -> AsyncIterator[Controller]:
+async def operating(
+    server: ApiServer, settings: Settings | None = None, **more: Any
+) -> AsyncIterator[Controller]:
     """Have an operator work on what the server has."""
+    settings = settings or Settings(images=IMAGES, **more)
     async with serving(server) as kube:
-        controller = Controller(
-            kube, Settings(images=IMAGES, **settings), Metrics(), logging.getLogger("laptime")
-        )
+        controller = Controller(kube, settings, Metrics(), logging.getLogger("laptime"))
         controller.start()
         try:
             yield controller

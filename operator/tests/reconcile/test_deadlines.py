@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
-from laptime.reconcile.views import Observed, PodView
+from laptime.reconcile.views import ContainerView, Observed, PodView
 
 from .test_decide import run_to_the_end, spec_of
 from .world import START, World
@@ -136,10 +137,67 @@ def test_a_tier_that_never_is_as_wanted_ends_the_run() -> None:
 def test_a_generator_that_never_ends_fails_its_trial() -> None:
     world = World(spec_of(1, 1, 1), Random(1))
     until(world, measuring)
+    running = (ContainerView("main", ready=True, running=True, running_since=world.now),)
     world.pods = {
-        pod.name: replace(pod, phase="Running", ready=True) for pod in world.pods.values()
+        pod.name: replace(pod, phase="Running", ready=True, containers=running)
+        for pod in world.pods.values()
     }
     world.dead = {"pods", "Job"}
     until(world, lambda world: world.results_written)
     (result,) = world.observe().results.values()
-    assert (result.outcome, result.reason) == (TrialOutcome.FAILED, "GeneratorTimedOut")
+    assert [one.reason for one in result.lost_attempts] == ["GeneratorTimedOut"]
+    assert (result.outcome, result.fault) == (TrialOutcome.FAILED, Fault.NODE)
+
+
+@pytest.mark.parametrize("when", STATES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_kubelet_that_stood_still_for_a_minute_costs_no_server_anything(
+    when: str, seed: int
+) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed))
+    until(world, STATES[when])
+    world.dead, thaws = {"kubelet"}, world.now + timedelta(seconds=60)
+    until(world, lambda world: world.now >= thaws or over(world))
+    world.dead = set()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    results = world.observe().results.values()
+    assert [one.outcome for one in results] == [TrialOutcome.MEASURED] * 4
+
+
+def test_a_kubelet_that_never_comes_back_ends_the_run_and_blames_no_server() -> None:
+    world = World(spec_of(2, 1, 2), Random(1))
+    until(world, measuring)
+    world.dead = {"kubelet"}
+    until(world, over)
+    assert world.run.status.state is State.FAILED
+    assert {one.fault for one in world.observe().results.values()} == {Fault.NODE}
+    assert said(world, ConditionType.SUCCEEDED).reason == "InfrastructureFailed"
+    assert "by no fault of their servers" in said(world, ConditionType.SUCCEEDED).message
+
+
+def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_none() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    until(world, lambda world: measuring(world) and not world.results_written)
+    (slow,) = (pod for pod in world.pods.values() if pod.component == "server" and not pod.deleting)
+    world.stubborn.add(slow.name)
+    until(world, lambda world: world.run.status.lost_attempts)
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("PodsOverlapped", Fault.CLUSTER)
+    assert slow.name in lost.message
+    again = f"{lost.trial}-attempt-2"
+    patient = world.now + timedelta(seconds=60)
+    until(world, lambda world: world.now >= patient)
+    assert again not in world.jobs_started
+    world.stubborn.clear()
+    until(world, lambda world: again in world.jobs_started)
+    assert slow.name not in world.pods
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    (second,) = (one for one in world.observe().results.values() if one.ordinal == 2)
+    assert (second.attempt, [one.reason for one in second.lost_attempts]) == (
+        2,
+        ["PodsOverlapped"],
+    )
+    (row,) = (one for one in world.run.status.results or [] if one.server == second.server)
+    assert row.lost_attempts == 1

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
 from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
@@ -88,8 +89,14 @@ def test_with_kills_crashes_and_lost_pods_a_run_still_ends_and_counts_no_trial_t
     run_to_the_end(world)
     planned = {trial.name for trial in world.trials}
     assert len(world.results_written) == len(set(world.results_written))
-    started = [job for job in world.jobs_started if job in planned]
+    started = [job for job in world.jobs_started if trial_of(job) in planned]
     assert len(started) == len(set(started)), "a generator was started twice"
+    # Of each trial each attempt was made once, and no attempt without a reason.
+    for result in world.observe().results.values():
+        made = [job for job in started if trial_of(job) == result.trial]
+        assert len(made) <= result.attempt <= MOST_ATTEMPTS
+        assert len(result.lost_attempts) == result.attempt - 1
+        assert all(one.fault.repeated and one.message for one in result.lost_attempts)
     # None is lost: each planned trial has its result, or its server is out and says why, or the
     # run was given up and says why.
     status = world.run.status
@@ -160,16 +167,21 @@ def test_while_a_generator_runs_only_its_own_server_is_alive(seed: int) -> None:
             assert alive <= {trial.server}
 
 
+def crash(world: World, server: str) -> None:
+    """Have a server end by itself whenever a generator sends it requests."""
+    sent_to = {pod.trial for pod in world.pods.values() if pod.component == "generator"}
+    for pod in list(world.pods.values()):
+        if pod.component == "server" and pod.server == server and pod.trial in sent_to:
+            crashed = ContainerView("main", restarts=1, exit_code=139, exit_reason="Error")
+            world.pods[pod.name] = replace(pod, ready=False, containers=(crashed,))
+
+
 def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
     world = World(spec_of(2, 1, 4), Random(1))
     while not (world.run.status.state and world.run.status.state.terminal):
         world.step()
         world.advance()
-        for pod in list(world.pods.values()):
-            if pod.component == "generator" and pod.phase == "Running":
-                trial = next(t for t in world.trials if t.name == pod.trial)
-                if trial.server == "s1":
-                    world.pods.pop(pod.name)
+        crash(world, "s1")
         assert world.passes < MANY_PASSES
     by_server = {
         server: [
@@ -190,25 +202,31 @@ def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
     assert summary is not None
     assert summary.finished
     assert "so far" not in summary.verdict
-    assert "s1 (GeneratorLost)" in summary.verdict
+    assert "s1 (Crashed)" in summary.verdict
     (row,) = (row for row in summary.rows if row.server == "s1")
-    assert (row.state, row.reason) == (RowState.FAILED, "GeneratorLost")
+    assert (row.state, row.reason) == (RowState.FAILED, "Crashed")
+    assert {one.fault for one in world.observe().results.values() if one.server == "s1"} == {
+        Fault.SERVER
+    }
 
 
-def test_a_generator_on_a_node_that_is_gone_holds_up_nobody() -> None:
+def test_a_generator_on_a_node_that_is_gone_holds_up_nobody_and_its_trial_is_repeated() -> None:
     """Its pod is shown as running until the node comes back."""
     world = World(spec_of(1, 1, 2), Random(5))
     while not (running := world.observe().pods_of("generator")):
         world.step()
         world.advance()
     gone = replace(running[0], deleting_since=world.now, phase="Running")
+    world.stubborn.add(gone.name)
     while not (world.run.status.state and world.run.status.state.terminal):
         world.pods[gone.name] = gone
         world.step()
         world.advance()
         assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
-    outcomes = [result.outcome for _, result in sorted(world.observe().results.items())]
-    assert outcomes == [TrialOutcome.FAILED, TrialOutcome.MEASURED]
+    first, second = (result for _, result in sorted(world.observe().results.items()))
+    assert {first.outcome, second.outcome} == {TrialOutcome.MEASURED}
+    assert (first.attempt, second.attempt) == (2, 1)
+    assert [one.reason for one in first.lost_attempts] == ["PodDeleted"]
 
 
 def test_a_new_version_of_the_operator_leaves_the_tiers_of_a_running_run_alone() -> None:
@@ -330,8 +348,8 @@ def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
             world.pods[second.name] = replace(second, phase="Failed", containers=(ended,))
     world.now += timedelta(seconds=20)
     world.step()
-    result = world.observe().results[trial.name]
-    assert (result.outcome, result.reason) == (TrialOutcome.FAILED, "GeneratorLost")
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("GeneratorLost", Fault.GENERATOR)
 
 
 def test_the_generators_of_a_trial_count_together() -> None:

@@ -16,11 +16,23 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 # Words of the same form that are no reasons of Laptime. A new word in the code is either added here
 # or explained on the page.
 KUBERNETES = {
+    *("Lease", "NetworkPolicy"),
     *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
-    *("Delete", "Lease", "NetworkPolicy", "Normal", "Warning"),
+    *("Delete", "Normal", "Warning"),
+    *(
+        "DisruptionTarget",
+        "Running",
+        "ContainerStatusUnknown",
+        "Unknown",
+        "Preempting",
+        "PreemptionByScheduler",
+        "Terminated",
+    ),
+    *("DeletionByTaintManager", "NodeAffinity", "NodePorts", "NodeShutdown", "Shutdown"),
+    *("OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError", "UnexpectedAdmissionError"),
 }
 TITLES = {"PgBouncer", "Postgres"}
 NEVER_SHOWN = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -167,8 +167,11 @@ def test_every_planned_trial_is_known_before_and_has_times_after() -> None:
     after = samples(metrics)
     begun = after["laptime_trial_started_timestamp_seconds"]
     ended = after["laptime_trial_finished_timestamp_seconds"]
-    assert [value for _, value in begun] == [1_767_225_600.0] * 4
-    assert [value for _, value in ended] == [1_767_225_602.0] * 4
+    results = [one for _, one in sorted(world.observe().results.items())]
+    assert [value for _, value in begun] == [
+        datetime.fromisoformat(one.started_at or "").timestamp() for one in results
+    ]
+    assert [value - since for (_, value), (_, since) in zip(ended, begun, strict=True)] == [2.0] * 4
     assert {labels["outcome"] for labels, _ in after["laptime_trial_outcome"]} == {"Measured"}
     assert [value for _, value in after["laptime_trial_requests_per_second"]] == [1000.0] * 4
 

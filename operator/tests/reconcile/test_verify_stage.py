@@ -41,7 +41,9 @@ def test_a_crash_that_shows_a_moment_later_is_named_and_not_the_lost_connection(
     world.now += timedelta(seconds=1)
     world.step()
     assert state_of(world) == (ServerState.PENDING, None)
-    killed = ContainerView("server", restarts=1, exit_code=137, exit_reason="OOMKilled")
+    killed = ContainerView(
+        "server", restarts=1, exit_code=137, exit_reason="OOMKilled", limited=True
+    )
     world.pods[server.name] = replace(server, ready=False, containers=(killed,))
     world.now += timedelta(seconds=1)
     world.step()

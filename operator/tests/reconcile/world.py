@@ -43,6 +43,7 @@ from laptime.reconcile.fold import single_results
 from laptime.reconcile.views import (
     LABEL,
     ContainerView,
+    Hearing,
     Observed,
     PodView,
     Refusal,
@@ -70,18 +71,20 @@ def generator_log(
     requests: int = 2000,
     segment: tuple[int, int] | None = None,
     script: dict[str, Any] | None = None,
+    at: float = 1_767_225_600.0,
 ) -> str:
     """Return the log of a generator that measured so many right answers of about 5 ms.
 
-    `segment` is its index among so many, `script` what a script of one's own says.
+    `segment` is its index among so many, `script` what a script of one's own says, `at` when it
+    began.
     """
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     histogram.record_value(5000, requests)
     encoded = histogram.encode().decode()
     seconds = requests / requests_per_second
     phase = {
-        "firstRequestAt": 1_767_225_600.0,
-        "lastResponseAt": 1_767_225_600.0 + seconds,
+        "firstRequestAt": at,
+        "lastResponseAt": at + seconds,
         "requests": requests,
         "responses": requests,
         "windowSeconds": seconds,
@@ -181,6 +184,7 @@ class World:
         self.config_maps: dict[str, dict[str, Any]] = {}
         self.pods: dict[str, PodView] = {}
         self.logs: dict[tuple[str, int], str] = {}
+        self._began: dict[str, datetime] = {}
         self.secret = False
         self.jobs_started: list[str] = []
         self.results_written: list[str] = []
@@ -192,7 +196,9 @@ class World:
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
         self.dead: set[str] = set()
-        """Controllers of the cluster that stand still: Deployment, Job, pods, deletion."""
+        """What of the cluster stands still: Deployment, Job, pods, deletion, kubelet."""
+        self.stubborn: set[str] = set()
+        """Pods that go on although they should end."""
         self.strangers: set[tuple[str, str]] = set()
         """Kinds and names of somebody else's objects."""
         self.refusal: Refusal | None = None
@@ -296,6 +302,11 @@ class World:
                 if pod.component == "profiler" and pod.trial and (pod.trial, 0) in self.logs
             },
             outputs=self._outputs(results),
+            kubelets={
+                pod.name: Hearing(silent=True) if "kubelet" in self.dead else Hearing(10.0)
+                for pod in self.pods.values()
+                if pod.live and not pod.ready
+            },
             refusal=self.refusal,
             summary=self._summary(results, payloads, failures),
         )
@@ -318,8 +329,9 @@ class World:
 
     def _outputs(self, results: dict[str, TrialResult]) -> dict[str, dict[int, str]]:
         outputs: dict[str, dict[int, str]] = {}
+        over = {result.attempt_name for result in results.values()}
         for (trial, index), log in self.logs.items():
-            if trial not in results and any(
+            if trial not in over and any(
                 (pod.trial, pod.index) == (trial, index) for pod in self.pods.values()
             ):
                 outputs.setdefault(trial, {})[index] = log
@@ -417,7 +429,7 @@ class World:
     def advance(self) -> None:
         """Let some time pass, in which controllers and pods do some of their work."""
         self.now += timedelta(seconds=self.random.uniform(0.1, 3.0))
-        if "deletion" not in self.dead:
+        if not self.dead & {"deletion", "kubelet"}:
             self._end_deleted_pods()
         for name, deployment in self.deployments.items():
             if "Deployment" not in self.dead:
@@ -426,7 +438,11 @@ class World:
             if "Job" not in self.dead:
                 self._follow_job(name, job)
         for pod in list(self.pods.values()):
-            if "pods" not in self.dead and not pod.deleting and self.random.random() < 0.7:
+            if (
+                not self.dead & {"pods", "kubelet"}
+                and not pod.deleting
+                and self.random.random() < 0.7
+            ):
                 self._run_pod(pod)
 
     def _killed(self) -> bool:
@@ -437,8 +453,14 @@ class World:
 
     def _end_deleted_pods(self) -> None:
         for name, pod in list(self.pods.items()):
+            if name in self.stubborn and pod.deleting:
+                continue
             if pod.deleting and self.random.random() < 0.6:
                 del self.pods[name]
+            elif pod.deleting:
+                # Its containers end soon; that it is gone for good takes a while longer.
+                ended = tuple(replace(c, running=False, exit_code=0) for c in pod.containers)
+                self.pods[name] = replace(pod, ready=False, containers=ended)
             elif not pod.deleting and pod.owner not in (*self.deployments, *self.jobs):
                 self.pods[name] = replace(pod, deleting_since=self.now)
 
@@ -488,7 +510,15 @@ class World:
         self._count += 1
         name = f"{owner}-{self._count}"
         self.pods[name] = PodView(
-            name, component, self.now, server=server, trial=trial, owner=owner, index=index
+            name,
+            component,
+            self.now,
+            server=server,
+            trial=trial,
+            owner=owner,
+            index=index,
+            node="node",
+            acknowledged=self.now,
         )
 
     def _run_pod(self, pod: PodView) -> None:
@@ -503,7 +533,9 @@ class World:
         elif self._fault():
             self._break(pod)
         else:
-            running = ContainerView("main", ready=True, running=True)
+            running = ContainerView(
+                "main", ready=True, running=True, running_since=pod.last_started or self.now
+            )
             self.pods[pod.name] = replace(
                 pod,
                 phase="Running",
@@ -522,13 +554,17 @@ class World:
                 ended = ContainerView("k6", exit_code=137, exit_reason="OOMKilled")
                 self.pods[pod.name] = replace(pod, phase="Failed", containers=(ended,))
         elif pod.phase == "Pending":
-            running = ContainerView("k6", ready=True, running=True)
+            running = ContainerView("k6", ready=True, running=True, running_since=self.now)
             self.pods[pod.name] = replace(pod, phase="Running", ready=True, containers=(running,))
         elif pod.phase == "Running":
             count = self.run.spec.generator.parallelism
             segment = (pod.index, count) if count > 1 else None
             self.logs[pod.trial, pod.index] = generator_log(
-                pod.trial, self.rates(pod.trial), segment=segment, script=self.script
+                pod.trial,
+                self.rates(pod.trial),
+                segment=segment,
+                script=self.script,
+                at=self._began.setdefault(pod.trial, self.now).timestamp(),
             )
             ended = ContainerView("k6", exit_code=0)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))

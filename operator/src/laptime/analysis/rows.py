@@ -133,6 +133,7 @@ def row_of(
         message=message[:_MESSAGE] if message else None,
         trials=len(measured),
         failed_trials=len(cell.failed),
+        lost_attempts=sum(len(one.lost_attempts) for one in cell.results) or None,
         requests=requests,
         errors=errors,
         error_rate=errors / requests if requests else None,
@@ -202,8 +203,17 @@ def _state(cell: Cell) -> tuple[RowState, str | None, str | None]:
     if failed == cell.planned:
         return RowState.FAILED, first.reason or "TrialsFailed", first.message
     said = ": ".join(part for part in (first.reason, first.message) if part)
-    message = f"{failed} of {cell.planned} trials failed, the first with {said}"
+    message = f"{_failures(cell)}, the first with {said}"
     return (RowState.PARTIAL if measured else RowState.PENDING), "TrialsFailed", message
+
+
+def _failures(cell: Cell) -> str:
+    """Return how many trials failed, and whose fault it was when it was not the server's."""
+    failed, of = len(cell.failed), f"of {cell.planned} trials"
+    if all(one.lost for one in cell.failed):
+        whose = sorted({str(one.fault) for one in cell.failed})
+        return f"{failed} {of} were lost to the {' and the '.join(whose)}, not to the server"
+    return f"{failed} {of} failed"
 
 
 def _judge(
@@ -229,7 +239,7 @@ def _judge(
     }
     reasons += _in_repetitions(measured, covered)
     if cell.failed:
-        reasons.append(f"{len(cell.failed)} of {cell.planned} trials failed")
+        reasons.append(_failures(cell))
     if len(cell.counted) < 2:
         reasons.append("measured only once, so nobody knows how far chance goes: no interval")
     if times.missing:

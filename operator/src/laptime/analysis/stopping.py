@@ -65,23 +65,32 @@ def repetitions_needed(
 
 
 def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
-    """Return whether the last trials of a server all failed, so that no more are made."""
-    own = sorted((one for one in results if one.server == server), key=lambda one: one.ordinal)
-    last = own[-_ENOUGH_FAILED_TRIALS:]
-    return len(last) == _ENOUGH_FAILED_TRIALS and all(
-        one.outcome is TrialOutcome.FAILED for one in last
-    )
+    """Return whether no more trials of a server are made: its last two failed.
+
+    What was lost by no fault of the server does not count among those. That has an end of its own:
+    two trials one after the other that were lost in all their attempts.
+    """
+    return _last_failure(server, results) is not None
 
 
 def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str, tuple[str, str]]:
     """Return the servers of which no more trials are made, with reason and message of the last."""
     found = {}
     for server in spec.servers:
-        if gave_up(server.name, results):
-            own = (one for one in results if one.server == server.name)
-            last = max(own, key=lambda one: one.ordinal)
+        last = _last_failure(server.name, results)
+        if last is not None:
             found[server.name] = (last.reason or "TrialsFailed", last.message or "")
     return found
+
+
+def _last_failure(server: str, results: Sequence[TrialResult]) -> TrialResult | None:
+    own = sorted((one for one in results if one.server == server), key=lambda one: one.ordinal)
+    for seen in (own, [one for one in own if not one.lost]):
+        last = seen[-_ENOUGH_FAILED_TRIALS:]
+        failed = all(one.outcome is TrialOutcome.FAILED for one in last)
+        if failed and len(last) == _ENOUGH_FAILED_TRIALS and len({one.lost for one in last}) == 1:
+            return last[-1]
+    return None
 
 
 def widest_half_width(

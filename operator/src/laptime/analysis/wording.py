@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laptime.api.attempts import LostAttempt
 from laptime.api.causes import Cause
 from laptime.api.metrics import Metric
 from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation
@@ -181,3 +182,17 @@ def listing(names: Sequence[str], joint: str = "and") -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} {joint} {names[-1]}"
+
+
+def repeated(lost_attempts: int) -> str:
+    """Return in words that so many attempts of trials were made again."""
+    one = lost_attempts == 1
+    return (
+        f"{lost_attempts} {'attempt was' if one else 'attempts were'} lost by no fault of the "
+        f"server, and made again"
+    )
+
+
+def lost_attempt(lost: LostAttempt) -> str:
+    """Return what became of an attempt, in words."""
+    return f"attempt {lost.attempt} was lost to the {lost.fault}: {lost.reason}: {lost.message}"

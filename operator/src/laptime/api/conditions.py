@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from laptime.api.status import Condition, ConditionStatus, ConditionType
 from laptime.api.text import plain_lines
 
-NORMAL_REASONS = frozenset({"Starting", "Queued", "Finished", "Verifying", "NotFinished"})
+NORMAL_REASONS = frozenset(
+    {"Starting", "Queued", "Suspended", "Resumed", "Finished", "Verifying", "NotFinished"}
+)
 """Reasons of conditions that are False although nothing is wrong: not yet, or over."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from laptime.api import GROUP, KIND, PLURAL, VERSION
 from laptime.api.base import rule
 from laptime.api.scenario_rules import ScenarioFacts, scenario_rules
-from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.api.spec import CHANGEABLE, MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.api.status import RunStatus
 
 _COLUMNS = (
@@ -43,7 +43,7 @@ def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
         properties["loads"]["items"]["properties"]["endpoints"]["items"],
         {endpoint for one in known for endpoint in one.endpoints},
     )
-    spec["x-kubernetes-validations"] += scenario_rules(known)
+    spec["x-kubernetes-validations"] += [*scenario_rules(known), _unchanged(spec)]
     status = structural_schema(RunStatus.model_json_schema(by_alias=True, mode="serialization"))
     # The operator is the only writer of the status. A stored status of an older version must
     # stay readable, so nothing in it is required.
@@ -106,6 +106,27 @@ def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _unchanged(spec: dict[str, Any]) -> dict[str, str]:
+    """Return the rule that nothing of the spec changes but what may."""
+    required = {
+        *spec["required"],
+        *(n for n, one in spec["properties"].items() if "default" in one),
+    }
+    same = [
+        f"self.{name} == oldSelf.{name}"
+        if name in required
+        else f"has(self.{name}) == has(oldSelf.{name}) && "
+        f"(!has(self.{name}) || self.{name} == oldSelf.{name})"
+        for name in spec["properties"]
+        if name not in CHANGEABLE
+    ]
+    return rule(
+        " && ".join(same),
+        f"only {', '.join(CHANGEABLE)} of a spec can be changed once the run is accepted: delete "
+        "the run and apply it again, or apply it under another name",
+    )
 
 
 def _column(name: str, type_: str, path: str, priority: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from laptime.api.attempts import Fault, LostAttempt, attempt_name
 from laptime.api.base import TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
@@ -115,6 +116,17 @@ class TrialResult(TolerantModel):
     outcome: TrialOutcome
     reason: str | None = Field(None, description="CamelCase; why a trial failed.")
     message: str | None = None
+    fault: Fault | None = Field(None, description="Whose fault it was that a trial failed.")
+    retry: int = Field(0, description="The value of `spec.retry` that it was measured for.")
+    attempt: int = Field(1, description="Which attempt this is, from 1.")
+    lost_attempts: list[LostAttempt] = Field(
+        default_factory=list, description="The attempts before it, lost to no fault of the server."
+    )
+    images: dict[str, str] = Field(
+        default_factory=dict,
+        description="What ran, by its part (server, generator, the tiers): the image ID that the "
+        "kubelet says. Empty in results of older versions.",
+    )
     validity: Validity = Validity.VALID
     validity_reasons: list[str] = Field(default_factory=list)
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")
@@ -141,6 +153,16 @@ class TrialResult(TolerantModel):
     script: ScriptFigures | None = Field(
         None, description="What a script of one's own says; None for the other loads."
     )
+
+    @property
+    def attempt_name(self) -> str:
+        """Name of the attempt that counts, which its Job and its pods have."""
+        return attempt_name(self.trial, self.attempt)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it measured nothing, in all attempts, by no fault of the server."""
+        return self.fault is not None and self.fault.repeated
 
     @property
     def has_rate(self) -> bool:
@@ -225,6 +247,11 @@ class ResultRow(TolerantModel):
         0, description="Measured trials; those that are invalid are not in the figures."
     )
     failed_trials: int = Field(0, description="Trials that measured nothing.")
+    lost_attempts: int | None = Field(
+        None,
+        description="Attempts that were lost to nodes, tiers, generators or the cluster, and made "
+        "again; left out where there are none.",
+    )
     requests: int = Field(0, description="Requests of all measured trials.")
     errors: int = Field(0, description="Those without a right answer in time.")
     error_rate: float | None = Field(None, description="Errors divided by requests.")

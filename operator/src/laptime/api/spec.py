@@ -29,6 +29,8 @@ MAX_RUN_NAME_LENGTH = 35
 MAX_SERVERS = 32
 MAX_LOADS = 16
 MAX_TRIALS = 2000
+CHANGEABLE = ("suspend", "cancel", "retry")
+"""What may be changed of a run that is accepted: everything else is what its results are about."""
 CONTROL_SUFFIX = "-control"
 
 PRECISION_REPETITIONS = 8
@@ -46,9 +48,15 @@ class BenchmarkRunSpec(Model):
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "self == oldSelf",
-                "spec cannot be changed once the run is accepted: delete the run and apply it "
-                "again, or apply it under another name",
+                "!oldSelf.cancel || self.cancel",
+                "a cancelled run cannot go on: apply it under another name, or delete it and "
+                "apply it again",
+                ".cancel",
+            ),
+            rule(
+                "self.retry >= oldSelf.retry",
+                "retry can only be raised: each time it is, failed trials are measured again",
+                ".retry",
             ),
             rule(
                 "!has(self.baseline) || self.servers.exists(s, s.name == self.baseline)",
@@ -215,6 +223,23 @@ class BenchmarkRunSpec(Model):
         description="Where the pods of the run may connect to, beside each other and the cluster's "
         "DNS, where NetworkPolicies are enforced.",
         max_length=16,
+    )
+    suspend: bool = Field(
+        False,
+        description="Pause after the trial that is going on: the tiers go, and other runs have "
+        "their turn. Taken back, the run queues again. Can be changed at any time.",
+    )
+    cancel: bool = Field(
+        False,
+        description="End the run now, with the figures and the report of what was measured. Can "
+        "be set at any time, and not be taken back.",
+    )
+    retry: int = Field(
+        0,
+        description="Raise it when the run is over, and its failed trials are measured again; what "
+        "was measured stays.",
+        ge=0,
+        le=100,
     )
     ttl_seconds_after_finished: int | None = Field(
         None,

@@ -6,7 +6,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
+from laptime.api.images import RunImages
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
 from laptime.api.storage import Storage
 
@@ -19,18 +21,26 @@ class State(StrEnum):
     VERIFYING = "Verifying"
     RUNNING = "Running"
     FINISHING = "Finishing"
+    SUSPENDING = "Suspending"
+    SUSPENDED = "Suspended"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
+    CANCELLED = "Cancelled"
 
     @property
     def terminal(self) -> bool:
         """Whether the run is over."""
-        return self in (State.SUCCEEDED, State.FAILED)
+        return self in (State.SUCCEEDED, State.FAILED, State.CANCELLED)
 
     @property
     def active(self) -> bool:
         """Whether the run has the lane: it may start pods."""
-        return self not in (State.QUEUED, State.SUCCEEDED, State.FAILED)
+        return not (self.terminal or self.waiting)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nothing of the run is in the cluster but what it has measured so far."""
+        return self in (State.QUEUED, State.SUSPENDED)
 
 
 class ConditionType(StrEnum):
@@ -40,6 +50,7 @@ class ConditionType(StrEnum):
     TIERS_READY = "TiersReady"
     SERVERS_VERIFIED = "ServersVerified"
     PROGRESSING = "Progressing"
+    SUSPENDED = "Suspended"
     SUCCEEDED = "Succeeded"
     OBJECTIVES_MET = "ObjectivesMet"
     PROFILED = "Profiled"
@@ -58,8 +69,8 @@ class Condition(TolerantModel):
     """One condition, as the Kubernetes API conventions define it."""
 
     type: str = Field(
-        description="Accepted, TiersReady, ServersVerified, Progressing, Succeeded, ObjectivesMet, "
-        "Profiled, CleanedUp."
+        description="Accepted, TiersReady, ServersVerified, Progressing, Suspended, Succeeded, "
+        "ObjectivesMet, Profiled, CleanedUp."
     )
     status: ConditionStatus = Field(description="Whether it holds.")
     reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")
@@ -108,14 +119,30 @@ class RunStatus(TolerantModel):
     verdict: str | None = Field(None, description="The result in a sentence.")
     seed: int | None = Field(None, description="Seed of the order of the trials.")
     baseline: str | None = Field(None, description="The server that factors are against.")
-    started_at: str | None = Field(None, description="When it got its turn, RFC 3339.")
+    started_at: str | None = Field(None, description="When it got its turn first, RFC 3339.")
+    turn_started_at: str | None = Field(
+        None, description="While it has its turn: since when, RFC 3339."
+    )
+    used_seconds: float | None = Field(
+        None, description="How long its turns that are over were, in seconds."
+    )
     finished_at: str | None = Field(None, description="When it was over, RFC 3339.")
+    retries: int | None = Field(
+        None, description="The value of `spec.retry` up to which failed trials were asked for."
+    )
+    images: RunImages | None = Field(
+        None,
+        description="The images that the run was begun with; an upgrade changes nothing of it.",
+    )
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(
         None, description="Name of the trial that is set up or measured now."
     )
     step_started_at: str | None = Field(
         None, description="When the current state, check or trial began, RFC 3339."
+    )
+    lost_attempts: list[LostAttempt] | None = Field(
+        None, description="Attempts of the current trial that were lost by no fault of its server."
     )
     fastest: str | None = Field(
         None, description="The fastest server, or those that cannot be told apart from it."

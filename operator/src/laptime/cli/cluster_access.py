@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FIELD_MANAGER = "laptime-cli"
 _APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
 _TIMEOUT_SECONDS = (5, 30)
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
@@ -165,6 +166,26 @@ class Cluster:
                 _content_type=_APPLY,
                 _request_timeout=_TIMEOUT_SECONDS,
                 **options,
+            )
+
+    def change_run(self, run: Run, fields: dict[str, Any]) -> None:
+        """Change fields of a run's spec, of this very run and of no other one of its name.
+
+        Raises:
+            Mistake: the API server refused it.
+        """
+        with _readable(f"change {KIND} {run.name}"):
+            self._custom.patch_namespaced_custom_object(
+                GROUP,
+                VERSION,
+                run.namespace,
+                PLURAL,
+                run.name,
+                {"metadata": {"uid": run.uid}, "spec": fields},
+                field_manager=FIELD_MANAGER,
+                field_validation="Strict",
+                _content_type=_MERGE,
+                _request_timeout=_TIMEOUT_SECONDS,
             )
 
     def apply_config_map(self, namespace: str, manifest: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ from laptime.cli.options import program_name
 from laptime.cli.report_command import report
 from laptime.cli.run_commands import run, watch
 from laptime.cli.validate_command import validate
+from laptime.cli.wish_commands import cancel, resume, retry, suspend
 
 # `laptime verify` runs once per server of every run: what only the other commands need is imported
 # where it is used.
@@ -41,6 +42,10 @@ _IN_CLUSTER = "In the cluster"
 
 app.command()(run)
 app.command()(watch)
+app.command()(suspend)
+app.command()(resume)
+app.command()(cancel)
+app.command()(retry)
 app.command()(report)
 app.command()(compare)
 app.command()(servers)

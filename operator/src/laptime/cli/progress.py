@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from laptime.api.attempts import trial_of
 from laptime.api.conditions import NORMAL_REASONS
 from laptime.api.results import ResultRow
 from laptime.api.status import Condition, ConditionStatus, ConditionType, RunStatus, ServerState
@@ -91,8 +92,8 @@ def _state(status: RunStatus, turns_before: int | None) -> str:
     if turns_before is None:
         return state
     if turns_before == 0:
-        return f"{state}: the next one"
-    return f"{state}: {turns_before} run{'s' if turns_before > 1 else ''} before it"
+        return state
+    return f"{state}: at least {turns_before} run{'s' if turns_before > 1 else ''} before it"
 
 
 def describe_trial(run: Run) -> str:
@@ -100,12 +101,14 @@ def describe_trial(run: Run) -> str:
     status, spec = run.status, run.spec
     if spec is None or status.seed is None or not status.current_trial:
         return ""
+    current = trial_of(status.current_trial)
     for trial in plan_trials(run.name, spec, status.seed, spec.most_repetitions):
-        if trial.name == status.current_trial:
+        if trial.name == current:
             load = f", {trial.load}" if len(spec.loads) > 1 else ""
             at_most = "at most " if spec.precision else ""
             of = f"{at_most}{spec.most_repetitions}"
-            return f"{trial.server}{load}, repetition {trial.repetition} of {of}"
+            again = f", attempt {len(status.lost_attempts) + 1}" if status.lost_attempts else ""
+            return f"{trial.server}{load}, repetition {trial.repetition} of {of}{again}"
     for profile in plan_profiles(run.name, spec):
         if profile.name == status.current_trial:
             return f"profile of {profile.server}"

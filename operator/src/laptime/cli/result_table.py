@@ -56,8 +56,8 @@ def _headline(run: Run) -> Text:
     style, said = "bold", status.verdict
     if status.state is State.SUCCEEDED:
         style = "bold green"
-    elif status.state is State.FAILED:
-        style = "bold red"
+    elif status.state in (State.FAILED, State.CANCELLED):
+        style = "bold red" if status.state is State.FAILED else "bold yellow"
         if succeeded is not None:
             said = f"{succeeded.reason}: {succeeded.message}"
     elif status.progress is not None:
@@ -210,6 +210,8 @@ def _notes(rows: list[ResultRow]) -> Iterator[Text]:
             yield Text(f"  {where}: {said}", "red" if row.state is RowState.FAILED else "yellow")
         for reason in row.validity_reasons:
             yield Text(f"  {where}: {row.validity}: {reason}", "yellow")
+        if row.lost_attempts:
+            yield Text(f"  {where}: {wording.repeated(row.lost_attempts)}", "dim")
         for doubt in row.usage.doubts if row.usage else []:
             yield Text(f"  {where}: CPU, memory and cause: {doubt}", "yellow")
         yield from (Text(f"  {where}: {said}", "dim") for said in _arrivals(row))

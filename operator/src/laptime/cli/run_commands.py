@@ -98,7 +98,7 @@ def _follow_and_report(cluster: Cluster, namespace: str, name: str, output: Outp
     except KeyboardInterrupt:
         console.print(
             f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{where}\n"
-            f"                           End it:      kubectl delete br {name}{where}",
+            f"                           End it:      {program_name()} cancel {name}{where}",
             highlight=False,
             soft_wrap=True,
         )

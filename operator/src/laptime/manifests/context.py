@@ -11,11 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
 from laptime.api import API_VERSION, GROUP, KIND
+from laptime.api.images import RunImages
 from laptime.api.server import Server
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
@@ -115,6 +116,27 @@ class ImageSet:
         fields["pull_secrets"] = tuple(fields.get("pull_secrets") or ())
         return cls(**fields)
 
+    def pins(self, spec: BenchmarkRunSpec) -> RunImages:
+        """Return the images that a run has from its first pod to its last."""
+        presets = {server.preset for server in spec.servers if server.preset is not None}
+        return RunImages(
+            postgres=self.postgres,
+            pgbouncer=self.pgbouncer,
+            haproxy=self.haproxy,
+            generator=self.generator,
+            operator=self.operator,
+            servers={name: self.servers[name] for name in sorted(presets & set(self.servers))},
+            exporter=self.exporter,
+            upstream=self.upstream,
+            delay=self.delay,
+        )
+
+    def pinned(self, images: RunImages | None) -> ImageSet:
+        """Return the images that a run was begun with, pulled as is said now; None: not begun."""
+        if images is None:
+            return self
+        return replace(self, **images.model_dump())
+
     def of(self, server: Server) -> str:
         """Return the image of a server; ValueError if its preset has none."""
         if server.image is not None:
@@ -155,6 +177,9 @@ class RunContext:
     cluster_domain: str = field(default="cluster.local")
     network: Network | None = None
     """None: the administrator has switched NetworkPolicies off."""
+
+    longest_seconds: float | None = None
+    """How long it may have the lane; None: as long as it takes."""
 
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)

@@ -16,6 +16,7 @@ from laptime.measure.generator import (
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.images import of_the_same_bits
 from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
@@ -41,6 +42,7 @@ __all__ = [
     "measured_phase",
     "merge_results",
     "merged_metrics",
+    "of_the_same_bits",
     "parse_generator_output",
     "parse_payload",
     "parse_profile_output",

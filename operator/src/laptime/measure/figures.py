@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from laptime.api.attempts import Fault
 from laptime.api.loads import Load
 from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
 from laptime.api.script import ScriptFigures
@@ -98,7 +99,9 @@ def trial_result(
     )
 
 
-def failed_trial(trial: Trial, reason: str, message: str) -> TrialResult:
+def failed_trial(
+    trial: Trial, reason: str, message: str, fault: Fault | None = None
+) -> TrialResult:
     """Return the result of a trial that measured nothing; `reason` is CamelCase."""
     return TrialResult(
         trial=trial.name,
@@ -109,6 +112,7 @@ def failed_trial(trial: Trial, reason: str, message: str) -> TrialResult:
         outcome=TrialOutcome.FAILED,
         reason=reason,
         message=message[:1000],
+        fault=fault,
         validity=Validity.INVALID,
         validity_reasons=[f"failed: {reason}"],
     )

@@ -23,12 +23,13 @@ from laptime.api.storage import STORED_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.measure.prometheus_http import http_query
 from laptime.reconcile.cache import Store, Watch
-from laptime.reconcile.decide import queued
+from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
 from laptime.reconcile.folding import Folding
 from laptime.reconcile.history import History
 from laptime.reconcile.metrics import Metrics
-from laptime.reconcile.queue import NOT_ENABLED, Card, card_of, next_in_turn
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
+from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
 from laptime.reconcile.views import Run, format_time, run_view
 from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
@@ -62,6 +63,7 @@ class Controller:
         )
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}
+        self._used = Used()
         self._mortal: dict[str, Card] = {}
         self._ask_again_at = 0.0
         self._folding = Folding(kube, self.write_status)
@@ -108,6 +110,7 @@ class Controller:
         if before is not None:
             self._states[before] -= 1
         self._open.pop(uid, None)
+        self._used.see(uid, card, datetime.now(UTC))
         self._mortal.pop(uid, None)
         self._folding.see(uid, card)
         self._history.see(uid, card)
@@ -117,8 +120,7 @@ class Controller:
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
-            over = card.state is not None and card.state.terminal
-            if not over:
+            if not card.over or card.asks_again:
                 self._open[uid] = card
             elif card.deadline is not None and not card.deleting:
                 self._mortal[uid] = card
@@ -156,7 +158,8 @@ class Controller:
         # There is one worker at most, and nothing is awaited here: no two runs get the lane.
         if self._worker is not None and not self._worker.task.done():
             return
-        card = next_in_turn(self._open.values())
+        had = self._used.seconds(datetime.now(UTC))
+        card = next_in_turn(self._open.values(), had, self.settings.turns)
         if card is None:
             self._worker = None
             return
@@ -169,12 +172,12 @@ class Controller:
         new: list[Card] = []
         for card in self._open.values():
             mine = self._worker is not None and self._worker.uid == card.uid
-            settled = card.state is not None and card.refused is None and not card.newer
+            settled = card.refused is None and not card.news and not card.newer
             if mine or card.deleting or settled:
                 continue
             if card.refused == NOT_ENABLED and not card.newer:
                 again = _NOT_ENABLED_SECONDS
-            elif card.uid in self._considered:
+            elif (card.refused is not None or card.newer) and card.uid in self._considered:
                 continue
             new.append(card)
         # One look in each namespace tells whether it is enabled by now, however much goes on.
@@ -217,8 +220,15 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        if run.status.state in (None, State.QUEUED):
-            await self.say(run, queued(run, context_of(run, self.settings), now), now)
+        turns = self.settings.turns
+        if run.status.started_at is None and (
+            exceeded := cap_exceeded(run.spec, run.namespace, turns)
+        ):
+            await self.refuse(manifest, CAP_EXCEEDED, exceeded)
+        elif card.asks_again:
+            await self.say(run, asked_again(run, now), now)
+        elif run.status.state is None or run.status.state.waiting:
+            await self.say(run, waiting(run, context_of(run, self.settings), now), now)
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")

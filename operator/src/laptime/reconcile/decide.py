@@ -8,17 +8,34 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from laptime.api.conditions import Verdict
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.api.conditions import Verdict, merge_conditions
+from laptime.api.results import RowState
+from laptime.api.status import (
+    ConditionStatus,
+    ConditionType,
+    RunStatus,
+    ServerState,
+    ServerStatus,
+    State,
+)
+from laptime.api.storage import STORED_VERSION, Storage
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script, refused
 from laptime.reconcile.stages.finish import finish
+from laptime.reconcile.stages.pause import (
+    cancel,
+    cancelled_before_its_turn,
+    cut_short,
+    resumed,
+    suspend,
+    suspended,
+)
 from laptime.reconcile.stages.profiles import run_profiles
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.trials import run_trials
 from laptime.reconcile.stages.verify import verify
-from laptime.reconcile.views import Observed, Run
+from laptime.reconcile.views import Observed, Run, format_time
 
 
 def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> Decision:
@@ -37,7 +54,12 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     given_up = failed is not None and failed.status == ConditionStatus.FALSE
     if given_up or situation.nothing_left():
         return finish(situation)
+    if run.spec.cancel:
+        return cancel(situation)
+    if context.longest_seconds is not None and situation.used_seconds > context.longest_seconds:
+        return cut_short(situation, context.longest_seconds)
     for stage in (
+        suspend,
         impossible_load,
         missing_script,
         refused,
@@ -52,20 +74,75 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     return finish(situation)
 
 
-def queued(run: Run, context: RunContext, now: datetime) -> RunStatus:
-    """Return the status of a run that is accepted and waits for its turn.
+def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
+    """Return the status of a run that has not the lane: it waits for its turn, or pauses.
+
+    One that never had its turn and is cancelled is over with that.
 
     It says nothing of the place in the queue: whoever reads it can count those before it, and a run
     that ends need not change the status of all others.
     """
     situation = Situation(run, Observed(), context, now)
-    situation.say(
-        Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "the spec is good"),
-        Verdict(
-            ConditionType.PROGRESSING,
-            ConditionStatus.FALSE,
-            "Queued",
-            "one run at a time is measured in this cluster, the oldest first",
-        ),
+    good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "the spec is good")
+    situation.say(good)
+    old = run.status
+    if run.spec.cancel and old.started_at is None:
+        return cancelled_before_its_turn(situation).status
+    if run.spec.suspend and not run.spec.cancel:
+        said, text = suspended(situation).status, "suspended"
+    else:
+        resumed(situation)
+        queue = "one run at a time is measured in this cluster; namespaces take turns"
+        situation.say(
+            Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", queue),
+        )
+        said, text = situation.decision(State.QUEUED, requeue_seconds=None).status, "queued"
+    if old.started_at is None or old.progress is None:
+        progress = said.progress and said.progress.model_copy(update={"text": text})
+        return said.model_copy(update={"progress": progress})
+    # It paused: nothing is observed of it now, and what it has measured stays as it was said.
+    text = f"{old.progress.completed}/{old.progress.total}, {text}"
+    return old.model_copy(
+        update={
+            "state": said.state,
+            "observed_generation": said.observed_generation,
+            "conditions": said.conditions,
+            "progress": old.progress.model_copy(update={"text": text}),
+        }
     )
-    return situation.decision(State.QUEUED, requeue_seconds=None, text="queued").status
+
+
+def asked_again(run: Run, now: datetime) -> RunStatus:
+    """Return the status of a run that is over and whose failed trials are asked for again.
+
+    What was measured stays as it is, and is not measured again. Where nothing failed, the run stays
+    over.
+    """
+    old = run.status
+    retried = {"retries": run.spec.retry, "observed_generation": run.generation}
+    if all(row.state is RowState.MEASURED for row in old.results or []) and old.results:
+        return old.model_copy(update=retried)
+    text = "failed trials are asked for again"
+    verdicts = (
+        Verdict(ConditionType.SUCCEEDED, ConditionStatus.UNKNOWN, "NotFinished", text),
+        Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", text),
+        Verdict(ConditionType.TIERS_READY, ConditionStatus.UNKNOWN, "Queued", text),
+    )
+    gone = (ConditionType.CLEANED_UP, ConditionType.OBJECTIVES_MET)
+    kept = [one for one in old.conditions or [] if one.type not in gone]
+    servers = [
+        ServerStatus(name=one.name, state=ServerState.PENDING, image=one.image)
+        if one.state is ServerState.FAILED
+        else one
+        for one in old.servers or []
+    ]
+    return old.model_copy(
+        update={
+            **retried,
+            "state": State.QUEUED,
+            "finished_at": None,
+            "servers": servers or None,
+            "storage": Storage(version=STORED_VERSION),
+            "conditions": merge_conditions(kept, verdicts, run.generation, format_time(now)),
+        }
+    )

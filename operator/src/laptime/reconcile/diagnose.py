@@ -1,21 +1,54 @@
-"""Why a pod does not do what it should, in words that say what to do. Pure."""
+"""Why a pod does not do what it should, in words that say what to do. Pure.
+
+Words say only what was observed. A pod that was never placed has no container that runs, and that a
+server is not ready is something that only a kubelet which is there can say.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from laptime.api.text import plain_lines
-from laptime.reconcile.views import ContainerView, PodView, WorkloadView
+from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
 # image that failed to pull once. Before this age, only what cannot mend itself is a problem.
 _PATIENCE_SECONDS = 4.0
 _CRASHES_ENOUGH = 2
+_HEARD_SECONDS = 2.5
+"""A kubelet that has answered for so long has asked its pods whether they are ready."""
 
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+# How a kubelet says of a pod of its own why it ends it: the node's lack, and not the pod's excess.
+_NODE_WAS_SHORT = ("The node was low on resource", "The node had condition")
+# Ends of a container that nobody has seen: the node or its container runtime was started anew.
+_UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
+# Reasons of pods that a kubelet does not take, or ends because its node goes down.
+_NODE_REFUSALS = (
+    *("UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "OutOfpods", "OutOfephemeral-storage"),
+    *(
+        "NodeAffinity",
+        "NodeShutdown",
+        "Terminated",
+        "Shutdown",
+        "NodePorts",
+        "TopologyAffinityError",
+    ),
+)
+_PREEMPTED = ("PreemptionByScheduler", "Preempting")
+_NODE_GONE = ("DeletionByTaintManager", "DeletionByPodGC", "NodeLost")
+
+
+class Part(StrEnum):
+    """Of what something is said."""
+
+    SERVER = "server"
+    GENERATOR = "generator"
+    TIER = "tier"
 
 
 @dataclass(frozen=True)
@@ -23,12 +56,17 @@ class Problem:
     """What is wrong: a CamelCase reason and a message.
 
     `fatal` means that waiting longer does not help; other problems may mend themselves until the
-    start-up time-out.
+    start-up time-out. `part` is what it is wrong with.
     """
 
     reason: str
     message: str
     fatal: bool = False
+    part: Part = Part.SERVER
+
+    def of(self, part: Part) -> Problem:
+        """Return the same problem, of another part."""
+        return replace(self, part=part)
 
 
 def diagnose(what: str, pods: Sequence[PodView], now: datetime) -> Problem | None:
@@ -50,6 +88,83 @@ def diagnose_refusal(what: str, workload: WorkloadView | None) -> Problem | None
     )
 
 
+def taken_away(what: str, pods: Sequence[PodView]) -> Problem | None:
+    """Return why a pod that should be there goes or went, by no doing of its own; None if none did.
+
+    For pods that the run itself does not want to go.
+    """
+    for pod in pods:
+        if pod.pod_reason == "Evicted":
+            return _evicted(what, pod)
+        reason, words = pod.disruption or (pod.pod_reason or "", pod.pod_message or "")
+        said = f" ({words.strip()})" if words else ""
+        where = f" on node {pod.node}" if pod.node else ""
+        if reason in _PREEMPTED:
+            text = f"the pod of {what} had to make room for one of a higher priority{said}"
+            return Problem("Preempted", text, fatal=True)
+        if reason in _NODE_GONE or pod.marked_unready:
+            text = f"the node {pod.node or '?'} of the pod of {what} does not answer any more{said}"
+            return Problem("NodeLost", text, fatal=True)
+        if reason in _NODE_REFUSALS:
+            text = f"the pod of {what}{where} was refused or ended by its node: {reason}{said}"
+            return Problem("NodeRefused", text, fatal=True)
+        if reason == "EvictionByEvictionAPI":
+            text = f"the pod of {what}{where} was evicted, as when a node is drained{said}"
+            return Problem("Drained", text, fatal=True)
+        if pod.deleting:
+            text = f"the pod of {what}{where} was deleted, and not by Laptime"
+            return Problem("PodDeleted", text, fatal=True)
+    return None
+
+
+def late(
+    what: str,
+    pods: Sequence[PodView],
+    kubelets: Mapping[str, Hearing],
+    limit_seconds: float,
+    now: datetime,
+) -> Problem | None:
+    """Return why a component's newest pod is not ready, once that has taken too long; else None.
+
+    The server's own time begins when its container runs: what comes before is the cluster's time,
+    and what nobody hears of a kubelet that stands still is nobody's.
+    """
+    if not pods:
+        return None
+    pod = pods[-1]
+    age = (now - pod.created).total_seconds()
+    if pod.ready or age < limit_seconds:
+        return None
+    problem = diagnose(what, pods, now)
+    stuck = problem and Problem(problem.reason, problem.message, fatal=True)
+    if not pod.containers and pod.acknowledged is None and pod.node is None:
+        text = f"no scheduler has placed the pod of {what} within {age:.0f} s"
+        return stuck or Problem("NotScheduled", text)
+    hearing = kubelets.get(pod.name, Hearing())
+    if hearing.silent:
+        return Problem(
+            "NodeSilent",
+            f"the kubelet of node {pod.node} does not answer, so nobody knows how the pod of "
+            f"{what} is: look at the node",
+        )
+    since = pod.running_since
+    if stuck is not None or since is None:
+        return stuck or Problem(
+            "NotStarted",
+            f"the container of {what} was not started on node {pod.node} within {age:.0f} s"
+            f"{_waiting(pod)}: look at the events of its pod and at the node",
+        )
+    fair = (now - since).total_seconds() >= limit_seconds
+    if not fair or hearing.heard_seconds < _HEARD_SECONDS:
+        return None
+    return not_ready(what, pods, limit_seconds)
+
+
+def _waiting(pod: PodView) -> str:
+    reasons = {one.waiting_reason for one in pod.containers if one.waiting_reason}
+    return f" ({', '.join(sorted(reasons))})" if reasons else ""
+
+
 def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Problem:
     """Return the problem of a component that did not get ready in time without saying why."""
     if not pods:
@@ -66,7 +181,7 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
 def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
     age = (now - pod.created).total_seconds()
     if pod.pod_reason == "Evicted":
-        return Problem("Evicted", f"the pod of {what} was evicted: {pod.pod_message}", fatal=True)
+        return _evicted(what, pod)
     if pod.unschedulable_message and age >= _PATIENCE_SECONDS:
         return Problem(
             "Unschedulable",
@@ -78,6 +193,12 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
         if problem:
             return problem
     return None
+
+
+def _evicted(what: str, pod: PodView) -> Problem:
+    message = pod.pod_message or ""
+    reason = "Evicted" if message.startswith(_NODE_WAS_SHORT) else "StorageExceeded"
+    return Problem(reason, f"the pod of {what} was evicted: {message}", fatal=True)
 
 
 def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Problem | None:
@@ -101,11 +222,25 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             "ContainerConfigInvalid",
             f"the container of {what} cannot be created: {container.waiting_message or waiting}",
         )
+    if container.exit_reason == "OOMKilled" and not container.limited:
+        return Problem(
+            "NodeOutOfMemory",
+            f"{what} was killed because its node had no memory left; it has no limit of its own. "
+            "Give it one in resources.memory, or make room on the node",
+            fatal=True,
+        )
     if container.exit_reason == "OOMKilled":
         return Problem(
             "OutOfMemory",
             f"{what} was killed because it needed more memory than its limit. Give it more in "
             "resources.memory",
+            fatal=True,
+        )
+    if container.exit_reason in _UNSEEN_ENDS:
+        return Problem(
+            "NodeLost",
+            f"the container of {what} ended and nobody saw how: node {pod.node} or its container "
+            "runtime was started anew",
             fatal=True,
         )
     if container.restarts >= _CRASHES_ENOUGH or waiting == "CrashLoopBackOff":

@@ -6,11 +6,13 @@ import asyncio
 import math
 import time
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
-from laptime.api.results import TrialReadings, TrialResult
+from laptime.api.attempts import attempt_name
+from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import (
@@ -28,11 +30,12 @@ from laptime.manifests.result import (
     readings_name,
     results_name,
 )
-from laptime.measure import watched_result
+from laptime.measure import of_the_same_bits, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive, single_results
+from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.views import (
     Observed,
@@ -66,7 +69,24 @@ class ResultCache:
 
     def results(self, names: set[str]) -> dict[str, TrialResult]:
         """Return the results of those trials that are stored in the cluster now."""
-        return {name: result for name, result in self._judged.items() if name in names}
+        found = [result for name, result in self._judged.items() if name in names]
+        return {result.trial: result for result in of_the_same_bits(found)}
+
+    def drop_failed(self, names: set[str], retries: int) -> set[str]:
+        """Forget those of the trials that failed before they were last asked for again.
+
+        Returns their names.
+        """
+        dropped = {
+            name
+            for name in names
+            if self._results[name].outcome is TrialOutcome.FAILED
+            and self._results[name].retry < retries
+        }
+        for name in dropped:
+            for known in (self._results, self._judged, self._payloads):
+                known.pop(name)
+        return dropped
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
         """Take in the ConfigMap of a trial's result."""
@@ -121,9 +141,10 @@ class ResultCache:
 class Memory:
     """What is remembered of the run that is measured, only to be quicker."""
 
-    def __init__(self, children: Children, desk: ReadingsDesk) -> None:
+    def __init__(self, children: Children, desk: ReadingsDesk, kubelets: Kubelets) -> None:
         self.children = children
         self.desk = desk
+        self.kubelets = kubelets
         self.results = ResultCache()
         self.logs: dict[str, str] = {}
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
@@ -205,7 +226,13 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     archived = memory.archived
     result_names |= set(archived) & trials & cache.known()
     stored |= {trial for trial in result_names if readings_name(trial) in archived}
+    again = cache.drop_failed(result_names, run.status.retries or 0)
+    failed_before = again & set(config_map_names)
+    result_names -= again
     results = cache.results(result_names)
+    # Attempts of which nobody needs the output any more.
+    over = {result.attempt_name for result in results.values()}
+    over |= {attempt_name(one.trial, one.attempt) for one in run.status.lost_attempts or []}
     readings, unread = memory.desk.look(run, results.values(), stored)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
@@ -227,13 +254,15 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
         archived=frozenset(metadata["uid"] for metadata in archived.values()),
         results=results,
+        failed_before=frozenset(failed_before),
         readings=readings,
         unread=unread,
-        outputs=await _outputs(kube, run, pod_views, result_names, memory.logs),
+        outputs=await _outputs(kube, run, pod_views, over, memory.logs),
         profiles=profiles,
         profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
         scripts=await memory.scripts(kube, run),
         summary=cache.summary(run, context, result_names),
+        kubelets=memory.kubelets.look(run.namespace, pod_views, datetime.now(UTC)),
     )
 
 
@@ -241,19 +270,21 @@ async def _outputs(
     kube: Kube,
     run: Run,
     pods: tuple[PodView, ...],
-    stored: set[str],
+    over: set[str],
     logs: dict[str, str],
 ) -> dict[str, dict[int, str]]:
-    over = [
+    ended = [
         pod
         for pod in pods
         if pod.component == "generator"
-        and pod.trial not in stored
+        and pod.trial not in over
         and (pod.name in logs or _ended(pod, GENERATOR_CONTAINER))
     ]
-    texts = await asyncio.gather(*(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in over))
+    texts = await asyncio.gather(
+        *(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in ended)
+    )
     outputs: dict[str, dict[int, str]] = {}
-    for pod, text in zip(over, texts, strict=True):
+    for pod, text in zip(ended, texts, strict=True):
         outputs.setdefault(pod.trial or "", {})[pod.index] = text
     return outputs
 

@@ -33,6 +33,18 @@ class Card:
     refused: str | None = None
     """Reason why it is not accepted; None when it is, or when nobody has looked yet."""
     deleting: bool = False
+    suspend: bool = False
+    """Whether it shall pause; one that is active has the lane until it does."""
+    cancel: bool = False
+    started: bool = False
+    """Whether it ever had the lane."""
+    used_seconds: float = 0.0
+    """For how long it had the lane, as far as its turns are over."""
+    used_until: datetime | None = None
+    """When the last of them was over; None while that goes on."""
+    retry: int = 0
+    retries: int = 0
+    """How often its failed trials shall be, and were asked for again."""
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
     finished: datetime | None = None
@@ -51,8 +63,37 @@ class Card:
     @property
     def waits(self) -> bool:
         """Whether it may have the lane: it is neither over nor being deleted nor refused."""
-        over = self.state is not None and self.state.terminal
-        return not (over or self.deleting or self.refused or self.newer)
+        return not (self.over or self.deleting or self.refused or self.rests or self.newer)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state is not None and self.state.terminal
+
+    @property
+    def active(self) -> bool:
+        """Whether it has the lane."""
+        return self.state is not None and self.state.active
+
+    @property
+    def rests(self) -> bool:
+        """Whether it pauses, until that is taken back or it is cancelled."""
+        return self.suspend and not self.cancel and not self.active
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether it is over, and its failed trials are asked for again."""
+        return self.over and not self.cancel and self.retry > self.retries
+
+    @property
+    def news(self) -> bool:
+        """Whether its status does not say yet what it waits for."""
+        if self.active or self.over:
+            return self.asks_again
+        never_began = self.state in (None, State.QUEUED) and not self.started
+        return (self.cancel and never_began) or self.state is not (
+            State.SUSPENDED if self.rests else State.QUEUED
+        )
 
 
 def card_of(manifest: dict[str, Any]) -> Card:
@@ -70,8 +111,15 @@ def card_of(manifest: dict[str, Any]) -> Card:
         state=State(said) if said in set(State) else None,
         refused=_refused(status),
         deleting="deletionTimestamp" in metadata,
+        suspend=spec.get("suspend") is True,
+        cancel=spec.get("cancel") is True,
+        started="startedAt" in status,
+        used_seconds=_used(status),
+        used_until=parse_time(status.get("finishedAt")),
+        retry=spec.get("retry", 0),
+        retries=status.get("retries", 0),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),
-        finished=_time(status.get("finishedAt")),
+        finished=parse_time(status.get("finishedAt")),
         kept=(metadata.get("annotations") or {}).get(KEEP_ANNOTATION) == "true",
         archive=status.get("resultsConfigMap") if folding else None,
         stored_version=storage.get("version", 1),
@@ -86,33 +134,34 @@ def _refused(status: dict[str, Any]) -> str | None:
     return None
 
 
-def _time(text: Any) -> datetime | None:
-    return parse_time(text) if isinstance(text, str) else None
+def _used(status: dict[str, Any]) -> float:
+    """Return the seconds that a run had; of one that an older version ended, all since its start.
+
+    Also while it pauses.
+    """
+    if "usedSeconds" in status:
+        return float(status["usedSeconds"])
+    begin, end = parse_time(status.get("startedAt")), parse_time(status.get("finishedAt"))
+    return (end - begin).total_seconds() if begin is not None and end is not None else 0.0
 
 
 def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
-    finished = _time(finished_at)
+    finished = parse_time(finished_at)
     if finished is None or not isinstance(seconds, int | float):
         return None
     return finished + timedelta(seconds=seconds)
 
 
-def next_in_turn(cards: Iterable[Card]) -> Card | None:
-    """Return the run that has the lane or gets it now: first come, first served.
-
-    One that is active keeps the lane until it is over, so it comes first.
-    """
-    return min((card for card in cards if card.waits), key=_place, default=None)
-
-
 def turns_before(card: Card, cards: Iterable[Card]) -> int:
-    """Return how many runs have their turn before one that waits; the one at work is one of them.
+    """Return how many runs at least have their turn before one that waits.
 
-    Nobody writes it down: a run that ends would change it for all others.
+    The one at work is one of them, and those of its namespace that came first: namespaces take
+    turns by what the administrator says, which is nobody else's to know. Nobody writes it down: a
+    run that ends would change it for all others.
     """
-    return sum(1 for other in cards if other.waits and _place(other) < _place(card))
 
+    def is_before(other: Card) -> bool:
+        first = (other.created, other.name) < (card.created, card.name)
+        return other.active or (other.namespace == card.namespace and first)
 
-def _place(card: Card) -> tuple[bool, str, str, str]:
-    active = card.state is not None and card.state.active
-    return not active, card.created, card.namespace, card.name
+    return sum(1 for other in cards if other.waits and other.uid != card.uid and is_before(other))

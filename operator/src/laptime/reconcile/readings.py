@@ -92,7 +92,7 @@ class ReadingsDesk:
             # the last time-outs, can come long after, when there is nothing left to do.
             end = min(end, begin + timedelta(seconds=result.figures.window_seconds))
         window = Window(begin.timestamp(), end.timestamp())
-        wanted = TrialWindow(run.namespace, run.name, result.trial, window)
+        wanted = TrialWindow(run.namespace, run.name, result.attempt_name, window)
         await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(end)))
         failing_since: float | None = None
         clock = asyncio.get_running_loop()
@@ -107,7 +107,7 @@ class ReadingsDesk:
                     return no_readings(result.trial, f"Prometheus has no answer: {error}")
             else:
                 if readings.usage.complete or _age(end) >= self._patience.late_seconds:
-                    return readings
+                    return readings.model_copy(update={"trial": result.trial})
             await asyncio.sleep(self._patience.again_seconds)
 
 

@@ -344,7 +344,9 @@ def _add_latency(families: _Families, labels: tuple[str, ...], times: ResponseTi
 
 
 def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
-    labels = (*run.key, trial.name, trial.server, trial.load, str(trial.repetition))
+    # Its pods are labelled by the attempt that counts.
+    name = result.attempt_name if result is not None else trial.name
+    labels = (*run.key, name, trial.server, trial.load, str(trial.repetition))
     families.add("laptime_trial_info", labels, 1.0)
     if result is None:
         return

@@ -35,6 +35,10 @@ class ContainerView:
     exit_message: str | None = None
     ended_at: datetime | None = None
     running: bool = False
+    running_since: datetime | None = None
+    image_id: str | None = None
+    # Whether it has a memory limit of its own: else the kernel ended it for the whole node's sake.
+    limited: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,13 @@ class PodView:
     unschedulable_message: str | None = None
     pod_reason: str | None = None
     pod_message: str | None = None
+    # Where the scheduler has put it, and when the kubelet there has taken notice.
+    node: str | None = None
+    acknowledged: datetime | None = None
+    # Why it is taken away, where Kubernetes itself says so: CamelCase reason and message.
+    disruption: tuple[str, str] | None = None
+    # Name and image of its first container.
+    main: str = ""
     image: str | None = None
     containers: tuple[ContainerView, ...] = ()
 
@@ -74,6 +85,43 @@ class PodView:
     def live(self) -> bool:
         """Whether the pod counts: not being deleted and not over."""
         return not self.deleting and self.phase not in ("Succeeded", "Failed")
+
+    @property
+    def marked_unready(self) -> bool:
+        """Whether its node is taken for dead: only the node controller makes ready containers so.
+
+        Ready pods have no probe any more, so that of a kubelet has no reason to.
+        """
+        return (
+            not self.ready
+            and self.phase == "Running"
+            and any(one.running for one in self.containers)
+            and all(
+                one.ready if one.running else one.exit_code == 0 and one.waiting_reason is None
+                for one in self.containers
+            )
+        )
+
+    @property
+    def image_id(self) -> str | None:
+        """What its first container runs, as the kubelet says; None while it does not say."""
+        return next((one.image_id for one in self.containers if one.name == self.main), None)
+
+    @property
+    def running_since(self) -> datetime | None:
+        """Since when all its containers run; None while one does not."""
+        begun = [one.running_since for one in self.containers if one.running]
+        if self.phase != "Running" or not begun or None in begun:
+            return None
+        return max(time for time in begun if time is not None)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs any more, or ever will."""
+        if self.phase in ("Succeeded", "Failed"):
+            return True
+        over = all(not one.running and one.exit_code is not None for one in self.containers)
+        return self.deleting and bool(self.containers) and over
 
     @property
     def restarts(self) -> int:
@@ -94,6 +142,16 @@ class WorkloadView:
     refused_message: str | None = None
     failed_reason: str | None = None
     failed_message: str | None = None
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """What was heard of the kubelet of a pod that does not get on."""
+
+    heard_seconds: float = 0.0
+    """From the first to the last of its answers, with none missing."""
+    silent: bool = False
+    """Whether it did not answer the last time."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +183,8 @@ class Observed:
     archived: frozenset[str] = frozenset()
     # Stored results by trial.
     results: Mapping[str, TrialResult] = field(default_factory=dict)
+    # Trials that had failed and were asked for again: their results that still stand singly.
+    failed_before: frozenset[str] = frozenset()
     # What Prometheus read of measured trials and is not stored yet, by trial.
     readings: Mapping[str, TrialReadings] = field(default_factory=dict)
     # Measured trials whose readings will still come: nothing of the run ends before.
@@ -138,6 +198,8 @@ class Observed:
     # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     summary: Summary | None = None
+    # What was heard of kubelets, by the name of a pod; of pods that get on nobody asks.
+    kubelets: Mapping[str, Hearing] = field(default_factory=dict)
     # What cannot be done, again and again since some time.
     refusal: Refusal | None = None
 
@@ -219,7 +281,14 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
     ]
-    containers = manifest.get("spec", {}).get("containers") or [{}]
+    spec = manifest.get("spec", {})
+    containers = spec.get("containers") or [{}]
+    limited = {
+        one.get("name")
+        for one in [*containers, *(spec.get("initContainers") or [])]
+        if "memory" in ((one.get("resources") or {}).get("limits") or {})
+    }
+    disruption = conditions.get("DisruptionTarget", {})
     begun = (
         parse_time((one.get("state") or {}).get("running", {}).get("startedAt"))
         for one in status.get("containerStatuses") or []
@@ -242,12 +311,18 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         ),
         pod_reason=_said(status, "reason"),
         pod_message=_said(status, "message"),
+        node=_said(spec, "nodeName"),
+        acknowledged=parse_time(status.get("startTime")),
+        disruption=(_said(disruption, "reason") or "", _said(disruption, "message") or "")
+        if disruption.get("status") == "True"
+        else None,
+        main=containers[0].get("name", ""),
         image=_said(containers[0], "image"),
-        containers=tuple(_container_view(one) for one in statuses),
+        containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
 
 
-def _container_view(status: Mapping[str, Any]) -> ContainerView:
+def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:
     state = status.get("state") or {}
     waiting = state.get("waiting") or {}
     ended = state.get("terminated") or (status.get("lastState") or {}).get("terminated") or {}
@@ -263,6 +338,9 @@ def _container_view(status: Mapping[str, Any]) -> ContainerView:
         exit_message=ended.get("message"),
         ended_at=parse_time(ended.get("finishedAt")),
         running="running" in state,
+        running_since=parse_time((state.get("running") or {}).get("startedAt")),
+        image_id=_said(status, "imageID") or None,
+        limited=limited,
     )
 
 

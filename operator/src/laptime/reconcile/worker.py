@@ -15,7 +15,7 @@ import pydantic
 
 from laptime.api import KIND
 from laptime.api.results import TrialOutcome
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState, State
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
@@ -27,9 +27,11 @@ from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
-from laptime.reconcile.queue import NOT_ENABLED, Card
+from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.turns import CAP_EXCEEDED, cap_exceeded
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
 
@@ -58,9 +60,10 @@ def context_of(run: Run, settings: Settings) -> RunContext:
         uid=run.uid,
         spec=run.spec,
         scenario=scenarios()[run.spec.scenario],
-        images=settings.images,
+        images=settings.images.pinned(run.status.images),
         cluster_domain=settings.cluster_domain,
         network=settings.network,
+        longest_seconds=settings.turns.caps_of(run.namespace).duration_seconds,
     )
 
 
@@ -81,7 +84,11 @@ class Worker:
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
-        self._memory = Memory(self._children, ReadingsDesk(controller.query, self.wake))
+        self._memory = Memory(
+            self._children,
+            ReadingsDesk(controller.query, self.wake),
+            Kubelets(self._kube, self.wake),
+        )
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
 
@@ -104,6 +111,7 @@ class Worker:
     def close(self) -> None:
         """End the watches, all that follow logs, and the questions to Prometheus."""
         self._memory.desk.close()
+        self._memory.kubelets.close()
         self._watches.close()
         for task in self._logs.values():
             task.cancel()
@@ -164,7 +172,14 @@ class Worker:
             # The API server accepted it by another version's schema.
             await self._controller.refuse(manifest, "SpecNotUnderstood", str(error))
             return None
-        if run.deleting or (run.status.state is not None and run.status.state.terminal):
+        card = card_of(manifest)
+        if card.over or card.deleting or card.rests:
+            return None
+        turns = self._controller.settings.turns
+        if run.status.started_at is None and (
+            exceeded := cap_exceeded(run.spec, run.namespace, turns)
+        ):
+            await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
             return None
         context = context_of(run, self._controller.settings)
         try:
@@ -182,8 +197,9 @@ class Worker:
             await self._controller.say(run, decision.status, now)
             self._said_at = time.monotonic()
         await self._execute(run, context, decision, now)
-        over = decision.status.state is not None and decision.status.state.terminal
-        return None if over else self._again(decision)
+        state = decision.status.state
+        gives_lane_back = state is not None and not state.active
+        return None if gives_lane_back else self._again(decision)
 
     def _again(self, decision: Decision) -> float:
         if decision.actions:
@@ -261,7 +277,7 @@ class Worker:
             manifest = await self._kube.get(KIND, *self.key)
             if manifest is None or manifest["metadata"]["uid"] != self.uid:
                 return
-            if (manifest.get("status") or {}).get("state") in (State.SUCCEEDED, State.FAILED):
+            if card_of(manifest).over:
                 return
             await self._clear()
             status = abandoned(manifest, error, datetime.now(UTC))
@@ -318,6 +334,9 @@ def _grave(old: RunStatus, decision: Decision) -> bool:
         before = old.condition(ConditionType.SUCCEEDED)
         if before is None or before.status is not ConditionStatus.FALSE:
             return True
+    lost = {(one.trial, one.attempt) for one in old.lost_attempts or []}
+    if {(one.trial, one.attempt) for one in decision.status.lost_attempts or []} - lost:
+        return True
     out = {one.name for one in old.servers or [] if one.state is ServerState.FAILED}
     for server in decision.status.servers or []:
         if server.state is ServerState.FAILED and server.name not in out:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from laptime.analysis import Summary
-from laptime.api.results import TrialResult
+from laptime.analysis import Summary, wording
+from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published, scenarios
 
@@ -46,6 +46,17 @@ class Report:
         planned = len(spec.servers) * len(spec.loads) * repetitions
         word = "repetition" if repetitions == 1 else "repetitions"
         return f"{measured} of {planned} measured, in {repetitions} {word}"
+
+    def repeated(self, row: ResultRow) -> list[str]:
+        """Return what became of each attempt of a row's trials that was made again, in words."""
+        said = [
+            f"repetition {trial.repetition}: {wording.lost_attempt(lost)}"
+            for trial in self.trials
+            if (trial.server, trial.load) == (row.server, row.load)
+            for lost in trial.lost_attempts
+        ]
+        # A document too large for its trials has only their number.
+        return said or ([wording.repeated(row.lost_attempts)] if row.lost_attempts else [])
 
     @property
     def published(self) -> Published | None:

@@ -55,6 +55,7 @@ def _lines(report: Report) -> Iterator[str]:
     if report.published is not None:
         yield from _published(report.published)
     yield from _environment(report)
+    yield from _images(report)
     yield from _explanation()
 
 
@@ -111,7 +112,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])
         for line in table.lines:
             yield _table_line([_plain(cell) for cell in line])
-    notes = [note for row in rows for note in _notes(row)]
+    notes = [note for row in rows for note in (*_notes(row), *_repeated(report, row))]
     if notes:
         yield ""
         yield from notes
@@ -222,6 +223,11 @@ def _notes(row: ResultRow) -> Iterator[str]:
         yield from _efficiency(row, row.usage)
 
 
+def _repeated(report: Report, row: ResultRow) -> Iterator[str]:
+    for said in report.repeated(row):
+        yield f"- {row.server}, {_plain(said)}"
+
+
 def _efficiency(row: ResultRow, usage: RowUsage) -> Iterator[str]:
     parts = []
     if usage.requests_per_cpu_second is not None:
@@ -269,6 +275,17 @@ def _environment(report: Report) -> Iterator[str]:
         yield from ("", "## Environment", "")
         for name, value in sorted(report.environment.items()):
             yield f"- {_plain(name)}: {_plain(value)}"
+
+
+def _images(report: Report) -> Iterator[str]:
+    said: dict[str, str] = {}
+    for trial in report.trials:
+        for part, image in trial.images.items():
+            said.setdefault(trial.server if part == "server" else part, image)
+    if said:
+        yield from ("", "## Images", "")
+        for part, image in sorted(said.items()):
+            yield f"- {part}: {_plain(image)}"
 
 
 def _explanation() -> Iterator[str]:

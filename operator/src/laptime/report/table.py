@@ -72,6 +72,7 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     "reason": lambda row: row.reason,
     "trials": lambda row: row.trials,
     "failed_trials": lambda row: row.failed_trials,
+    "lost_attempts": lambda row: row.lost_attempts or 0,
     "requests": lambda row: row.requests,
     "errors": lambda row: row.errors,
     "error_rate": lambda row: row.error_rate,

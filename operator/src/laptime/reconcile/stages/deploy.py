@@ -13,7 +13,7 @@ from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problem
 from laptime.reconcile.actions import Apply, Create, CreateDatabaseSecret, Decision
 from laptime.reconcile.diagnose import Problem
-from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
+from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
@@ -131,7 +131,7 @@ def deploy(situation: Situation) -> Decision | None:
     if not situation.actions and (ready or reached_later):
         # A tier that goes away later on is dealt with by the stage that was reached.
         return None
-    longest = 2 * situation.spec.startup_seconds + GRACE_SECONDS
+    longest = situation.patience_seconds + situation.spec.startup_seconds
     if situation.step_seconds(State.DEPLOYING) >= longest:
         unsettled = ", ".join(f"{one['kind']} {one['metadata']['name']}" for one in missing)
         problem = Problem(

@@ -19,7 +19,8 @@ _NAMED = 20
 # Prometheus is asked for half as long.
 _READING_SECONDS = 60.0
 # After the readings, longer than a pod on a lost node is waited for.
-_LONGEST_SECONDS = 240.0
+LONGEST_SECONDS = 240.0
+"""So long what a run has deployed may take to go."""
 
 
 def finish(situation: Situation) -> Decision:
@@ -30,21 +31,19 @@ def finish(situation: Situation) -> Decision:
     """
     observed = situation.observed
     so_far = situation.step_seconds(State.FINISHING)
-    store_readings(situation)
-    if (observed.readings or observed.unread) and so_far < _READING_SECONDS:
-        # The last trial's samples are on their way; the figures of the run rest on them.
+    if readings_to_come(situation, so_far):
         situation.progressing("Finishing", "reading what the last trials used")
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
-    leftovers = _clean_up(situation)
+    leftovers = clean_up(situation)
     unstored = _store_results(situation)
     _say_outcome(situation)
     say_profiled(situation)
-    if (leftovers or unstored) and so_far < _LONGEST_SECONDS:
+    if (leftovers or unstored) and so_far < LONGEST_SECONDS:
         situation.progressing("Finishing", "cleaning up: " + ", ".join(unstored + leftovers))
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
     refusal = f": {observed.refusal.message}" if observed.refusal else ""
     if leftovers:
-        message = f"still there after {_LONGEST_SECONDS:g} s: {', '.join(leftovers)}{refusal}"
+        message = f"still there after {LONGEST_SECONDS:g} s: {', '.join(leftovers)}{refusal}"
         situation.say(
             Verdict(ConditionType.CLEANED_UP, ConditionStatus.FALSE, "ObjectsLeft", message)
         )
@@ -56,9 +55,21 @@ def finish(situation: Situation) -> Decision:
     situation.say(
         Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over")
     )
+    cancelled = situation.outcome().reason == "Cancelled"
+    state = State.CANCELLED if cancelled else State.FAILED
     return situation.decision(
-        State.SUCCEEDED if succeeded else State.FAILED, requeue_seconds=0.0, finished=True
+        State.SUCCEEDED if succeeded else state, requeue_seconds=0.0, finished=True
     )
+
+
+def readings_to_come(situation: Situation, so_far: float) -> bool:
+    """Store the readings that are here; return whether others are still waited for.
+
+    The last trial's samples are on their way; the figures of the run rest on them.
+    """
+    store_readings(situation)
+    observed = situation.observed
+    return bool(observed.readings or observed.unread) and so_far < _READING_SECONDS
 
 
 def _store_results(situation: Situation) -> list[str]:
@@ -77,10 +88,11 @@ def _store_results(situation: Situation) -> list[str]:
     return [f"ConfigMap {results_name(run.name)}"]
 
 
-def _clean_up(situation: Situation) -> list[str]:
+def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> list[str]:
     """Delete what the results do not need; return what is still there.
 
-    The Secret of the database belongs to a ConfigMap, and goes with it.
+    `also_kept` are names of ConfigMaps. The Secret of the database belongs to one, and goes with
+    it.
     """
     observed, run = situation.observed, situation.run
     keep = {
@@ -88,6 +100,7 @@ def _clean_up(situation: Situation) -> list[str]:
         *observed.results,
         *map(readings_name, observed.results),
         *observed.profiles,
+        *also_kept,
     }
     doomed = [
         *(("Job", name) for name, job in observed.jobs.items() if not job.deleting),
@@ -107,9 +120,7 @@ def _clean_up(situation: Situation) -> list[str]:
 
 def _say_outcome(situation: Situation) -> None:
     """Say in `Succeeded` whether every server was measured, unless the run was given up before."""
-    if situation.run.status.condition(ConditionType.SUCCEEDED) is not None and (
-        situation.outcome().status == ConditionStatus.FALSE
-    ):
+    if situation.outcome().status == ConditionStatus.FALSE:
         return
     failures: dict[str, str] = {}
     reason = "ServersFailed"

@@ -58,12 +58,11 @@ def _prepare(situation: Situation, profile: Trial) -> Problem | None:
     ):
         situation.actions.append(Create(profile_job(situation.context, profile)))
         return None
+    late = never_prepared(situation, profile)
     problem = (
-        situation.tiers_lost
-        or server_problem(situation, profile.server, profile.name)
-        or never_prepared(situation, profile)
+        situation.tiers_lost or server_problem(situation, profile.server, profile.name) or late
     )
-    if problem is not None and (problem.fatal or situation.tiers_lost):
+    if problem is not None and (problem.fatal or situation.tiers_lost or late):
         _store(situation, profile, problem)
     return problem
 

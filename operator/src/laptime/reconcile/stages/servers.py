@@ -7,9 +7,16 @@ from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import check_seconds, verify_name
 from laptime.plan import Trial
 from laptime.reconcile.actions import Apply
-from laptime.reconcile.diagnose import Problem, diagnose, diagnose_refusal, not_ready
-from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.views import STUCK_SECONDS, PodView
+from laptime.reconcile.diagnose import (
+    Problem,
+    diagnose,
+    diagnose_refusal,
+    late,
+    not_ready,
+    taken_away,
+)
+from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.views import PodView
 
 
 def run_only(situation: Situation, server: str, purpose: str) -> bool:
@@ -42,22 +49,17 @@ def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
 
     Its server's pod has as long as a start-up may take; so has everything else that is in the way.
     """
-    limit = _patience(situation)
+    limit = situation.patience_seconds
     if situation.step_seconds(State.RUNNING, trial.name) < limit:
         return None
     return _in_the_way(situation, trial.server, trial.name, limit)
-
-
-def _patience(situation: Situation) -> float:
-    # Longer than a pod on a lost node is waited for, and then a server starts.
-    return STUCK_SECONDS + situation.spec.startup_seconds + GRACE_SECONDS
 
 
 def never_checked(situation: Situation, server: str) -> Problem | None:
     """Return why the check of a server does not come to an end; None while it may."""
     ctx = situation.context
     job_name = verify_name(ctx, ctx.spec.server(server))
-    limit = _patience(situation)
+    limit = situation.patience_seconds
     if job_name in situation.observed.jobs:
         limit += check_seconds(ctx)
     if situation.step_seconds(State.VERIFYING) < limit:
@@ -71,12 +73,7 @@ def _in_the_way(situation: Situation, server: str, purpose: str, limit: float) -
     pods = server_pods(situation, server, purpose)
     if not pods:
         return not_ready(f"server {server}", pods, limit)
-    others = [
-        pod.name
-        for component in ("server", "generator", "profiler")
-        for pod in situation.observed.pods_of(component)
-        if pod.trial != purpose and pod.phase not in ("Succeeded", "Failed")
-    ]
+    others = [pod.name for pod in others_alive(situation, purpose)]
     return Problem(
         "PodsInTheWay",
         f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"
@@ -99,9 +96,24 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
-    if pods and not pods[-1].ready:
-        limit = situation.spec.startup_seconds
-        if (situation.now - pods[-1].created).total_seconds() >= limit:
-            late = problem or not_ready(what, pods, limit)
-            return Problem(late.reason, late.message, fatal=True)
-    return problem
+    limit = situation.spec.startup_seconds
+    return late(what, pods, situation.observed.kubelets, limit, situation.now) or problem
+
+
+def server_taken_away(situation: Situation, server: str, purpose: str) -> Problem | None:
+    """Return who or what took a server's pod away while the run needs it, or None."""
+    deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
+    wanted = deployment is not None and not deployment.deleting and deployment.replicas > 0
+    if not wanted or deployment is None or deployment.trial != purpose:
+        return None
+    return taken_away(f"server {server}", server_pods(situation, server, purpose))
+
+
+def others_alive(situation: Situation, purpose: str) -> list[PodView]:
+    """Return the pods of earlier trials and checks in which something may still run."""
+    return [
+        pod
+        for component in ("server", "generator", "profiler", "verifier")
+        for pod in situation.observed.pods_of(component)
+        if pod.trial != purpose and not pod.ended
+    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from laptime.analysis import trials_so_far
+from laptime.analysis.stopping import gave_up
+from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
-from laptime.api.results import TrialOutcome
 from laptime.api.status import (
     Condition,
     ConditionStatus,
@@ -30,13 +32,11 @@ from laptime.plan import (
 )
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
-from laptime.reconcile.views import Observed, Run, format_time, parse_time
+from laptime.reconcile.views import STUCK_SECONDS, Observed, Run, format_time, parse_time
 from laptime.report.status import status_rows
 
 GRACE_SECONDS = 60.0
 """So much longer than anything should take it may take, when the cluster is slow to say so."""
-
-_ENOUGH_FAILED_TRIALS = 2
 
 
 class Situation:
@@ -62,6 +62,9 @@ class Situation:
         self.tiers_lost: Problem | None = None
         """Why the tiers will not come back, although every trial was run."""
         self._verdicts: list[Verdict] = []
+        self._lost = [
+            one for one in run.status.lost_attempts or [] if one.trial not in observed.results
+        ]
         self._servers = {
             server.name: known.get(server.name)
             or ServerStatus(name=server.name, state=ServerState.PENDING)
@@ -96,13 +99,7 @@ class Situation:
         """Whether a server is out: its answers were wrong, or its trials failed repeatedly."""
         if self._servers[name].state is ServerState.FAILED:
             return True
-        outcomes = [
-            self.observed.results[trial.name].outcome
-            for trial in self.trials
-            if trial.server == name and trial.name in self.observed.results
-        ]
-        last = outcomes[-_ENOUGH_FAILED_TRIALS:]
-        return len(last) == _ENOUGH_FAILED_TRIALS and all(o is TrialOutcome.FAILED for o in last)
+        return gave_up(name, list(self.observed.results.values()))
 
     def trials_left(self) -> list[Trial]:
         """Return the trials that still have to be run, in their order."""
@@ -112,6 +109,15 @@ class Situation:
             for trial in self.trials
             if trial.name not in self.observed.results and trial.server not in broken
         ]
+
+    def lost_attempts(self, trial: str) -> list[LostAttempt]:
+        """Return the attempts of a trial that were lost so far."""
+        return [one for one in self._lost if one.trial == trial]
+
+    def attempt(self, trial: Trial) -> Trial:
+        """Return the trial under the name of the attempt that is made now."""
+        number = len(self.lost_attempts(trial.name)) + 1
+        return replace(trial, name=attempt_name(trial.name, number))
 
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server that is out."""
@@ -126,9 +132,33 @@ class Situation:
         checked = all(one.state is not ServerState.PENDING for one in self._servers.values())
         return checked and not self.trials_left()
 
+    def under_way(self) -> bool:
+        """Whether a trial or a profile is measured in this very moment."""
+        trials = [self.attempt(trial) for trial in self.trials_left()[:1]]
+        return any(one.name in self.observed.jobs for one in trials or self.profiles_left()[:1])
+
+    def progress_so_far(self) -> str:
+        """Return how many trials are over, of how many: `7/15`."""
+        return f"{len(self.trials) - len(self.trials_left())}/{len(self.trials)}"
+
     def nothing_left(self) -> bool:
         """Whether nothing has to be measured or profiled any more."""
         return self.measured() and not self.profiles_left()
+
+    @property
+    def used_seconds(self) -> float:
+        """For how long the run has had the lane, in all its turns together."""
+        since = parse_time(self.run.status.turn_started_at)
+        turn = (self.now - since).total_seconds() if since is not None else 0.0
+        return (self.run.status.used_seconds or 0.0) + turn
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long the cluster may take to get well again, in seconds.
+
+        Longer than a pod on a lost node is waited for, and then something starts.
+        """
+        return STUCK_SECONDS + self.spec.startup_seconds + GRACE_SECONDS
 
     def step_seconds(self, state: State, current_trial: str | None = None) -> float:
         """Return since how many seconds the run has been at a step; 0 when it is not there.
@@ -153,6 +183,10 @@ class Situation:
     def say(self, *verdicts: Verdict) -> None:
         """Set conditions; the last word on a type counts."""
         self._verdicts += verdicts
+
+    def lose(self, attempt: LostAttempt) -> None:
+        """Record an attempt that was lost: the next pass makes another one."""
+        self._lost.append(attempt)
 
     def set_server(
         self,
@@ -220,13 +254,18 @@ class Situation:
             verdict=summary.verdict if summary else None,
             seed=self.seed,
             baseline=self.spec.baseline_name,
-            started_at=old.started_at or (now if state is not State.QUEUED else None),
+            started_at=old.started_at or (now if state.active else None),
+            turn_started_at=(old.turn_started_at or now) if state.active else None,
+            used_seconds=old.used_seconds if state.active else round(self.used_seconds, 1) or None,
             finished_at=(old.finished_at or now) if finished else None,
+            retries=self.spec.retry if old.retries is None else old.retries,
+            images=old.images or (self.context.images.pins(self.spec) if state.active else None),
             progress=self._progress(state, text),
             current_trial=current_trial,
             step_started_at=None
             if state.terminal
             else ((old.step_started_at if goes_on else None) or now),
+            lost_attempts=None if state.terminal else self._lost or None,
             fastest=summary.fastest if summary else None,
             fastest_factor=summary.fastest_factor if summary else None,
             servers=servers,
@@ -279,7 +318,7 @@ class Situation:
                 whole = (end - begin).total_seconds() + load.warmup_seconds + OVERHEAD_SECONDS
                 durations.setdefault((result.server, result.load), []).append(whole)
         seconds = remaining_seconds(self.spec, left, durations)
-        job = self.observed.jobs.get(left[0].name) if left else None
+        job = self.observed.jobs.get(self.attempt(left[0]).name) if left else None
         if job is not None:
             # The trial that runs now has used up some of its time.
             first = remaining_seconds(self.spec, left[:1], durations)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from laptime.api.conditions import Verdict
-from laptime.api.status import ConditionStatus, ConditionType
-from laptime.reconcile.diagnose import Problem, diagnose, diagnose_refusal, not_ready
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.reconcile.diagnose import (
+    Part,
+    Problem,
+    diagnose,
+    diagnose_refusal,
+    late,
+    not_ready,
+    taken_away,
+)
+from laptime.reconcile.fault import STANDSTILLS
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.views import PodView
 
 _TITLES = {
     "postgres": "Postgres",
@@ -34,14 +46,9 @@ def tiers_ready(situation: Situation) -> bool:
         if pods and pods[-1].ready and not pods[-1].deleting:
             continue
         waiting.append(_TITLES[name])
-        deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
-        problem = diagnose_refusal(_TITLES[name], deployment) or diagnose(
-            _TITLES[name], pods, situation.now
-        )
-        if problem is None and _overdue(situation):
-            problem = not_ready(_TITLES[name], pods, situation.spec.startup_seconds)
+        problem = _problem(situation, name, pods)
         if problem is not None:
-            problems.append(problem)
+            problems.append(problem.of(Part.TIER))
     if not waiting:
         situation.say(
             Verdict(
@@ -61,7 +68,7 @@ def tiers_ready(situation: Situation) -> bool:
             first.message if first else f"waiting for {', '.join(waiting)}",
         )
     )
-    if first is not None and (first.fatal or _overdue(situation)):
+    if first is not None and _hopeless(situation, first):
         if situation.measured():
             # A profile more or less does not fail a run.
             situation.tiers_lost = first
@@ -70,8 +77,49 @@ def tiers_ready(situation: Situation) -> bool:
     return False
 
 
-def _overdue(situation: Situation) -> bool:
+def tier_trouble(situation: Situation, since: datetime) -> Problem | None:
+    """Return what happened to a tier since a trial or a check began, or None.
+
+    Whatever a server did meanwhile, it did without its database or its proxy.
+    """
+    for name in tier_names(situation):
+        what, pods = _TITLES[name], situation.observed.pods_of(name)
+        # One that was evicted stays to be seen, long after another one took its place.
+        problem = taken_away(what, pods[-1:])
+        if problem is None and any(pod.last_started and pod.last_started > since for pod in pods):
+            said = diagnose(what, pods, situation.now)
+            text = f": {said.message}" if said else ""
+            problem = Problem("TierRestarted", f"{what} was started again meanwhile{text}")
+        if problem is None and not any(pod.ready for pod in pods):
+            text = f"{what} is not ready any more"
+            problem = diagnose(what, pods, situation.now) or Problem("TierLost", text)
+        if problem is not None:
+            return problem.of(Part.TIER)
+    return None
+
+
+def _problem(situation: Situation, name: str, pods: list[PodView]) -> Problem | None:
+    what, limit = _TITLES[name], situation.spec.startup_seconds
+    deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
+    problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
+    if problem is not None or not _since_seconds(situation) >= limit:
+        return problem
+    if not pods:
+        return not_ready(what, pods, limit)
+    return late(what, pods, situation.observed.kubelets, limit, situation.now)
+
+
+def _hopeless(situation: Situation, problem: Problem) -> bool:
+    """Whether a tier is waited for no longer.
+
+    Once servers were measured on it, it could come up, and something has happened to it. What the
+    cluster itself did not do, it may still do.
+    """
+    if situation.run.status.state is State.RUNNING or problem.reason in STANDSTILLS:
+        return _since_seconds(situation) >= situation.patience_seconds
+    return problem.fatal or _since_seconds(situation) >= situation.spec.startup_seconds
+
+
+def _since_seconds(situation: Situation) -> float:
     since = situation.condition_since(ConditionType.TIERS_READY, ConditionStatus.FALSE)
-    if since is None:
-        return False
-    return (situation.now - since).total_seconds() >= situation.spec.startup_seconds
+    return (situation.now - since).total_seconds() if since is not None else 0.0

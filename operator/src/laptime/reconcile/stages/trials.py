@@ -1,8 +1,17 @@
-"""The third stage: the trials, one after the other, each result stored before the next begins."""
+"""The third stage: the trials, one after the other, each result stored before the next begins.
+
+What was lost by no fault of the server is tried again, as an attempt with a name of its own. The
+attempts that were lost stand in the status until the trial's result is stored, which has them then.
+"""
 
 from __future__ import annotations
 
-from laptime.api.results import TrialOutcome
+from collections.abc import Sequence
+from datetime import timedelta
+
+from laptime.analysis import wording
+from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
+from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.pods import quantity
@@ -18,17 +27,20 @@ from laptime.measure import (
 )
 from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Problem, diagnose
+from laptime.reconcile.diagnose import Part, Problem, diagnose, late, taken_away
+from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.servers import (
     never_prepared,
+    others_alive,
     run_only,
     server_pods,
     server_problem,
+    server_taken_away,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.tiers import tier_names
-from laptime.reconcile.views import PodView, WorkloadView
+from laptime.reconcile.stages.tiers import tier_names, tier_trouble
+from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
 _MEASURING_SECONDS = 5.0
@@ -38,60 +50,111 @@ _KILLED_CODES = (137, 143, 105)
 _CUT_SHORT = ("ResultMissing", "ResultGarbled")
 # How long a Job may have no pod before its controller must have lost it.
 _POD_MISSING_SECONDS = 15.0
+# How long the second and the third attempt wait, for what was wrong to pass.
+_BACK_OFF_SECONDS = (5.0, 30.0)
+# Times of Kubernetes have whole seconds.
+_ROUNDING_SECONDS = 1.0
 _TIMED_OUT = Problem(
-    "GeneratorTimedOut", "the generator took longer than this load ever should: it was ended"
+    "GeneratorTimedOut",
+    "the generator took longer than this load ever should: it was ended",
+    part=Part.GENERATOR,
 )
+_MOST_LOST = 2
 
 
 def run_trials(situation: Situation) -> Decision | None:
     """Run the next trial that has no result; None when there is none left."""
     _drop_finished_jobs(situation)
     store_readings(situation)
+    if situation.observed.failed_before:
+        # They are in the archive too, and their names are needed.
+        names = sorted(situation.observed.failed_before)
+        situation.actions += [Delete("ConfigMap", name) for name in names]
     left = situation.trials_left()
     if not left:
         return None
     trial = left[0]
-    job = situation.observed.jobs.get(trial.name)
+    hopeless = _all_is_lost(situation)
+    if hopeless is not None:
+        situation.progressing("", "", hopeless)
+        situation.fail(hopeless)
+        return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
+    attempt = situation.attempt(trial)
+    lost = situation.lost_attempts(trial.name)
+    job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
-    if job is None:
-        problem = _prepare(situation, trial)
-        situation.progressing("Preparing", f"setting up {where}", problem)
-        return situation.decision(
-            State.RUNNING, requeue_seconds=_SOON_SECONDS, current_trial=trial.name
-        )
-    problem = _follow(situation, trial, job)
-    situation.progressing("Measuring", f"measuring {where}", problem)
-    started = any(pod.ready for pod in situation.observed.pods_of("generator", trial=trial.name))
+    if lost:
+        where += f" (attempt {len(lost) + 1} of {MOST_ATTEMPTS}: {wording.lost_attempt(lost[-1])})"
+    problem = (
+        _prepare(situation, trial, attempt)
+        if job is None
+        else _follow(situation, trial, attempt, job)
+    )
+    reason, doing = ("Preparing", "setting up") if job is None else ("Measuring", "measuring")
+    situation.progressing(reason, f"{doing} {where}", problem)
+    started = any(pod.ready for pod in situation.observed.pods_of("generator", trial=attempt.name))
     return situation.decision(
         State.RUNNING,
         requeue_seconds=_MEASURING_SECONDS if started and not problem else _SOON_SECONDS,
-        current_trial=trial.name,
+        current_trial=attempt.name,
+    )
+
+
+def _all_is_lost(situation: Situation) -> Problem | None:
+    """Return why a run is given up: its last trials, of different servers, were lost for good."""
+    results = sorted(situation.observed.results.values(), key=lambda one: one.ordinal)
+    last = results[-_MOST_LOST:]
+    if len({one.server for one in last if one.lost}) < _MOST_LOST:
+        return None
+    names = " and ".join(one.trial for one in last)
+    return Problem(
+        "InfrastructureFailed",
+        f"trials {names} were lost in all their attempts by no fault of their servers, the last "
+        f"one to the {last[-1].fault}: {last[-1].message}",
     )
 
 
 def _drop_finished_jobs(situation: Situation) -> None:
     """Delete Jobs whose result is stored; a failed generator that ended stays to be looked at."""
-    for trial, result in situation.observed.results.items():
-        job = situation.observed.jobs.get(trial)
+    for result in situation.observed.results.values():
+        job = situation.observed.jobs.get(result.attempt_name)
         if job is None or job.deleting:
             continue
-        alive = [pod for pod in situation.observed.pods_of("generator", trial=trial) if pod.live]
-        if result.outcome is TrialOutcome.MEASURED or alive:
-            situation.actions.append(Delete("Job", trial))
+        pods = situation.observed.pods_of("generator", trial=result.attempt_name)
+        if result.outcome is TrialOutcome.MEASURED or any(pod.live for pod in pods):
+            situation.actions.append(Delete("Job", result.attempt_name))
+    for lost in situation.run.status.lost_attempts or []:
+        name = attempt_name(lost.trial, lost.attempt)
+        job = situation.observed.jobs.get(name)
+        if job is not None and not job.deleting:
+            situation.actions.append(Delete("Job", name))
 
 
-def _prepare(situation: Situation, trial: Trial) -> Problem | None:
+def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | None:
     """Bring up a fresh pod of the server; start the generator when nothing else is alive."""
-    settled = run_only(situation, trial.server, trial.name)
-    if settled and situation.tiers_ready and not generators_alive(situation, trial):
-        situation.actions.append(Create(trial_job(situation.context, trial)))
+    settled = run_only(situation, trial.server, attempt.name)
+    in_the_way = generators_alive(situation, attempt)
+    lost = situation.lost_attempts(trial.name)
+    if lost:
+        # Other than a first attempt it has time: it waits until nothing of the others runs.
+        others = others_alive(situation, attempt.name)
+        in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
+        begins = parse_time(lost[-1].lost_at)
+        wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
+        settled = settled and (begins is None or situation.now >= begins + wait)
+    if settled and situation.tiers_ready and not in_the_way:
+        situation.actions.append(Create(trial_job(situation.context, attempt)))
         return None
-    problem = server_problem(situation, trial.server, trial.name) or never_prepared(
-        situation, trial
-    )
-    if problem is not None and problem.fatal:
-        _store_failure(situation, trial, problem)
-    return problem
+    problem = server_problem(situation, trial.server, attempt.name)
+    if problem is not None and not _fault(situation, trial, problem).repeated:
+        if problem.fatal:
+            _lose_or_fail(situation, trial, problem)
+        return problem
+    never = never_prepared(situation, attempt)
+    if never is not None:
+        # What the cluster did not do in all this time, it will not do for another attempt.
+        _lose_or_fail(situation, trial, problem or never, last=True)
+    return problem or never
 
 
 def generators_alive(situation: Situation, trial: Trial) -> bool:
@@ -101,112 +164,238 @@ def generators_alive(situation: Situation, trial: Trial) -> bool:
     node was lost may be shown as running for as long as the node does not come back.
     """
     measured = {
-        name
-        for name, result in situation.observed.results.items()
+        result.attempt_name
+        for result in situation.observed.results.values()
         if result.outcome is TrialOutcome.MEASURED
     }
     return any(
         pod.trial != trial.name
-        and pod.phase not in ("Succeeded", "Failed")
+        and not pod.ended
         and pod.trial not in measured
         and not pod.stuck(situation.now)
         for pod in situation.observed.pods_of("generator")
     )
 
 
-def _follow(situation: Situation, trial: Trial, job: WorkloadView) -> Problem | None:
-    """Store the trial's result once there is one, or why there will be none."""
-    generators = situation.observed.pods_of("generator", trial=trial.name)
-    problem = _disturbance(situation, trial, job)
-    outputs = situation.observed.outputs.get(trial.name, {})
+def _follow(
+    situation: Situation, trial: Trial, attempt: Trial, job: WorkloadView
+) -> Problem | None:
+    """Store the trial's result once there is one, or why this attempt will have none."""
+    generators = situation.observed.pods_of("generator", trial=attempt.name)
+    problem = _disturbance(situation, attempt, job, generators)
+    if problem is not None:
+        _lose_or_fail(situation, trial, problem)
+        return problem
+    outputs = situation.observed.outputs.get(attempt.name, {})
     parsed = [parse_generator_output(outputs[index]) for index in sorted(outputs)]
     errors = [one for one in parsed if isinstance(one, GeneratorError)]
-    if problem is None and errors:
-        problem = server_problem(situation, trial.server, trial.name) or _failure(
-            situation, generators, errors
-        )
-    if problem is not None:
-        _store_failure(situation, trial, problem)
-        return problem
+    if errors:
+        problem = server_problem(situation, trial.server, attempt.name)
+        if problem is None:
+            problem = _failure(situation, attempt, job, generators, errors)
+        if problem is not None:
+            _lose_or_fail(situation, trial, problem)
+        return problem or Problem("TargetNotReachable", "waiting for what the kubelet says")
     results = [one for one in parsed if isinstance(one, GeneratorResult)]
     if len(results) < situation.spec.generator.parallelism:
-        return _lost_or_late(situation, trial, job, generators)
+        return _lost_or_late(situation, trial, attempt, job, generators)
     merged = merge_results(results)
     if isinstance(merged, GeneratorError):
-        problem = Problem(merged.reason, merged.message)
-        _store_failure(situation, trial, problem)
+        problem = Problem(merged.reason, merged.message, part=Part.GENERATOR)
+        _lose_or_fail(situation, trial, problem)
         return problem
     load = situation.spec.load(trial.load)
     resources = situation.spec.generator.resources
     result = trial_result(
-        trial,
+        attempt,
         merged,
         load,
         situation.context.scenario.requests,
         quantity(resources.cpu) if resources and resources.cpu else None,
     )
+    problem = _failed_or_replaced(situation, attempt, job, result)
+    if problem is not None:
+        _lose_or_fail(situation, trial, problem)
+        return problem
+    counted = _counted(situation, trial, result)
     payload = kept_payload(merged)
-    situation.actions.append(Create(result_config_map(situation.context, result, payload)))
+    situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
     return None
 
 
-def _disturbance(situation: Situation, trial: Trial, job: WorkloadView) -> Problem | None:
-    """Return what makes the figures of a trial worthless: a server or a tier that went down."""
-    problem = server_problem(situation, trial.server, trial.name)
-    if problem is not None and problem.fatal:
+def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialResult:
+    """Return the result of an attempt as that of its trial, with the attempts before it."""
+    lost = situation.lost_attempts(trial.name)
+    return result.model_copy(
+        update={
+            "trial": trial.name,
+            "retry": situation.run.status.retries or 0,
+            "attempt": len(lost) + 1,
+            "lost_attempts": lost,
+            "images": _images(situation, situation.attempt(trial)),
+        }
+    )
+
+
+def _images(situation: Situation, attempt: Trial) -> dict[str, str]:
+    """Return what ran in an attempt, by part; several pods of one may run different images."""
+    pods = {
+        "server": server_pods(situation, attempt.server, attempt.name),
+        "generator": situation.observed.pods_of("generator", trial=attempt.name),
+        **{name: situation.observed.pods_of(name)[-1:] for name in tier_names(situation)},
+    }
+    said = {part: {pod.image_id for pod in of if pod.image_id} for part, of in pods.items()}
+    return {part: " and ".join(sorted(images)) for part, images in said.items() if images}
+
+
+def _disturbance(
+    situation: Situation, attempt: Trial, job: WorkloadView, generators: Sequence[PodView]
+) -> Problem | None:
+    """Return what makes the figures of an attempt worthless: what it rests on went down.
+
+    The tiers come first: what a server does without its database is not its own doing.
+    """
+    trouble = tier_trouble(situation, job.created) or server_taken_away(
+        situation, attempt.server, attempt.name
+    )
+    if trouble is None and not job.deleting:
+        trouble = _of_generator(taken_away("the generator", generators))
+    if trouble is not None:
+        return trouble
+    problem = server_problem(situation, attempt.server, attempt.name)
+    # What is not the server's may still be well before the generator gives up.
+    own = problem is not None and not _fault(situation, attempt, problem).repeated
+    if problem is not None and problem.fatal and own:
         return problem
-    pods = server_pods(situation, trial.server, trial.name)
-    if any(pod.restarts for pod in pods) or len(pods) > 1:
+    pods = server_pods(situation, attempt.server, attempt.name)
+    if any(pod.restarts for pod in pods):
         return problem or Problem(
             "ServerRestarted",
-            f"server {trial.server} was started again while it was measured",
+            f"server {attempt.server} was started again while it was measured",
         )
-    for name in tier_names(situation):
-        for pod in situation.observed.pods_of(name):
-            if pod.last_started is not None and pod.last_started > job.created:
-                return Problem(
-                    "TierRestarted", f"{name} was started again while {trial.server} was measured"
-                )
-    return None
+    if len(pods) > 1:
+        text = f"the pod of server {attempt.server} was replaced while it was measured"
+        return Problem("PodDeleted", text)
+    return _overlap(situation, attempt, generators)
+
+
+def _overlap(situation: Situation, attempt: Trial, generators: Sequence[PodView]) -> Problem | None:
+    """Return which pods of earlier trials still run although the measured phase may have begun."""
+    pods = [*server_pods(situation, attempt.server, attempt.name), *generators]
+    begun = [pod.running_since for pod in pods]
+    known = [time for time in begun if time is not None]
+    if len(known) < len(begun) or len(generators) < situation.spec.generator.parallelism:
+        return None
+    warmup = situation.spec.load(attempt.load).warmup_seconds + _ROUNDING_SECONDS
+    if situation.now < max(known) + timedelta(seconds=warmup):
+        return None
+    return _overlapped(situation, attempt)
+
+
+def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
+    # On a lost node nobody knows; a generator whose result was printed sends nothing any more.
+    servers = [
+        pod.name
+        for pod in others_alive(situation, attempt.name)
+        if pod.component == "server" and not pod.stuck(situation.now)
+    ]
+    if not servers:
+        return None
+    return Problem(
+        "PodsOverlapped",
+        f"{', '.join(servers)} of an earlier trial still ran while {attempt.server} was measured",
+    )
+
+
+def _failed_or_replaced(
+    situation: Situation, attempt: Trial, job: WorkloadView, result: TrialResult
+) -> Problem | None:
+    """Return why figures that came do not count: there are none, or not of one pod's work alone.
+
+    A pod that was deleted by force is gone at once, and only the new one tells of it. Clocks of
+    nodes may differ, those of the API server do not: both have to say so.
+    """
+    if result.outcome is TrialOutcome.FAILED:
+        return Problem(result.reason or "ResultMissing", result.message or "", part=Part.GENERATOR)
+    pods, began = (
+        server_pods(situation, attempt.server, attempt.name),
+        parse_time(result.started_at),
+    )
+    rounding = timedelta(seconds=_ROUNDING_SECONDS)
+    if pods and pods[-1].created <= job.created + rounding:
+        return _overlapped(situation, attempt)
+    since = pods[-1].running_since if pods else None
+    if since is not None and began is not None and since <= began + rounding:
+        return _overlapped(situation, attempt)
+    text = f"the pod of server {attempt.server} was replaced while it was measured"
+    return Problem("PodDeleted", text)
 
 
 def _lost_or_late(
-    situation: Situation, trial: Trial, job: WorkloadView, generators: list[PodView]
+    situation: Situation,
+    trial: Trial,
+    attempt: Trial,
+    job: WorkloadView,
+    generators: list[PodView],
 ) -> Problem | None:
     problem = _diagnosis(situation, generators)
     age = (situation.now - job.created).total_seconds()
     longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
     if job.failed_reason is not None:
         problem = problem or _job_failure(job)
-        _store_failure(situation, trial, problem)
+        _lose_or_fail(situation, trial, problem)
     elif age >= longest:
-        # The controller of Jobs should have ended it.
-        problem = problem or _TIMED_OUT
-        _store_failure(situation, trial, problem)
+        # The controller of Jobs should have ended it, or no pod of it ever came up.
+        begun = any(one.running or one.exit_code for pod in generators for one in pod.containers)
+        problem = problem or _never_started(situation, generators) or _TIMED_OUT
+        _lose_or_fail(situation, trial, problem, last=not begun)
     elif age >= _POD_MISSING_SECONDS and (
         len({pod.index for pod in generators}) < situation.spec.generator.parallelism
     ):
-        problem = Problem("GeneratorLost", "the generator's pod is gone: it was deleted or killed")
-        _store_failure(situation, trial, problem)
+        problem = _lost("the generator's pod is gone: it was deleted or killed")
+        _lose_or_fail(situation, trial, problem)
     elif problem is not None and (problem.fatal or age >= situation.spec.startup_seconds):
-        _store_failure(situation, trial, problem)
-    return problem or server_problem(situation, trial.server, trial.name)
+        _lose_or_fail(situation, trial, problem)
+    return problem or server_problem(situation, trial.server, attempt.name)
 
 
 def _diagnosis(situation: Situation, generators: list[PodView]) -> Problem | None:
     """Return what is wrong with the first generator that anything is wrong with."""
     problems = (diagnose("the generator", [pod], situation.now) for pod in generators)
-    return next((problem for problem in problems if problem is not None), None)
+    return _of_generator(next((problem for problem in problems if problem is not None), None))
+
+
+def _never_started(situation: Situation, generators: list[PodView]) -> Problem | None:
+    limit = situation.spec.startup_seconds
+    return _of_generator(
+        late("the generator", generators, situation.observed.kubelets, limit, situation.now)
+    )
+
+
+def _of_generator(problem: Problem | None) -> Problem | None:
+    return problem and problem.of(Part.GENERATOR)
 
 
 def _failure(
-    situation: Situation, generators: list[PodView], errors: list[GeneratorError]
-) -> Problem:
-    """Return why generators failed.
+    situation: Situation,
+    attempt: Trial,
+    job: WorkloadView,
+    generators: list[PodView],
+    errors: list[GeneratorError],
+) -> Problem | None:
+    """Return why generators failed; None while it is not known yet whose fault it was.
 
     When one of several fails, its Job ends the others, so what one said of itself comes first.
     """
     said = [one for one in errors if one.reason not in _CUT_SHORT]
+    if any(one.reason == "TargetNotReachable" for one in said):
+        pods = server_pods(situation, attempt.server, attempt.name)
+        ended = [c.ended_at for pod in generators for c in pod.containers if c.ended_at is not None]
+        since = max(ended, default=job.created)
+        waited = (situation.now - since).total_seconds()
+        if pods and not pods[-1].ready and waited < situation.patience_seconds:
+            # Its kubelet will say so in a moment, or be found to stand still.
+            return None
     return (
         _diagnosis(situation, generators)
         or (_reported(said[0]) if said else None)
@@ -217,30 +406,57 @@ def _failure(
 
 def _reported(error: GeneratorError) -> Problem:
     if error.reason == "GeneratorsIncomplete":
-        return Problem("GeneratorLost", f"a generator was lost: {error.message}")
-    return Problem(error.reason, f"the generator failed: {error.message}")
+        return _lost(f"a generator was lost: {error.message}")
+    text = f"the generator failed: {error.message}"
+    return Problem(error.reason, text, part=Part.GENERATOR)
 
 
 def _killed(generators: list[PodView]) -> Problem | None:
     """Return the problem of a generator that somebody ended before it had a result."""
     codes = [one.exit_code for pod in generators for one in pod.containers]
     if any(pod.deleting for pod in generators) or any(code in _KILLED_CODES for code in codes):
-        return Problem(
-            "GeneratorLost", "the generator's pod was deleted or killed before it had a result"
-        )
+        return _lost("the generator's pod was deleted or killed before it had a result")
     return None
 
 
 def _job_failure(job: WorkloadView) -> Problem:
     if job.failed_reason == "DeadlineExceeded":
         return _TIMED_OUT
-    return Problem(
-        "GeneratorLost",
+    return _lost(
         f"the generator's pod was killed or lost before it had a result ({job.failed_reason}: "
-        f"{job.failed_message})",
+        f"{job.failed_message})"
     )
 
 
-def _store_failure(situation: Situation, trial: Trial, problem: Problem) -> None:
-    result = failed_trial(trial, problem.reason, problem.message)
-    situation.actions.append(Create(result_config_map(situation.context, result, "")))
+def _lost(message: str) -> Problem:
+    return Problem("GeneratorLost", message, part=Part.GENERATOR)
+
+
+def _fault(situation: Situation, trial: Trial, problem: Problem) -> Fault:
+    return whose_fault(problem.reason, problem.part, situation.spec.load(trial.load))
+
+
+def _lose_or_fail(
+    situation: Situation, trial: Trial, problem: Problem, *, last: bool = False
+) -> None:
+    """Give the attempt up: it is made again, unless the server or the run answers for it.
+
+    Nor is the `last` one, after which no other one would do better.
+    """
+    fault = _fault(situation, trial, problem)
+    lost = situation.lost_attempts(trial.name)
+    if fault.repeated and len(lost) + 1 < MOST_ATTEMPTS and not last:
+        situation.lose(
+            LostAttempt(
+                trial=trial.name,
+                attempt=len(lost) + 1,
+                fault=fault,
+                reason=problem.reason,
+                message=problem.message[:300],
+                lost_at=format_time(situation.now),
+            )
+        )
+        return
+    result = failed_trial(trial, problem.reason, problem.message, fault)
+    counted = _counted(situation, trial, result)
+    situation.actions.append(Create(result_config_map(situation.context, counted, "")))

@@ -9,14 +9,18 @@ from laptime.api.status import ConditionStatus, ConditionType, ServerState, Stat
 from laptime.api.text import plain, plain_tree
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Problem, diagnose
+from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
+from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.servers import (
     never_checked,
     run_only,
     server_pods,
     server_problem,
+    server_taken_away,
 )
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.tiers import tier_trouble
+from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
 _CRASH_SEEN_SECONDS = 5.0
@@ -42,14 +46,27 @@ def verify(situation: Situation) -> Decision | None:
 def _verify_one(situation: Situation, server: str) -> Problem | None:
     """Take one server a step further; return what is wrong with it so far."""
     job_name = f"{situation.run.name}-verify-{server}"
-    verdict, verifier_problem = _read_verdict(situation, job_name, server)
-    problem = server_problem(situation, server, job_name) or never_checked(situation, server)
+    job = situation.observed.jobs.get(job_name)
+    verdict, verifier_problem = _read_verdict(situation, job, server)
     if verdict is not None and verdict.get("ok"):
         pods = server_pods(situation, server, job_name)
         situation.set_server(server, ServerState.VERIFIED, image=pods[-1].image if pods else None)
         return None
-    if problem is not None and problem.fatal:
+    problem = server_problem(situation, server, job_name) or never_checked(situation, server)
+    if problem is not None and problem.fatal and not _excused(problem):
         return _refuse(situation, server, job_name, problem)
+    disturbed = _disturbance(situation, server, job) if job is not None else None
+    if situation.step_seconds(State.VERIFYING) >= situation.patience_seconds:
+        # Nobody can say whether its answers are right, and that is not its fault.
+        hopeless = disturbed or (problem if problem and _excused(problem) else None)
+        if hopeless is not None:
+            situation.fail(hopeless)
+            return hopeless
+    if job is not None and disturbed is not None:
+        if verdict is not None or job.failed_reason is not None:
+            # It is checked again, by a Job of the same name.
+            situation.actions.append(Delete("Job", job_name))
+        return disturbed
     if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
     if verdict is not None:
@@ -62,11 +79,40 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if verifier_problem is not None and verifier_problem.fatal:
         return _refuse(situation, server, job_name, problem or verifier_problem)
     settled = run_only(situation, server, job_name)
-    if settled and situation.tiers_ready and job_name not in situation.observed.jobs:
+    if settled and situation.tiers_ready and job is None:
         situation.actions.append(
             Create(verify_job(situation.context, situation.spec.server(server)))
         )
     return problem or verifier_problem
+
+
+def _excused(problem: Problem) -> bool:
+    return whose_fault(problem.reason, problem.part, once_well=False).repeated
+
+
+def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Problem | None:
+    """Return why a check says nothing of its server: what it rests on went down meanwhile."""
+    trouble = tier_trouble(situation, job.created) or server_taken_away(situation, server, job.name)
+    if trouble is not None or job.deleting:
+        return trouble
+    what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
+    limit = situation.spec.startup_seconds
+    age = (situation.now - job.created).total_seconds()
+    if not pods and job.failed_reason is None and age >= limit:
+        return not_ready(what, pods, limit)
+    trouble = taken_away(what, pods)
+    if trouble is None and not any(one.ended for one in pods):
+        trouble = late(what, pods, situation.observed.kubelets, limit, situation.now)
+    if trouble is not None:
+        return trouble.of(Part.GENERATOR) if _excused(trouble.of(Part.GENERATOR)) else None
+    problem = server_problem(situation, server, job.name)
+    return problem if problem and _excused(problem) else None
+
+
+def _verifiers(situation: Situation, job: WorkloadView, server: str) -> list[PodView]:
+    """Return the pods of a check, without those of an earlier one of the same name."""
+    pods = situation.observed.pods_of("verifier", server=server)
+    return [pod for pod in pods if pod.created >= job.created]
 
 
 def _may_have_crashed(situation: Situation, server: str, verdict: dict[str, object]) -> bool:
@@ -93,14 +139,12 @@ def _refuse(situation: Situation, server: str, job_name: str, problem: Problem) 
 
 
 def _read_verdict(
-    situation: Situation, job_name: str, server: str
+    situation: Situation, job: WorkloadView | None, server: str
 ) -> tuple[dict[str, object] | None, Problem | None]:
     """Return what the verifier said, or what is wrong with the verifier itself."""
-    job = situation.observed.jobs.get(job_name)
-    if job is None:
+    if job is None or job.deleting:
         return None, None
-    what = f"the verifier of {server}"
-    pods = situation.observed.pods_of("verifier", server=server)
+    what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
     for pod in pods:
         for container in pod.containers:
             if container.exit_code == 0 and container.exit_message:
@@ -108,7 +152,8 @@ def _read_verdict(
                 if verdict is not None:
                     return verdict, None
     problem = diagnose(what, pods, situation.now)
-    age = (situation.now - job.created).total_seconds()
+    since = pods[-1].created if pods else job.created
+    age = (situation.now - since).total_seconds()
     if job.failed_reason is not None:
         said = problem.message if problem else f"{job.failed_reason}: {job.failed_message}"
         ended = [c for pod in pods for c in pod.containers if c.exit_code]

@@ -119,9 +119,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     return Section(
         name=load.name,
         shape=describe_load(load),
-        lines=tuple(
-            _line(row, report.spec.baseline_name, servers, groups, limited) for row in rows
-        ),
+        lines=tuple(_line(report, row, servers, groups, limited) for row in rows),
         factor=factor_heading(rows).capitalize(),
         compared_by=wording.metric(metric),
         groups_said=_groups_said(report, known, groups, metric),
@@ -182,8 +180,8 @@ def _of_generator(
 
 
 def _line(
+    report: Report,
     row: ResultRow,
-    baseline: str,
     servers: Sequence[str],
     groups: Mapping[str, str],
     limited: Sequence[Limit],
@@ -192,7 +190,7 @@ def _line(
     return Line(
         server=row.server,
         colour=look(servers, row.server).variable,
-        is_baseline=row.server == baseline,
+        is_baseline=row.server == report.spec.baseline_name,
         rate=wording.with_interval(row.requests_per_second) if row.requests_per_second else "-",
         p50=wording.latency_figure(row.response_time(Metric.P50), ends=True),
         p90=wording.latency_figure(row.response_time(Metric.P90), ends=True),
@@ -204,7 +202,7 @@ def _line(
         group=groups.get(row.server, "-"),
         limited_by=(limit.cause if limit else "") or "-",
         validity=validity_of(row),
-        notes=tuple(_notes(row)),
+        notes=(*_notes(row), *report.repeated(row)),
     )
 
 

@@ -1,0 +1,39 @@
+"""Whether trials that are compared ran the same bits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laptime.api.results import TrialResult, Validity
+
+SERVER = "server"
+
+
+def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
+    """Return results, invalid where another image ran than in the first trial that says so.
+
+    An image is known by what the kubelet says it runs, not by its tag. A server is compared with
+    itself, all other parts with those of the whole run. Results of older versions say nothing.
+    """
+    first: dict[tuple[str, str], TrialResult] = {}
+    judged = []
+    for result in sorted(results, key=lambda one: one.ordinal):
+        reasons = []
+        for part, image in sorted(result.images.items()):
+            key = (part, result.server if part == SERVER else "")
+            known = first.setdefault(key, result)
+            if known.images[part] != image:
+                what = f"server {result.server}" if part == SERVER else part
+                reasons.append(
+                    f"{what} ran {image}, and {known.images[part]} in trial {known.trial}: they "
+                    "are not the same"
+                )
+        if reasons and result.figures is not None:
+            result = result.model_copy(
+                update={
+                    "validity": Validity.INVALID,
+                    "validity_reasons": [*reasons, *result.validity_reasons],
+                }
+            )
+        judged.append(result)
+    return judged

@@ -1,0 +1,184 @@
+"""Whose turn it is, and how much of a turn anybody may have: the administrator's word. Pure.
+
+Whoever may write runs cannot occupy the cluster: namespaces take turns by the time that they had,
+and one run may not be larger than its namespace's caps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from laptime.api.durations import format_duration, parse_duration
+from laptime.api.resources import Resources
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.manifests.pods import quantity
+from laptime.plan import plan_trials, remaining_seconds
+from laptime.reconcile.queue import Card
+
+CAP_EXCEEDED = "CapExceeded"
+EVERYBODY = "*"
+_WINDOW = timedelta(hours=24)
+"""Time that a namespace had longer ago counts no more: nobody waits for ever to be even."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """The largest run of a namespace; None: no cap."""
+
+    trials: int | None = None
+    duration_seconds: float | None = None
+    """Estimated before, and counted while the run has the lane."""
+    servers: int | None = None
+    generators: int | None = None
+    cpu: float | None = None
+    """Cores that the pods of one trial ask for together, where they ask for any."""
+    memory: float | None = None
+    """The same in bytes."""
+
+    @classmethod
+    def from_wire(cls, document: Mapping[str, Any]) -> Caps:
+        """Return the caps that the chart's values say.
+
+        Raises:
+            ValueError: a field is unknown, or has no such form.
+        """
+        found = dict(document)
+        if "duration" in found:
+            found["duration_seconds"] = parse_duration(str(found.pop("duration")))
+        unknown = sorted(set(found) - {one.name for one in fields(cls)})
+        if unknown:
+            raise ValueError(f"unknown caps: {', '.join(unknown)}")
+        for name in ("cpu", "memory"):
+            if name in found:
+                found[name] = quantity(str(found[name]))
+        return cls(**found)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What the administrator says of namespaces with runs; `*` is every other one."""
+
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    caps: Mapping[str, Caps] = field(default_factory=dict)
+
+    @classmethod
+    def from_wire(cls, document: Mapping[str, Any]) -> Turns:
+        """Return what the chart's value `runs` says.
+
+        Raises:
+            ValueError: something has not the form that the chart's schema asks for.
+        """
+        caps = {name: Caps.from_wire(one) for name, one in (document.get("caps") or {}).items()}
+        return cls({**(document.get("priorities") or {})}, caps)
+
+    def priority(self, namespace: str) -> int:
+        """Return the priority of a namespace's runs; a higher one comes first."""
+        return self.priorities.get(namespace, self.priorities.get(EVERYBODY, 0))
+
+    def caps_of(self, namespace: str) -> Caps:
+        """Return the caps of a namespace's runs."""
+        return self.caps.get(namespace) or self.caps.get(EVERYBODY) or Caps()
+
+
+def next_in_turn(cards: Iterable[Card], had: Mapping[str, float], turns: Turns) -> Card | None:
+    """Return the run that has the lane or gets it now; `had` is the time that namespaces had.
+
+    One that is active keeps the lane until it is over; one that is cancelled only has to be
+    finished. Then the highest priority counts, then the namespace that had the least time of the
+    last day, and in a namespace who came first.
+    """
+
+    def place(card: Card) -> tuple[bool, bool, int, float, str, str, str]:
+        return (
+            not card.active,
+            not card.cancel,
+            -turns.priority(card.namespace),
+            had.get(card.namespace, 0.0),
+            card.created,
+            card.namespace,
+            card.name,
+        )
+
+    return min((card for card in cards if card.waits), key=place, default=None)
+
+
+class Used:
+    """For how long runs of each namespace had the lane in the last day, deleted ones too."""
+
+    def __init__(self) -> None:
+        self._cards: dict[str, Card] = {}
+
+    def see(self, uid: str, card: Card | None, now: datetime) -> None:
+        """Take in what is known of a run now; None: it is gone, and its time still counts."""
+        known = card or self._cards.get(uid)
+        if known is None or not known.used_seconds:
+            return
+        until = known.used_until or (now if card is None else None)
+        self._cards[uid] = replace(known, used_until=until)
+
+    def seconds(self, now: datetime) -> dict[str, float]:
+        """Return the time of each namespace."""
+        had: dict[str, float] = {}
+        for uid, card in list(self._cards.items()):
+            if card.used_until is not None and now - card.used_until >= _WINDOW:
+                del self._cards[uid]
+            else:
+                had[card.namespace] = had.get(card.namespace, 0.0) + card.used_seconds
+        return had
+
+
+def cap_exceeded(spec: BenchmarkRunSpec, namespace: str, turns: Turns) -> str | None:
+    """Return which cap of its namespace a run exceeds, and who may change it; None: none."""
+    caps = turns.caps_of(namespace)
+    trials = plan_trials("run", spec, 0, spec.most_repetitions)
+    cpu, memory = (_asked(spec, what) for what in ("cpu", "memory"))
+    seconds = remaining_seconds(spec, trials, {}) if caps.duration_seconds is not None else 0.0
+    over = [
+        _over("trials", len(trials), caps.trials),
+        _over("servers", len(spec.servers), caps.servers),
+        _over("generators", spec.generator.parallelism, caps.generators),
+        _over("cores in the pods of a trial", cpu, caps.cpu),
+        _over("MiB of memory in the pods of a trial", memory / 2**20, _mebi(caps.memory)),
+    ]
+    if caps.duration_seconds is not None and seconds > caps.duration_seconds:
+        longest = format_duration(caps.duration_seconds)
+        over.append(f"it takes about {format_duration(seconds)}, and may take {longest}")
+    said = [one for one in over if one]
+    if not said:
+        return None
+    return f"{'; '.join(said)}. {how_to_change(namespace)}"
+
+
+def how_to_change(namespace: str) -> str:
+    """Return who may change the caps of a namespace."""
+    return (
+        f"Ask for less, or split the run; the caps of namespace {namespace} are in runs.caps of "
+        "Laptime's chart, which the cluster's administrator may change"
+    )
+
+
+def _over(what: str, asked: float, most: float | None) -> str | None:
+    if most is None or asked <= most:
+        return None
+    return f"it asks for {asked:g} {what}, and may have {most:g}"
+
+
+def _mebi(memory: float | None) -> float | None:
+    return None if memory is None else memory / 2**20
+
+
+def _asked(spec: BenchmarkRunSpec, what: str) -> float:
+    """Return how much of a resource the pods of one trial ask for: tiers, a server, generators."""
+
+    def of(resources: Resources | None) -> float:
+        text = getattr(resources, what) if resources is not None else None
+        return quantity(str(text)) if text is not None else 0.0
+
+    topology = spec.topology
+    tiers = (topology.postgres, topology.pgbouncer, topology.haproxy, topology.upstream)
+    together = sum(of(tier.resources) for tier in tiers if tier is not None)
+    together += max(of(server.resources) for server in spec.servers)
+    return together + spec.generator.parallelism * of(spec.generator.resources)

@@ -1,0 +1,44 @@
+"""Trials that ran other bits than the first ones are in no comparison."""
+
+from __future__ import annotations
+
+from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
+from laptime.measure import of_the_same_bits
+
+
+def result(ordinal: int, of: str, **images: str) -> TrialResult:
+    return TrialResult(
+        trial=f"t{ordinal}",
+        ordinal=ordinal,
+        server=of,
+        load="closed",
+        repetition=1,
+        outcome=TrialOutcome.MEASURED,
+        figures=Figures(requests=1, errors=0, window_seconds=1.0, requests_per_second=1.0),
+        images=images,
+    )
+
+
+def invalid(*results: TrialResult) -> dict[str, list[str]]:
+    return {
+        one.trial: one.validity_reasons
+        for one in of_the_same_bits(results)
+        if one.validity is Validity.INVALID
+    }
+
+
+def test_each_server_is_compared_with_itself() -> None:
+    assert invalid(result(1, "a", server="x"), result(2, "b", server="y")) == {}
+    said = invalid(result(2, "a", server="y"), result(1, "a", server="x"))
+    assert said == {"t2": ["server a ran y, and x in trial t1: they are not the same"]}
+
+
+def test_tiers_and_generators_are_those_of_the_whole_run() -> None:
+    said = invalid(result(1, "a", postgres="x"), result(2, "b", postgres="y"))
+    assert said == {"t2": ["postgres ran y, and x in trial t1: they are not the same"]}
+
+
+def test_results_that_do_not_say_what_ran_are_left_as_they_are() -> None:
+    assert invalid(result(1, "a"), result(2, "a", server="x"), result(3, "a", server="x")) == {}
+    old = result(1, "a").model_dump(mode="json", by_alias=True, exclude={"images"})
+    assert TrialResult.model_validate(old).images == {}

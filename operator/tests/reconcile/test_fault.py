@@ -1,0 +1,254 @@
+"""Whose fault it was: what the API server shows of a pod, and who answers for it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from laptime.api.attempts import Fault
+from laptime.api.loads import Load
+from laptime.reconcile.diagnose import Part, diagnose, late, taken_away
+from laptime.reconcile.fault import KNOWN, STANDSTILLS, whose_fault
+from laptime.reconcile.views import Hearing, pod_view
+
+CREATED = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = CREATED + timedelta(seconds=40)
+HEARD = Hearing(heard_seconds=5.0)
+SILENT = Hearing(silent=True)
+FIXED = Load.model_validate({"name": "l", "open": {"rate": 10, "duration": "2s"}})
+BOUND = Load.model_validate({"name": "l", "closed": {"connections": 1, "requests": 100}})
+SCRIPT = Load.model_validate({"name": "l", "script": {"configMap": "mine"}})
+
+
+def pod(
+    status: dict[str, Any],
+    *,
+    node: str | None = "n1",
+    limited: bool = False,
+    deleted_at: str | None = None,
+) -> dict[str, Any]:
+    """Return a pod of a server as the API server has it."""
+    container: dict[str, Any] = {"name": "server", "image": "mine:1"}
+    if limited:
+        container["resources"] = {"limits": {"memory": "64Mi"}}
+    if node is not None and "startTime" not in status:
+        status = {"startTime": "2026-01-01T00:00:00Z", **status}
+    return {
+        "metadata": {
+            "name": "p",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": {"laptime.dev/component": "server"},
+            **({"deletionTimestamp": deleted_at} if deleted_at else {}),
+        },
+        "spec": {"containers": [container], **({"nodeName": node} if node else {})},
+        "status": status,
+    }
+
+
+def container(state: dict[str, Any], **more: Any) -> dict[str, Any]:
+    one = {"name": "server", "ready": False, "restartCount": 0, "state": state, **more}
+    return {"phase": "Running", "containerStatuses": [one]}
+
+
+RUNNING = {"running": {"startedAt": "2026-01-01T00:00:01Z"}}
+
+
+def ended(reason: str, code: int = 137) -> dict[str, Any]:
+    last = {"terminated": {"reason": reason, "exitCode": code}}
+    return container(RUNNING, lastState=last, restartCount=1)
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {**container(state), "phase": "Pending"}
+
+
+def taken(reason: str) -> dict[str, Any]:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "m"}
+    return {**container(RUNNING), "conditions": [condition]}
+
+
+def failed(reason: str, message: str = "") -> dict[str, Any]:
+    return {"phase": "Failed", "reason": reason, "message": message}
+
+
+UNPLACED = {"phase": "Pending"}
+FULL = {
+    "phase": "Pending",
+    "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
+    ],
+}
+UNREADY = {
+    **container(RUNNING, ready=True),
+    "conditions": [{"type": "Ready", "status": "False"}],
+}
+GONE = "2026-01-01T00:00:30Z"
+
+# What the API server shows of a server's pod in a trial, and what was heard of its kubelet; what
+# that is called, and who answers for it.
+CASES: dict[str, tuple[dict[str, Any], Hearing, str, Fault]] = {
+    "out of its own memory": (
+        pod(ended("OOMKilled"), limited=True),
+        HEARD,
+        "OutOfMemory",
+        Fault.SERVER,
+    ),
+    "out of the node's memory": (pod(ended("OOMKilled")), HEARD, "NodeOutOfMemory", Fault.NODE),
+    "ended by itself": (pod(ended("Error", 1)), HEARD, "Crashed", Fault.SERVER),
+    "lost by a node that was started anew": (
+        pod(ended("Unknown", 255)),
+        HEARD,
+        "NodeLost",
+        Fault.NODE,
+    ),
+    "not ready, says its kubelet": (pod(container(RUNNING)), HEARD, "NotReady", Fault.SERVER),
+    "not ready, and its kubelet silent": (
+        pod(container(RUNNING)),
+        SILENT,
+        "NodeSilent",
+        Fault.NODE,
+    ),
+    "not noticed by its kubelet": (pod({"startTime": None}), SILENT, "NodeSilent", Fault.NODE),
+    "never started": (pod(waiting("ContainerCreating")), HEARD, "NotStarted", Fault.NODE),
+    "never placed": (pod(UNPLACED, node=None), Hearing(), "NotScheduled", Fault.CLUSTER),
+    "no room": (pod(FULL, node=None), Hearing(), "Unschedulable", Fault.CLUSTER),
+    "image away": (
+        pod(waiting("ErrImagePull", "i/o timeout")),
+        HEARD,
+        "ImagePullFailed",
+        Fault.CLUSTER,
+    ),
+    "secret away": (
+        pod(waiting("CreateContainerConfigError")),
+        HEARD,
+        "ContainerConfigInvalid",
+        Fault.CLUSTER,
+    ),
+    "evicted for the node's sake": (
+        pod(failed("Evicted", "The node was low on resource: memory.")),
+        HEARD,
+        "Evicted",
+        Fault.NODE,
+    ),
+    "evicted for what it wrote": (
+        pod(failed("Evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "1Gi".')),
+        HEARD,
+        "StorageExceeded",
+        Fault.SERVER,
+    ),
+    "refused by its node": (pod(failed("OutOfcpu")), HEARD, "NodeRefused", Fault.NODE),
+    "not admitted": (pod(failed("UnexpectedAdmissionError")), HEARD, "NodeRefused", Fault.NODE),
+    "shut down with its node": (pod(failed("Terminated")), HEARD, "NodeRefused", Fault.NODE),
+    "preempted": (
+        pod(taken("PreemptionByScheduler"), deleted_at=GONE),
+        HEARD,
+        "Preempted",
+        Fault.CLUSTER,
+    ),
+    "drained": (pod(taken("EvictionByEvictionAPI"), deleted_at=GONE), HEARD, "Drained", Fault.NODE),
+    "on a node that is gone": (
+        pod(taken("DeletionByTaintManager"), deleted_at=GONE),
+        HEARD,
+        "NodeLost",
+        Fault.NODE,
+    ),
+    "taken for dead with its node": (pod(UNREADY), HEARD, "NodeLost", Fault.NODE),
+    "deleted by somebody": (
+        pod(container(RUNNING), deleted_at=GONE),
+        HEARD,
+        "PodDeleted",
+        Fault.CLUSTER,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_who_answers_for_what_became_of_a_servers_pod(case: str) -> None:
+    manifest, hearing, reason, fault = CASES[case]
+    pods, what = [pod_view(manifest)], "server mine"
+    problem = (
+        taken_away(what, pods)
+        or late(what, pods, {"p": hearing}, 30.0, LATER)
+        or diagnose(what, pods, LATER)
+    )
+    assert problem is not None
+    assert (problem.reason, whose_fault(problem.reason, Part.SERVER, FIXED)) == (reason, fault)
+    assert what in problem.message
+
+
+@pytest.mark.parametrize(
+    "silence",
+    [Hearing(), Hearing(heard_seconds=1.0)],
+    ids=["nobody has asked", "it answered only just now"],
+)
+def test_a_server_is_not_late_before_its_kubelet_has_had_the_time_to_say_so(
+    silence: Hearing,
+) -> None:
+    pods = [pod_view(pod(container(RUNNING)))]
+    assert late("server mine", pods, {"p": silence}, 30.0, LATER) is None
+
+
+def test_a_servers_own_time_begins_when_its_container_runs() -> None:
+    begun = {"running": {"startedAt": "2026-01-01T00:00:20Z"}}
+    pods = [pod_view(pod(container(begun)))]
+    assert late("server mine", pods, {"p": HEARD}, 30.0, LATER) is None
+    soon = CREATED + timedelta(seconds=50)
+    problem = late("server mine", pods, {"p": HEARD}, 30.0, soon)
+    assert problem is not None
+    assert problem.reason == "NotReady"
+
+
+def test_a_pod_that_was_never_placed_has_no_container_that_runs() -> None:
+    problem = late("server mine", [pod_view(pod(UNPLACED, node=None))], {}, 30.0, LATER)
+    assert problem is not None
+    assert "container" not in problem.message
+
+
+# What is said of a trial by others than its server's pod.
+OTHERS: list[tuple[str, Part, Load, Fault]] = [
+    ("OutOfMemory", Part.GENERATOR, FIXED, Fault.GENERATOR),
+    ("OutOfMemory", Part.TIER, FIXED, Fault.TIER),
+    ("Crashed", Part.TIER, FIXED, Fault.TIER),
+    ("Evicted", Part.TIER, FIXED, Fault.NODE),
+    ("TierRestarted", Part.TIER, FIXED, Fault.TIER),
+    ("TierLost", Part.TIER, FIXED, Fault.TIER),
+    ("GeneratorLost", Part.GENERATOR, FIXED, Fault.GENERATOR),
+    ("TargetNotReachable", Part.GENERATOR, FIXED, Fault.CLUSTER),
+    ("GeneratorTimedOut", Part.GENERATOR, FIXED, Fault.GENERATOR),
+    ("GeneratorTimedOut", Part.GENERATOR, BOUND, Fault.SERVER),
+    ("GeneratorTimedOut", Part.GENERATOR, SCRIPT, Fault.RUN),
+    ("GeneratorFailed", Part.GENERATOR, FIXED, Fault.GENERATOR),
+    ("GeneratorFailed", Part.GENERATOR, SCRIPT, Fault.RUN),
+    ("ResultMissing", Part.GENERATOR, BOUND, Fault.GENERATOR),
+    ("ResultMissing", Part.GENERATOR, SCRIPT, Fault.RUN),
+    ("InvalidTrial", Part.GENERATOR, FIXED, Fault.RUN),
+    ("NothingMeasured", Part.GENERATOR, FIXED, Fault.RUN),
+    ("NobodyKnowsThis", Part.GENERATOR, FIXED, Fault.RUN),
+]
+
+
+@pytest.mark.parametrize(("reason", "part", "load", "fault"), OTHERS)
+def test_who_answers_for_what_else_happened(
+    reason: str, part: Part, load: Load, fault: Fault
+) -> None:
+    assert whose_fault(reason, part, load) is fault
+
+
+@pytest.mark.parametrize(
+    "reason", ["ImagePullFailed", "Unschedulable", "PodRefused", "ContainerConfigInvalid"]
+)
+def test_a_pod_that_never_could_be_made_is_what_the_run_asks_for(reason: str) -> None:
+    assert whose_fault(reason, Part.SERVER, once_well=False) is Fault.RUN
+    assert whose_fault(reason, Part.SERVER) is Fault.CLUSTER
+
+
+def test_only_the_server_and_the_run_answer_for_what_is_not_repeated() -> None:
+    assert {fault for fault in Fault if not fault.repeated} == {Fault.SERVER, Fault.RUN}
+    assert {whose_fault(reason, Part.TIER, FIXED) for reason in STANDSTILLS} == {
+        Fault.NODE,
+        Fault.CLUSTER,
+    }
+    assert KNOWN >= STANDSTILLS

@@ -1,0 +1,161 @@
+"""Whose turn it is, and how large a run may be."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.reconcile.queue import Card
+from laptime.reconcile.turns import Caps, Turns, Used, cap_exceeded, next_in_turn
+from laptime.settings import Settings, SettingsError, load_settings
+
+from .api_server import ApiServer
+from .test_controller import operating, reason, run_manifest, state, until
+from .test_deadlines import over, said
+from .test_deadlines import until as world_until
+from .test_decide import spec_of
+from .world import IMAGES, World
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def card(namespace: str, created: int, **more: Any) -> Card:
+    return Card(namespace, f"run-{created}", f"{namespace}-{created}", f"{created:04d}", **more)
+
+
+def order(cards: list[Card], turns: Turns, seconds: float = 60.0) -> list[str]:
+    """Return whose runs are measured one after the other, each for so long."""
+    used, left, had = Used(), list(cards), []
+    while (chosen := next_in_turn(left, used.seconds(NOW), turns)) is not None:
+        left.remove(chosen)
+        had.append(chosen.uid)
+        used.see(chosen.uid, replace(chosen, used_seconds=seconds, used_until=NOW), NOW)
+    return had
+
+
+def test_namespaces_take_turns_however_many_runs_one_of_them_has() -> None:
+    cards = [*(card("a", n) for n in range(4)), card("b", 7), card("b", 8)]
+    assert order(cards, Turns()) == ["a-0", "b-7", "a-1", "b-8", "a-2", "a-3"]
+
+
+def test_in_a_namespace_the_oldest_run_comes_first() -> None:
+    assert order([card("a", 3), card("a", 1), card("a", 2)], Turns()) == ["a-1", "a-2", "a-3"]
+
+
+def test_what_counts_is_the_time_and_not_the_number_of_runs() -> None:
+    used = Used()
+    used.see("long", card("a", 1, used_seconds=900.0, used_until=NOW), NOW)
+    for n in range(5):
+        used.see(f"short-{n}", card("b", n, used_seconds=60.0, used_until=NOW), NOW)
+    chosen = next_in_turn([card("a", 8), card("b", 9)], used.seconds(NOW), Turns())
+    assert chosen is not None
+    assert chosen.namespace == "b"
+
+
+def test_a_higher_priority_comes_first_and_the_star_is_everybody_else() -> None:
+    cards = [card("a", 1), card("b", 2), card("b", 3), card("c", 4)]
+    turns = Turns(priorities={"b": 10, "*": 1, "c": -1})
+    assert order(cards, turns) == ["b-2", "b-3", "a-1", "c-4"]
+
+
+def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_run_does() -> None:
+    used = Used()
+    used.see("1", card("a", 1, used_seconds=60.0, used_until=NOW), NOW)
+    used.see("1", None, NOW + timedelta(hours=1))
+    used.see("2", card("b", 2, used_seconds=30.0), NOW)
+    used.see("2", None, NOW + timedelta(hours=2))
+    assert used.seconds(NOW + timedelta(hours=23)) == {"a": 60.0, "b": 30.0}
+    assert used.seconds(NOW + timedelta(hours=25)) == {"b": 30.0}
+    assert used.seconds(NOW + timedelta(hours=27)) == {}
+
+
+def test_a_run_that_is_measured_keeps_the_lane_and_a_cancelled_one_is_finished_first() -> None:
+    active = card("z", 9, state=State.RUNNING)
+    cancelled = card("y", 8, state=State.QUEUED, cancel=True, started=True)
+    cards = [card("a", 1), cancelled, active]
+    assert next_in_turn(cards, {}, Turns()) == active
+    assert next_in_turn(cards[:2], {}, Turns()) == cancelled
+
+
+CAPS: dict[str, tuple[dict[str, Any], str]] = {
+    "trials": ({"trials": 11}, "it asks for 12 trials, and may have 11"),
+    "servers": ({"servers": 1}, "it asks for 2 servers, and may have 1"),
+    "generators": ({"generators": 1}, "it asks for 2 generators, and may have 1"),
+    "duration": ({"duration": "30s"}, "and may take 30s"),
+    "cpu": ({"cpu": "5500m"}, "it asks for 6 cores in the pods of a trial, and may have 5.5"),
+    "memory": ({"memory": "1Gi"}, "it asks for 1536 MiB of memory in the pods of a trial"),
+}
+LARGE = spec_of(
+    2,
+    2,
+    3,
+    generator={"parallelism": 2, "resources": {"cpu": "2", "memory": "256Mi"}},
+    topology={"postgres": {"resources": {"cpu": "2", "memory": "1Gi"}}},
+)
+
+
+@pytest.mark.parametrize("cap", CAPS)
+def test_a_run_over_a_cap_is_told_which_and_who_may_change_it(cap: str) -> None:
+    document, words = CAPS[cap]
+    turns = Turns.from_wire({"caps": {"team": document, "*": {"trials": 1000}}})
+    exceeded = cap_exceeded(LARGE, "team", turns)
+    assert exceeded is not None
+    assert words in exceeded
+    assert "runs.caps of Laptime's chart, which the cluster's administrator may change" in exceeded
+    assert cap_exceeded(LARGE, "others", turns) is None
+
+
+def test_a_run_within_all_caps_is_taken() -> None:
+    just = {"trials": 12, "servers": 2, "generators": 2, "cpu": "6", "memory": "1536Mi"}
+    turns = Turns.from_wire({"caps": {"*": {**just, "duration": "1h"}}})
+    assert cap_exceeded(LARGE, "team", turns) is None
+    assert cap_exceeded(LARGE, "team", Turns()) is None
+
+
+@pytest.mark.parametrize("text", ['{"caps": {"a": {"trails": 1}}}', '{"caps": ["a"]}', "{"])
+def test_what_the_operator_cannot_read_is_said_at_its_start(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    images = tmp_path / "images.json"
+    names = ("postgres", "pgbouncer", "haproxy", "generator", "operator")
+    images.write_text(json.dumps({**dict.fromkeys(names, "x"), "servers": {"a": "x"}}))
+    monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(images))
+    monkeypatch.setenv("LAPTIME_RUNS", '{"caps": {"a": {"trials": 1}}, "priorities": {"a": 2}}')
+    assert load_settings().turns == Turns({"a": 2}, {"a": Caps(trials=1)})
+    monkeypatch.setenv("LAPTIME_RUNS", text)
+    with pytest.raises(SettingsError, match="LAPTIME_RUNS"):
+        load_settings()
+
+
+async def test_a_run_over_a_cap_waits_until_the_cap_is_changed() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("large"), "spec": spec_of(1, 1, 3).to_wire()})
+    server.add(run_manifest("small"))
+    capped = Settings(images=IMAGES, turns=Turns(caps={"*": Caps(trials=2)}))
+    async with operating(server, capped):
+        await until(lambda: reason(server, "large", "Accepted") == "CapExceeded")
+        await until(lambda: state(server, "small") == "Deploying")
+        assert state(server, "large") == "Queued"
+    server.remove("BenchmarkRun", "default", "small")
+    async with operating(server):
+        await until(lambda: state(server, "large") == "Deploying")
+        assert reason(server, "large", "Accepted") == "Accepted"
+
+
+def test_a_run_that_takes_longer_than_it_may_ends_with_what_it_has_measured() -> None:
+    world = World(spec_of(2, 1, 10), Random(2))
+    world.context = replace(world.context, longest_seconds=60.0)
+    world_until(world, over)
+    assert world.run.status.state is State.FAILED
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "TurnOver")
+    assert "for 1m00s, as long as it may" in succeeded.message
+    assert 0 < len(world.results_written) < 20
+    assert (world.run.status.used_seconds or 0) > 60
+    assert world.run.status.turn_started_at is None
