@@ -185,3 +185,19 @@ def test_a_rule_that_cannot_be_evaluated_is_not_met() -> None:
     }
     assert rule_violations(schema, "2s") == []
     assert rule_violations(schema, "soon") == [": no"]
+
+
+def test_a_field_that_is_null_is_not_there_as_for_the_api_server(
+    laptime: Any, tmp_path: Path, manifest: Any
+) -> None:
+    spec = {**manifest["spec"], "seed": None, "topology": {"postgres": {}, "haproxy": None}}
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump({**manifest, "spec": spec}))
+    code, out, err = laptime("validate", file)
+    assert (code, err) == (0, "")
+    assert "demo is valid" in out
+    # What is required is missing then, and an entry of a list is no field.
+    for wrong in ({"scenario": None}, {"loads": [None]}):
+        file.write_text(yaml.safe_dump({**manifest, "spec": {**spec, **wrong}}))
+        code, _, err = laptime("validate", file)
+        assert code == 1, wrong

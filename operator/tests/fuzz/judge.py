@@ -13,7 +13,7 @@ from typing import Any
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType
 from laptime.catalog import presets
-from laptime.cli.validate_command import violations
+from laptime.cli.validate_command import as_taken, violations
 from laptime.manifests.context import Network
 from tests.fuzz.specs import make, spoil
 from tests.reconcile import world as world_module
@@ -85,7 +85,7 @@ def _judge(one: Case) -> Outcome:
     assert checked, "the rules of the schema cannot be evaluated here"
     if said:
         return Outcome(one.number, refused="; ".join(said))
-    spec = BenchmarkRunSpec.model_validate(one.spec)
+    spec = BenchmarkRunSpec.model_validate(as_taken(manifest_of(one))["spec"])
     random = Random(one.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)

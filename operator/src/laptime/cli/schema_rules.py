@@ -20,6 +20,23 @@ _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
 Schema = Mapping[str, Any]
 
 
+def without_nulls(schema: Schema, value: Any) -> Any:
+    """Return a document as the API server takes it: a field that is null is not there at all.
+
+    https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#defaulting-and-nullable
+    """
+    if isinstance(value, list) and "items" in schema:
+        return [without_nulls(schema["items"], one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    known = schema.get("properties", {})
+    return {
+        name: without_nulls(known.get(name, {}), one)
+        for name, one in value.items()
+        if one is not None or name not in known or known[name].get("nullable")
+    }
+
+
 def schema_violations(schema: Schema, document: Any) -> list[str]:
     """Return what breaks the schema, one sentence each: `spec.repetitions: 0 is less than …`."""
     validator = jsonschema.Draft202012Validator(_closed(schema))

@@ -57,7 +57,7 @@ def validate(
     else:
         say(f"{manifest.name} is valid{unchecked}.")
     if checked or server:
-        say(expected_length(manifest.name, manifest.run["spec"]))
+        say(expected_length(manifest.name, as_taken(manifest.run)["spec"]))
 
 
 def expected_length(name: str, spec: dict[str, Any]) -> str:
@@ -84,12 +84,20 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
     return f"It takes {text}."
 
 
+def as_taken(run: dict[str, Any]) -> dict[str, Any]:
+    """Return a run as the API server takes it."""
+    from laptime.cli.schema_rules import without_nulls
+
+    taken: dict[str, Any] = without_nulls(_schema(), run)
+    return taken
+
+
 def violations(run: dict[str, Any]) -> tuple[list[str], bool]:
     """Return what the API server would refuse in a run, and whether rules could be checked."""
     from laptime.cli.schema_rules import rule_violations, schema_violations
 
     schema = _schema()
-    document = {**run, "metadata": {"name": run["metadata"]["name"]}}
+    document = as_taken({**run, "metadata": {"name": run["metadata"]["name"]}})
     said = schema_violations(schema, document)
     if said:
         return said, True
