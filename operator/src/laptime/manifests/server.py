@@ -108,6 +108,8 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
         # A user's own image need not know Laptime's user: its files may belong to the user that
         # its Dockerfile names. It may be any but root.
         own_user=server.image is None,
+        # Nobody asks it any more, and the next trial is not measured beside it.
+        grace_seconds=2,
     )
     return deployment(
         ctx,
