@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ConditionType
+from laptime.api.status import ConditionType, State
 from laptime.catalog import presets
 from laptime.cli.validate_command import as_taken, violations
 from laptime.manifests.context import Network
@@ -115,6 +115,10 @@ def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
             return Outcome(one.number, problem=f"hangs after {world.passes} passes: {said}")
         world.step()
         world.advance()
+        if world.run.status.state is State.SUSPENDED:
+            # It stays so until somebody takes it back.
+            resumed = world.run.spec.model_copy(update={"suspend": False})
+            world.run = replace(world.run, spec=resumed)
     state = world.run.status.state
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     problem = ""

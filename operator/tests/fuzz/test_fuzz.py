@@ -20,7 +20,7 @@ def test_a_generated_spec_is_refused_or_comes_to_its_end(
     monkeypatch.setattr(module, "MOST_TRIALS", 6)
     outcome = judge(case("fixed", number))
     assert outcome.problem == ""
-    assert outcome.refused or outcome.state in ("Succeeded", "Failed")
+    assert outcome.refused or outcome.state in ("Succeeded", "Failed", "Cancelled")
 
 
 def test_most_specs_are_accepted_and_have_all_shapes_of_loads() -> None:

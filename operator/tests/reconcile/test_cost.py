@@ -116,7 +116,7 @@ async def test_of_a_run_that_is_over_only_a_card_is_kept() -> None:
         assert controller._mortal == {}
         assert len(controller.metrics._figures.runs) == 50
         sizes = [len(repr(card)) for card in _cards(controller)]
-        assert max(sizes) < 400
+        assert max(sizes) < 550
 
 
 def _cards(controller: Controller) -> list[Any]:

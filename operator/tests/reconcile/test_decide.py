@@ -156,7 +156,7 @@ def test_while_a_generator_runs_only_its_own_server_is_alive(seed: int) -> None:
         for generator in world.pods.values():
             if generator.component != "generator" or generator.phase != "Running":
                 continue
-            trial = next(t for t in world.trials if t.name == generator.trial)
+            trial = next(t for t in world.trials if t.name == trial_of(generator.trial or ""))
             if trial.name in world.results_written:
                 continue
             alive = {

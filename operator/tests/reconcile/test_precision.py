@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laptime.api.attempts import trial_of
 from laptime.api.status import State
 
 from .test_decide import run_to_the_end, spec_of
@@ -20,7 +21,8 @@ def loud(seed: int, spread: float) -> World:
     return World(
         spec,
         Random(seed),
-        rates=lambda trial: 1000.0 * (1 + spread * Random(f"{seed}/{trial}").uniform(-1, 1)),
+        # The same in every attempt.
+        rates=lambda job: 1000.0 * (1 + spread * Random(f"{seed}/{trial_of(job)}").uniform(-1, 1)),
     )
 
 

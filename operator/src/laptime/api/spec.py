@@ -29,7 +29,7 @@ MAX_RUN_NAME_LENGTH = 35
 MAX_SERVERS = 32
 MAX_LOADS = 16
 MAX_TRIALS = 2000
-CHANGEABLE = ("suspend", "cancel", "retry")
+CHANGEABLE = ("suspend", "cancel", "retry", "ttlSecondsAfterFinished")
 """What may be changed of a run that is accepted: everything else is what its results are about."""
 CONTROL_SUFFIX = "-control"
 
