@@ -33,8 +33,6 @@ Act = Callable[[Fault, Proxy, str], str]
 """Called with the fault, the proxy and the name of the run."""
 
 _TIERS = ("postgres", "pgbouncer", "haproxy")
-_NODE = "/api/v1/nodes/laptime"
-_MERGE = "application/merge-patch+json"
 _POD_SECONDS = 30.0
 MOST_BITE_SECONDS = 75.0
 """So long is waited for what a proxy was told to do once or a few times."""
@@ -226,12 +224,12 @@ def _watchers_killed(fault: Fault, proxy: Proxy, run: str) -> str:
 
 
 def _cordoned(fault: Fault, proxy: Proxy, run: str) -> str:
-    node.ask("PATCH", _NODE, {"spec": {"unschedulable": True}}, _MERGE)
+    node.cordon(True)
     began = time.monotonic()
     try:
         time.sleep(fault.between(5, 30))
     finally:
-        node.ask("PATCH", _NODE, {"spec": {"unschedulable": None}}, _MERGE)
+        node.cordon(None)
     return f"no pod could be scheduled for {time.monotonic() - began:.1f} s"
 
 

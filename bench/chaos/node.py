@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from laptime_cluster import api, cgroups, components, health, processes
-from laptime_cluster.layout import LOGS, PIDS, STATE
+from laptime_cluster.layout import LOGS, NODE_NAME, PIDS, STATE
 
 SYSTEM = "laptime-system"
 NAMESPACE = "chaos"
+NODE = f"/api/v1/nodes/{NODE_NAME}"
+MERGE = "application/merge-patch+json"
 DAEMONS = {daemon.name: daemon for daemon in components.ALL}
 _PATIENCE_SECONDS = 120.0
 _LOG_LINE = re.compile(r"^\S+ std(?:out|err) ([FP]) (.*)$")
@@ -131,6 +133,7 @@ def operator_pid() -> int:
 
 def kill(pid: int) -> None:
     """Kill a process."""
+    assert pid > 1, "0 would be this very program"
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
@@ -191,8 +194,7 @@ def heal() -> None:
             os.kill(daemon_pid(name), signal.SIGCONT)
         else:
             processes.start(daemon)
-    ask("PATCH", "/api/v1/nodes/laptime", {"spec": {"unschedulable": None}},
-        "application/merge-patch+json")  # fmt: skip
+    cordon(None)
     untaint()
     ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}/resourcequotas/chaos")
     give_rights()
@@ -203,6 +205,7 @@ def _well() -> bool:
     try:
         return not health.problems() and all(
             (one["status"].get("availableReplicas") or 0) >= 1
+            and (one["status"].get("updatedReplicas") or 0) >= 1
             and one["status"].get("observedGeneration") == one["metadata"]["generation"]
             for one in ask("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")["items"]
         )
@@ -230,14 +233,28 @@ TAINT = {"key": "laptime.dev/chaos", "value": "yes", "effect": "NoExecute"}
 
 def taint() -> None:
     """Have all pods of the node evicted."""
-    ask("PATCH", "/api/v1/nodes/laptime", {"spec": {"taints": [TAINT]}},
-        "application/strategic-merge-patch+json")  # fmt: skip
+    wait("the taint", lambda: _set_taints(lambda other: [*other, TAINT]))
 
 
 def untaint() -> None:
     """Take the taint away again."""
-    gone = {"spec": {"taints": [{"$patch": "delete", "key": TAINT["key"], "effect": "NoExecute"}]}}
-    ask("PATCH", "/api/v1/nodes/laptime", gone, "application/strategic-merge-patch+json")
+    wait("the end of the taint", lambda: _set_taints(lambda other: other))
+
+
+def _set_taints(wanted: Callable[[list[Any]], list[Any]]) -> bool:
+    """Make the taints of the node so, by those that are not ours; False: it changed meanwhile."""
+    found = ask("GET", NODE)
+    taints = found["spec"].get("taints") or []
+    new = wanted([one for one in taints if one["key"] != TAINT["key"]])
+    if new == taints:
+        return True
+    version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+    return ask("PATCH", NODE, {"metadata": version, "spec": {"taints": new}}, MERGE) is not None
+
+
+def cordon(unschedulable: bool | None) -> None:
+    """Have no pods scheduled any more; None: have them scheduled again."""
+    ask("PATCH", NODE, {"spec": {"unschedulable": unschedulable}}, MERGE)
 
 
 # Logs ---------------------------------------------------------------------------------------

@@ -214,6 +214,7 @@ class Proxy:
         self.seen.append(Seen(time.monotonic(), request.verb, request.path, status, name))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = None
         try:
             request = await read_request(reader)
             if request is None:
@@ -221,19 +222,24 @@ class Proxy:
             if request.writes:
                 self.writes += 1
                 request = replace(request, number=self.writes)
-            await self._exchange(request, Line(self, reader, writer))
+            line = Line(self, reader, writer)
+            await self._exchange(request, line)
             if self._when and request.number == self._when[0]:
                 self._when[1]()
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # The API server is away, or the operator is.
             pass
+        except asyncio.CancelledError:
+            # The proxy is closed. This is the task's end: nobody waits for it to be cancelled.
+            pass
         finally:
+            if line is not None:
+                line.cut()
             writer.transport.abort()
 
     async def _exchange(self, request: Request, line: Line) -> None:
         tamper = self.tamper
         if tamper is not None and await tamper.request(request, line):
-            line.cut()
             return
         if request.streams:
             async for data in line.stream(request):

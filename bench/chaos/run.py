@@ -52,13 +52,14 @@ UNDISTURBED = Kind("undisturbed", Family.CLUSTER, "nothing is done to it")
 SERVERS = (("axum", "axum-sqlx"), ("sync", "fastapi-sync"))
 REPETITIONS = 2
 LOAD = "closed"
+CONNECTIONS = 4
 
 
 def manifest(name: str) -> dict[str, Any]:
     """Return the run of a fault."""
     load = {
         "name": LOAD,
-        "closed": {"connections": 4, "duration": "1s", "keepAlive": False},
+        "closed": {"connections": CONNECTIONS, "duration": "1s", "keepAlive": False},
         "warmup": "500ms",
     }
     return {
@@ -97,13 +98,18 @@ def main() -> int:
     faults = plan(commit.rstrip("+"))
     # Where files differ from the commit, what was done before was done on something else.
     before = [] if commit.endswith("+") else record.entries(commit)
+    broken = False
     if not asked.table:
         todo = [one for one in faults if not only or one.kind.name in only]
-        before += sitting(commit, todo, asked.faults, record, before)
+        try:
+            sitting(commit, todo, asked.faults, record, before)
+        except node.ClusterBroken as error:
+            broken = True
+            print(f"this sitting ends: {error}", file=sys.stderr)
     found = standing(faults, before)
     for line in table(found):
         print(line)
-    if any(one.failed for one in found.values()):
+    if broken or any(one.failed for one in found.values()):
         return 1
     left = sum(not one.done for one in found.values())
     if left:
@@ -113,30 +119,31 @@ def main() -> int:
 
 
 def sitting(
-    commit: str, faults: list[Fault], most: int, record: Record, before: list[Entry]
-) -> list[Entry]:
-    """Inject faults until all are done, or so many were injected; return what became of them."""
-    entries: list[Entry] = []
+    commit: str, faults: list[Fault], most: int, record: Record, entries: list[Entry]
+) -> None:
+    """Inject faults until all are done, or so many were injected; add what became of them.
+
+    Raises:
+        ClusterBroken: the cluster did not come back, or was never well.
+    """
     proxy = between()
+    injected = 0
     try:
-        prepare()
+        prepare(proxy)
         writes = undisturbed(proxy)
         for planned in faults:
-            while len(entries) < most:
-                so_far = standing([planned], before + entries)
-                (mine,) = so_far.values()
+            while injected < most:
+                (mine,) = standing([planned], entries).values()
                 if mine.done:
                     break
-                tried = len(mine.entries)
-                drawn = fault(commit.rstrip("+"), planned.kind, planned.number, tried)
+                seed = commit.rstrip("+")
+                drawn = fault(seed, planned.kind, planned.number, tried=len(mine.entries))
                 entry = inject(commit, drawn, proxy, writes)
                 entries.append(entry)
                 record.add(entry)
-    except node.ClusterBroken as error:
-        print(f"this sitting ends: {error}", file=sys.stderr)
+                injected += 1
     finally:
         proxy.close()
-    return entries
 
 
 def between() -> Proxy:
@@ -147,7 +154,7 @@ def between() -> Proxy:
     return Proxy((NODE_ADDRESS, PROXY_PORT), (NODE_ADDRESS, API_PORT), inside, outside)
 
 
-def prepare() -> None:
+def prepare(proxy: Proxy) -> None:
     """Make the namespace of the runs, and have the operator ask the proxy."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     node.ask("POST", "/api/v1/namespaces", {"metadata": {"name": node.NAMESPACE, "labels": labels}})
@@ -163,6 +170,7 @@ def prepare() -> None:
         "application/strategic-merge-patch+json",
     )
     node.heal()
+    node.wait("the operator's first request", lambda: proxy.seen)
 
 
 def undisturbed(proxy: Proxy) -> int:
@@ -201,8 +209,9 @@ def inject(commit: str, chosen: Fault, proxy: Proxy, writes: int) -> Entry:
         struck.set()
 
     def kill() -> None:
-        node.kill(node.operator_pid())
-        strike()
+        if pid := node.operator_pid():
+            node.kill(pid)
+            strike()
 
     if chosen.kind.name.startswith("killed-"):
         proxy.tamper = Killed(write, kill, after="after" in chosen.kind.name)
@@ -272,6 +281,7 @@ def facts_of(run: str, proxy: Proxy, logs: Any, deadline: float) -> Facts:
     return Facts(
         run=run,
         planned=PLANNED,
+        connections=CONNECTIONS,
         status=found.get("status") or {},
         ended=ended,
         results=results,

@@ -112,6 +112,8 @@ class WatchesFrozen(Leave):
 class WatchesExpired(Leave):
     """Open watches break off at their next word; new ones begin too far back (410)."""
 
+    _bite = 1
+
     def __init__(self) -> None:
         super().__init__()
         self._new: list[Request] = []
@@ -123,7 +125,7 @@ class WatchesExpired(Leave):
         self._new.append(request)
         if not self._refuses(request):
             return False
-        self.bites += 1
+        self.bites += self._bite
         await line.send(refusal(410, "Expired", "too old resource version: 1 (2)"))
         await line.end()
         return True
@@ -145,6 +147,8 @@ class ListsStale(WatchesExpired):
     version of that time.
     """
 
+    _bite = 0
+
     def __init__(self, version: Callable[[], str | None]) -> None:
         super().__init__()
         self._version = version
@@ -156,10 +160,7 @@ class ListsStale(WatchesExpired):
         """Ask for an older list."""
         version = self._version()
         if request.verb != "list" or version is None or "continue" in request.query:
-            refused = self.bites
-            handled = await super().request(request, line)
-            self.bites = refused
-            return handled
+            return await super().request(request, line)
         self.bites += 1
         more = f"resourceVersion={version}&resourceVersionMatch=Exact"
         joint = "&" if "?" in request.target else "?"

@@ -38,6 +38,7 @@ def healthy() -> Facts:
     return Facts(
         run="a",
         planned=PLANNED,
+        connections=4,
         status={
             "state": "Succeeded",
             "servers": [{"name": name, "state": "Verified"} for name in ("axum", "sync")],
