@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 OF_EACH_KIND = 8
+CRASH_POINTS = 30
+"""Writes before which, and after which, the operator is killed."""
 LEAST_FAULTS = 200
 LEAST_KINDS = 25
 MOST_TRIES = 3
@@ -37,10 +39,11 @@ class Kind:
     family: Family
     what: str
     blamed: frozenset[str] = frozenset()
+    count: int = OF_EACH_KIND
 
 
-def _operator(name: str, what: str) -> Kind:
-    return Kind(name, Family.OPERATOR, what)
+def _operator(name: str, what: str, count: int = OF_EACH_KIND) -> Kind:
+    return Kind(name, Family.OPERATOR, what, count=count)
 
 
 def _connection(name: str, what: str) -> Kind:
@@ -52,8 +55,8 @@ def _cluster(name: str, what: str, *blamed: str) -> Kind:
 
 
 KINDS = (
-    _operator("killed-before-write", "SIGKILL when the n-th write of a run is asked for"),
-    _operator("killed-after-write", "SIGKILL when the n-th write was done and is not yet answered"),
+    _operator("killed-before-write", "SIGKILL when the n-th write is asked for", CRASH_POINTS),
+    _operator("killed-after-write", "SIGKILL when it was done and not yet answered", CRASH_POINTS),
     _operator("operator-frozen", "SIGSTOP for 5 to 40 s"),
     _connection("answer-cut", "1 to 5 answers break off after the n-th byte"),
     _connection("answer-lost", "1 to 4 writes are done and never answered: connection closed"),
@@ -129,19 +132,26 @@ class Fault:
 def plan(seed: str) -> list[Fault]:
     """Return all faults in their order: a round of every kind, shuffled, then the next one."""
     faults = []
-    for number in range(OF_EACH_KIND):
-        kinds = list(KINDS)
-        random.Random(f"{seed} round {number}").shuffle(kinds)
-        faults += [fault(seed, kind, number) for kind in kinds]
+    for turn in range(OF_EACH_KIND):
+        of_turn = [
+            fault(seed, kind, number)
+            for kind in KINDS
+            for number in range(*(kind.count * one // OF_EACH_KIND for one in (turn, turn + 1)))
+        ]
+        random.Random(f"{seed} round {turn}").shuffle(of_turn)
+        faults += of_turn
     return faults
 
 
 def fault(seed: str, kind: Kind, number: int, tried: int = 0) -> Fault:
     """Return a fault; its moment is another one for each time that it was tried before.
 
-    The moments of a kind are spread over the whole run: each has its eighth of it.
+    The moments of a kind are spread over the whole run: each has its part of it. They come in no
+    order: the rounds shall be alike.
     """
     dice = random.Random(f"{seed} {kind.name} {number} {tried}")
-    share = (number + dice.random()) / OF_EACH_KIND if tried == 0 else dice.random()
+    parts = list(range(kind.count))
+    random.Random(f"{seed} {kind.name}").shuffle(parts)
+    share = (parts[number] + dice.random()) / kind.count if tried == 0 else dice.random()
     delay = MOST_DELAY_SECONDS * dice.random()
     return Fault(kind, number, share, delay, size=dice.random(), place=dice.random())

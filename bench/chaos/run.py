@@ -2,12 +2,12 @@
 
     make chaos [FAULTS=12] [ONLY=etcd-killed,kubelet-frozen]
 
-The plan has each kind of plan.py eight times; its seed is the commit. Each fault has a short run
-of its own on an embedded cluster (`laptime-chaos`), with the real operator, whose connection to the
-API server goes through a proxy. The n-th write of the run says when the fault comes; how many an
-undisturbed run has is counted first. What shows that it was felt is printed, and how long after its
-end the operator did something again. Afterwards nothing may be stuck, lost, counted twice, wrong,
-blamed on a server, or left behind (judge.py).
+The plan has each kind of plan.py eight times or more; its seed is the commit. Each fault has a
+short run of its own on an embedded cluster (`laptime-chaos`), with the real operator, whose
+connection to the API server goes through a proxy. The n-th write of the run says when the fault
+comes; how many an undisturbed run has is counted first. What shows that it was felt is printed, and
+how long after its end the operator did something again. Afterwards nothing may be stuck, lost,
+counted twice, wrong, blamed on a server, or left behind (judge.py).
 
 What was done is kept in the cache by commit: the next `make chaos` goes on. Exits with 0 when
 the whole plan was done and passed, with 1 when anything failed, and with 75 when nothing did
