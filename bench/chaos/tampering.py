@@ -134,8 +134,8 @@ class WatchesExpired(Leave):
         return True
 
     async def streamed(self, request: Request, data: bytes) -> bytes:
-        """Break off what was begun before."""
-        if any(one is request for one in self._new):
+        """Break off what was begun before; logs go on."""
+        if request.verb != "watch" or any(one is request for one in self._new):
             return data
         raise Cut
 
