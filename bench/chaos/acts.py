@@ -154,22 +154,28 @@ def _rights_taken(fault: Fault, proxy: Proxy, run: str) -> str:
     return f"{count} requests were refused with 403" if count else ""
 
 
-def _quota_reached(fault: Fault, proxy: Proxy, run: str) -> str:
-    what = ("pods", "configmaps")[fault.number % 2]
-    before = proxy.refused[403]
-    path = f"/api/v1/namespaces/{node.NAMESPACE}"
-    quota = {"metadata": {"name": "chaos"}, "spec": {"hard": {what: "0"}}}
-    node.ask("POST", f"{path}/resourcequotas", quota)
-    try:
-        time.sleep(fault.between(5, 20))
-        events = node.ask("GET", f"{path}/events?fieldSelector=reason=FailedCreate")["items"]
-    finally:
-        node.ask("DELETE", f"{path}/resourcequotas/chaos")
-    refused = [
-        one for one in events if run in one["involvedObject"]["name"] and "quota" in one["message"]
-    ]
-    count = proxy.refused[403] - before + len(refused)
-    return f"{count} times {what} were over the quota" if count else ""
+def _quota(what: str) -> Act:
+    """Leave no room for objects of a kind: operator or controllers are refused."""
+
+    def act(fault: Fault, proxy: Proxy, run: str) -> str:
+        before = proxy.refused[403]
+        path = f"/api/v1/namespaces/{node.NAMESPACE}"
+        quota = {"metadata": {"name": "chaos"}, "spec": {"hard": {what: "0"}}}
+        node.ask("POST", f"{path}/resourcequotas", quota)
+        try:
+            time.sleep(fault.between(5, 20))
+            events = node.ask("GET", f"{path}/events?fieldSelector=reason=FailedCreate")["items"]
+        finally:
+            node.ask("DELETE", f"{path}/resourcequotas/chaos")
+        refused = [
+            one
+            for one in events
+            if run in one["involvedObject"]["name"] and "quota" in one["message"]
+        ]
+        count = proxy.refused[403] - before + len(refused)
+        return f"{count} times {what} were over the quota" if count else ""
+
+    return act
 
 
 def _pod_of(run: str, component: str) -> dict[str, Any] | None:
@@ -285,7 +291,8 @@ ACTS: dict[str, Act] = {
     "scheduler-stopped": _stopped("kube-scheduler"),
     "controllers-stopped": _stopped("kube-controller-manager"),
     "rights-taken": _rights_taken,
-    "quota-reached": _quota_reached,
+    "quota-of-pods": _quota("pods"),
+    "quota-of-results": _quota("configmaps"),
     "dns-gone": _away("coredns", 5, 20),
     "watchers-killed": _watchers_killed,
     "generator-deleted": _deleted("generator"),

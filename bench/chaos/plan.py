@@ -14,6 +14,8 @@ LEAST_KINDS = 25
 MOST_TRIES = 3
 """So often a fault that did not bite is tried, each time at another moment."""
 MOST_DELAY_SECONDS = 1.5
+WHILE_MEASURING = 0.6
+"""Share of its writes that a run has done, about, when its last trial begins."""
 
 
 class Family(StrEnum):
@@ -32,7 +34,7 @@ class Kind:
     """One kind of fault.
 
     `blamed` is who may be said to have lost an attempt of a trial; nobody else may, and where it is
-    empty none may be lost.
+    empty none may be lost. `until` is the share of the run's writes by which it can be felt.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Kind:
     what: str
     blamed: frozenset[str] = frozenset()
     count: int = OF_EACH_KIND
+    until: float = 1.0
 
 
 def _operator(name: str, what: str, count: int = OF_EACH_KIND) -> Kind:
@@ -52,6 +55,11 @@ def _connection(name: str, what: str) -> Kind:
 
 def _cluster(name: str, what: str, *blamed: str) -> Kind:
     return Kind(name, Family.CLUSTER, what, frozenset(blamed))
+
+
+def _pods(name: str, what: str, *blamed: str) -> Kind:
+    """Of what only pods can feel that are there, or are to come."""
+    return Kind(name, Family.CLUSTER, what, frozenset(blamed), until=WHILE_MEASURING)
 
 
 KINDS = (
@@ -78,18 +86,19 @@ KINDS = (
     _cluster("kubelet-killed", "SIGKILL, started again after 2 to 20 s", "cluster", "node"),
     _cluster("containerd-frozen", "SIGSTOP for 5 to 40 s", "cluster", "node"),
     _cluster("containerd-killed", "SIGKILL, started again after 2 to 15 s", "cluster", "node"),
-    _cluster("scheduler-stopped", "SIGSTOP or SIGKILL for 5 to 40 s", "cluster", "node"),
+    _pods("scheduler-stopped", "SIGSTOP or SIGKILL for 5 to 40 s", "cluster", "node"),
     _cluster("controllers-stopped", "SIGSTOP or SIGKILL for 5 to 40 s", "cluster", "node"),
     _cluster("rights-taken", "RoleBinding deleted for 3 to 12 s", "cluster"),
-    _cluster("quota-reached", "no pods, or no ConfigMaps, for 5 to 20 s", "cluster"),
+    _pods("quota-of-pods", "a quota that leaves room for no pod, for 5 to 20 s", "cluster"),
+    _cluster("quota-of-results", "a quota that leaves room for no ConfigMap, for 5 to 20 s"),
     # A generator that finds no server, a server that finds no database: neither is theirs.
-    _cluster("dns-gone", "CoreDNS killed for 5 to 20 s", "cluster", "node", "generator"),
+    _pods("dns-gone", "CoreDNS killed for 5 to 20 s", "cluster", "node", "generator"),
     _cluster("watchers-killed", "Prometheus or the node's agent killed"),
-    _cluster("generator-deleted", "pod of the generator deleted", "cluster", "generator"),
-    _cluster("server-deleted", "pod of the server deleted", "cluster", "node"),
-    _cluster("tier-killed", "Postgres, PgBouncer or HAProxy killed or deleted", "tier", "cluster"),
-    _cluster("node-cordoned", "no pods are scheduled for 5 to 30 s", "cluster", "node"),
-    _cluster("node-tainted", "all pods are evicted, for 3 to 10 s", "cluster", "node", "tier"),
+    _pods("generator-deleted", "pod of the generator deleted", "cluster", "generator"),
+    _pods("server-deleted", "pod of the server deleted", "cluster", "node"),
+    _pods("tier-killed", "Postgres, PgBouncer or HAProxy killed or deleted", "tier", "cluster"),
+    _pods("node-cordoned", "no pods are scheduled for 5 to 30 s", "cluster", "node"),
+    _pods("node-tainted", "all pods are evicted, for 3 to 10 s", "cluster", "node", "tier"),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -152,6 +161,7 @@ def fault(seed: str, kind: Kind, number: int, tried: int = 0) -> Fault:
     dice = random.Random(f"{seed} {kind.name} {number} {tried}")
     parts = list(range(kind.count))
     random.Random(f"{seed} {kind.name}").shuffle(parts)
-    share = (parts[number] + dice.random()) / kind.count if tried == 0 else dice.random()
+    place = (parts[number] + dice.random()) / kind.count if tried == 0 else dice.random()
+    share = kind.until * place
     delay = MOST_DELAY_SECONDS * dice.random()
     return Fault(kind, number, share, delay, size=dice.random(), place=dice.random())

@@ -58,12 +58,13 @@ def test_whoever_stops_early_has_seen_all_kinds() -> None:
 
 
 def test_the_moments_of_a_kind_are_spread_over_the_whole_run() -> None:
-    writes = 80
+    writes = 800
     for kind in KINDS:
         mine = sorted(one.write(writes) for one in plan(SEED) if one.kind is kind)
-        assert 1 <= mine[0] <= 10
-        assert 71 <= mine[-1] <= 80
-        assert all(1 <= one.write(1) <= 1 for one in plan(SEED))
+        part = writes * kind.until / kind.count
+        for number, write in enumerate(mine):
+            assert number * part <= write <= (number + 1) * part + 1
+    assert all(one.write(1) == 1 for one in plan(SEED))
 
 
 def test_a_fault_that_did_not_bite_has_another_moment() -> None:
