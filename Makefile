@@ -383,10 +383,10 @@ lint-python: venv
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause examples generator overhead precision scale servers truth; do
-		(cd bench/$$bench && MYPYPATH=.. $(MYPY) run.py)
+	for bench in cause chaos examples generator overhead precision scale servers truth; do
+		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../../cluster:../../proof $(MYPY) .)
 
 lint-go:
 	$(SAY)
@@ -498,6 +498,24 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
+
+# Its processes are stopped and killed: the cluster is its own. The proxy is in the node's network.
+.PHONY: chaos
+chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds)
+	export LAPTIME_CLUSTER_NAME=laptime-chaos
+	down() {
+		code=$$?
+		trap - EXIT INT TERM
+		$(CLUSTER) down || code=1
+		exit $$code
+	}
+	trap down EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	$(CLUSTER) down
+	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	PYTHONPATH=bench:cluster:proof nsenter --net=/run/laptime-chaos/namespaces/network \
+		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)")
 
 .PHONY: bench-generator
 bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab

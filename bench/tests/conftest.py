@@ -9,4 +9,6 @@ sys.path[:0] = [
     str(BENCH / "examples"),
     str(BENCH / "servers"),
     str(BENCH / "precision"),
+    str(BENCH.parent / "cluster"),
+    str(BENCH.parent / "proof"),
 ]

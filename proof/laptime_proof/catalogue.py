@@ -85,6 +85,7 @@ LONG = (
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-scale", quiet=True),
+    Part("chaos", quiet=True),
     Part("examples-quick", quiet=True),
     Part("examples", quiet=True),
 )
