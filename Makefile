@@ -538,6 +538,11 @@ takeovers: install ## the operator at work killed, frozen and cut off, ten times
 	export LAPTIME_TAKEOVERS=10
 	$(PYTEST_E2E) --capture=no runs/test_two_operators.py
 
+.PHONY: frozen-kubelet
+frozen-kubelet: install ## a kubelet that stands still for a minute, at each stage of a run
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --capture=no runs/test_frozen_kubelet.py
+
 .PHONY: fuzz
 fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
 	$(USE_CLUSTER)

@@ -30,6 +30,11 @@ SHARDS = {
         "runs/test_upgrade.py",
         "test_uninstall.py",
     ),
+    # Minutes each: `make frozen-kubelet`, a part of `make prove`.
+    "long": (
+        "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",
+        "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[verifying]",
+    ),
     "figures": (
         "test_watching.py",
         "runs/test_watched_run.py",

@@ -44,7 +44,7 @@ def generator_runs(cluster: Cluster, run: str) -> bool:
 
 
 @pytest.mark.parametrize("when", ["measuring", "between trials", "verifying"])
-def test_a_kubelet_that_stands_still_for_a_minute_costs_no_server_a_trial(
+def test_a_kubelet_that_stands_still_costs_no_server_a_trial(
     cluster: Cluster, kubeconfig: str, when: str
 ) -> None:
     pid = kubelet_of(kubeconfig)

@@ -77,6 +77,7 @@ LONG = (
     Part("fuzz"),
     # It says after how many seconds another operator is at work.
     Part("takeovers", quiet=True),
+    Part("frozen-kubelet"),
     Part("bench-overhead", quiet=True),
     Part("bench-generator", quiet=True),
     Part("bench-truth", quiet=True),
