@@ -17,6 +17,7 @@ from laptime.cli.cluster_access import Cluster
 from laptime.cli.manifest_file import Manifest
 from laptime.cli.runs import Run
 from laptime.report import to_json
+from laptime.report.archive import Archive
 
 NAMES = ("users", "sleep")
 NODE: dict[str, Any] = {
@@ -55,11 +56,11 @@ class FakeCluster:
         self.calls.append(f"delete {found.name}")
         del self.runs[found.name]
 
-    def config_map_data(self, namespace: str, name: str) -> dict[str, str]:
-        return {
+    def stored(self, run: Run) -> Archive:
+        return Archive({
             "results.json": to_json(self.outcome.report),
             "report.md": "# users\n\nOn host-7.\n",
-        }
+        })  # fmt: skip
 
     def _run(self, name: str) -> Run:
         failed = name == self.failing

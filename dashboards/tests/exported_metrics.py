@@ -55,11 +55,11 @@ def haproxy() -> frozenset[str]:
 
 
 def operator() -> frozenset[str]:
-    """Return the names that the operator's registry writes."""
+    """Return the names that the operator answers a scrape with."""
     names: set[str] = set()
-    for family in Metrics().registry.collect():
-        suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count")}
-        names |= {family.name + suffix for suffix in suffixes.get(family.type, ("",))}
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().text().decode(), re.MULTILINE):
+        suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("",)
+        names |= {name + suffix for suffix in suffixes}
     return frozenset(names)
 
 

@@ -186,10 +186,6 @@ class RunFigures(Collector):
                     _add_trial(families, run, trial, known.results.get(trial.name))
         yield from families.all()
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the names of the families, for the registry."""
-        yield from _declared().all()
-
 
 def _declared() -> _Families:
     families = _Families()
