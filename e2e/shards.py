@@ -23,8 +23,6 @@ SHARDS = {
         "runs/test_deletion.py",
         "runs/test_frozen_kubelet.py",
         "runs/test_generators.py",
-        "runs/test_pausing.py",
-        "runs/test_statements.py",
         "runs/test_switches.py",
         "runs/test_two_operators.py",
         "runs/test_upgrade.py",

@@ -190,6 +190,8 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
             else ""
         ),
         "LAPTIME_NETWORK": environment["LAPTIME_NETWORK"],
+        # No limits: nulls are left out.
+        "LAPTIME_HISTORY": '{"minimumAgeSeconds":86400}',
     }
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from laptime.api.attempts import trial_of
+
 from .harness import AXUM, SYNC, Cluster, operator_pids, over, run_manifest
 
 # The client's models have every field optional; what the API server always sets is not asked for.
@@ -132,7 +134,8 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
     cluster.wait_folded(run)
     assert cluster.left_of(run) == {f"ConfigMap/{run}-results"}
     assert set(cluster.documents(run)) == set(cluster.documents(run, "readings.json")) == trials
-    assert {name for name in uids if "-trial-" in name} == trials
+    # A pod that ends late on a full machine has its trial repeated.
+    assert {trial_of(name) for name in uids if "-trial-" in name} == trials
 
 
 def _stages_now(

@@ -37,7 +37,13 @@ def test_while_a_run_pauses_another_one_is_measured_and_then_it_goes_on(cluster:
     status = cluster.wait_end(first, 150)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [3, 3]
-    assert not [row for row in status["results"] if row.get("lostAttempts")]
+    # On a full machine a pod of an earlier trial may end late, which has the trial repeated.
+    lost = [
+        one
+        for result in cluster.documents(first).values()
+        for one in result.get("lostAttempts", [])
+    ]
+    assert all(one["reason"] == "PodsOverlapped" for one in lost), lost
 
 
 def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(cluster: Cluster) -> None:
