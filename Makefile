@@ -287,7 +287,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	down() {
 		code=$$?
 		trap - EXIT INT TERM
-		if [ "$$started" = yes ]; then $(MAKE) e2e-down-a || code=1; fi
+		if [ "$$started" = yes ]; then $(MAKE) -C "$(CURDIR)" e2e-down-a || code=1; fi
 		exit $$code
 	}
 	trap down EXIT
