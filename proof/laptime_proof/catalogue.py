@@ -36,9 +36,12 @@ TEST = (
     Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
     # It looks at the whole machine for what a cluster left there: no other cluster and no container
-    # may come or go meanwhile.
-    Part("e2e-cluster", needs=("venv", "build-node", "build-helm"), after=_COMPILED),
-    # Beside the tests of the cluster, which mostly wait.
+    # may come or go meanwhile. Beside the operator's tests both took as long as one after the other.
+    Part(
+        "e2e-cluster",
+        needs=("venv", "build-node", "build-helm"),
+        after=(*_COMPILED, "unit-operator", "unit-python"),
+    ),
     Part("unit-operator", needs=("venv",), after=("verify", *_COMPILED)),
     Part("unit-python", needs=("venv",)),
     Part("unit-go", after=("lint-go",)),
