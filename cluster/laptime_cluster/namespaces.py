@@ -26,6 +26,7 @@ from laptime_cluster.layout import (
     NETWORK_NAMESPACE,
     NODE_ADDRESS,
     NODE_LINK,
+    OWNER_MARK,
     RUN,
     SERVICE_RANGE,
     STATE,
@@ -208,4 +209,8 @@ def _delete(folder: Path) -> None:
             status = os.lstat(Path(path, name))
             if stat.S_ISDIR(status.st_mode) and status.st_dev != device:
                 raise ClusterError(f"{Path(path, name)} is still a mount; unmount it and try again")
+    # The mark that it is ours goes last: what is left half removed can be removed the next time.
+    for entry in folder.iterdir():
+        if entry.name != OWNER_MARK.name:
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
     shutil.rmtree(folder)

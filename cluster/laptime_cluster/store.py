@@ -28,6 +28,8 @@ _CONTENT = STORE / "content.json"
 _WANTED = CACHE / "containerd-images.json"
 """Names of all archives that any cluster had loaded."""
 _DATABASES = "*/*.db"
+_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+"""Ends a program when this one is killed: nothing may write into a folder that is cleaned up."""
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 
@@ -72,7 +74,7 @@ def provide(root: Path) -> None:
     if not _read(_CONTENT):
         return
     try:
-        run(["cp", "--archive", "--link", _ROOT, root])
+        run([*_WITH_US, "cp", "--archive", "--link", _ROOT, root])
         for database in root.glob(_DATABASES):
             copy = database.with_suffix(".copy")
             shutil.copy2(database, copy)
@@ -105,7 +107,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.a
         open(STORE / "log", "wb") as log,
         subprocess.Popen(
             # What it mounts goes with it, however it ends.
-            ["unshare", "--mount", "--propagation=private", "--kill-child", "--fork",
+            [*_WITH_US, "unshare", "--mount", "--propagation=private", "--kill-child", "--fork",
              "containerd", f"--config={config}", "--log-level=warn"],
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -36,7 +36,7 @@ TEST = (
     Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
     # It looks at the whole machine for what a cluster left there: no other cluster and no container
-    # may come or go meanwhile. Beside the operator's tests both took as long as one after the other.
+    # may come or go meanwhile. Beside the operator's tests both took as long as one by one.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
