@@ -35,7 +35,7 @@ def order(cards: list[Card], turns: Turns, seconds: float = 60.0) -> list[str]:
     while (chosen := next_in_turn(left, used.seconds(NOW), turns)) is not None:
         left.remove(chosen)
         had.append(chosen.uid)
-        used.see(chosen.uid, replace(chosen, used_seconds=seconds, used_until=NOW), NOW)
+        used.see(chosen.uid, replace(chosen, used_seconds=seconds, finished=NOW), NOW)
     return had
 
 
@@ -50,9 +50,9 @@ def test_in_a_namespace_the_oldest_run_comes_first() -> None:
 
 def test_what_counts_is_the_time_and_not_the_number_of_runs() -> None:
     used = Used()
-    used.see("long", card("a", 1, used_seconds=900.0, used_until=NOW), NOW)
+    used.see("long", card("a", 1, used_seconds=900.0, finished=NOW), NOW)
     for n in range(5):
-        used.see(f"short-{n}", card("b", n, used_seconds=60.0, used_until=NOW), NOW)
+        used.see(f"short-{n}", card("b", n, used_seconds=60.0, finished=NOW), NOW)
     chosen = next_in_turn([card("a", 8), card("b", 9)], used.seconds(NOW), Turns())
     assert chosen is not None
     assert chosen.namespace == "b"
@@ -66,7 +66,7 @@ def test_a_higher_priority_comes_first_and_the_star_is_everybody_else() -> None:
 
 def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_run_does() -> None:
     used = Used()
-    used.see("1", card("a", 1, used_seconds=60.0, used_until=NOW), NOW)
+    used.see("1", card("a", 1, used_seconds=60.0, finished=NOW), NOW)
     used.see("1", None, NOW + timedelta(hours=1))
     used.see("2", card("b", 2, used_seconds=30.0), NOW)
     used.see("2", None, NOW + timedelta(hours=2))

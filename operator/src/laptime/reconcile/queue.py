@@ -40,15 +40,13 @@ class Card:
     """Whether it ever had the lane."""
     used_seconds: float = 0.0
     """For how long it had the lane, as far as its turns are over."""
-    used_until: datetime | None = None
-    """When the last of them was over; None while that goes on."""
     retry: int = 0
     retries: int = 0
     """How often its failed trials shall be, and were asked for again."""
     deadline: datetime | None = None
     """When it has had its time to live after its end."""
     finished: datetime | None = None
-    """When it was over."""
+    """When it was over, and so the last of its turns; None while it goes on."""
     kept: bool = False
     """Whether somebody has said that it is to be kept, whatever the limits of its namespace."""
     archive: str | None = None
@@ -115,7 +113,6 @@ def card_of(manifest: dict[str, Any]) -> Card:
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
         used_seconds=_used(status),
-        used_until=parse_time(status.get("finishedAt")),
         retry=spec.get("retry", 0),
         retries=status.get("retries", 0),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),

@@ -116,14 +116,14 @@ class Used:
         known = card or self._cards.get(uid)
         if known is None or not known.used_seconds:
             return
-        until = known.used_until or (now if card is None else None)
-        self._cards[uid] = replace(known, used_until=until)
+        until = known.finished or (now if card is None else None)
+        self._cards[uid] = replace(known, finished=until)
 
     def seconds(self, now: datetime) -> dict[str, float]:
         """Return the time of each namespace."""
         had: dict[str, float] = {}
         for uid, card in list(self._cards.items()):
-            if card.used_until is not None and now - card.used_until >= _WINDOW:
+            if card.finished is not None and now - card.finished >= _WINDOW:
                 del self._cards[uid]
             else:
                 had[card.namespace] = had.get(card.namespace, 0.0) + card.used_seconds
