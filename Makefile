@@ -57,6 +57,9 @@ export GOFLAGS := -trimpath -buildvcs=false
 
 # A line with the time of day, so that a log shows where the time went.
 SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] || say() { printf '[%(%H:%M:%S)T] %s\n' -1 "$$*"; };
+# Stops the cluster of the recipe, however the recipe ends.
+DOWN_AT_END := down() { code=$$?; trap - EXIT INT TERM; $(CLUSTER) down || code=1; exit $$code; }; \
+	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
 # KUBECONFIG of the cluster in use, for the rest of the recipe.
 USE_CLUSTER := export KUBECONFIG="$(OWN_KUBECONFIG)"; [ -n "$$KUBECONFIG" ] || KUBECONFIG="$$($(CLUSTER) kubeconfig)";
 
@@ -485,15 +488,7 @@ bench-servers: install ## each server beside a minimal one by the book (ONLY=axu
 bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs, on a cluster of its own
 	export LAPTIME_CLUSTER_NAME=laptime-scale
 	export LAPTIME_CLUSTER_AUDIT=system:serviceaccount:$(NAMESPACE):laptime-operator
-	down() {
-		code=$$?
-		trap - EXIT INT TERM
-		$(CLUSTER) down || code=1
-		exit $$code
-	}
-	trap down EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	$(DOWN_AT_END)
 	$(CLUSTER) down
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
@@ -503,15 +498,7 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 .PHONY: chaos
 chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds)
 	export LAPTIME_CLUSTER_NAME=laptime-chaos
-	down() {
-		code=$$?
-		trap - EXIT INT TERM
-		$(CLUSTER) down || code=1
-		exit $$code
-	}
-	trap down EXIT
-	trap 'exit 130' INT
-	trap 'exit 143' TERM
+	$(DOWN_AT_END)
 	$(CLUSTER) down
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	PYTHONPATH=bench:cluster:proof nsenter --net=/run/laptime-chaos/namespaces/network \
