@@ -496,13 +496,14 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 
 # Its processes are stopped and killed: the cluster is its own. The proxy is in the node's network.
 .PHONY: chaos
-chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds)
-	export LAPTIME_CLUSTER_NAME=laptime-chaos
+chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds, PART=1/2)
+	export LAPTIME_CLUSTER_NAME=laptime-chaos$(subst 1,,$(firstword $(subst /, ,$(PART))))
 	$(DOWN_AT_END)
 	$(CLUSTER) down
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
-	PYTHONPATH=bench:cluster:proof nsenter --net=/run/laptime-chaos/namespaces/network \
-		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)")
+	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/network \
+		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(PART),--part $(PART))
 
 .PHONY: bench-generator
 bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab

@@ -1,6 +1,6 @@
 """Faults injected into real runs, of many kinds, each at a moment drawn before anything is run.
 
-    make chaos [FAULTS=12] [ONLY=etcd-killed,kubelet-frozen]
+    make chaos [FAULTS=12] [ONLY=etcd-killed,kubelet-frozen] [PART=1/2]
 
 The plan has each kind of plan.py eight times or more; its seed is the commit. Each fault has a
 short run of its own on an embedded cluster (`laptime-chaos`), with the real operator, whose
@@ -11,7 +11,8 @@ counted twice, wrong, blamed on a server, or left behind (judge.py).
 
 What was done is kept in the cache by commit: the next `make chaos` goes on. Exits with 0 when
 the whole plan was done and passed, with 1 when anything failed, and with 75 when nothing did
-and there is more to do.
+and there is more to do. PART=1/2 beside PART=2/2 does the plan on two clusters at a time, each with
+every second fault; both write into one journal.
 """
 
 from __future__ import annotations
@@ -88,9 +89,11 @@ def main() -> int:
         "--faults", type=int, default=10_000, help="how many now; all that are left"
     )
     parser.add_argument("--only", default="", help="kinds, with commas")
+    parser.add_argument("--part", default="1/1", help="2/3: of three faults the second one")
     parser.add_argument("--table", action="store_true", help="print what was done so far")
     asked = parser.parse_args()
     commit = commit_of(ROOT)
+    mine, parts = (int(one) for one in asked.part.split("/"))
     only = {name for name in asked.only.split(",") if name}
     if unknown := only - set(BY_NAME):
         parser.error(f"there is no kind {', '.join(unknown)}; there are: {', '.join(BY_NAME)}")
@@ -100,13 +103,14 @@ def main() -> int:
     before = [] if commit.endswith("+") else record.entries(commit)
     broken = False
     if not asked.table:
-        todo = [one for one in faults if not only or one.kind.name in only]
+        todo = [one for one in faults if not only or one.kind.name in only][mine - 1 :: parts]
         try:
             sitting(commit, todo, asked.faults, record, before)
         except node.ClusterBroken as error:
             broken = True
             print(f"this sitting ends: {error}", file=sys.stderr)
-    found = standing(faults, before)
+    done = before if commit.endswith("+") else record.entries(commit)
+    found = standing(faults, done)
     for line in table(found):
         print(line)
     if broken or any(one.failed for one in found.values()):

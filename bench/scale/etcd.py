@@ -31,9 +31,8 @@ class Copies:
     first: int
     count: int
     with_results: bool = False
-    namespace: str = "default"
-    status: dict[str, Any] | None = None
-    """In the place of its status; None: the same."""
+    suspended: bool = False
+    """Whether they wait: applied with `suspend`, and nobody has looked at them yet."""
 
 
 def main() -> int:
@@ -71,7 +70,7 @@ def _objects(copies: Copies) -> Iterator[tuple[bytes, bytes]]:
     for number in range(copies.first, copies.first + copies.count):
         name = f"{copies.run[:-5]}{number:05d}"
         fresh = str(uuid.uuid4())
-        key = f"/registry/laptime.dev/benchmarkruns/{copies.namespace}/{name}".encode()
+        key = f"/registry/laptime.dev/benchmarkruns/default/{name}".encode()
         yield key, _copy_of_run(value, copies, name, fresh)
         for key, content in config_maps.items():
             # Names and uids have the same length, so that the lengths in its encoding stay right.
@@ -81,9 +80,10 @@ def _objects(copies: Copies) -> Iterator[tuple[bytes, bytes]]:
 
 def _copy_of_run(value: bytes, copies: Copies, name: str, uid: str) -> bytes:
     run = json.loads(value)
-    run["metadata"] |= {"name": name, "namespace": copies.namespace, "uid": uid}
-    if copies.status is not None:
-        run["status"] = copies.status
+    run["metadata"] |= {"name": name, "uid": uid}
+    if copies.suspended:
+        run["spec"]["suspend"] = True
+        del run["status"]
     elif "resultsConfigMap" in run["status"]:
         run["status"]["resultsConfigMap"] = f"{name}-results"
     return json.dumps(run, separators=(",", ":")).encode()

@@ -15,8 +15,7 @@ all is measured again. What is printed beside its goal:
   folded: all that the audit log has of it, watches, status, events and logs included;
 - the bytes that runs have in etcd, and that copies of each kind can be reported and compared.
 
-Runs that wait are in a namespace that is not enabled: others would begin. Exits with 1 when a goal
-is missed.
+Runs that wait are suspended: others would begin. Exits with 1 when a goal is missed.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ NETWORK = Path("/run") / NAME / "namespaces" / "network"
 AUDIT_LOG = Path("/var/lib") / NAME / "log" / "audit.log"
 EMPTY = Path("/var/lib") / NAME / "bench-scale.json"
 """What was measured in the empty cluster."""
-QUEUE = "scale-queue"
 HERE = Path(__file__).parent
 
 MOST_MEMORY_BYTES = 200e6
@@ -199,18 +197,18 @@ def fill(kinds: list[str], finished: int, queued: int, stored: int) -> dict[str,
     for number, name in enumerate(kinds):
         count = rest // len(kinds) + (number < rest % len(kinds))
         copy(Copies(name, 20_000, count))
-    kubectl("create", "namespace", QUEUE)
-    refused = {
-        "type": "Accepted",
-        "status": "False",
-        "reason": "NamespaceNotEnabled",
-        "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z",
-    }
-    status = {"state": "Queued", "observedGeneration": 1, "conditions": [refused]}
-    copy(Copies(kinds[0], 1, queued, namespace=QUEUE, status=status))
+    copy(Copies(kinds[0], 40_000, queued, suspended=True))
+    last = f"{kinds[0][:-5]}{40_000 + queued - 1:05d}"
+    until(lambda: _status(last).get("state") == "Suspended", f"{last}, suspended")
+    until(quiet, "an operator that writes nothing")
     say(f"{finished} finished runs and {queued} that wait")
     return sizes
+
+
+def quiet() -> bool:
+    """Return whether the operator has written nothing for ten seconds."""
+    now = time.time()
+    return not audit.writes(audit.requests(AUDIT_LOG, now - 10, now))
 
 
 def copy(copies: Copies) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def test_a_missing_script_is_named_with_the_command_that_makes_it(cluster: Clust
     assert time.monotonic() - began < 60
 
 
-def test_an_object_that_is_refused_ends_the_run_and_is_named(cluster: Cluster) -> None:
+def test_an_object_that_is_refused_ends_the_run_which_can_be_asked_again(cluster: Cluster) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "no-jobs"}}
     cluster.apply({**quota, "spec": {"hard": {"count/jobs.batch": "0"}}})
     try:
@@ -165,6 +165,13 @@ def test_an_object_that_is_refused_ends_the_run_and_is_named(cluster: Cluster) -
     assert (succeeded["status"], succeeded["reason"]) == ("False", "ObjectRefused")
     assert "exceeded quota: no-jobs" in succeeded["message"], succeeded["message"]
     assert f"Job {run}-" in succeeded["message"]
+    # The quota is gone: what failed is asked for again.
+    patch = json.dumps({"spec": {"retry": 1}})
+    cluster.kubectl("patch", "br", run, "-n", cluster.namespace, "--type=merge", "-p", patch)
+    cluster.wait(run, "its second turn", lambda s: s.get("retries") == 1, 30)
+    status = cluster.wait_end(run, 90)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    assert [row["trials"] for row in status["results"]] == [1]
 
 
 def test_a_killed_generator_is_named_and_its_trial_is_repeated(cluster: Cluster) -> None:

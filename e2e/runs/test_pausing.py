@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .harness import AXUM, SYNC, Cluster, condition, run_manifest
+from .harness import AXUM, SYNC, Cluster, condition, namespace_for_runs, run_manifest
 
 LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "1s"}, "warmup": "1s"}]
 
@@ -67,12 +67,26 @@ def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(cluster: 
     assert "a cancelled run cannot go on" in refused.stderr
 
 
-def test_a_run_that_waits_is_cancelled_at_once(cluster: Cluster) -> None:
+def test_a_namespace_that_had_no_time_yet_comes_first_and_who_waits_is_cancelled_at_once(
+    cluster: Cluster,
+) -> None:
     first = cluster.apply(run_manifest("holds", [AXUM], loads=LOADS, repetitions=5))
     cluster.wait(first, "its turn", lambda s: s.get("state") not in (None, "Queued"), 30)
     waits = cluster.apply(run_manifest("waits", [AXUM], loads=LOADS, repetitions=5))
-    cluster.wait(waits, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
+    last = cluster.apply(run_manifest("last", [AXUM], loads=LOADS, repetitions=5))
+    for run in (waits, last):
+        cluster.wait(run, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
+    wish(cluster, last, cancel=True)
+    assert cluster.wait_end(last, 10)["state"] == "Cancelled"
+    with namespace_for_runs(cluster.kubectl) as name:
+        elsewhere = Cluster(cluster.kubectl, cluster.reader, name)
+        late = elsewhere.apply(run_manifest("late", [AXUM], loads=LOADS, repetitions=5))
+        elsewhere.wait(late, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
+        wish(cluster, first, cancel=True)
+        assert cluster.wait_end(first, 60)["state"] == "Cancelled"
+        elsewhere.wait(late, "its turn", lambda s: s.get("state") == "Deploying", 30)
+        assert cluster.status(waits)["state"] == "Queued"
+        wish(elsewhere, late, cancel=True)
+        assert elsewhere.wait_end(late, 60)["state"] == "Cancelled"
     wish(cluster, waits, cancel=True)
-    assert cluster.wait_end(waits, 10)["state"] == "Cancelled"
-    wish(cluster, first, cancel=True)
-    assert cluster.wait_end(first, 60)["state"] == "Cancelled"
+    assert cluster.wait_end(waits, 60)["state"] == "Cancelled"

@@ -8,7 +8,7 @@ from typing import Any
 
 from conftest import CHART, OPERATOR_NAMESPACE, Tool
 
-from .harness import AXUM, Cluster, run_manifest
+from .harness import AXUM, Cluster, condition, run_manifest
 
 EARLIER = "0.0.9"
 
@@ -29,12 +29,13 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
         cluster.wait(
             going, "its first trial", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
         )
-        # Images that cannot be pulled: a run that was begun before knows nothing of them.
-        _upgrade(helm, operator, str(CHART), *_tags("no-such-tag"))
+        # Images that cannot be pulled, and a cap: a run that was begun before knows nothing of them.
+        _upgrade(helm, operator, str(CHART), *_tags("no-such-tag"), _caps(cluster, 5))
         assert _deployed(helm, operator) != f"laptime-{EARLIER}"
+        _refuses_more_than_the_cap(cluster)
         status = cluster.wait_end(going, 180)
     finally:
-        _upgrade(helm, operator, str(CHART), *_tags(""))
+        _upgrade(helm, operator, str(CHART), *_tags(""), "--set-json=runs.caps=null")
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     (row,) = status["results"]
     ran = list(cluster.documents(going).values())
@@ -43,6 +44,21 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
     assert all(one["images"] == ran[0]["images"] for one in ran)
     assert (row["trials"], row["failedTrials"]) == (6, 0)
     assert _kept(cluster, done) == before
+
+
+def _refuses_more_than_the_cap(cluster: Cluster) -> None:
+    large = cluster.apply(run_manifest("large", [AXUM], repetitions=6))
+    status = cluster.wait(
+        large, "a refusal", lambda s: condition(s, "Accepted").get("status") == "False", 30
+    )
+    refused = condition(status, "Accepted")
+    assert refused["reason"] == "CapExceeded", refused
+    assert "6 trials" in refused["message"], refused
+    cluster.kubectl("delete", "br", large, "-n", cluster.namespace)
+
+
+def _caps(cluster: Cluster, trials: int) -> str:
+    return "--set-json=runs.caps=" + json.dumps({cluster.namespace: {"trials": trials}})
 
 
 def _upgrade(helm: Tool, release: str, chart: str, *more: str) -> None:
