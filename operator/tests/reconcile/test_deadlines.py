@@ -201,3 +201,26 @@ def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_non
     )
     (row,) = (one for one in world.run.status.results or [] if one.server == second.server)
     assert row.lost_attempts == 1
+
+
+def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -> None:
+    world = World(spec_of(2, 1, 2), Random(3))
+    ended_late = 0
+    for number in range(3):
+        until(world, lambda world: measuring(world) and len(world.results_written) == number)
+        (slow,) = (
+            pod for pod in world.pods.values() if pod.component == "server" and not pod.deleting
+        )
+        world.stubborn.add(slow.name)
+        until(world, lambda world: len(world.results_written) > number)
+        patient = world.now + timedelta(seconds=20)
+        until(world, lambda world: world.now >= patient)
+        assert slow.name in world.pods
+        ended_late += 1
+        world.stubborn.clear()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    lost = [
+        one.reason for result in world.observe().results.values() for one in result.lost_attempts
+    ]
+    assert (ended_late, lost) == (3, ["PodsOverlapped"])

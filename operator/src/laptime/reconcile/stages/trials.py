@@ -6,6 +6,7 @@ attempts that were lost stand in the status until the trial's result is stored, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -60,6 +61,7 @@ _TIMED_OUT = Problem(
     part=Part.GENERATOR,
 )
 _MOST_LOST = 2
+_OVERLAPPED = "PodsOverlapped"
 
 
 def run_trials(situation: Situation) -> Decision | None:
@@ -135,10 +137,11 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
     settled = run_only(situation, trial.server, attempt.name)
     in_the_way = generators_alive(situation, attempt)
     lost = situation.lost_attempts(trial.name)
-    if lost:
+    if lost or _overlapped_before(situation):
         # Other than a first attempt it has time: it waits until nothing of the others runs.
         others = others_alive(situation, attempt.name)
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
+    if lost:
         begins = parse_time(lost[-1].lost_at)
         wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
         settled = settled and (begins is None or situation.now >= begins + wait)
@@ -155,6 +158,15 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         # What the cluster did not do in all this time, it will not do for another attempt.
         _lose_or_fail(situation, trial, problem or never, last=True)
     return problem or never
+
+
+def _overlapped_before(situation: Situation) -> bool:
+    """Return whether pods of this run have ended too late once: then they may do so again."""
+    counted = (
+        one for result in situation.observed.results.values() for one in result.lost_attempts
+    )
+    lost = itertools.chain(situation.run.status.lost_attempts or [], counted)
+    return any(one.reason == _OVERLAPPED for one in lost)
 
 
 def generators_alive(situation: Situation, trial: Trial) -> bool:
@@ -302,7 +314,7 @@ def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
     if not servers:
         return None
     return Problem(
-        "PodsOverlapped",
+        _OVERLAPPED,
         f"{', '.join(servers)} of an earlier trial still ran while {attempt.server} was measured",
     )
 
