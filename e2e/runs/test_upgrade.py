@@ -29,7 +29,7 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
         cluster.wait(
             going, "its first trial", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
         )
-        # Images that cannot be pulled, and a cap: a run that was begun before knows nothing of them.
+        # Images that cannot be pulled, and a cap: a run that goes on knows nothing of them.
         _upgrade(helm, operator, str(CHART), *_tags("no-such-tag"), _caps(cluster, 5))
         assert _deployed(helm, operator) != f"laptime-{EARLIER}"
         _refuses_more_than_the_cap(cluster)
