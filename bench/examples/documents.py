@@ -38,7 +38,7 @@ class Place:
 def benchmark_document(measured: Measured, product_report: str, place: Place) -> str:
     """Return the document of a benchmark: the machine, both sides' figures, the whole report.
 
-    `product_report` is the report.md that the operator wrote.
+    `product_report` is the report in Markdown.
     """
     return "\n".join(_lines(measured, product_report, place)) + "\n"
 

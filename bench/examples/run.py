@@ -43,7 +43,8 @@ from laptime.cli.manifest_file import Manifest, read_manifest
 from laptime.cli.mistakes import Mistake
 from laptime.cli.printing import open_console, plain_table, print_all
 from laptime.cli.runs import Run
-from laptime.cli.stored_results import MARKDOWN_FILE, stored_document, stored_results
+from laptime.cli.stored_results import stored_results
+from laptime.report import to_markdown
 
 BENCHMARKS = ("users", "sleep", "tasks", "recipes", "apibench")
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +108,7 @@ def measure(
             missing = problems(measured)
             wrong += missing
             if folder is not None and not missing:
-                write(folder, measured, stored_document(cluster, over, MARKDOWN_FILE))
+                write(folder, measured, to_markdown(stored_results(cluster, over).report))
             if not keep and not missing:
                 cluster.delete_run(over)
         except Mistake as mistake:

@@ -41,6 +41,10 @@ async def _ways_to_ask(kube: Kube) -> dict[str, Callable[[], Awaitable[object]]]
         async for _ in kube.pages("Pod", "default"):
             pass
 
+    async def cached() -> None:
+        async for _ in kube.cached("Pod", "default"):
+            pass
+
     async def watch() -> None:
         async for _ in kube.watch("Pod", "default", since="1", seconds=1):
             pass
@@ -49,6 +53,7 @@ async def _ways_to_ask(kube: Kube) -> dict[str, Callable[[], Awaitable[object]]]
     return {
         "get": lambda: kube.get("Pod", "default", "one"),
         "pages": pages,
+        "cached": cached,
         "watch": watch,
         "create": lambda: kube.create(manifest),
         "apply": lambda: kube.apply(manifest),
@@ -80,7 +85,7 @@ async def _not_even_http(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-@pytest.mark.parametrize("way", ["get", "pages", "watch", "create", "apply", "delete"])
+@pytest.mark.parametrize("way", ["get", "pages", "cached", "watch", "create", "apply", "delete"])
 @pytest.mark.parametrize("fault", [_broken_off, _garbage, _another_shape, _not_even_http])
 async def test_whatever_a_connection_throws_is_a_kube_error(way: str, fault: Fault) -> None:
     server = ApiServer(fault=fault)
@@ -109,6 +114,18 @@ async def test_a_list_comes_in_pages_of_one_moment() -> None:
     assert [len(page.items) for page in pages] == [500, 500, 201]
     assert all("data" not in one for page in pages for one in page.items)
     assert {page.resource_version for page in pages} == {"1202"}
+
+
+async def test_a_list_from_the_cache_comes_at_once_and_says_its_version_last() -> None:
+    server = ApiServer()
+    for n in range(1201):
+        server.add({"kind": "ConfigMap", "metadata": {"name": f"c{n}", "namespace": "default"}})
+    async with serving(server) as kube:
+        pages = [page async for page in kube.cached("ConfigMap", None)]
+    names = [one["metadata"]["name"] for page in pages for one in page.items]
+    assert sorted(names) == sorted(f"c{n}" for n in range(1201))
+    assert [page.resource_version for page in pages[-1:]] == ["1202"]
+    assert {page.resource_version for page in pages[:-1]} <= {""}
 
 
 async def test_lines_longer_than_any_buffer_come_whole() -> None:

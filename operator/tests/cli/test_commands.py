@@ -150,25 +150,20 @@ def test_config_maps_of_the_file_are_applied_first(
     assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
 
 
-@pytest.mark.parametrize(
-    ("output", "expected"), [("markdown", "# demo\n"), ("json", '{"rows": []}\n')]
-)
 def test_report_prints_the_stored_document(
     laptime: Laptime,
     fake: Any,
     kubeconfig: Path,
     manifest: Any,
     finished_status: Any,
-    output: str,
-    expected: str,
 ) -> None:
     fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
     fake.put(
         "/api/v1/namespaces/team/configmaps/demo-results",
-        {"data": {"report.md": "# demo\n", "results.json": '{"rows": []}'}},
+        {"data": {"results.json": '{"rows": []}'}},
     )
-    code, out, _ = laptime("report", "demo", "--output", output, "--kubeconfig", kubeconfig)
-    assert (code, out) == (0, expected)
+    code, out, _ = laptime("report", "demo", "--output", "json", "--kubeconfig", kubeconfig)
+    assert (code, out) == (0, '{"rows": []}\n')
 
 
 def test_report_of_a_run_that_goes_on_says_where_the_figures_are(

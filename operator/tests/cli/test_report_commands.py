@@ -52,7 +52,7 @@ def store(
         },
     )
     config_maps = "/api/v1/namespaces/team/configmaps"
-    files = {"results.json": to_json(report), "report.md": to_markdown(report)}
+    files = {"results.json": to_json(report)}
     fake.put(f"{config_maps}/{name}-results", {"data": files})
     for trial, payload in payloads.items():
         # Whatever its own name had to be, and whatever a run of this name before left.
@@ -333,7 +333,7 @@ class TestFolded:
         arguments = ("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
         code, _, err = laptime(*arguments, "--stored", tmp_path / "all")
         assert code == 0
-        assert f"Wrote {2 + len(PAYLOADS)} files" in err
+        assert f"Wrote {1 + len(PAYLOADS)} files" in err
         assert (tmp_path / "all" / "results.json").read_text() == to_json(REPORT)
         for trial, payload in PAYLOADS.items():
             text = (tmp_path / "all" / f"{trial}-0a1b2c3d" / "generator.b64").read_text()

@@ -59,7 +59,6 @@ def tampered(fake: Any) -> Any:
     half, escaped = "\ud83c", "\\ud83c"
     text = json.dumps(document, ensure_ascii=False)
     data["results.json"] = text.replace(half, escaped)
-    data["report.md"] += EVERYTHING.replace("\ud83c", "")
     return fake
 
 

@@ -197,7 +197,7 @@ class ApiServer:
     def _list(self, request: web.Request, kind: str, namespace: str | None) -> web.Response:
         items = self._selected(request, kind, namespace)
         begin = int(request.query.get("continue", "0"))
-        end = begin + int(request.query.get("limit", "500"))
+        end = begin + int(request.query.get("limit") or len(items) + 1)
         metadata: Object = {"resourceVersion": str(self.version)}
         if end < len(items):
             metadata["continue"] = str(end)

@@ -207,8 +207,7 @@ def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -
     world = World(spec_of(2, 1, 2), Random(3))
     for _ in range(3):
         slow = until_a_server_is_measured_that_will_not_end(world)
-        patient = world.now + timedelta(seconds=30)
-        until(world, lambda world, patient=patient: world.now >= patient)
+        wait(world, timedelta(seconds=30))
         assert slow in world.pods
         world.stubborn.clear()
     until(world, over)
@@ -217,6 +216,11 @@ def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -
         one.reason for result in world.observe().results.values() for one in result.lost_attempts
     ]
     assert lost == ["PodsOverlapped"]
+
+
+def wait(world: World, long: timedelta) -> None:
+    end = world.now + long
+    until(world, lambda world: world.now >= end)
 
 
 def until_a_server_is_measured_that_will_not_end(world: World) -> str:

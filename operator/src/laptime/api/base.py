@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
@@ -18,6 +18,15 @@ class Model(BaseModel):
     def to_wire(self) -> dict[str, Any]:
         """Return the JSON-ready form: camelCase keys, fields that are None left out."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def significant(value: float) -> float:
+    """Return a number to six digits: what a reading can know, and all that is stored of it."""
+    return float(f"{value:.6g}")
+
+
+Reading = Annotated[float, AfterValidator(significant)]
+"""What was read of a clock or a counter while something was measured."""
 
 
 class TolerantModel(Model):

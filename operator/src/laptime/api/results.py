@@ -7,7 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from laptime.api.attempts import Fault, LostAttempt, attempt_name
-from laptime.api.base import TolerantModel
+from laptime.api.base import Reading, TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
 from laptime.api.metrics import Metric
@@ -135,9 +135,9 @@ class TrialResult(TolerantModel):
     endpoints: dict[str, Figures] = Field(
         default_factory=dict, description="The same per request of the scenario, by its name."
     )
-    generator_cpu_seconds: float | None = None
-    generator_wall_seconds: float | None = None
-    generator_share: float | None = Field(
+    generator_cpu_seconds: Reading | None = None
+    generator_wall_seconds: Reading | None = None
+    generator_share: Reading | None = Field(
         None, description="Share (0 … 1) of its CPU that the busiest generator used."
     )
     statements: int | None = Field(

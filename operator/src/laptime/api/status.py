@@ -167,7 +167,7 @@ class RunStatus(TolerantModel):
     results_config_map: str | None = Field(
         None,
         description="ConfigMap with the archive of everything that was measured, `results.json` "
-        "and `report.md` among it.",
+        "first.",
     )
     storage: Storage | None = Field(
         None, description="How the run and its results are stored; none: as version 1 did."

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from laptime.api.base import TolerantModel
+from laptime.api.base import Reading, TolerantModel
 
 
 class Source(StrEnum):
@@ -44,25 +44,25 @@ class ComponentUsage(TolerantModel):
     component: str
     server: str | None = None
     pods: int
-    cpu_seconds: float | None = Field(
+    cpu_seconds: Reading | None = Field(
         None, description="CPU time within the window; None when the samples do not tell."
     )
-    cores_mean: float | None = Field(None, description="CPU time divided by the window.")
-    cores_peak: float | None = Field(None, description="Highest use over any second.")
+    cores_mean: Reading | None = Field(None, description="CPU time divided by the window.")
+    cores_peak: Reading | None = Field(None, description="Highest use over any second.")
     cores_over_time: CoresOverTime | None = Field(
         None, description="None when `cpuSeconds` is not known."
     )
-    throttled_seconds: float | None = Field(
+    throttled_seconds: Reading | None = Field(
         None, description="Time that tasks were held back by a CPU limit, summed over CPUs."
     )
-    throttled_share: float | None = Field(
+    throttled_share: Reading | None = Field(
         None, description="Share of the periods of 0.1 s in which a CPU limit was reached."
     )
     working_set_bytes: int | None = Field(None, description="Highest within the window.")
     memory_peak_bytes: int | None = Field(
         None, description="The kernel's own peak since the pods began, file cache included."
     )
-    cpu_waiting_share: float | None = Field(
+    cpu_waiting_share: Reading | None = Field(
         None, description="Share of the window in which a task was ready and had no CPU."
     )
     received_bytes: int | None = None
@@ -74,20 +74,20 @@ class NodeUsage(TolerantModel):
 
     node: str
     cpus: int
-    busy_share: float | None = Field(None, description="Share of all CPUs that was in use.")
-    stolen_share: float | None = Field(
+    busy_share: Reading | None = Field(None, description="Share of all CPUs that was in use.")
+    stolen_share: Reading | None = Field(
         None, description="Share of all CPUs that the hypervisor gave to others."
     )
-    load1: float | None = Field(None, description="Highest within the window.")
+    load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
-    frequency_hertz: float | None = Field(None, description="Mean of the CPUs, lowest of all.")
+    frequency_hertz: Reading | None = Field(None, description="Mean of the CPUs, lowest of all.")
 
 
 class TrialUsage(TolerantModel):
     """What was used in the window of one trial, and how far that can be trusted."""
 
     source: Source
-    resolution_seconds: float | None = Field(
+    resolution_seconds: Reading | None = Field(
         None, description="Usual time between two readings of a pod."
     )
     complete: bool = Field(description="Whether nothing is missing.")
@@ -109,13 +109,13 @@ class RowUsage(TolerantModel):
     """What a server used under a load, over all repetitions that were read."""
 
     source: Source
-    cores_mean: float | None = Field(None, description="CPU cores, mean of the repetitions.")
-    cores_peak: float | None = Field(None, description="Highest use over any second of any one.")
+    cores_mean: Reading | None = Field(None, description="CPU cores, mean of the repetitions.")
+    cores_peak: Reading | None = Field(None, description="Highest use over any second of any one.")
     memory_bytes: int | None = Field(None, description="Highest working set of any repetition.")
-    requests_per_cpu_second: float | None = Field(
+    requests_per_cpu_second: Reading | None = Field(
         None, description="Right answers divided by the CPU time of the server."
     )
-    requests_per_second_per_mib: float | None = Field(
+    requests_per_second_per_mib: Reading | None = Field(
         None, description="Throughput divided by the highest working set."
     )
     doubts: list[str] = Field(

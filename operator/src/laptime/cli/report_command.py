@@ -178,13 +178,15 @@ def _print_table(found: Run, file: Path | None) -> None:
 
 
 def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
-    from laptime.cli.stored_results import MARKDOWN_FILE, stored_document, stored_results
+    from laptime.cli.stored_results import stored_document, stored_results
 
-    if chosen is ReportFormat.MARKDOWN:
-        return stored_document(cluster, found, MARKDOWN_FILE)
     if chosen is ReportFormat.JSON:
         return stored_document(cluster, found)
     results = stored_results(cluster, found)
+    if chosen is ReportFormat.MARKDOWN:
+        from laptime.report import to_markdown
+
+        return to_markdown(results.report)
     if chosen is ReportFormat.CSV:
         from laptime.report import to_csv
 

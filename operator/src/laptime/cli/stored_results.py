@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
 from laptime.report import Report, Results, ResultsError, read_results
-from laptime.report.document import JSON_FILE, MARKDOWN_FILE
+from laptime.report.document import JSON_FILE
 
 if TYPE_CHECKING:
     from laptime.cli.cluster_access import Cluster
     from laptime.cli.runs import Run
 
-__all__ = ["JSON_FILE", "MARKDOWN_FILE", "Stored", "stored_document", "stored_results"]
+__all__ = ["JSON_FILE", "Stored", "stored_document", "stored_results"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Stored:
     report: Report
 
 
-def stored_document(cluster: Cluster, found: Run, key: str = JSON_FILE) -> str:
-    """Return a document of the results of a run; Mistake when it has none yet."""
+def stored_document(cluster: Cluster, found: Run) -> str:
+    """Return the results of a run as they are stored; Mistake when it has none yet."""
     stored = found.status.results_config_map
     if stored is None:
         raise Mistake(
@@ -36,9 +36,9 @@ def stored_document(cluster: Cluster, found: Run, key: str = JSON_FILE) -> str:
             f"{program_name()} report {found.name} --output table"
         )
     files = cluster.stored(found).files
-    if key not in files:
-        raise Mistake(f"ConfigMap {stored} has no {key}")
-    return files[key]
+    if JSON_FILE not in files:
+        raise Mistake(f"ConfigMap {stored} has no {JSON_FILE}")
+    return files[JSON_FILE]
 
 
 def stored_results(cluster: Cluster, found: Run) -> Stored:

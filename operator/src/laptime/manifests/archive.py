@@ -26,8 +26,8 @@ PARTS_ANNOTATION = f"{GROUP}/archive-parts"
 _README_KEY = "README"
 _README = (
     "Everything that was measured: kubectl laptime report {name} -n {namespace}\n"
-    "Without it: base64 -d | xz -d gives a line of JSON with results.json and report.md, and then "
-    "what each trial had stored.\n"
+    "Without it: base64 -d | xz -d gives a line of JSON with results.json, and then what each "
+    "trial had stored.\n"
 )
 MAX_PART_BYTES = 800_000
 """An object of the API server may have 1 MiB in all."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from laptime.kube import Kube, KubeError, Manifest
+from laptime.kube import Kube, KubeError, Manifest, Page
 
 T = TypeVar("T")
 
@@ -107,17 +107,20 @@ class Watch(Generic[T]):
         *,
         seconds: float,
         metadata_only: bool = False,
+        from_cache: bool = False,
         heard: Callable[[], None] = lambda: None,
     ) -> None:
         """Watch a kind, anew after so many seconds: longer no frozen connection is believed.
 
-        `heard` is called whenever the API server says anything.
+        `heard` is called whenever the API server says anything. With `from_cache` it begins with
+        what the API server has in its cache, which may be old: the watch goes on from there.
         """
         self._kube = kube
         self._store = store
         self._where = (kind, namespace, selector)
         self._seconds = seconds
         self._metadata_only = metadata_only
+        self._from_cache = from_cache
         self._heard = heard
         self._version = ""
         self._tried = asyncio.Event()
@@ -140,12 +143,15 @@ class Watch(Generic[T]):
         Raises:
             KubeError: it failed.
         """
+        await self._take_in(self._kube.pages(*self._where, metadata_only=self._metadata_only))
+
+    async def _take_in(self, pages: AsyncIterator[Page]) -> None:
         seen: set[str] = set()
         version = ""
         whole = False
         self._store.begin()
         try:
-            async for page in self._kube.pages(*self._where, metadata_only=self._metadata_only):
+            async for page in pages:
                 version = page.resource_version
                 self._heard()
                 for manifest in page.items:
@@ -163,7 +169,12 @@ class Watch(Generic[T]):
         while True:
             try:
                 if not self._version:
-                    await self.refresh()
+                    if self._from_cache:
+                        await self._take_in(self._kube.cached(*self._where))
+                        # Whatever is asked for after this one must be newer than what is known.
+                        self._from_cache = False
+                    else:
+                        await self.refresh()
                 self.error = None
                 self._tried.set()
                 await self._follow()

@@ -59,7 +59,13 @@ class Controller:
         """How Prometheus is asked; None when there is none."""
         self._runs: Store[Card] = Store(self._take, self._changed)
         self._watch = Watch(
-            kube, self._runs, KIND, None, seconds=_WATCH_SECONDS, heard=metrics.event
+            kube,
+            self._runs,
+            KIND,
+            None,
+            seconds=_WATCH_SECONDS,
+            from_cache=True,
+            heard=metrics.event,
         )
         # Those of the runs that something may have to be done with: they are few.
         self._open: dict[str, Card] = {}

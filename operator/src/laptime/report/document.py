@@ -12,14 +12,11 @@ from laptime.analysis import Summary
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.report.contents import Report
-from laptime.report.markdown import to_markdown
 from laptime.report.results import SCHEMA_VERSION
 
 JSON_FILE = "results.json"
-MARKDOWN_FILE = "report.md"
 MAX_JSON_BYTES = 600_000
-MAX_MARKDOWN_BYTES = 200_000
-"""Together well below the 1 MiB that a ConfigMap may have."""
+"""Well below the 1 MiB that a ConfigMap may have."""
 
 # A list of numbers and nulls. No text can hold one: there a line break is written as an escape.
 _NUMBERS = re.compile(r"\[\n[\s\d.,eE+\-nul]+\]")
@@ -36,10 +33,7 @@ def result_files(
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
     report = Report(name, namespace, spec, seed, summary, trials, environment or {})
-    return {
-        JSON_FILE: to_json(report, MAX_JSON_BYTES),
-        MARKDOWN_FILE: to_markdown(report, MAX_MARKDOWN_BYTES),
-    }
+    return {JSON_FILE: to_json(report)}
 
 
 def to_json(report: Report, max_bytes: int = MAX_JSON_BYTES) -> str:

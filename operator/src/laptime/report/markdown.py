@@ -30,16 +30,11 @@ _OUTCOMES = {
 _FACTOR = 7
 _PUBLISHED = 8
 """Place of the published factor in a line: beside the measured one."""
-_CUT = "\n\n*The rest is left out: the report would not fit. Everything is in results.json.*\n"
 
 
-def to_markdown(report: Report, max_bytes: int = 200_000) -> str:
-    """Return the report as Markdown, cut at a line when it would exceed `max_bytes` in UTF-8."""
-    text = "\n".join(_lines(report)) + "\n"
-    if len(text.encode()) <= max_bytes:
-        return text
-    kept = text.encode()[: max_bytes - len(_CUT.encode())].decode(errors="ignore")
-    return kept.rpartition("\n")[0] + _CUT
+def to_markdown(report: Report) -> str:
+    """Return the report as Markdown."""
+    return "\n".join(_lines(report)) + "\n"
 
 
 def _lines(report: Report) -> Iterator[str]:
