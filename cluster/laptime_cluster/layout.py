@@ -44,12 +44,19 @@ MOUNT_NAMESPACE = NAMESPACE_FILES / "mount"
 NETWORK_NAMESPACE = NAMESPACE_FILES / "network"
 
 # Only the link to the host needs addresses that no other cluster has: all else is inside.
-_NUMBER = 0 if NAME == DEFAULT_NAME else 1 + hashlib.sha256(NAME.encode()).digest()[0] % 255
-HOST_LINK = f"laptime{_NUMBER}"
-NODE_LINK = "node0"
-HOST_ADDRESS = f"10.203.{_NUMBER}.1"
-NODE_ADDRESS = f"10.203.{_NUMBER}.2"
 LINK_PREFIX_LENGTH = 30
+_LINKS = 2**14
+"""So many links of four addresses each are in 10.203.0.0/16."""
+_NUMBER = (
+    0
+    if NAME == DEFAULT_NAME
+    else 1 + int.from_bytes(hashlib.sha256(NAME.encode()).digest()[:4]) % (_LINKS - 1)
+)
+HOST_LINK = f"laptime{_NUMBER}"
+"""Its alias is the cluster's name: two names may have one number."""
+NODE_LINK = "node0"
+HOST_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 1}"
+NODE_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 2}"
 POD_RANGE = "10.201.0.0/16"
 POD_RANGE_OF_NODE = "10.201.0.0/24"
 SERVICE_RANGE = "10.202.0.0/16"

@@ -28,7 +28,6 @@ from laptime_cluster.layout import (
     CACHE,
     CONTAINERD_SOCKET,
     FINGERPRINT,
-    HOST_LINK,
     OWNER_MARK,
     RUN,
     STATE,
@@ -174,7 +173,7 @@ def _clean(announcement: str) -> bool:
     """Remove whatever there is of a cluster; returns whether there was anything."""
     ours = cgroups.process_ids()
     folders = [path for path in (STATE, RUN) if path.exists()]
-    if not (ours or folders or os.path.lexists(f"/sys/class/net/{HOST_LINK}")):
+    if not (ours or folders or namespaces.has_link()):
         cgroups.remove()
         return False
     if STATE.exists() and any(STATE.iterdir()) and not OWNER_MARK.exists():

@@ -22,6 +22,7 @@ from laptime_cluster.layout import (
     HOST_LINK,
     LINK_PREFIX_LENGTH,
     MOUNT_NAMESPACE,
+    NAME,
     NAMESPACE_FILES,
     NETWORK_NAMESPACE,
     NODE_ADDRESS,
@@ -80,6 +81,7 @@ def create_network() -> None:
     commands = (
         "link set lo up",
         f"link add {HOST_LINK} type veth peer name {NODE_LINK}",
+        f"link set {HOST_LINK} alias {NAME}",
         f"link set {HOST_LINK} netns {os.getpid()}",
         f"address add {NODE_ADDRESS}/{LINK_PREFIX_LENGTH} dev {NODE_LINK}",
         f"link set {NODE_LINK} up",
@@ -122,6 +124,15 @@ def _refuse_overlap() -> None:
                         f"the cluster needs the addresses {_LINK_RANGE}, which {link['ifname']} of "
                         f"this machine uses ({used}); set LAPTIME_CLUSTER_NAME to another name"
                     )
+
+
+def has_link() -> bool:
+    """Whether this very cluster has a link to the host."""
+    try:
+        alias = Path(f"/sys/class/net/{HOST_LINK}/ifalias").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return alias.strip() == NAME
 
 
 def create_mounts() -> None:
@@ -170,7 +181,7 @@ def remove() -> None:
     """Remove both namespaces, all mounts below our folders, and folders made for mounting."""
     created = _created_folders()
     _unmount_all()
-    if os.path.lexists(f"/sys/class/net/{HOST_LINK}"):
+    if has_link():
         run(["ip", "link", "delete", HOST_LINK], check=False)
     for folder in (RUN, STATE):
         _delete(folder)

@@ -1,6 +1,9 @@
 """What `up` and `down` refuse to do, with a message that says why."""
 
+import hashlib
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,3 +51,38 @@ def test_a_folder_of_someone_else_is_not_removed(
     assert cli.main(["down"]) == 1
     assert "LAPTIME_CLUSTER_NAME" in capsys.readouterr().err
     assert (no_cluster / "precious").exists()
+
+
+def _cluster(command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the program for a cluster that there is not."""
+    return subprocess.run(
+        [sys.executable, "cluster.py", command],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "LAPTIME_CLUSTER_NAME": "laptime-refused"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_link_of_another_cluster_with_the_same_number_is_left_alone() -> None:
+    number = 1 + int.from_bytes(hashlib.sha256(b"laptime-refused").digest()[:4]) % (2**14 - 1)
+    link, address = f"laptime{number}", f"10.203.{number >> 6}.{(number & 63) * 4 + 1}/30"
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
+
+    ip("link", "add", link, "type", "bridge")
+    try:
+        ip("link", "set", link, "alias", "another-cluster")
+        ip("address", "add", address, "dev", link)
+        assert _cluster("down").returncode == 0
+        refused = _cluster("up")
+        assert refused.returncode == 1
+        assert f"which {link} of this machine uses" in refused.stderr
+        assert "set LAPTIME_CLUSTER_NAME to another name" in refused.stderr
+        assert _cluster("down").returncode == 0
+        assert Path(f"/sys/class/net/{link}").exists()
+        assert not Path("/var/lib/laptime-refused").exists()
+    finally:
+        ip("link", "delete", link)
