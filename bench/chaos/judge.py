@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,10 @@ from chaos.plan import Kind
 
 OVER = ("Succeeded", "Failed", "Cancelled")
 _CONDITIONS = ("Succeeded", "CleanedUp")
+_OF_A_FULL_MACHINE = frozenset({"PodsOverlapped"})
+"""What a pod that ends late costs, on a machine with several clusters, also where nothing is done.
+
+It is the cluster's, it is made again, and no figure comes of it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,11 @@ def _lost_or_twice(facts: Facts) -> list[str]:
 def _of_result(kind: Kind, facts: Facts, result: Mapping[str, Any]) -> list[str]:
     found = []
     trial = result["trial"]
-    lost = [one.get("fault") for one in result.get("lostAttempts") or []]
+    lost = [
+        one.get("fault")
+        for one in result.get("lostAttempts") or []
+        if one.get("reason") not in _OF_A_FULL_MACHINE
+    ]
     if result["outcome"] != "Measured":
         why = f"{result.get('reason')}: {result.get('message')}"
         if result.get("fault") not in kind.blamed:
@@ -133,7 +142,8 @@ def _figures(facts: Facts, result: Mapping[str, Any]) -> list[str]:
     elif (figures.get("requests"), figures.get("errors")) != (counted.requests, counted.errors):
         found.append(
             f"{trial} has {figures.get('requests')} requests and {figures.get('errors')} errors, "
-            f"its generator counted {counted.requests} and {counted.errors}"
+            f"its generator counted {counted.requests} and {counted.errors} "
+            f"({json.dumps({name: one.requests for name, one in facts.counted.items()})})"
         )
     if figures.get("errors"):
         found.append(f"{trial} has {figures['errors']} errors of a healthy server")

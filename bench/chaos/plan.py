@@ -82,8 +82,10 @@ KINDS = (
     _cluster("etcd-killed", "SIGKILL, started again after 1 to 8 s", "cluster", "node"),
     _cluster("api-server-frozen", "SIGSTOP for 3 to 20 s", "cluster", "node"),
     _cluster("api-server-killed", "SIGKILL, started again after 1 to 8 s", "cluster", "node"),
-    _cluster("kubelet-frozen", "SIGSTOP for 5 to 60 s", "cluster", "node"),
-    _cluster("kubelet-killed", "SIGKILL, started again after 2 to 20 s", "cluster", "node"),
+    # A kubelet that starts says of all its pods that they are not ready until it has asked them:
+    # nobody can tell that from a tier that is not.
+    _cluster("kubelet-frozen", "SIGSTOP for 5 to 60 s", "cluster", "node", "tier"),
+    _cluster("kubelet-killed", "SIGKILL, started again after 2 to 20 s", "cluster", "node", "tier"),
     _cluster("containerd-frozen", "SIGSTOP for 5 to 40 s", "cluster", "node"),
     _cluster("containerd-killed", "SIGKILL, started again after 2 to 15 s", "cluster", "node"),
     _pods("scheduler-stopped", "SIGSTOP or SIGKILL for 5 to 40 s", "cluster", "node"),

@@ -24,6 +24,7 @@ import ssl
 import sys
 import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -238,6 +239,8 @@ def inject(commit: str, chosen: Fault, proxy: Proxy, writes: int) -> Entry:
         facts = facts_of(run, proxy, logs, time.monotonic() + DEADLINE_SECONDS)
         over_at = time.monotonic()
     wrong = problems(chosen.kind, facts)
+    if wrong:
+        keep(facts, wrong)
     again = [one.at for one in proxy.seen if one.at > ended and one.status < 300 and one.writes]
     recovery = max(0.0, min(again, default=ended) - ended)
     entry = Entry(
@@ -252,6 +255,12 @@ def inject(commit: str, chosen: Fault, proxy: Proxy, writes: int) -> Entry:
         flush=True,
     )
     return entry
+
+
+def keep(facts: Facts, wrong: list[str]) -> None:
+    """Keep all that is known of a run that did not come through, to be looked at afterwards."""
+    file = CACHE / "chaos" / f"{facts.run}.json"
+    file.write_text(json.dumps({"problems": wrong, **asdict(facts)}, default=sorted, indent=1))
 
 
 def facts_of(run: str, proxy: Proxy, logs: Any, deadline: float) -> Facts:

@@ -11,7 +11,7 @@ from chaos.judge import Counted, Facts, problems
 from chaos.plan import BY_NAME
 
 OF_THE_API = BY_NAME["server-error"]
-OF_THE_NODE = BY_NAME["kubelet-frozen"]
+OF_THE_NODE = BY_NAME["containerd-frozen"]
 PLANNED = frozenset((server, "closed", n) for server in ("axum", "sync") for n in (1, 2))
 
 

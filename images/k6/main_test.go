@@ -324,6 +324,18 @@ func TestTrialWaitsForAServerThatComesLate(t *testing.T) {
 	}
 }
 
+func TestTrialWithoutDatabaseEndsWithItsReason(t *testing.T) {
+	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	env := append(trial(t, server.URL, load, `,"waitSeconds":20,"resetStatements":["SELECT 1"]`),
+		"DATABASE_URL=postgresql://u@127.0.0.1:1/d?sslmode=disable")
+	out := k6(t, env, nil, "trial.js")
+	if out.result != nil || !strings.HasPrefix(out.stdout, `LAPTIME-ERROR {"reason":"DatabaseNotReachable","message":"`) {
+		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+}
+
 func TestTrialWithoutServerEndsWithItsReason(t *testing.T) {
 	load := `{"closed":{"connections":1,"requests":10,"keepAlive":true}}`
 	out := k6(t, trial(t, "http://127.0.0.1:1", load, `,"waitSeconds":0.3`), nil, "trial.js")

@@ -14,5 +14,5 @@ def test_a_database_that_is_not_there_is_no_fault_of_the_server() -> None:
         postgres_counter("postgresql://laptime:secret@127.0.0.1:1/laptime"),
     ):
         pass
-    assert caught.value.verdict.reason == "StatementsNotCounted"
+    assert caught.value.verdict.reason == "DatabaseNotReachable"
     assert "secret" not in caught.value.verdict.message

@@ -231,3 +231,30 @@ def until_a_server_is_measured_that_will_not_end(world: World) -> str:
     world.stubborn.add(slow.name)
     until(world, lambda world: len(world.results_written) > done)
     return slow.name
+
+
+def tier_of(world: World) -> PodView:
+    return next(pod for pod in world.pods.values() if pod.component == "postgres")
+
+
+def test_a_node_whose_clock_is_ahead_restarts_no_tier() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    until(world, measuring)
+    tier = tier_of(world)
+    world.pods[tier.name] = replace(tier, last_started=world.now + timedelta(seconds=90))
+    until(world, over)
+    assert [one.attempt for one in world.observe().results.values()] == [1, 1]
+
+
+def test_a_tier_that_is_started_again_is_noticed_whatever_its_clock_says() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    until(world, measuring)
+    tier = tier_of(world)
+    again = (replace(tier.containers[0], restarts=1), *tier.containers[1:])
+    behind = world.now - timedelta(seconds=90)
+    world.pods[tier.name] = replace(tier, containers=again, last_started=behind)
+    until(world, over)
+    lost = [
+        one.reason for result in world.observe().results.values() for one in result.lost_attempts
+    ]
+    assert lost == ["TierRestarted"]

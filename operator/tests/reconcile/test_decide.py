@@ -320,6 +320,22 @@ def test_an_object_that_is_refused_for_a_moment_costs_nothing() -> None:
     assert succeeded.status is ConditionStatus.TRUE
 
 
+def test_a_result_for_which_there_is_no_room_for_a_while_is_waited_for() -> None:
+    world = World(spec_of(2, 1, 2), Random(3))
+    while not world.results_written:
+        world.step()
+        world.advance()
+    world.refuses = {"ConfigMap"}
+    room = world.now + timedelta(seconds=45)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        if world.now >= room:
+            world.refuses = set()
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(world.results_written) == 4
+
+
 @pytest.mark.parametrize("end", ["deleted", "killed", "said so"])
 def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))

@@ -217,6 +217,8 @@ OTHERS: list[tuple[str, Part, Load, Fault]] = [
     ("TierLost", Part.TIER, FIXED, Fault.TIER),
     ("GeneratorLost", Part.GENERATOR, FIXED, Fault.GENERATOR),
     ("TargetNotReachable", Part.GENERATOR, FIXED, Fault.CLUSTER),
+    ("DatabaseNotReachable", Part.GENERATOR, FIXED, Fault.CLUSTER),
+    ("DatabaseNotReachable", Part.GENERATOR, SCRIPT, Fault.CLUSTER),
     ("GeneratorTimedOut", Part.GENERATOR, FIXED, Fault.GENERATOR),
     ("GeneratorTimedOut", Part.GENERATOR, BOUND, Fault.SERVER),
     ("GeneratorTimedOut", Part.GENERATOR, SCRIPT, Fault.RUN),

@@ -150,6 +150,32 @@ async def test_a_run_that_is_over_leaves_one_config_map() -> None:
     assert len(json.loads(read.files["results.json"])["trials"]) == 4
 
 
+async def test_a_list_that_is_too_old_to_have_the_last_trial_loses_nothing() -> None:
+    server = ApiServer()
+    left_out: set[str] = set()
+
+    async def old_lists(request: web.Request) -> web.StreamResponse | None:
+        lists = request.method == "GET" and request.path.endswith("/configmaps")
+        if not lists or "watch" in request.query or state(server, RUN) in ("", "Running"):
+            return None
+        whole = await server.answer(request)
+        assert isinstance(whole, web.Response)
+        answer = json.loads(whole.text or "")
+        kept = [one for one in answer["items"] if not one["metadata"]["name"].endswith("-004")]
+        left_out.update(
+            one["metadata"]["name"] for one in answer["items"] if one not in kept
+        )  # fmt: skip
+        return web.json_response({**answer, "items": kept})
+
+    server.fault = old_lists
+    async with working(server), operating(server):
+        server.add(manifest())
+        await until(lambda: folded(server, RUN), 60)
+    assert left_out == {"demo-trial-004"}
+    assert single(server) == []
+    assert {one["metadata"]["name"] for one in stored(server).objects} == TRIALS
+
+
 async def test_at_no_write_is_anything_lost_or_doubled() -> None:
     base = await until_finishing()
     expected = said(stored(base))

@@ -7,20 +7,20 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
-from laptime.api.status import ServerState
+from laptime.api.status import ConditionType, ServerState, State
 from laptime.reconcile.views import ContainerView, PodView
 
 from .test_decide import spec_of
 from .world import World
 
 
-def world_with_a_lost_connection() -> tuple[World, PodView]:
-    """Return a world whose verifier lost its connection just now, and the server's pod."""
+def world_with_a_lost_connection(reason: str = "ConnectionLost") -> tuple[World, PodView]:
+    """Return a world whose verifier said this of its server just now, and the server's pod."""
     world = World(spec_of(1, 1, 1), Random(1))
     while not (verifiers := [p for p in world.pods.values() if p.component == "verifier"]):
         world.step()
         world.advance()
-    verdict = json.dumps({"ok": False, "reason": "ConnectionLost", "message": "it broke"})
+    verdict = json.dumps({"ok": False, "reason": reason, "message": "it broke"})
     ended = ContainerView("verify", exit_code=0, exit_message=verdict, ended_at=world.now)
     world.pods[verifiers[0].name] = replace(verifiers[0], phase="Succeeded", containers=(ended,))
     (server,) = (p for p in world.pods.values() if p.component == "server")
@@ -55,3 +55,31 @@ def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -
     world.now += timedelta(seconds=10)
     world.step()
     assert state_of(world) == (ServerState.FAILED, "ConnectionLost")
+
+
+def test_a_check_that_did_not_get_to_the_database_is_made_again_and_blames_no_server() -> None:
+    world, _ = world_with_a_lost_connection("DatabaseNotReachable")
+    (job,) = (name for name in world.jobs_started if "-verify-" in name)
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+    assert world.jobs_started.count(job) == 2
+
+
+def test_a_database_that_is_never_reached_ends_the_run_and_says_so() -> None:
+    world, _ = world_with_a_lost_connection("DatabaseNotReachable")
+    while not (world.run.status.state and world.run.status.state.terminal):
+        for name, pod in list(world.pods.items()):
+            if pod.component == "verifier" and not pod.deleting:
+                said = {"ok": False, "reason": "DatabaseNotReachable", "message": "no route"}
+                end = ContainerView(
+                    "verify", exit_code=0, exit_message=json.dumps(said), ended_at=world.now
+                )
+                world.pods[name] = replace(pod, phase="Succeeded", containers=(end,))
+        world.step()
+        world.advance()
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "DatabaseNotReachable"
+    assert state_of(world)[0] is not ServerState.FAILED

@@ -24,7 +24,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import scenarios
 from laptime.manifests.archive import archive_config_maps, joined
-from laptime.manifests.context import ImageSet, Network, RunContext
+from laptime.manifests.context import TIERS_ANNOTATION, ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.measure.readings import no_readings
@@ -390,8 +390,13 @@ class World:
         name = manifest["metadata"]["name"]
         if manifest["kind"] == "Job":
             if name not in self.jobs:
-                labels = manifest["metadata"]["labels"]
-                self.jobs[name] = WorkloadView(name, self.now, trial=labels.get(LABEL + "trial"))
+                metadata = manifest["metadata"]
+                self.jobs[name] = WorkloadView(
+                    name,
+                    self.now,
+                    trial=metadata["labels"].get(LABEL + "trial"),
+                    tiers=frozenset(metadata["annotations"].get(TIERS_ANNOTATION, "").split(",")),
+                )
                 self.jobs_started.append(name)
         elif manifest["kind"] == "NetworkPolicy":
             self.policies.setdefault(name, None)
@@ -410,6 +415,7 @@ class World:
                 self.deployments.pop(name, None)
             case "Job":
                 self.jobs.pop(name, None)
+                self._with_pod.discard(name)
             case "Service":
                 self.services.pop(name, None)
             case "NetworkPolicy":
@@ -478,7 +484,8 @@ class World:
             self._add_pod(component, name, server, deployment.trial)
 
     def _follow_job(self, name: str, job: WorkloadView) -> None:
-        mine = [pod for pod in self.pods.values() if pod.owner == name]
+        since = job.created
+        mine = [p for p in self.pods.values() if p.owner == name and p.created >= since]
         verifier = "-verify-" in name
         profiler = name in self._profiles
         count = 1 if verifier or profiler else self.run.spec.generator.parallelism

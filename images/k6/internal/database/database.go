@@ -7,6 +7,7 @@ package database
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -81,13 +82,16 @@ func Since(before, after []Statement) []Statement {
 	return more
 }
 
+// ErrNotReachable is of a database that its kubelet may well call ready: what lies between is at fault.
+var ErrNotReachable = errors.New("the database cannot be reached")
+
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	connection, err := pgx.Connect(ctx, url)
 	if err != nil {
 		// pgx leaves the password out of its errors.
-		return nil, fmt.Errorf("the database cannot be reached: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
 	}
 	return connection, nil
 }

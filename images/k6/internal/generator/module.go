@@ -10,6 +10,7 @@ import (
 
 	"go.k6.io/k6/v2/js/modules"
 
+	"laptime.dev/k6/internal/database"
 	"laptime.dev/k6/internal/meeting"
 	"laptime.dev/k6/internal/readiness"
 	"laptime.dev/k6/internal/spec"
@@ -64,6 +65,8 @@ func (i *instance) trial(text string) error {
 		return err // stopped from outside: k6 itself exits with the code for that
 	case errors.Is(err, readiness.ErrNotReachable):
 		giveUp("TargetNotReachable", err, ExitTargetNotReachable)
+	case errors.Is(err, database.ErrNotReachable):
+		giveUp("DatabaseNotReachable", err, ExitFailed)
 	case errors.Is(err, meeting.ErrIncomplete):
 		giveUp("GeneratorsIncomplete", err, ExitIncomplete)
 	default:

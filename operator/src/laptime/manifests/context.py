@@ -27,6 +27,8 @@ PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 HASH_ANNOTATION = f"{GROUP}/manifest-hash"
 NAME_ANNOTATION = f"{GROUP}/name"
 """What an object would be called if somebody else's object had not that name already."""
+TIERS_ANNOTATION = f"{GROUP}/tiers"
+"""On a Job: the pods of the tiers when it was made, and how often each had been started again."""
 RUN_LABEL = f"{GROUP}/run"
 UID_LABEL = f"{GROUP}/run-uid"
 """Tells the objects of a run from those of a deleted one of the same name."""

@@ -47,7 +47,7 @@ class PostgresCounter:
         try:
             row = self._connection.execute(_TOTAL).fetchone()
         except psycopg.Error as error:
-            raise Wrong("StatementsNotCounted", f"the database cannot be asked: {error}") from None
+            raise _wrong("asked", error) from None
         return int(row[0]) if row else 0
 
 
@@ -61,7 +61,14 @@ def postgres_counter(url: str) -> Iterator[StatementCounter]:
     try:
         connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
     except psycopg.Error as error:
-        # libpq leaves the password out of its errors.
-        raise Wrong("StatementsNotCounted", f"the database cannot be reached: {error}") from None
+        raise _wrong("reached", error) from None
     with connection:
         yield PostgresCounter(connection)
+
+
+def _wrong(what: str, error: psycopg.Error) -> Wrong:
+    """Return what is said of a database that is ready and does not answer, or not as it should."""
+    lost = isinstance(error, psycopg.OperationalError)
+    reason = "DatabaseNotReachable" if lost else "StatementsNotCounted"
+    # libpq leaves the password out of its errors.
+    return Wrong(reason, f"the database cannot be {what}: {error}")

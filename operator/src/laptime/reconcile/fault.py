@@ -44,8 +44,9 @@ _OF_TRIALS = {
     "TierLost": Fault.TIER,
     "TierRestarted": Fault.TIER,
     "GeneratorLost": Fault.GENERATOR,
-    # The server's kubelet says that it is ready, and yet nobody gets there.
+    # Kubelets say that both are ready, and yet nobody gets there.
     "TargetNotReachable": Fault.CLUSTER,
+    "DatabaseNotReachable": Fault.CLUSTER,
     # Again it would be the same.
     "InvalidTrial": Fault.RUN,
     "NothingMeasured": Fault.RUN,

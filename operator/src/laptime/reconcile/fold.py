@@ -79,6 +79,13 @@ async def archive_objects(
         single = single_results(run.name, mine)
         seen |= {known_as(one["metadata"]) for one in single}
         await asyncio.to_thread(add, single)
+    # What is known to be there although this list is too old to have it.
+    for one in single_results(run.name, children.of("ConfigMap")):
+        if known_as(one["metadata"]) not in seen:
+            found = await kube.get("ConfigMap", run.namespace, one["metadata"]["name"])
+            if found is not None and children.owns("ConfigMap", found):
+                seen.add(known_as(one["metadata"]))
+                await asyncio.to_thread(add, [found])
     before = children.find("ConfigMap", results_name(run.name))
     archive = await read_archive(kube, run.namespace, before.name) if before else None
     if archive is not None:
@@ -104,17 +111,16 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     parts = await _parts(kube, namespace, head)
     # Read to its end, so that it is known to be whole.
     archive = await asyncio.to_thread(unpack, joined(head, parts))
-    folded = {one["metadata"]["uid"] for one in archive.objects}
-    doomed: list[Manifest] = []
-    for selector in (f"{UID_LABEL}={uid}", f"{ARCHIVE_LABEL}={uid}"):
-        pages = kube.pages("ConfigMap", namespace, selector, metadata_only=True)
-        async for page in pages:
-            doomed += [
-                one["metadata"]
-                for one in page.items
-                if _is_of(uid, one)
-                and (one["metadata"]["uid"] in folded or _is_old_part(one["metadata"], parts))
-            ]
+    # By its own list of names: one of the API server may be too old to have them all.
+    doomed = [one["metadata"] for one in archive.objects]
+    async for page in kube.pages(
+        "ConfigMap", namespace, f"{ARCHIVE_LABEL}={uid}", metadata_only=True
+    ):
+        doomed += [
+            one["metadata"]
+            for one in page.items
+            if _is_of(uid, one) and one["metadata"]["name"] not in parts
+        ]
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def delete(metadata: Manifest) -> None:
@@ -128,11 +134,6 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
     return sum(
         len(one["binaryData"][ARCHIVE_KEY]) * 3 // 4 for one in (head, *parts.values()) if one
     )
-
-
-def _is_old_part(metadata: Mapping[str, Any], parts: Mapping[str, Any]) -> bool:
-    """Whether it was a part of an archive that was written before this one."""
-    return ARCHIVE_LABEL in metadata["labels"] and metadata["name"] not in parts
 
 
 def _is_of(uid: str, manifest: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pydantic
 
 from laptime.api import KIND
-from laptime.api.results import TrialOutcome
+from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, KubeError, Manifest
@@ -327,6 +327,12 @@ class Worker:
                 return
 
 
+def _doubted(result: TrialResult) -> bool:
+    """Whether somebody else than the server may have had a hand in a result."""
+    figures = result.figures
+    return result.outcome is TrialOutcome.FAILED or (figures is not None and figures.errors > 0)
+
+
 def _grave(old: RunStatus, decision: Decision) -> bool:
     """Whether a decision blames somebody or gives something up."""
     succeeded = decision.status.condition(ConditionType.SUCCEEDED)
@@ -346,7 +352,7 @@ def _grave(old: RunStatus, decision: Decision) -> bool:
         and action.manifest["kind"] == "ConfigMap"
         and action.manifest["metadata"]["labels"][COMPONENT_LABEL] == Component.RESULT
         and "immutable" in action.manifest
-        and read_result(action.manifest)[0].outcome is TrialOutcome.FAILED
+        and _doubted(read_result(action.manifest)[0])
         for action in decision.actions
     )
 

@@ -18,6 +18,7 @@ from laptime.reconcile.stages.tiers import tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
 _SOON_SECONDS = 1.0
+_PATIENCE_WITH_RESULTS_SECONDS = 60.0
 _ORDER = ("ConfigMap", "Service", "Deployment")
 
 
@@ -83,6 +84,9 @@ def refused(situation: Situation) -> Decision | None:
     if patience is None:
         # Earlier than what is missing because of it, which says less.
         patience = situation.spec.startup_seconds / 2
+        if situation.observed.results:
+            # What was measured is worth a longer wait for room.
+            patience = max(patience, _PATIENCE_WITH_RESULTS_SECONDS)
     if (situation.now - refusal.since).total_seconds() < patience:
         return None
     problem = Problem(refusal.reason, refusal.message, fatal=True)

@@ -40,7 +40,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.tiers import tier_names, tier_trouble
+from laptime.reconcile.stages.tiers import on_these_tiers, tier_names, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
@@ -146,7 +146,9 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
         settled = settled and (begins is None or situation.now >= begins + wait)
     if settled and situation.tiers_ready and not in_the_way:
-        situation.actions.append(Create(trial_job(situation.context, attempt)))
+        situation.actions.append(
+            Create(on_these_tiers(situation, trial_job(situation.context, attempt)))
+        )
         return None
     problem = server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:
@@ -267,7 +269,7 @@ def _disturbance(
 
     The tiers come first: what a server does without its database is not its own doing.
     """
-    trouble = tier_trouble(situation, job.created) or server_taken_away(
+    trouble = tier_trouble(situation, job) or server_taken_away(
         situation, attempt.server, attempt.name
     )
     if trouble is None and not job.deleting:

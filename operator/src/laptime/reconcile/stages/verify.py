@@ -19,7 +19,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.stages.tiers import tier_trouble
+from laptime.reconcile.stages.tiers import on_these_tiers, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
@@ -56,6 +56,13 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if problem is not None and problem.fatal and not _excused(problem):
         return _refuse(situation, server, job_name, problem)
     disturbed = _disturbance(situation, server, job) if job is not None else None
+    if disturbed is None and verdict is not None:
+        said = Problem(*_reason_and_words(verdict, server), part=Part.GENERATOR)
+        disturbed = said if _excused(said) else None
+        if disturbed and situation.step_seconds(State.VERIFYING) >= situation.patience_seconds / 2:
+            # Earlier than that it is noticed that nothing comes of all these checks.
+            situation.fail(disturbed)
+            return disturbed
     if situation.step_seconds(State.VERIFYING) >= situation.patience_seconds:
         # Nobody can say whether its answers are right, and that is not its fault.
         hopeless = disturbed or (problem if problem and _excused(problem) else None)
@@ -71,19 +78,20 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return None
     if verdict is not None:
         # A server that crashes gives no answers: its own problem says more than that.
-        wrong = Problem(
-            str(verdict.get("reason") or "WrongAnswer"),
-            f"server {server}: {verdict.get('message') or 'its answers are not right'}",
-        )
+        wrong = Problem(*_reason_and_words(verdict, server))
         return _refuse(situation, server, job_name, problem or wrong)
     if verifier_problem is not None and verifier_problem.fatal:
         return _refuse(situation, server, job_name, problem or verifier_problem)
     settled = run_only(situation, server, job_name)
     if settled and situation.tiers_ready and job is None:
-        situation.actions.append(
-            Create(verify_job(situation.context, situation.spec.server(server)))
-        )
+        job_of_it = verify_job(situation.context, situation.spec.server(server))
+        situation.actions.append(Create(on_these_tiers(situation, job_of_it)))
     return problem or verifier_problem
+
+
+def _reason_and_words(verdict: dict[str, object], server: str) -> tuple[str, str]:
+    words = verdict.get("message") or "its answers are not right"
+    return str(verdict.get("reason") or "WrongAnswer"), f"server {server}: {words}"
 
 
 def _excused(problem: Problem) -> bool:
@@ -92,7 +100,7 @@ def _excused(problem: Problem) -> bool:
 
 def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Problem | None:
     """Return why a check says nothing of its server: what it rests on went down meanwhile."""
-    trouble = tier_trouble(situation, job.created) or server_taken_away(situation, server, job.name)
+    trouble = tier_trouble(situation, job) or server_taken_away(situation, server, job.name)
     if trouble is not None or job.deleting:
         return trouble
     what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
