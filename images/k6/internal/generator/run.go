@@ -18,6 +18,7 @@ import (
 	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/readiness"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 	"laptime.dev/k6/internal/spec"
 )
 
@@ -36,10 +37,7 @@ const longestByRequests = 6 * time.Hour
 // and to whoever scrapes LAPTIME_METRICS_ADDRESS. Failed requests are figures; an error
 // means there are none.
 func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, stderr io.Writer) error {
-	requests, err := prepare(trial, segment)
-	if err != nil {
-		return err
-	}
+	work := trial.Work(segment)
 	together, err := join(trial, segment)
 	if err != nil {
 		return err
@@ -62,7 +60,8 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	}
 	patience := spec.Seconds(trial.WaitSeconds)
 	if duration, most := trial.Warmup(); duration > 0 {
-		plan := planOf(trial, segment, addresses, requests)
+		plan := planOf(trial, segment, addresses, work)
+		trial.KeepRows(segment)
 		plan.Total, plan.Duration = most, duration
 		plan.EndRate = plan.Rate // a ramp's warm-up stays at its foot
 		plan.Progress = progress(stderr, "warmup")
@@ -77,7 +76,8 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	}
 	// Another generator's last requests of the warm-up may each take their whole time-out.
 	patience += trial.Timeout()
-	plan := planOf(trial, segment, addresses, requests)
+	plan := planOf(trial, segment, addresses, work)
+	trial.FreeRows()
 	plan.Progress = progress(stderr, "measured")
 	debugged := keepLatencies(plan)
 	var before, after []database.Statement
@@ -171,40 +171,26 @@ func statements(ctx context.Context, url string) ([]database.Statement, error) {
 	return database.Statements(ctx, url)
 }
 
-func prepare(trial *spec.Trial, segment spec.Segment) ([]loop.Request, error) {
+func prepare(trial *spec.Trial) []loop.Request {
 	checks := map[string]loop.Check{"nonEmpty": loop.NonEmpty, "same": loop.Same}
 	requests := make([]loop.Request, 0, len(trial.Requests))
 	for i := range trial.Requests {
 		r := &trial.Requests[i]
-		var wire []byte
-		var wires *loop.Wires
-		if r.Ids == nil {
-			var err error
-			if wire, err = r.Wire(trial.Target, trial.Load.KeepAlive()); err != nil {
-				return nil, err
-			}
-		} else {
-			rendered, err := r.Wires(trial.Target, trial.Load.KeepAlive(), segment)
-			if err != nil {
-				return nil, err
-			}
-			wires = loop.NewWires(rendered)
-		}
 		requests = append(requests, loop.Request{
-			Name: r.Name, Wire: wire, Wires: wires, ExpectStatus: r.ExpectStatus,
+			Name: r.Name, ExpectStatus: r.ExpectStatus,
 			HeadOnly:   r.Method == http.MethodHead,
 			Idempotent: r.Method != http.MethodPost && r.Method != http.MethodPatch,
 			Check:      checks[r.Check],
 		})
 	}
-	return requests, nil
+	return requests
 }
 
 // planOf is a segment of the measured phase of the trial.
-func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort, requests []loop.Request) *loop.Plan {
+func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort, work *session.Work) *loop.Plan {
 	load := &trial.Load
 	plan := &loop.Plan{
-		Addresses: addresses, Requests: requests, Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
+		Addresses: addresses, Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
 		Connections: int(segment.Share(int64(load.Connections()))),
 		Generator:   segment.Index, Generators: segment.Count,
 	}

@@ -17,23 +17,41 @@ type fingerprint struct {
 	sum    uint64
 }
 
-// issue starts one request on a free connection; due is when it should have gone out.
+// issue starts the next request of a user's session, or the next session, on its connection; due is
+// when it should have gone out.
 func (e *engine) issue(id int32, now, due int64) {
 	c := &e.conns[id]
+	work := e.plan.Work
+	if c.user.Between() {
+		work.Begin(&c.user, e.session())
+		c.began = due
+		if e.nextSession++; e.nextSession == len(work.Order) {
+			e.nextSession = 0
+		}
+	}
+	endpoint, ok := work.Draw(&c.user)
+	if !ok {
+		// Only sessions that failed can have used more than was reckoned: what is left of the load is
+		// not sent.
+		e.usedUp.Store(true)
+		if e.plan.Rate > 0 && due == c.began {
+			e.rec.Drop(work.Steps(c.user.Session()))
+		}
+		work.Advance(&c.user, false)
+		e.release(id)
+		return
+	}
 	c.due, c.issued = due, now
 	c.busy, c.retried = true, false
-	c.endpoint = e.nextEndpoint
-	request := &e.plan.Requests[c.endpoint]
-	c.wire = request.Wire
-	if request.Wires != nil {
-		c.wire = request.Wires.take()
+	c.endpoint = endpoint
+	message := work.Messages[endpoint]
+	if c.wire = message.Fixed(); c.wire == nil {
+		c.made = message.Append(c.made[:0], &c.user, &e.scratch)
+		c.wire = c.made
 	}
 	// The first one and every 16th after it of each endpoint.
-	c.checking = request.Check != NoCheck && e.sent[c.endpoint]%checkEvery == 0
-	e.sent[c.endpoint]++
-	if e.nextEndpoint++; e.nextEndpoint == len(e.plan.Requests) {
-		e.nextEndpoint = 0
-	}
+	c.checking = e.plan.Requests[endpoint].Check != NoCheck && e.sent[endpoint]%checkEvery == 0
+	e.sent[endpoint]++
 	e.active++
 	e.attempt(id, c, now)
 }
@@ -41,7 +59,7 @@ func (e *engine) issue(id int32, now, due int64) {
 // attempt sends the request of c, on a new connection when there is none.
 func (e *engine) attempt(id int32, c *conn, now int64) {
 	c.sent, c.set, c.received, c.first = 0, 0, 0, 0
-	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same)
+	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same, e.plan.Work.Captures(c.endpoint))
 	if c.state == idle {
 		c.begun = now
 		e.send(id, c)
@@ -247,17 +265,44 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 		kind = result.Status
 	} else if c.checking && !e.bodyRight(c, request.Check) {
 		kind = result.Check
+	} else if c.parser.keeping && !e.plan.Work.Capture(&c.user, c.endpoint, c.parser.keptHead, c.parser.keptBody) {
+		kind = result.Capture
 	}
 	e.record(c, now, kind)
 	c.state, c.served = idle, true
 	if !e.plan.KeepAlive || c.parser.closeAfter || ended || c.sent < len(c.wire) {
 		e.disconnect(c)
 	}
-	if e.plan.Rate == 0 && e.take(now) {
+	e.proceed(id, c, now, kind == result.OK)
+}
+
+// proceed goes on after an answer: with the user's next request, at once or after a while, or, in the
+// open model, without the user once the session is over.
+func (e *engine) proceed(id int32, c *conn, now int64, good bool) {
+	goesOn := e.plan.Work.Advance(&c.user, good)
+	open := e.plan.Rate > 0
+	if open && !goesOn {
+		e.release(id)
+		return
+	}
+	if pause := e.think(c.endpoint); pause > 0 {
+		e.thinking.push(rest{id, now + pause})
+		return
+	}
+	if open || e.take(now, !goesOn) {
 		e.issue(id, now, now)
 		return
 	}
-	e.free = append(e.free, id)
+	e.release(id)
+}
+
+// think is how long a user waits after an answer of an endpoint.
+func (e *engine) think(endpoint int) int64 {
+	think := &e.plan.Work.Think[endpoint]
+	if think.Most == think.Least {
+		return int64(think.Least)
+	}
+	return int64(think.Least) + e.random.Int64N(int64(think.Most-think.Least)+1)
 }
 
 func (e *engine) bodyRight(c *conn, check Check) bool {
@@ -276,12 +321,13 @@ func (e *engine) bodyRight(c *conn, check Check) bool {
 func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 	e.record(c, now, kind)
 	e.hangUp(c)
+	e.plan.Work.Advance(&c.user, false)
 	e.resting = append(e.resting, rest{id, now + restAfterFailure})
 }
 
 func (e *engine) record(c *conn, now int64, kind result.Kind) {
 	sample := result.Sample{
-		Endpoint: c.endpoint, Issued: c.due, Done: now, Server: c.first - c.begun, Connect: c.set,
+		Endpoint: c.endpoint, Issued: c.due, Before: c.due - c.began, Done: now, Server: c.first - c.begun, Connect: c.set,
 		Late: c.issued - c.due, Bytes: c.received, Kind: kind,
 	}
 	if c.parser.state == complete {

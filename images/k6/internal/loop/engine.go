@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"laptime.dev/k6/internal/live"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 )
 
 type connState uint8
@@ -31,7 +33,10 @@ type conn struct {
 	checking bool
 	writable bool // epoll reports when the socket takes bytes
 	endpoint int
+	user     session.User
+	began    int64  // when the user's session was due
 	wire     []byte // of the request under way
+	made     []byte // where it is put together, if it has to be
 	sent     int
 	due      int64 // when the request should have gone out: latency counts from here
 	issued   int64
@@ -49,13 +54,17 @@ type engine struct {
 	live         *live.Slot // nil: nobody looks
 	poller       poller
 	conns        []conn
-	free         []int32 // connections with nothing to do, last used first
+	free         []int32 // users with nothing to do, and no connection that they could use again
+	idle         queue   // open loads: those with one, used longest ago first
 	resting      []rest  // connections that failed, in the order they may try again
+	thinking     thinkers
+	random       *rand.Rand // of think times
 	buffer       []byte
+	scratch      []byte // where bodies are put together
 	addresses    [][]byte
 	families     []int
 	active       int
-	nextEndpoint int
+	nextSession  int // its place in the order of the work
 	nextArrival  int64
 	nextScan     int64
 	scanEvery    int64
@@ -95,10 +104,11 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	e := &engine{
 		shared: s,
 		conns:  make([]conn, count), free: make([]int32, 0, count),
-		buffer:       make([]byte, readBuffer),
-		firsts:       make([]fingerprint, len(s.plan.Requests)),
-		sent:         make([]int, len(s.plan.Requests)),
-		nextEndpoint: index % len(s.plan.Requests),
+		buffer:      make([]byte, readBuffer),
+		firsts:      make([]fingerprint, len(s.plan.Requests)),
+		sent:        make([]int, len(s.plan.Requests)),
+		nextSession: index % len(s.plan.Work.Order),
+		random:      rand.New(rand.NewPCG(s.plan.Seed, uint64(s.plan.Generator<<8|index))),
 	}
 	// All threads of all generators together take each arrival once.
 	generators := max(s.plan.Generators, 1)
@@ -108,10 +118,11 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	e.scanEvery = min(max(s.plan.Timeout.Nanoseconds()/50, int64(5*time.Millisecond)), int64(100*time.Millisecond))
 	for i := count - 1; i >= 0; i-- {
 		e.conns[i].fd = -1
+		e.conns[i].user = s.plan.Work.NewUser()
 		e.free = append(e.free, int32(i))
 	}
-	for i := range s.plan.Requests {
-		e.longRequests = e.longRequests || s.plan.Requests[i].longest() > segment
+	for _, message := range s.plan.Work.Messages {
+		e.longRequests = e.longRequests || message.Longest() > segment || message.Longest() == 0
 	}
 	for _, address := range s.plan.Addresses {
 		raw, family, err := sockaddr(address)
@@ -120,6 +131,9 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 		}
 		e.addresses = append(e.addresses, raw)
 		e.families = append(e.families, family)
+	}
+	if s.plan.Rate > 0 {
+		e.idle = newQueue(count)
 	}
 	var err error
 	if e.poller, err = newPoller(); err != nil {
@@ -163,8 +177,9 @@ func (e *engine) run() {
 	for !e.stop.Load() {
 		now := e.now()
 		e.wake(now)
+		e.resume(now)
 		next := e.issueDue(now)
-		if next == noneLeft && e.active == 0 {
+		if next == noneLeft && e.active == 0 && (len(e.thinking) == 0 || e.plan.Rate == 0 && e.exhausted(now)) {
 			return
 		}
 		if now >= e.nextScan {
@@ -178,6 +193,9 @@ func (e *engine) run() {
 		until := e.nextScan
 		if len(e.resting) > 0 {
 			until = min(until, e.resting[0].until)
+		}
+		if len(e.thinking) > 0 {
+			until = min(until, e.thinking[0].until)
 		}
 		if next > 0 {
 			until = min(until, next)
@@ -220,14 +238,14 @@ const (
 func (e *engine) issueDue(now int64) int64 {
 	if e.plan.Rate == 0 {
 		for len(e.free) > 0 {
-			if !e.take(now) {
+			if !e.take(now, true) {
 				return noneLeft
 			}
 			e.issue(e.pop(), now, now)
 			now = e.now()
 		}
 		// With none free the next answer takes; only an empty budget with none active ends.
-		if e.exhausted(now) && e.active == 0 {
+		if e.active == 0 && e.exhausted(now) {
 			return noneLeft
 		}
 		return noneFree
@@ -237,13 +255,13 @@ func (e *engine) issueDue(now int64) int64 {
 		if due > now {
 			return due
 		}
-		if now-due > e.plan.Timeout.Nanoseconds() {
+		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
-			e.rec.Drop(1)
+			e.rec.Drop(e.plan.Work.Steps(e.session()))
 			e.nextArrival += e.arrivalStep
 			continue
 		}
-		if len(e.free) == 0 {
+		if len(e.free) == 0 && e.idle.count == 0 {
 			return noneFree
 		}
 		e.nextArrival += e.arrivalStep
@@ -253,12 +271,15 @@ func (e *engine) issueDue(now int64) int64 {
 	return noneLeft
 }
 
-// dueAt is when the i-th request of the whole load is due.
-func (e *engine) dueAt(i int64) int64 { return e.start + e.plan.due(i) }
+// dueAt is when the i-th session of the whole load is due.
+func (e *engine) dueAt(i int64) int64 { return e.start + e.plan.due(float64(i)*e.each) }
 
-// take asks for one more request of the closed model.
-func (e *engine) take(now int64) bool {
-	if e.deadline > 0 && now >= e.deadline {
+// session is the next one to begin.
+func (e *engine) session() int32 { return e.plan.Work.Order[e.nextSession] }
+
+// take asks for one more request of the closed model; begins: with it a session begins.
+func (e *engine) take(now int64, begins bool) bool {
+	if e.deadline > 0 && now >= e.deadline || begins && e.usedUp.Load() {
 		return false
 	}
 	return e.plan.Total == 0 || e.taken.Add(1) <= e.plan.Total
@@ -268,11 +289,44 @@ func (e *engine) exhausted(now int64) bool {
 	return e.deadline > 0 && now >= e.deadline || e.plan.Total > 0 && e.taken.Load() >= e.plan.Total
 }
 
+// pop takes a free user. Connections that are there are used before new ones are made, the one used
+// longest ago first: so all processes of a server get their share of what they have accepted.
 func (e *engine) pop() int32 {
+	for e.idle.count > 0 {
+		i := e.idle.pop()
+		if e.conns[i].state == idle {
+			return i
+		}
+		e.free = append(e.free, i) // the server has closed it
+	}
 	last := len(e.free) - 1
 	i := e.free[last]
 	e.free = e.free[:last]
 	return i
+}
+
+// release frees a user whose connection is as its state says.
+func (e *engine) release(id int32) {
+	if e.plan.Rate > 0 && e.conns[id].state == idle {
+		e.idle.push(id)
+		return
+	}
+	e.free = append(e.free, id)
+}
+
+// resume sends the next requests of those who have thought for long enough.
+func (e *engine) resume(now int64) {
+	for len(e.thinking) > 0 && e.thinking[0].until <= now {
+		one := e.thinking.pop()
+		if e.plan.Rate > 0 {
+			e.issue(one.conn, now, one.until)
+		} else if e.take(now, e.conns[one.conn].user.Between()) {
+			e.issue(one.conn, now, now)
+		} else {
+			e.release(one.conn)
+		}
+		now = e.now()
+	}
 }
 
 // wake frees the connections whose rest is over.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -19,15 +20,14 @@ import (
 
 	"laptime.dev/k6/internal/live"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 )
 
-// Request is one endpoint, ready to be sent.
+// Request is one endpoint; Plan.Work has what is sent.
 type Request struct {
 	Name         string
-	Wire         []byte
-	Wires        *Wires // instead of Wire: one for each prepared id
-	HeadOnly     bool   // HEAD: the answer has no body
-	Idempotent   bool   // may be sent again when a kept connection turns out closed
+	HeadOnly     bool // HEAD: the answer has no body
+	Idempotent   bool // may be sent again when a kept connection turns out closed
 	ExpectStatus int
 	Check        Check
 }
@@ -47,7 +47,9 @@ const (
 type Plan struct {
 	Addresses   []netip.AddrPort
 	Requests    []Request
-	Connections int // closed: as many; open: at most
+	Work        *session.Work // of these requests
+	Seed        uint64        // of think times
+	Connections int           // closed: as many; open: at most. A user has one for a whole session
 	KeepAlive   bool
 	Timeout     time.Duration
 	Total       int64
@@ -86,11 +88,13 @@ var ErrStopped = errors.New("stopped before the end of the phase")
 type shared struct {
 	plan     *Plan
 	epoch    time.Time
-	start    int64 // of the phase, ns since the epoch
-	deadline int64 // closed by duration: no request is issued after it
-	arrivals int64 // open: how many are due in all
+	start    int64   // of the phase, ns since the epoch
+	deadline int64   // closed by duration: no request is issued after it
+	arrivals int64   // open: how many sessions are due in all
+	each     float64 // requests of a session, on average
 	taken    atomic.Int64
 	done     atomic.Int64
+	usedUp   atomic.Bool // a feeder has no row left: no session begins any more
 	stop     atomic.Bool
 }
 
@@ -111,6 +115,7 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	runtime.GC()
 
 	s := &shared{plan: plan, epoch: time.Now()}
+	s.each = float64(plan.Work.RoundSteps()) / float64(len(plan.Work.Order))
 	// No time of the phase lies before its epoch, also when the common start has just passed.
 	if !plan.StartAt.IsZero() && plan.StartAt.Before(s.epoch) {
 		s.epoch = plan.StartAt
@@ -143,7 +148,8 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 		windowEnd = s.start + plan.Duration.Nanoseconds()
 	}
 	if plan.Rate > 0 {
-		s.arrivals = plan.arrivals()
+		// Rates are of requests: sessions of many are as many fewer.
+		s.arrivals = int64(math.Ceil(float64(plan.arrivals()) / s.each))
 	} else {
 		s.deadline = windowEnd
 	}

@@ -13,7 +13,7 @@ func TestAnEvenScheduleIsEven(t *testing.T) {
 		t.Errorf("%d arrivals", n)
 	}
 	for _, i := range []int64{0, 1, 2, 299, 2999} {
-		if due, want := plan.due(i), math.Round(float64(i)/300*1e9); math.Abs(float64(due)-want) > 1 {
+		if due, want := plan.due(float64(i)), math.Round(float64(i)/300*1e9); math.Abs(float64(due)-want) > 1 {
 			t.Errorf("arrival %d is due after %d ns, expected %.0f", i, due, want)
 		}
 	}
@@ -29,7 +29,7 @@ func TestARampHasTheAreaUnderItsRate(t *testing.T) {
 		}
 		last := int64(-1)
 		for i := range total {
-			due := plan.due(i)
+			due := plan.due(float64(i))
 			at := float64(due) / 1e9
 			area := rates[0]*at + (rates[1]-rates[0])/10*at*at/2
 			if due <= last || math.Abs(area-float64(i)) > 1e-3 || at > 10.01 {
