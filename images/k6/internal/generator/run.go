@@ -63,7 +63,7 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 		plan := planOf(trial, segment, addresses, work)
 		trial.KeepRows(segment)
 		plan.Total, plan.Duration = most, duration
-		plan.EndRate = plan.Rate // a ramp's warm-up stays at its foot
+		plan.EndRate, plan.Stretches = plan.Rate, nil // the warm-up stays at the first rate
 		plan.Progress = progress(stderr, "warmup")
 		if plan.StartAt, err = together.Wait(ctx, warmup, patience, nil); err != nil {
 			return err
@@ -74,8 +74,8 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 		}
 		figures.End()
 	}
-	// Another generator's last requests of the warm-up may each take their whole time-out.
-	patience += trial.Timeout()
+	// Another generator's last sessions of the warm-up may take their whole time-outs.
+	patience += trial.Timeout() + trial.LongestTail()
 	plan := planOf(trial, segment, addresses, work)
 	trial.FreeRows()
 	plan.Progress = progress(stderr, "measured")
@@ -192,7 +192,10 @@ func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort,
 	plan := &loop.Plan{
 		Addresses: addresses, Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
 		Connections: int(segment.Share(int64(load.Connections()))),
-		Generator:   segment.Index, Generators: segment.Count,
+		Generator:   segment.Index, Generators: segment.Count, ConnectOver: spec.Seconds(load.ConnectSeconds()),
+	}
+	if pool := load.Pool(); pool != nil && pool.Arrivals == "poisson" {
+		plan.Arrivals = loop.Poisson
 	}
 	switch {
 	case load.Closed != nil:
@@ -201,6 +204,12 @@ func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort,
 	case load.Open != nil:
 		plan.Rate, plan.EndRate = load.Open.Rate, load.Open.Rate
 		plan.Duration = spec.Seconds(load.Open.DurationSeconds)
+	case load.Stairs != nil:
+		for _, step := range load.Stairs.Steps {
+			plan.Stretches = append(plan.Stretches, loop.Stretch{From: step.Rate, To: step.Rate, Duration: spec.Seconds(step.DurationSeconds)})
+			plan.Duration += plan.Stretches[len(plan.Stretches)-1].Duration
+		}
+		plan.Rate, plan.EndRate = load.Stairs.Steps[0].Rate, load.Stairs.Steps[0].Rate
 	case load.Saturation != nil:
 		plan.Rate, plan.EndRate = load.Saturation.StartRate, load.Saturation.StartRate
 		plan.Duration = spec.Seconds(load.Saturation.StepSeconds)

@@ -58,7 +58,8 @@ func (e *engine) issue(id int32, now, due int64) {
 
 // attempt sends the request of c, on a new connection when there is none.
 func (e *engine) attempt(id int32, c *conn, now int64) {
-	c.sent, c.set, c.received, c.first = 0, 0, 0, 0
+	c.sent, c.received, c.first = 0, 0, 0
+	c.set, c.openedIn = c.openedIn, 0
 	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same, e.plan.Work.Captures(c.endpoint))
 	if c.state == idle {
 		c.begun = now
@@ -68,16 +69,15 @@ func (e *engine) attempt(id int32, c *conn, now int64) {
 	e.connect(id, c)
 }
 
-// connect begins to set up a connection and sends the request as soon as there is one.
-func (e *engine) connect(id int32, c *conn) {
+// dial begins to set up a connection; fresh: its socket is not watched yet.
+func (e *engine) dial(id int32, c *conn) (fresh, ok bool) {
 	which := int(id) % len(e.addresses)
-	fresh := c.fd < 0
+	fresh = c.fd < 0
 	if fresh {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(e.families[which]),
 			unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if errno != 0 {
-			e.fail(id, c, e.now(), result.Connect)
-			return
+			return fresh, false
 		}
 		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
 		if e.longRequests {
@@ -87,7 +87,28 @@ func (e *engine) connect(id int32, c *conn) {
 	}
 	c.state, c.served = connecting, false
 	errno := connect(c.fd, e.addresses[which])
-	if errno != 0 && errno != unix.EINPROGRESS {
+	return fresh, errno == 0 || errno == unix.EINPROGRESS
+}
+
+// open sets up a connection for later.
+func (e *engine) open(id int32, c *conn, now int64) {
+	c.issued = now
+	_, ok := e.dial(id, c)
+	if ok {
+		c.writable = true
+		ok = e.poller.add(c.fd, id, c.gen, true) == nil
+	}
+	if !ok {
+		e.hangUp(c)
+		e.resting = append(e.resting, rest{id, now + restAfterFailure})
+	}
+}
+
+// connect begins to set up a connection and sends the request as soon as there is one.
+func (e *engine) connect(id int32, c *conn) {
+	c.set = 0
+	fresh, ok := e.dial(id, c)
+	if !ok {
 		e.fail(id, c, e.now(), result.Connect)
 		return
 	}
@@ -179,11 +200,19 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	switch c.state {
 	case connecting:
-		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+		failed := events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
+		switch {
+		case failed && c.busy:
 			e.fail(id, c, e.now(), result.Connect)
-			return
-		}
-		if events&unix.EPOLLOUT != 0 {
+		case failed:
+			e.hangUp(c)
+			e.resting = append(e.resting, rest{id, e.now() + restAfterFailure})
+		case events&unix.EPOLLOUT != 0 && !c.busy:
+			// Opened before its first request. It may be closed by then, as any that was kept.
+			c.openedIn = max(e.now()-c.issued, 1)
+			c.state, c.served = idle, true
+			e.release(id)
+		case events&unix.EPOLLOUT != 0:
 			c.begun = e.now()
 			c.set = c.begun - c.issued
 			e.send(id, c)

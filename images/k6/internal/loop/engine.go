@@ -42,6 +42,7 @@ type conn struct {
 	issued   int64
 	begun    int64 // when its sending began
 	set      int64 // connection set-up time
+	openedIn int64 // that of a connection that waits for its first request
 	received int64
 	first    int64 // when the first byte of the answer came
 	parser   parser
@@ -64,8 +65,8 @@ type engine struct {
 	addresses    [][]byte
 	families     []int
 	active       int
-	nextSession  int // its place in the order of the work
-	nextArrival  int64
+	nextSession  int      // its place in the order of the work
+	arrivals     sequence // open loads: which sessions are due
 	nextScan     int64
 	scanEvery    int64
 	nextPublish  int64
@@ -74,8 +75,13 @@ type engine struct {
 	reported     int64
 	completed    int64
 	cpuShare     float64
-	longRequests bool // some do not fit into one segment
+	longRequests bool  // some do not fit into one segment
+	firstArrival int64 // the first session of this loop, and how many come until the next one
 	arrivalStep  int64
+	begun        bool  // the phase
+	toOpen       int   // which connection is opened next, before the start
+	openFirst    int64 // the place of its first one among those of all loops, and of the one after it
+	openStep     int64
 	latencies    []int64 // only where the plan asks for them
 	err          error
 }
@@ -112,8 +118,9 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	}
 	// All threads of all generators together take each arrival once.
 	generators := max(s.plan.Generators, 1)
-	e.nextArrival = int64(s.plan.Generator + generators*index)
+	e.firstArrival = int64(s.plan.Generator + generators*index)
 	e.arrivalStep = int64(generators * threads)
+	e.openFirst, e.openStep = e.firstArrival, e.arrivalStep
 	// Time-outs are found by looking at all connections now and then: within 2 % of the time-out.
 	e.scanEvery = min(max(s.plan.Timeout.Nanoseconds()/50, int64(5*time.Millisecond)), int64(100*time.Millisecond))
 	for i := count - 1; i >= 0; i-- {
@@ -142,11 +149,15 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	return e, nil
 }
 
-func (e *engine) begin(start, windowEnd int64, names []string) {
-	e.rec = result.NewRecorder(e.epoch, start, names)
+func (e *engine) begin(windowEnd int64, names []string) {
+	e.rec = result.NewRecorder(e.epoch, e.start, names)
 	e.rec.SetWindowEnd(windowEnd)
 	if e.plan.Rate > 0 {
 		e.rec.Open()
+		e.arrivals = newSequence(e.plan, e.firstArrival)
+	}
+	if e.plan.ConnectOver > 0 {
+		e.free = e.free[:0] // each once it is connected
 	}
 	e.live = e.plan.Live.Slot()
 }
@@ -176,6 +187,11 @@ func (e *engine) run() {
 	}()
 	for !e.stop.Load() {
 		now := e.now()
+		if !e.begun && now >= e.start {
+			e.begun = true
+			e.settle()
+			began, cpu = now, usage(unix.RUSAGE_THREAD)
+		}
 		e.wake(now)
 		e.resume(now)
 		next := e.issueDue(now)
@@ -236,6 +252,9 @@ const (
 // issueDue issues what is due on the free connections. It gives the time of the next arrival to
 // wait for, noneFree or noneLeft.
 func (e *engine) issueDue(now int64) int64 {
+	if !e.begun {
+		return e.openDue(now)
+	}
 	if e.plan.Rate == 0 {
 		for len(e.free) > 0 {
 			if !e.take(now, true) {
@@ -250,29 +269,58 @@ func (e *engine) issueDue(now int64) int64 {
 		}
 		return noneFree
 	}
-	for e.nextArrival < e.arrivals {
-		due := e.dueAt(e.nextArrival)
+	for !e.arrivals.over() {
+		due := e.start + e.arrivals.due()
 		if due > now {
 			return due
 		}
 		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
 			e.rec.Drop(e.plan.Work.Steps(e.session()))
-			e.nextArrival += e.arrivalStep
+			e.arrivals.skip(e.arrivalStep)
 			continue
 		}
 		if len(e.free) == 0 && e.idle.count == 0 {
 			return noneFree
 		}
-		e.nextArrival += e.arrivalStep
+		e.arrivals.skip(e.arrivalStep)
 		e.issue(e.pop(), now, due)
 		now = e.now()
 	}
 	return noneLeft
 }
 
-// dueAt is when the i-th session of the whole load is due.
-func (e *engine) dueAt(i int64) int64 { return e.start + e.plan.due(float64(i)*e.each) }
+// openDue opens the connections whose turn has come, before the load begins, and gives the time to
+// wait for. Opened in one burst they would be accepted by whichever process of a server is awake.
+func (e *engine) openDue(now int64) int64 {
+	over := int64(e.plan.ConnectOver)
+	all := int64(e.plan.Connections * max(e.plan.Generators, 1))
+	for over > 0 && e.toOpen < len(e.conns) {
+		at := e.start - over + over*(e.openFirst+int64(e.toOpen)*e.openStep)/all
+		if at > now {
+			return min(at, e.start)
+		}
+		id := int32(e.toOpen)
+		e.toOpen++
+		e.open(id, &e.conns[id], now)
+	}
+	return e.start
+}
+
+// settle begins the load with the connections that are there; the others are made when they are
+// needed, as part of a request.
+func (e *engine) settle() {
+	for i := range e.conns {
+		c := &e.conns[i]
+		waits := c.state == connecting
+		if waits {
+			e.hangUp(c)
+		}
+		if waits || i >= e.toOpen && e.plan.ConnectOver > 0 {
+			e.free = append(e.free, int32(i))
+		}
+	}
+}
 
 // session is the next one to begin.
 func (e *engine) session() int32 { return e.plan.Work.Order[e.nextSession] }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"runtime"
 	"sync"
@@ -56,6 +55,12 @@ type Plan struct {
 	Duration    time.Duration
 	Rate        float64
 	EndRate     float64 // to which the rate changes evenly over Duration
+	// Instead of Rate and EndRate, which then say no more than that the model is the open one; Duration
+	// is that of all of them.
+	Stretches []Stretch
+	Arrivals  Arrivals
+	// How long before its start connections are opened, one after the other; 0: when they are needed.
+	ConnectOver time.Duration
 	// Of an open load shared by several generators: this one sends every Generators-th request,
 	// from number Generator on. Connections and Total are its own part. 0 of 0: it is alone.
 	Generator, Generators int
@@ -88,10 +93,8 @@ var ErrStopped = errors.New("stopped before the end of the phase")
 type shared struct {
 	plan     *Plan
 	epoch    time.Time
-	start    int64   // of the phase, ns since the epoch
-	deadline int64   // closed by duration: no request is issued after it
-	arrivals int64   // open: how many sessions are due in all
-	each     float64 // requests of a session, on average
+	start    int64 // of the phase, ns since the epoch
+	deadline int64 // closed by duration: no request is issued after it
 	taken    atomic.Int64
 	done     atomic.Int64
 	usedUp   atomic.Bool // a feeder has no row left: no session begins any more
@@ -115,7 +118,6 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	runtime.GC()
 
 	s := &shared{plan: plan, epoch: time.Now()}
-	s.each = float64(plan.Work.RoundSteps()) / float64(len(plan.Work.Order))
 	// No time of the phase lies before its epoch, also when the common start has just passed.
 	if !plan.StartAt.IsZero() && plan.StartAt.Before(s.epoch) {
 		s.epoch = plan.StartAt
@@ -143,19 +145,18 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	if !plan.StartAt.IsZero() && s.start-int64(plan.StartAt.Sub(s.epoch)) < int64(wakeSlack) {
 		s.start = int64(plan.StartAt.Sub(s.epoch))
 	}
+	// Connections are opened before.
+	s.start += int64(plan.ConnectOver)
 	windowEnd := int64(0)
 	if plan.Duration > 0 {
 		windowEnd = s.start + plan.Duration.Nanoseconds()
 	}
-	if plan.Rate > 0 {
-		// Rates are of requests: sessions of many are as many fewer.
-		s.arrivals = int64(math.Ceil(float64(plan.arrivals()) / s.each))
-	} else {
+	if plan.Rate == 0 {
 		s.deadline = windowEnd
 	}
 	var running sync.WaitGroup
 	for _, e := range engines {
-		e.begin(s.start, windowEnd, names)
+		e.begin(windowEnd, names)
 		running.Add(1)
 		go func() {
 			defer running.Done()

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -448,6 +450,71 @@ func TestLargeRequestsAndAnswersArriveWhole(t *testing.T) {
 	if got.Load() != 10*size || p.BytesReceived < 10*size {
 		t.Errorf("sent %d, received %d bytes, expected %d of each", got.Load(), p.BytesReceived, 10*size)
 	}
+}
+
+// Connections that are opened over a while are there before the first request, each on its own time.
+func TestConnectionsAreOpenedOneAfterTheOtherBeforeTheLoad(t *testing.T) {
+	const count, over = 40, 400 * time.Millisecond
+	for name, plan := range map[string]Plan{
+		"closed": {Connections: count, Threads: 2, Total: 400},
+		"open":   {Connections: count, Threads: 2, Rate: 400, Duration: time.Second},
+	} {
+		var mutex sync.Mutex
+		var opened []time.Time
+		var first time.Time
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if first.IsZero() {
+				first = time.Now()
+			}
+		}))
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				mutex.Lock()
+				defer mutex.Unlock()
+				opened = append(opened, time.Now())
+			}
+		}
+		server.Start()
+		plan.KeepAlive, plan.ConnectOver = true, over
+		untilTrue(t, func(noise func() float64) (wrong []string) {
+			opened, first = nil, time.Time{}
+			p := drive(t, server.Listener.Addr().String(), plan)
+			only(t, p, "", 0)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if len(opened) != count {
+				t.Errorf("%s: %d connections", name, len(opened))
+			}
+			used := decode(t, p.Endpoints["list"].Connect).TotalCount()
+			if used != count {
+				t.Errorf("%s: %d times to connect are known, expected %d", name, used, count)
+			}
+			for i, at := range opened {
+				late := at.Sub(opened[0]) - time.Duration(i)*over/count
+				if math.Abs(float64(late.Microseconds())) > 5000+noise() {
+					wrong = append(wrong, fmt.Sprintf("%s: connection %d came %s late", name, i, late))
+				}
+			}
+			if !first.After(opened[len(opened)-1]) {
+				wrong = append(wrong, name+": a request came before the last connection")
+			}
+			return wrong
+		})
+		server.Close()
+	}
+}
+
+func TestConnectionsThatCannotBeOpenedBeforeAreErrorsOfTheRequests(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	p := drive(t, address, Plan{Connections: 4, Total: 40, KeepAlive: true, ConnectOver: 50 * time.Millisecond})
+	only(t, p, "connect", 40)
 }
 
 func TestStoppedRunGivesNoFigures(t *testing.T) {

@@ -186,8 +186,28 @@ func (l *Load) measured() int64 {
 		return int64(math.Ceil(l.Open.Rate * l.Open.DurationSeconds))
 	case l.Ramp != nil:
 		return int64(math.Ceil((l.Ramp.From + l.Ramp.To) / 2 * l.Ramp.DurationSeconds))
+	case l.Stairs != nil:
+		requests := 0.0
+		for _, step := range l.Stairs.Steps {
+			requests += step.Rate * step.DurationSeconds
+		}
+		return int64(math.Ceil(requests))
 	}
 	return 0
+}
+
+// LongestTail is how long a session that begins with the last request of an open load may take beyond
+// the time-out of that request.
+func (t *Trial) LongestTail() time.Duration {
+	longest := time.Duration(0)
+	for _, steps := range t.work.Sessions {
+		tail := time.Duration(len(steps)-1) * t.Timeout()
+		for _, step := range steps[:len(steps)-1] {
+			tail += t.work.Think[step.Request].Most
+		}
+		longest = max(longest, tail)
+	}
+	return longest
 }
 
 func (t *Trial) checkBudget() error {
@@ -224,6 +244,8 @@ func (t *Trial) Warmup() (duration time.Duration, requests int64) {
 		rate = t.Load.Open.Rate
 	case t.Load.Ramp != nil:
 		rate = t.Load.Ramp.From
+	case t.Load.Stairs != nil:
+		rate = t.Load.Stairs.Steps[0].Rate
 	default:
 		return duration, left
 	}
