@@ -139,7 +139,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 		}
 		reset <- database.Reset(ctx, url, trial.ResetStatements)
 	}()
-	addresses, err := readiness.Wait(ctx, trial.Target, spec.Seconds(trial.WaitSeconds))
+	addresses, err := readiness.Wait(ctx, trial.Target, trial.Secured(), spec.Seconds(trial.WaitSeconds))
 	if err != nil {
 		return nil, "", err
 	}
@@ -190,7 +190,7 @@ func prepare(trial *spec.Trial) []loop.Request {
 func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort, work *session.Work) *loop.Plan {
 	load := &trial.Load
 	plan := &loop.Plan{
-		Addresses: addresses, Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
+		Addresses: addresses, TLS: trial.Secured(), Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
 		Connections: int(segment.Share(int64(load.Connections()))),
 		Generator:   segment.Index, Generators: segment.Count, ConnectOver: spec.Seconds(load.ConnectSeconds()),
 	}

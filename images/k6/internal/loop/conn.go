@@ -99,9 +99,33 @@ func (e *engine) open(id int32, c *conn, now int64) {
 		ok = e.poller.add(c.fd, id, c.gen, true) == nil
 	}
 	if !ok {
-		e.hangUp(c)
-		e.resting = append(e.resting, rest{id, now + restAfterFailure})
+		e.unconnected(id, c)
 	}
+}
+
+// connected goes on with a connection that is there now: with its request, or, opened before the
+// first one, by waiting for it.
+func (e *engine) connected(id int32, c *conn) {
+	now := e.now()
+	if c.busy {
+		c.begun, c.set = now, now-c.issued
+		e.send(id, c)
+		return
+	}
+	// It may be closed by the time it is used, as any that was kept.
+	c.openedIn = max(now-c.issued, 1)
+	c.state, c.served = idle, true
+	e.release(id)
+}
+
+// unconnected gives a connection up that could not be set up.
+func (e *engine) unconnected(id int32, c *conn) {
+	if c.busy {
+		e.fail(id, c, e.now(), result.Connect)
+		return
+	}
+	e.hangUp(c)
+	e.resting = append(e.resting, rest{id, e.now() + restAfterFailure})
 }
 
 // connect begins to set up a connection and sends the request as soon as there is one.
@@ -115,7 +139,10 @@ func (e *engine) connect(id int32, c *conn) {
 	// A peer on the same node has answered by now, and writing at once saves a round through
 	// epoll; else the write says EAGAIN and the connection is waited for.
 	connected := e.now()
-	n, errno := write(c.fd, c.wire)
+	n, errno := 0, unix.EAGAIN
+	if e.plan.TLS == nil {
+		n, errno = write(c.fd, c.wire)
+	}
 	switch errno {
 	case 0:
 		c.sent = n
@@ -156,7 +183,7 @@ var unspecified = make([]byte, unix.SizeofSockaddrInet4)
 // server that is a new connection like any other, but it saves making, watching and closing a
 // socket.
 func (e *engine) disconnect(c *conn) {
-	if connect(c.fd, unspecified) != 0 {
+	if c.secure != nil || connect(c.fd, unspecified) != 0 {
 		e.hangUp(c)
 		return
 	}
@@ -165,19 +192,17 @@ func (e *engine) disconnect(c *conn) {
 
 // send writes what is left of the request.
 func (e *engine) send(id int32, c *conn) {
+	if c.secure != nil {
+		e.sendSecured(id, c)
+		return
+	}
 	for c.sent < len(c.wire) {
 		n, errno := write(c.fd, c.wire[c.sent:])
 		switch errno {
 		case 0:
 			c.sent += n
 		case unix.EAGAIN:
-			c.state = sending
-			if !c.writable {
-				c.writable = true
-				if err := e.poller.watchWrites(c.fd, id, c.gen); err != nil {
-					e.fail(id, c, e.now(), result.Other)
-				}
-			}
+			e.sendLater(id, c)
 			return
 		case unix.EINTR:
 		default:
@@ -190,6 +215,50 @@ func (e *engine) send(id int32, c *conn) {
 	c.state = waiting
 }
 
+// sendLater goes on when the socket takes bytes again.
+func (e *engine) sendLater(id int32, c *conn) {
+	c.state = sending
+	if !c.writable {
+		c.writable = true
+		if err := e.poller.watchWrites(c.fd, id, c.gen); err != nil {
+			e.fail(id, c, e.now(), result.Other)
+		}
+	}
+}
+
+// sendSecured encrypts the request, and writes what the socket takes of it.
+func (e *engine) sendSecured(id int32, c *conn) {
+	var err error
+	if c.sent == 0 {
+		c.sent = len(c.wire)
+		_, err = c.secure.tls.Write(c.wire)
+	} else {
+		err = c.secure.flush()
+	}
+	switch {
+	case err != nil:
+		c.state = waiting
+		e.receive(id, c, true)
+	case len(c.secure.rest) > 0:
+		e.sendLater(id, c)
+	default:
+		c.state = waiting
+	}
+}
+
+// read reads what has arrived on a connection into the buffer.
+func (e *engine) read(c *conn) (int, unix.Errno) {
+	if c.secure != nil {
+		return c.secure.read(e.buffer)
+	}
+	return read(c.fd, e.buffer)
+}
+
+func read(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(n), errno
+}
+
 func write(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
@@ -197,26 +266,25 @@ func write(fd int, b []byte) (int, unix.Errno) {
 
 // handle acts on the events of one connection.
 func (e *engine) handle(id int32, c *conn, events uint32) {
+	if c.secure != nil && c.state != handshaking {
+		c.secure.drained = false
+	}
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	switch c.state {
 	case connecting:
-		failed := events&(unix.EPOLLERR|unix.EPOLLHUP) != 0
 		switch {
-		case failed && c.busy:
-			e.fail(id, c, e.now(), result.Connect)
-		case failed:
-			e.hangUp(c)
-			e.resting = append(e.resting, rest{id, e.now() + restAfterFailure})
-		case events&unix.EPOLLOUT != 0 && !c.busy:
-			// Opened before its first request. It may be closed by then, as any that was kept.
-			c.openedIn = max(e.now()-c.issued, 1)
-			c.state, c.served = idle, true
-			e.release(id)
-		case events&unix.EPOLLOUT != 0:
-			c.begun = e.now()
-			c.set = c.begun - c.issued
-			e.send(id, c)
+		case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+			e.unconnected(id, c)
+		case events&unix.EPOLLOUT == 0:
+		case e.plan.TLS != nil:
+			c.state = handshaking
+			c.secure = &secure{fd: c.fd, id: id, ready: make(chan struct{}, 1)}
+			go c.secure.shake(e.plan.TLS, e.doorbell)
+		default:
+			e.connected(id, c)
 		}
+	case handshaking:
+		c.secure.wake()
 	case sending, waiting:
 		if c.state == sending && events&unix.EPOLLOUT != 0 {
 			e.send(id, c)
@@ -225,6 +293,12 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 			e.receive(id, c, ended)
 		}
 	case idle:
+		if c.secure != nil && events&unix.EPOLLIN != 0 && !ended {
+			// Of TLS itself, such as a ticket, and nothing else.
+			if _, errno := e.read(c); errno == unix.EAGAIN {
+				return
+			}
+		}
 		if ended || events&unix.EPOLLIN != 0 {
 			// Closed by the server while nothing was under way, or bytes nobody asked for.
 			e.hangUp(c)
@@ -235,8 +309,7 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 // receive reads what has arrived; ended says that the server has closed its side.
 func (e *engine) receive(id int32, c *conn, ended bool) {
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd),
-			uintptr(unsafe.Pointer(&e.buffer[0])), uintptr(len(e.buffer)))
+		n, errno := e.read(c)
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -266,7 +339,7 @@ func (e *engine) receive(id int32, c *conn, ended bool) {
 		case c.parser.state == complete:
 			e.finish(id, c, now, ended)
 			return
-		case int(n) < len(e.buffer) && !ended:
+		case c.secure == nil && n < len(e.buffer) && !ended:
 			return // drained: the next bytes bring an event of their own
 		}
 	}
@@ -378,6 +451,14 @@ func (e *engine) hangUp(c *conn) {
 	if c.fd < 0 {
 		c.state = unconnected
 		return
+	}
+	if s := c.secure; s != nil {
+		c.secure = nil
+		if s.abandon() || c.state == handshaking {
+			// Its socket is closed when the handshake is over.
+			c.fd, c.gen, c.state = -1, c.gen+1, unconnected
+			return
+		}
 	}
 	linger := unix.Linger{Onoff: 1, Linger: 0}
 	_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), unix.SOL_SOCKET, unix.SO_LINGER,

@@ -18,6 +18,7 @@ type connState uint8
 const (
 	unconnected connState = iota
 	connecting
+	handshaking // of TLS
 	sending
 	waiting // for the answer
 	idle    // connected, nothing under way
@@ -25,7 +26,8 @@ const (
 
 type conn struct {
 	fd       int
-	gen      int32 // tells events of an earlier socket in the same batch apart
+	secure   *secure // nil: no TLS
+	gen      int32   // tells events of an earlier socket in the same batch apart
 	state    connState
 	served   bool // this socket has carried an answer before
 	busy     bool
@@ -54,6 +56,7 @@ type engine struct {
 	rec          *result.Recorder
 	live         *live.Slot // nil: nobody looks
 	poller       poller
+	doorbell     *doorbell // TLS only
 	conns        []conn
 	free         []int32 // users with nothing to do, and no connection that they could use again
 	idle         queue   // open loads: those with one, used longest ago first
@@ -146,6 +149,11 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	if e.poller, err = newPoller(); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
+	if s.plan.TLS != nil {
+		if e.doorbell, err = newDoorbell(&e.poller); err != nil {
+			return nil, fmt.Errorf("eventfd: %w", err)
+		}
+	}
 	return e, nil
 }
 
@@ -165,10 +173,15 @@ func (e *engine) begin(windowEnd int64, names []string) {
 // close closes all connections of the engine.
 func (e *engine) close() {
 	for i := range e.conns {
-		if c := &e.conns[i]; c.fd >= 0 {
+		if c := &e.conns[i]; c.secure != nil {
+			e.hangUp(c)
+		} else if c.fd >= 0 {
 			_ = unix.Close(c.fd)
 			c.fd = -1
 		}
+	}
+	if e.doorbell != nil {
+		e.doorbell.close()
 	}
 	e.poller.close()
 }
@@ -224,6 +237,10 @@ func (e *engine) run() {
 		}
 		for i := range events {
 			ev := &events[i]
+			if ev.Fd == doorbellID {
+				e.secured()
+				continue
+			}
 			if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
 				e.handle(ev.Fd, c, ev.Events)
 			}
@@ -312,7 +329,7 @@ func (e *engine) openDue(now int64) int64 {
 func (e *engine) settle() {
 	for i := range e.conns {
 		c := &e.conns[i]
-		waits := c.state == connecting
+		waits := c.state == connecting || c.state == handshaking
 		if waits {
 			e.hangUp(c)
 		}

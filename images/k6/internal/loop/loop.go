@@ -7,6 +7,7 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -45,6 +46,7 @@ const (
 // ends first of the two.
 type Plan struct {
 	Addresses   []netip.AddrPort
+	TLS         *tls.Config // nil: none
 	Requests    []Request
 	Work        *session.Work // of these requests
 	Seed        uint64        // of think times
@@ -111,8 +113,12 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	threads = min(threads, plan.Connections, maxThreads)
 	// One more than there are loops: a loop that returns from epoll must find a free processor
 	// even while another goroutine of k6 runs.
-	if procs := runtime.GOMAXPROCS(0); procs <= threads {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
+	others := 1
+	if plan.TLS != nil {
+		others = threads // as many handshakes at a time
+	}
+	if procs := runtime.GOMAXPROCS(0); procs < threads+others {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + others))
 	}
 	// Collected before rather than while measuring.
 	runtime.GC()

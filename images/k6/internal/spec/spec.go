@@ -2,6 +2,7 @@
 package spec
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +31,13 @@ type Trial struct {
 	Feeders []Feeder `json:"feeders"`
 	// What a user does; absent: each request is a session of its own.
 	Sessions []Session `json:"sessions"`
+	// Of an https target; absent: its certificate is one that the machine trusts.
+	TLS *TLS `json:"tls"`
 	// Of all that is drawn at random.
 	Seed int64 `json:"seed"`
 
-	work *session.Work
+	work    *session.Work
+	secured *tls.Config
 }
 
 // Request is one endpoint. Path, values of headers and cookies, and the body are templates.
@@ -115,8 +119,10 @@ func (t *Trial) check() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("target: %w", err)
-	case target.Scheme != "http" || target.Host == "":
-		return fmt.Errorf("target %q: write http://host:port (for TLS use a k6 script)", t.Target)
+	case target.Scheme != "http" && target.Scheme != "https" || target.Host == "":
+		return fmt.Errorf("target %q: write http://host:port or https://host:port", t.Target)
+	case t.TLS != nil && target.Scheme != "https":
+		return fmt.Errorf("tls: the target %q has none; write https://host:port, or leave tls out", t.Target)
 	case strings.Trim(target.Path, "/") != "" || target.RawQuery != "":
 		return fmt.Errorf("target %q: paths belong into the requests", t.Target)
 	case len(t.Requests) == 0:
@@ -128,6 +134,9 @@ func (t *Trial) check() error {
 		if seconds < 0 || seconds > maxSeconds {
 			return fmt.Errorf("%s: %v is not within 0 … %d", what, seconds, maxSeconds)
 		}
+	}
+	if t.secured, err = t.TLS.config(target); err != nil {
+		return err
 	}
 	names := map[string]bool{}
 	for i, r := range t.Requests {
