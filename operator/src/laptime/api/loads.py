@@ -19,7 +19,7 @@ from laptime.api.names import LoadName
 from laptime.api.resources import Resources
 
 _CONNECT_KEEPS_ALIVE = rule(
-    "!has(self.connectOver) || self.keepAlive || duration(self.connectOver) == duration('0s')",
+    "!has(self.connectOver) || self.keepAlive",
     "without keepAlive each request opens a connection: leave connectOver out",
     ".connectOver",
 )
