@@ -196,7 +196,7 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
         "spec.baseline": None,
         "spec.objectives": None,
         "spec.repetitions": 1,
-        "spec.maxRepetitions": 8,
+        "spec.maxRepetitions": 6,
     },
     "spec.loads minItems": {"spec.objectives": None},
     "spec.loads maxItems": {"spec.objectives": None},
@@ -219,6 +219,7 @@ def _text(field: str, length: int) -> str:
     durations = (
         *("uration", "budget", "warmup", "imeout", ".p99", ".step"),
         *(".latency", ".delay.servers", ".delay.database"),
+        *(".connectOver", ".thinkTime.min", ".thinkTime.max"),
     )
     if field.endswith((*durations, "atMost", "atLeast", ".cpu", ".memory")):
         unit = {"memory": "G", "atMost": "", "atLeast": "", "cpu": "", "budget": "m"}.get(
@@ -303,6 +304,7 @@ def test_what_is_left_out_gets_the_documented_default(door: Door) -> None:
                 {"name": "c", "ramp": {"from": 1, "to": 2, "duration": "1s"}},
                 {"name": "d", "saturation": {"p99": "50ms"}},
                 {"name": "e", "script": {"configMap": "a", "env": [{"name": "A"}]}},
+                {"name": "f", "stairs": {"steps": [{"rate": 1, "duration": "1s"}]}},
             ],
         },
     }

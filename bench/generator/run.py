@@ -3,10 +3,12 @@
     python3 bench/generator/run.py [--rounds N] [--seconds S] [--connections N]
 
 All sides drive the same small server on 127.0.0.1 in the same run, in rounds of shuffled order,
-with keep-alive on and off. The figure is requests per CPU-second of the generator's process, its
-start included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
-benchmark as a share of what plain k6 spends on a request. Needs Go; wrk and ab are Debian's `wrk`
-and `apache2-utils`, installed when missing and the user is root.
+with keep-alive on and off. With keep-alive there is TLS, too, and the loop sends sessions of three
+steps, whose values come from 10,000 rows and from the answers before. The figure is requests per
+CPU-second of the generator's process, its start included, as the kernel counts them (wait4). The
+output's cost is that of one request in a Go benchmark as a share of what plain k6 spends on a
+request. Needs Go; wrk and ab are Debian's `wrk` and `apache2-utils`, installed when missing and the
+user is root.
 
 Exits with 1 when a goal is missed.
 """
@@ -28,6 +30,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -35,6 +38,12 @@ K6_MODULE = ROOT / "images" / "k6"
 PACKAGES = {"wrk": "wrk", "ab": "apache2-utils"}
 GOAL_RATIO = {True: 5.0, False: 2.5}
 GOAL_OUTPUT_SHARE = 0.03
+GOAL_SESSION_RATE = 10_000
+GOAL_SESSION_COST = 0.75
+SESSION = "built-in loop, sessions"
+SECURED = "built-in loop, TLS"
+PLAIN_SECURED = "plain k6, TLS"
+ROWS = 10_000
 LONGEST_RUN_SECONDS = 120
 
 
@@ -89,15 +98,16 @@ def require_tools() -> None:
 
 
 @contextmanager
-def serving(program: Path) -> Iterator[str]:
-    """Run the server; yields its URL."""
+def serving(program: Path) -> Iterator[tuple[str, str]]:
+    """Run the server; yields its URLs, without TLS and with."""
     server = subprocess.Popen(
         [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert server.stdin is not None
     assert server.stdout is not None
     try:
-        yield f"http://{server.stdout.readline().strip()}"
+        plain, secured = (server.stdout.readline().strip() for _ in range(2))
+        yield f"http://{plain}", f"https://{secured}"
     finally:
         server.stdin.close()
         server.wait(timeout=10)
@@ -125,8 +135,49 @@ def first_number(pattern: str) -> Callable[[str], int]:
     return read
 
 
-def sides(k6: Path, target: str, keep_alive: bool, seconds: int, connections: int) -> list[Side]:
+def session(folder: Path) -> dict[str, Any]:
+    """Return what a trial says of sessions: log in as the next user, create, read back."""
+    users = folder / "users.csv"
+    rows = (f"user-{n:05},correct horse battery {n}\n" for n in range(ROWS))
+    users.write_text("name,password\n" + "".join(rows))
+    bearer = {"Authorization": "Bearer {{token}}"}
+    keeps = {"name": "token", "json": "/user_id"}
+    json_body = {"Content-Type": "application/json"}
+    return {
+        "feeders": [{"name": "users", "csv": {"file": str(users)}}],
+        "requests": [
+            {
+                "name": "login",
+                "method": "POST",
+                "path": "/login",
+                "headers": json_body,
+                "body": '{"name":"{{users.name}}","password":"{{users.password}}"}',
+                "captures": [keeps],
+            },
+            {
+                "name": "create",
+                "method": "POST",
+                "path": "/items",
+                "headers": {**json_body, **bearer},
+                "body": '{"owner":"{{users.name}}"}',
+                "captures": [{"name": "item", "json": "/username"}],
+            },
+            {"name": "read", "path": "/items/{{item}}", "headers": bearer},
+        ],
+        "sessions": [{"name": "shop", "steps": ["login", "create", "read"]}],
+    }
+
+
+def sides(
+    k6: Path,
+    folder: Path,
+    targets: tuple[str, str],
+    keep_alive: bool,
+    seconds: int,
+    connections: int,
+) -> list[Side]:
     """Return all generators for one setting."""
+    target, secured = targets
     quiet = ["--quiet", "--no-color"]
     with_output = ["--out", "laptime", "--summary-mode=disabled"]
     trial = {
@@ -144,6 +195,8 @@ def sides(k6: Path, target: str, keep_alive: bool, seconds: int, connections: in
         "warmupSeconds": 0,
         "timeoutSeconds": 10,
     }
+    loop = [str(k6), "run", *quiet, *with_output, str(K6_MODULE / "trial.js")]
+    with_sessions = {"LAPTIME_TRIAL": json.dumps({**trial, **session(folder)})}
     plain = {
         "TARGET": target,
         "KEEP_ALIVE": str(keep_alive).lower(),
@@ -157,14 +210,19 @@ def sides(k6: Path, target: str, keep_alive: bool, seconds: int, connections: in
     wrk += [] if keep_alive else ["-H", "Connection: close"]
     ab = ["ab", "-q", f"-c{connections}", f"-t{seconds}", "-n100000000"]  # -t resets -n
     ab += ["-k"] if keep_alive else []
+    with_tls = json.dumps({**trial, "target": secured, "tls": {"insecure": True}})
+    trusting = {**plain, "TARGET": secured, "K6_INSECURE_SKIP_TLS_VERIFY": "true"}
+    counted = first_number(r"http_reqs\.*: (\d+)")
+    kept = [
+        Side(SESSION, loop, with_sessions, requests_of_result),
+        Side(SECURED, loop, {"LAPTIME_TRIAL": with_tls}, requests_of_result),
+        Side(PLAIN_SECURED, [*run_plain, script], trusting, counted),
+        Side("wrk, TLS", [*wrk, f"{secured}/"], {}, first_number(r"(\d+) requests in")),
+    ]
     return [
-        Side(
-            "built-in loop",
-            [str(k6), "run", *quiet, *with_output, str(K6_MODULE / "trial.js")],
-            {"LAPTIME_TRIAL": json.dumps(trial)},
-            requests_of_result,
-        ),
-        Side("plain k6", [*run_plain, script], plain, first_number(r"http_reqs\.*: (\d+)")),
+        Side("built-in loop", loop, {"LAPTIME_TRIAL": json.dumps(trial)}, requests_of_result),
+        *(kept if keep_alive else []),
+        Side("plain k6", [*run_plain, script], plain, counted),
         Side(
             "plain k6, output laptime",
             [*run_plain, *with_output, script],
@@ -222,12 +280,12 @@ def main() -> None:
     k6, server = build(folder)
 
     costs: dict[bool, dict[str, Cost]] = {}
-    with serving(server) as target:
+    with serving(server) as targets:
         for keep_alive in (True, False):
             costs[keep_alive] = defaultdict(Cost)
             for number in range(1, options.rounds + 1):
                 print(f"keep-alive {keep_alive}, round {number} of {options.rounds}", flush=True)
-                order = sides(k6, target, keep_alive, options.seconds, options.connections)
+                order = sides(k6, folder, targets, keep_alive, options.seconds, options.connections)
                 random.shuffle(order)
                 for side in order:
                     measure(side, costs[keep_alive][side.name], options.seconds)
@@ -263,6 +321,21 @@ def report(costs: dict[bool, dict[str, Cost]], output_ns: float, record_ns: floa
         against_wrk = native / by_name["wrk"].per_cpu_second
         state = "reached" if against_wrk >= 1 else "not reached"
         print(f"{'  and against wrk':<52}{against_wrk:>9.2f}x   beyond >= 1x  {state}")
+    sessions = costs[True][SESSION]
+    rate = sessions.requests / sessions.wall_seconds
+    line("sessions of three steps", f"{rate:,.0f}/s", ">= 10,000/s", rate >= GOAL_SESSION_RATE)
+    share = sessions.per_cpu_second / costs[True]["built-in loop"].per_cpu_second
+    goal = f">= {GOAL_SESSION_COST}x"
+    line(
+        "  requests per CPU-second, of plain ones",
+        f"{share:.2f}x",
+        goal,
+        share >= GOAL_SESSION_COST,
+    )
+    by_name = costs[True]
+    ratio = by_name[SECURED].per_cpu_second / by_name[PLAIN_SECURED].per_cpu_second
+    least = GOAL_RATIO[True]
+    line("built-in loop / plain k6, TLS", f"{ratio:.2f}x", f">= {least}x", ratio >= least)
     plain_ns = 1e9 / costs[True]["plain k6"].per_cpu_second
     native_ns = 1e9 / costs[True]["built-in loop"].per_cpu_second
     for what, share in (

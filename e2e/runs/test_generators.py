@@ -12,6 +12,23 @@ GENERATORS = 2
 LOADS = [
     {"name": "fixed", "closed": {"connections": 4, "requests": 3000}, "warmup": "1s"},
     {"name": "open", "open": {"rate": 300, "duration": "3s"}, "warmup": "1s"},
+    {
+        "name": "stairs",
+        "stairs": {
+            "steps": [{"rate": 100, "duration": "1s"}, {"rate": 250, "duration": "2s"}],
+            "arrivals": "poisson",
+            "maxConnections": 50,
+            "connectOver": "500ms",
+        },
+        "warmup": "0s",
+    },
+    {
+        "name": "thinking",
+        "closed": {"connections": 4, "requests": 600},
+        "mix": [{"name": "list", "weight": 3}],
+        "thinkTime": {"min": "5ms", "max": "15ms"},
+        "warmup": "0s",
+    },
 ]
 
 
@@ -38,9 +55,12 @@ def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
         assert parts["generator"]["pods"] == GENERATORS
     # Neither loses requests where the load is divided, nor sends some twice.
     assert results["fixed"]["figures"]["requests"] == 3000
-    sent = results["open"]["figures"]
-    assert sent["requests"] + sent["errorsByKind"].get("dropped", 0) == 900
-    assert sent["errors"] == 0
+    for load, due in (("open", 900), ("stairs", 600), ("thinking", 600)):
+        sent = results[load]["figures"]
+        assert sent["requests"] + sent["errorsByKind"].get("dropped", 0) == due, load
+        assert sent["errors"] == 0, load
+    # Four users, each of whom rests for some 10 ms after an answer.
+    assert results["thinking"]["figures"]["requestsPerSecond"] < 4 / 0.01
 
 
 def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> None:

@@ -169,6 +169,54 @@ func TestBuiltInTrial(t *testing.T) {
 	}
 }
 
+// The whole way of a session: its users in a file, over TLS, on connections opened before, as a Job runs it.
+func TestBuiltInTrialWithSessionsOverTLS(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users.csv")
+	if err := os.WriteFile(users, []byte("name\nada\nbob\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var lock sync.Mutex
+	logins, reads, wrong := map[string]int{}, 0, 0
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lock.Lock()
+		defer lock.Unlock()
+		switch body, _ := io.ReadAll(r.Body); {
+		case r.URL.Path == "/login":
+			logins[string(body)]++
+			_, _ = fmt.Fprintf(w, `{"token":"of %s"}`, body)
+		case r.URL.Path == "/me":
+			if reads++; r.Header.Get("Authorization") != "of ada" && r.Header.Get("Authorization") != "of bob" {
+				wrong++
+			}
+		}
+	}))
+	defer server.Close()
+	text, err := json.Marshal(map[string]any{
+		"trial": "t", "target": server.URL, "waitSeconds": 5, "tls": map[string]any{"insecure": true},
+		"feeders": []any{map[string]any{"name": "users", "csv": map[string]any{"file": users}}},
+		"requests": []any{
+			map[string]any{
+				"name": "login", "method": "POST", "path": "/login", "body": "{{users.name}}",
+				"captures": []any{map[string]any{"name": "token", "json": "/token"}},
+			},
+			map[string]any{"name": "me", "path": "/me", "headers": map[string]string{"Authorization": "{{token}}"}},
+		},
+		"sessions": []any{map[string]any{"name": "s", "steps": []string{"login", "me"}}},
+		"load":     map[string]any{"closed": map[string]any{"connections": 2, "requests": 400, "keepAlive": true, "connectSeconds": 0.1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := k6(t, []string{"LAPTIME_TRIAL=" + string(text)}, nil, "trial.js")
+	if out.result == nil {
+		t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	p := out.result.Phases["measured"]
+	if p.Requests != 400 || p.Responses != 400 || logins["ada"] < 99 || logins["bob"] < 99 || wrong != 0 || int64(reads) != p.Endpoints["me"].Requests {
+		t.Errorf("%d requests, %d answers, logins %v, %d of %d reads without a token", p.Requests, p.Responses, logins, wrong, reads)
+	}
+}
+
 func TestEveryPreparedIdIsUsedAtMostOnceWarmupIncluded(t *testing.T) {
 	var lock sync.Mutex
 	deleted, again := map[string]bool{}, 0

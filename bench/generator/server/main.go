@@ -1,30 +1,64 @@
 // Command server answers every request with the same small JSON, as fast as Go lets it: what a
-// load generator costs shows best against a server that costs little. It prints the address it
-// listens on (loopback only) and ends when its standard input does.
+// load generator costs shows best against a server that costs little. It prints the addresses it
+// listens on (loopback only), the second one with TLS, and ends when its standard input does.
 package main
 
 import (
 	"bufio"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"os"
+	"strconv"
+	"time"
 )
 
 const body = `{"user_id":"5f1d7a84","username":"ada","email":"ada@example.org"}`
 
 func main() {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	certificate, err := selfSigned()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		fatal(err)
 	}
-	fmt.Println(listener.Addr())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
+	for _, config := range []*tls.Config{nil, {Certificates: []tls.Certificate{certificate}}} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			fatal(err)
+		}
+		fmt.Println(listener.Addr())
+		if config != nil {
+			listener = tls.NewListener(listener, config)
+		}
+		go accept(listener)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func fatal(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func selfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	made, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	return tls.Certificate{Certificate: [][]byte{made}, PrivateKey: key}, err
+}
+
+func accept(listener net.Listener) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
@@ -40,7 +74,7 @@ func answer(connection string) []byte {
 		len(body), connection, body)
 }
 
-// serve answers requests without a body until the client closes or asks to.
+// serve answers requests until the client closes or asks to.
 func serve(connection net.Conn) {
 	defer func() { _ = connection.Close() }()
 	keep, end := answer("keep-alive"), answer("close")
@@ -60,7 +94,7 @@ func serve(connection net.Conn) {
 	}
 }
 
-// readRequest reads one head and says whether the client wants the connection closed: HTTP/1.0
+// readRequest reads one request and says whether the client wants the connection closed: HTTP/1.0
 // without, HTTP/1.1 with a word about it.
 func readRequest(reader *bufio.Reader) (closing bool, err error) {
 	line, err := reader.ReadSlice('\n')
@@ -68,14 +102,25 @@ func readRequest(reader *bufio.Reader) (closing bool, err error) {
 		return false, err
 	}
 	closing = bytes.Contains(line, []byte("HTTP/1.0"))
+	length := 0
 	for {
 		if line, err = reader.ReadSlice('\n'); err != nil {
 			return false, err
 		}
 		if len(line) <= 2 {
-			return closing, nil
+			_, err = reader.Discard(length)
+			return closing, err
 		}
-		if line[0]|0x20 != 'c' || !bytes.EqualFold(line[:min(11, len(line))], []byte("connection:")) {
+		if line[0]|0x20 != 'c' {
+			continue
+		}
+		if name, value, _ := bytes.Cut(line, []byte(":")); bytes.EqualFold(name, []byte("content-length")) {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if !bytes.EqualFold(line[:min(11, len(line))], []byte("connection:")) {
 			continue
 		}
 		value := bytes.ToLower(bytes.TrimSpace(line[11:]))

@@ -30,7 +30,7 @@ _TEXTS = [text for text in ATTACKS.values() if "\ud83c" not in text] + [
     "$(HOME)",
     "🍲",
 ]
-_SHAPES = ("closed", "open", "ramp", "saturation", "script")
+_SHAPES = ("closed", "open", "ramp", "stairs", "saturation", "script")
 _LATENCIES = ("mean", "p50", "p90", "p99", "p999")
 _PRECISION_REPETITIONS = 8
 
@@ -258,6 +258,17 @@ def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:
     if "endpoints" in load:
         fitting = sorted(set(load["endpoints"]) & set(endpoints)) or endpoints[:1]
         load["endpoints"] = fitting
+        load.pop("mix", None)
+    if "mix" in load:
+        weights = [one["weight"] for one in load["mix"]]
+        named = zip(endpoints, weights, strict=False)
+        load["mix"] = [{"name": name, "weight": weight} for name, weight in named]
+    if shape != "closed":
+        load.pop("thinkTime", None)
+    elif "thinkTime" in load:
+        load["thinkTime"] = {"min": "0s", **load["thinkTime"], "max": "1h"}
+    if content.get("keepAlive") is False:
+        content.pop("connectOver", None)
     if shape == "closed":
         if random.random() < 0.5 and "requests" in content:
             content.pop("duration", None)
@@ -271,6 +282,7 @@ def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:
             content["startRate"], content["maxRate"] = high, low
     elif shape == "script":
         load.pop("endpoints", None)
+        load.pop("mix", None)
         options = content.get("options") or {}
         if "stages" in options:
             options.pop("duration", None)
@@ -286,7 +298,7 @@ def _arrange_generators(spec: Node) -> None:
             spec["generator"]["parallelism"] = 1
             return
         for shape, field in (("closed", "connections"), ("open", "maxConnections"),
-                             ("ramp", "maxConnections")):  # fmt: skip
+                             ("ramp", "maxConnections"), ("stairs", "maxConnections")):  # fmt: skip
             if field in load.get(shape, {}):
                 load[shape][field] = max(load[shape][field], count)
         closed = load.get("closed", {})

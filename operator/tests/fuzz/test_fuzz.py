@@ -30,7 +30,7 @@ def test_most_specs_are_accepted_and_have_all_shapes_of_loads() -> None:
         for load in make(Random(number), 20)["loads"]
         for shape in load
     }
-    assert {"closed", "open", "ramp", "saturation", "script"} <= shapes
+    assert {"closed", "open", "ramp", "stairs", "saturation", "script"} <= shapes
 
 
 def test_a_traceback_and_a_hang_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:

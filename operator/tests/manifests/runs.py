@@ -76,6 +76,21 @@ CLOSED = {"name": "closed", "closed": {"connections": 10, "requests": 50000, "ke
 TIMED = {"name": "timed", "closed": {"connections": 2, "duration": "10s"}, "warmup": "0s"}
 OPEN = {"name": "open", "open": {"rate": 1000, "duration": "30s"}, "timeout": "45s"}
 RAMP = {"name": "ramp", "ramp": {"from": 10, "to": 2000, "duration": "1m"}}
+STAIRS = {
+    "name": "stairs",
+    "stairs": {
+        "steps": [{"rate": 100, "duration": "10s"}, {"rate": 400, "duration": "1m"}],
+        "maxConnections": 50,
+        "arrivals": "poisson",
+        "connectOver": "1500ms",
+    },
+}
+MIXED = {
+    "name": "mixed",
+    "closed": {"connections": 8, "duration": "10s", "connectOver": "0s"},
+    "mix": [{"name": "list", "weight": 9}],
+    "thinkTime": {"min": "500ms", "max": "2s"},
+}
 SEARCH = {"name": "search", "saturation": {"p99": "50ms"}}
 SCRIPT = {"name": "own", "script": {"configMap": "my-script", "key": "script.js"}}
 SYNC = {"name": "sync", "preset": "fastapi-sync", "workers": 4, "profile": True}
@@ -119,7 +134,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "scenario": "tiny",
         "servers": [AXUM],
         "topology": {"postgres": {}},
-        "loads": [CLOSED, OPEN, RAMP],
+        "loads": [CLOSED, OPEN, RAMP, STAIRS, MIXED],
         "generator": {"parallelism": 2},
         "repetitions": 1,
     },

@@ -68,9 +68,37 @@ def test_the_generator_is_told_the_trial() -> None:
     }
 
 
+def test_random_arrivals_are_the_same_for_all_servers_of_a_repetition() -> None:
+    ctx = context("several")
+
+    def seed(trial: Trial) -> int:
+        (k6,) = pod(trial_job(ctx, trial))["containers"]
+        found: int = json.loads(environment(k6)["LAPTIME_TRIAL"])["seed"]
+        return found
+
+    first, second, third = (
+        Trial(f"demo-trial-00{ordinal}", ordinal, "axum", "stairs", repetition)
+        for ordinal, repetition in ((1, 1), (2, 1), (3, 2))
+    )
+    assert seed(first) == seed(second) != seed(third)
+
+
+def test_a_load_says_how_often_each_request_comes_and_how_long_users_think() -> None:
+    asked = document(context("several"), "mixed")["requests"]
+    assert [(one["name"], one["weight"], one["thinkSeconds"]) for one in asked] == [
+        ("list", 9, {"min": 0.5, "max": 2}),
+    ]
+
+
 def test_the_other_shapes() -> None:
     assert document(context(), "timed")["load"] == {
-        "closed": {"connections": 2, "requests": None, "durationSeconds": 10, "keepAlive": True}
+        "closed": {
+            "connections": 2,
+            "requests": None,
+            "durationSeconds": 10,
+            "keepAlive": True,
+            "connectSeconds": 0.004,
+        }
     }
     assert document(context(), "timed")["warmupSeconds"] == 0
     assert document(context(), "open")["load"] == {
@@ -84,6 +112,18 @@ def test_the_other_shapes() -> None:
             "durationSeconds": 60,
             "maxConnections": 1000,
             "keepAlive": True,
+        }
+    }
+    assert document(context("several"), "stairs")["load"] == {
+        "stairs": {
+            "steps": [
+                {"rate": 100, "durationSeconds": 10},
+                {"rate": 400, "durationSeconds": 60},
+            ],
+            "maxConnections": 50,
+            "keepAlive": True,
+            "arrivals": "poisson",
+            "connectSeconds": 1.5,
         }
     }
     search = job(context("bare"), "search", "own")

@@ -8,7 +8,7 @@ import pytest
 
 from laptime.api.loads import Load
 from laptime.catalog import scenarios
-from laptime.plan import load_problem, sent_requests
+from laptime.plan import load_problem, sent_requests, weight_of
 
 TASKS = scenarios()["tasks"]
 
@@ -16,6 +16,20 @@ TASKS = scenarios()["tasks"]
 def load(endpoints: list[str] | None = None, **shape: Any) -> Load:
     shape = shape or {"closed": {"connections": 10, "requests": 10000}}
     return Load.model_validate({"name": "one", "endpoints": endpoints, **shape})
+
+
+def mixed(requests: int = 10_000, **weights: int) -> Load:
+    shares = [{"name": name, "weight": weight} for name, weight in weights.items()]
+    return load(closed={"connections": 1, "requests": requests}, mix=shares)
+
+
+def test_a_mix_names_the_requests_and_how_often_they_come() -> None:
+    asked = sent_requests(mixed(update=1, read=3), TASKS)
+    assert [(one.name, weight_of(mixed(update=1, read=3), one)) for one in asked] == [
+        ("read", 3),
+        ("update", 1),
+    ]
+    assert weight_of(load(), asked[0]) is None
 
 
 def test_all_requests_are_sent_unless_some_are_named() -> None:
@@ -43,6 +57,15 @@ def test_all_requests_are_sent_unless_some_are_named() -> None:
             load(closed={"connections": 1, "duration": "10s"}),
             "give closed.requests, at most 249960",
         ),
+        (
+            load(["delete"], stairs={"steps": [{"rate": 3000, "duration": "10s"}] * 2}),
+            "60000 requests are too many",
+        ),
+        (mixed(reed=1), "scenario tasks has no endpoint reed"),
+        (mixed(read=1, delete=1, requests=99_985), "send at most 99984"),
+        # Each of the generator's threads may be at another place of the order.
+        (mixed(read=9, delete=1, requests=499_761), "send at most 499760"),
+        (mixed(read=1, delete=9, requests=55_529), "send at most 55528"),
     ],
 )
 def test_an_impossible_load_is_told_what_to_write(one: Load, says: str) -> None:
@@ -56,6 +79,7 @@ def test_an_impossible_load_is_told_what_to_write(one: Load, says: str) -> None:
         load(["delete"], closed={"connections": 1, "requests": 50_000}),
         load(["delete"], open={"rate": 5000, "duration": "10s"}),
         load(["read", "update"], closed={"connections": 1, "duration": "1h"}),
+        mixed(read=9, delete=1, requests=499_760),
         load(script={"configMap": "mine"}),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from laptime.api.loads import Load
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial, plan_trials, remaining_seconds
 from laptime.plan.estimate import OVERHEAD_SECONDS
@@ -13,8 +14,16 @@ SPEC = BenchmarkRunSpec.model_validate(
         "scenario": "users",
         "servers": [{"name": "a", "preset": "axum-sqlx"}, {"name": "b", "preset": "axum-sqlx"}],
         "loads": [
-            {"name": "timed", "closed": {"connections": 1, "duration": "10s"}, "warmup": "2s"},
-            {"name": "counted", "closed": {"connections": 1, "requests": 9}, "warmup": "2s"},
+            {
+                "name": "timed",
+                "closed": {"connections": 1, "duration": "10s", "connectOver": "0s"},
+                "warmup": "2s",
+            },
+            {
+                "name": "counted",
+                "closed": {"connections": 1, "requests": 9, "connectOver": "0s"},
+                "warmup": "2s",
+            },
             {"name": "searched", "saturation": {"p99": "50ms", "step": "2s"}, "warmup": "2s"},
         ],
         "repetitions": 2,
@@ -33,6 +42,24 @@ def test_nothing_left_takes_no_time() -> None:
 
 def test_a_load_with_a_duration_takes_it_and_its_warmup() -> None:
     assert remaining_seconds(SPEC, trials("a", "timed"), {}) == 2 * (2 + 10 + OVERHEAD_SECONDS)
+
+
+def test_warm_up_and_measured_part_each_open_their_connections() -> None:
+    spec = SPEC.model_copy(
+        update={
+            "loads": [
+                Load.model_validate(
+                    {
+                        "name": "timed",
+                        "closed": {"connections": 1, "duration": "10s", "connectOver": "3s"},
+                        "warmup": "2s",
+                    }
+                )
+            ]
+        }
+    )
+    one = trials("a", "timed")[:1]
+    assert remaining_seconds(spec, one, {}) == 2 + 3 + 10 + 3 + OVERHEAD_SECONDS
 
 
 def test_measured_durations_win() -> None:

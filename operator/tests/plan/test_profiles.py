@@ -78,6 +78,23 @@ def test_a_profile_takes_its_warm_up_and_ten_seconds() -> None:
         ),
         ({"open": {"rate": 5, "duration": "1s"}}, {"open": {"rate": 5, "duration": "70s"}}),
         (
+            {
+                "stairs": {
+                    "steps": [{"rate": 5, "duration": "1s"}, {"rate": 9, "duration": "2s"}],
+                    "arrivals": "poisson",
+                    "maxConnections": 7,
+                }
+            },
+            {
+                "open": {
+                    "rate": 9,
+                    "duration": "70s",
+                    "arrivals": "poisson",
+                    "maxConnections": 7,
+                }
+            },
+        ),
+        (
             {"ramp": {"from": 5, "to": 900, "duration": "3s", "maxConnections": 7}},
             {"open": {"rate": 900, "duration": "70s", "maxConnections": 7}},
         ),

@@ -11,7 +11,7 @@ import yaml
 
 from laptime.analysis import summarise, wording
 from laptime.api.causes import Cause
-from laptime.api.loads import RampLoad
+from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import CoresOverTime
@@ -363,6 +363,15 @@ def test_the_rate_that_a_ramp_asks_for_is_drawn_beside_the_answers() -> None:
     plain, drawn = (parse(chart.wide) for chart in charts if chart is not None)
     assert len(drawn.all("path")) > len(plain.all("path"))
     assert [chart is not None and "asked for" in chart.caption for chart in charts] == [False, True]
+
+
+def test_the_rates_of_stairs_are_drawn_beside_the_answers() -> None:
+    steps = [{"rate": 100, "duration": "2s"}, {"rate": 400, "duration": "1s"}]
+    stairs = StairsLoad.model_validate({"steps": steps})
+    assert [stairs.rate_at(second + 0.5) for second in range(4)] == [100, 100, 400, 400]
+    chart = throughput_chart({"a": [{0: 99, 1: 100, 2: 350}]}, ["a"], "x", stairs)
+    assert chart is not None
+    assert "asked for" in chart.caption
 
 
 def test_the_largest_number_of_servers_fits_its_legend() -> None:

@@ -362,6 +362,20 @@ def test_shapes_are_described() -> None:
     assert describe_load(Load.model_validate({"name": "r", "ramp": ramp})) == (
         "ramp, 10 to 2,000 requests/s over 1m, without keep-alive"
     )
+    stairs = {"steps": [{"rate": 100, "duration": "10s"}, {"rate": 2000, "duration": "1m"}]}
+    random = {**stairs, "arrivals": "poisson"}
+    assert describe_load(Load.model_validate({"name": "t", "stairs": random})) == (
+        "stairs, requests/s: 100 for 10s, 2,000 for 1m, with keep-alive, Poisson arrivals"
+    )
+    mixed = {
+        "name": "m",
+        "closed": {"connections": 8, "duration": "10s"},
+        "mix": [{"name": "read", "weight": 9}, {"name": "create", "weight": 1}],
+        "thinkTime": {"min": "500ms", "max": "2s"},
+    }
+    assert describe_load(Load.model_validate(mixed)) == (
+        "closed, 8 connections with keep-alive, for 10s, 9 read, 1 create, thinking 500ms to 2s"
+    )
     assert describe_load(Load.model_validate({"name": "s", "saturation": {"p99": "50ms"}})) == (
         "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.10%, "
         "with keep-alive"

@@ -18,6 +18,7 @@ import (
 	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/readiness"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 	"laptime.dev/k6/internal/spec"
 )
 
@@ -36,10 +37,7 @@ const longestByRequests = 6 * time.Hour
 // and to whoever scrapes LAPTIME_METRICS_ADDRESS. Failed requests are figures; an error
 // means there are none.
 func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, stderr io.Writer) error {
-	requests, err := prepare(trial, segment)
-	if err != nil {
-		return err
-	}
+	work := trial.Work(segment)
 	together, err := join(trial, segment)
 	if err != nil {
 		return err
@@ -62,9 +60,10 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	}
 	patience := spec.Seconds(trial.WaitSeconds)
 	if duration, most := trial.Warmup(); duration > 0 {
-		plan := planOf(trial, segment, addresses, requests)
+		plan := planOf(trial, segment, addresses, work)
+		trial.KeepRows(segment)
 		plan.Total, plan.Duration = most, duration
-		plan.EndRate = plan.Rate // a ramp's warm-up stays at its foot
+		plan.EndRate, plan.Stretches = plan.Rate, nil // the warm-up stays at the first rate
 		plan.Progress = progress(stderr, "warmup")
 		if plan.StartAt, err = together.Wait(ctx, warmup, patience, nil); err != nil {
 			return err
@@ -75,9 +74,10 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 		}
 		figures.End()
 	}
-	// Another generator's last requests of the warm-up may each take their whole time-out.
-	patience += trial.Timeout()
-	plan := planOf(trial, segment, addresses, requests)
+	// Another generator's last sessions of the warm-up may take their whole time-outs.
+	patience += trial.Timeout() + trial.LongestTail()
+	plan := planOf(trial, segment, addresses, work)
+	trial.FreeRows()
 	plan.Progress = progress(stderr, "measured")
 	debugged := keepLatencies(plan)
 	var before, after []database.Statement
@@ -139,7 +139,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 		}
 		reset <- database.Reset(ctx, url, trial.ResetStatements)
 	}()
-	addresses, err := readiness.Wait(ctx, trial.Target, spec.Seconds(trial.WaitSeconds))
+	addresses, err := readiness.Wait(ctx, trial.Target, trial.Secured(), spec.Seconds(trial.WaitSeconds))
 	if err != nil {
 		return nil, "", err
 	}
@@ -171,42 +171,31 @@ func statements(ctx context.Context, url string) ([]database.Statement, error) {
 	return database.Statements(ctx, url)
 }
 
-func prepare(trial *spec.Trial, segment spec.Segment) ([]loop.Request, error) {
+func prepare(trial *spec.Trial) []loop.Request {
 	checks := map[string]loop.Check{"nonEmpty": loop.NonEmpty, "same": loop.Same}
 	requests := make([]loop.Request, 0, len(trial.Requests))
 	for i := range trial.Requests {
 		r := &trial.Requests[i]
-		var wire []byte
-		var wires *loop.Wires
-		if r.Ids == nil {
-			var err error
-			if wire, err = r.Wire(trial.Target, trial.Load.KeepAlive()); err != nil {
-				return nil, err
-			}
-		} else {
-			rendered, err := r.Wires(trial.Target, trial.Load.KeepAlive(), segment)
-			if err != nil {
-				return nil, err
-			}
-			wires = loop.NewWires(rendered)
-		}
 		requests = append(requests, loop.Request{
-			Name: r.Name, Wire: wire, Wires: wires, ExpectStatus: r.ExpectStatus,
+			Name: r.Name, ExpectStatus: r.ExpectStatus,
 			HeadOnly:   r.Method == http.MethodHead,
 			Idempotent: r.Method != http.MethodPost && r.Method != http.MethodPatch,
 			Check:      checks[r.Check],
 		})
 	}
-	return requests, nil
+	return requests
 }
 
 // planOf is a segment of the measured phase of the trial.
-func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort, requests []loop.Request) *loop.Plan {
+func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort, work *session.Work) *loop.Plan {
 	load := &trial.Load
 	plan := &loop.Plan{
-		Addresses: addresses, Requests: requests, Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
+		Addresses: addresses, TLS: trial.Secured(), Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
 		Connections: int(segment.Share(int64(load.Connections()))),
-		Generator:   segment.Index, Generators: segment.Count,
+		Generator:   segment.Index, Generators: segment.Count, ConnectOver: spec.Seconds(load.ConnectSeconds()),
+	}
+	if pool := load.Pool(); pool != nil && pool.Arrivals == "poisson" {
+		plan.Arrivals = loop.Poisson
 	}
 	switch {
 	case load.Closed != nil:
@@ -215,6 +204,12 @@ func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort,
 	case load.Open != nil:
 		plan.Rate, plan.EndRate = load.Open.Rate, load.Open.Rate
 		plan.Duration = spec.Seconds(load.Open.DurationSeconds)
+	case load.Stairs != nil:
+		for _, step := range load.Stairs.Steps {
+			plan.Stretches = append(plan.Stretches, loop.Stretch{From: step.Rate, To: step.Rate, Duration: spec.Seconds(step.DurationSeconds)})
+			plan.Duration += plan.Stretches[len(plan.Stretches)-1].Duration
+		}
+		plan.Rate, plan.EndRate = load.Stairs.Steps[0].Rate, load.Stairs.Steps[0].Rate
 	case load.Saturation != nil:
 		plan.Rate, plan.EndRate = load.Saturation.StartRate, load.Saturation.StartRate
 		plan.Duration = spec.Seconds(load.Saturation.StepSeconds)

@@ -17,31 +17,50 @@ type fingerprint struct {
 	sum    uint64
 }
 
-// issue starts one request on a free connection; due is when it should have gone out.
+// issue starts the next request of a user's session, or the next session, on its connection; due is
+// when it should have gone out.
 func (e *engine) issue(id int32, now, due int64) {
 	c := &e.conns[id]
+	work := e.plan.Work
+	if c.user.Between() {
+		work.Begin(&c.user, e.session())
+		c.began = due
+		if e.nextSession++; e.nextSession == len(work.Order) {
+			e.nextSession = 0
+		}
+	}
+	endpoint, ok := work.Draw(&c.user)
+	if !ok {
+		// Only sessions that failed can have used more than was reckoned: what is left of the load is
+		// not sent.
+		e.usedUp.Store(true)
+		if e.plan.Rate > 0 && due == c.began {
+			e.rec.Drop(work.Steps(c.user.Session()))
+		}
+		work.Advance(&c.user, false)
+		e.release(id)
+		return
+	}
 	c.due, c.issued = due, now
 	c.busy, c.retried = true, false
-	c.endpoint = e.nextEndpoint
-	request := &e.plan.Requests[c.endpoint]
-	c.wire = request.Wire
-	if request.Wires != nil {
-		c.wire = request.Wires.take()
+	c.endpoint = endpoint
+	message := work.Messages[endpoint]
+	if c.wire = message.Fixed(); c.wire == nil {
+		c.made = message.Append(c.made[:0], &c.user, &e.scratch)
+		c.wire = c.made
 	}
 	// The first one and every 16th after it of each endpoint.
-	c.checking = request.Check != NoCheck && e.sent[c.endpoint]%checkEvery == 0
-	e.sent[c.endpoint]++
-	if e.nextEndpoint++; e.nextEndpoint == len(e.plan.Requests) {
-		e.nextEndpoint = 0
-	}
+	c.checking = e.plan.Requests[endpoint].Check != NoCheck && e.sent[endpoint]%checkEvery == 0
+	e.sent[endpoint]++
 	e.active++
 	e.attempt(id, c, now)
 }
 
 // attempt sends the request of c, on a new connection when there is none.
 func (e *engine) attempt(id int32, c *conn, now int64) {
-	c.sent, c.set, c.received, c.first = 0, 0, 0, 0
-	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same)
+	c.sent, c.received, c.first = 0, 0, 0
+	c.set, c.openedIn = c.openedIn, 0
+	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same, e.plan.Work.Captures(c.endpoint))
 	if c.state == idle {
 		c.begun = now
 		e.send(id, c)
@@ -50,16 +69,15 @@ func (e *engine) attempt(id int32, c *conn, now int64) {
 	e.connect(id, c)
 }
 
-// connect begins to set up a connection and sends the request as soon as there is one.
-func (e *engine) connect(id int32, c *conn) {
+// dial begins to set up a connection; fresh: its socket is not watched yet.
+func (e *engine) dial(id int32, c *conn) (fresh, ok bool) {
 	which := int(id) % len(e.addresses)
-	fresh := c.fd < 0
+	fresh = c.fd < 0
 	if fresh {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(e.families[which]),
 			unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if errno != 0 {
-			e.fail(id, c, e.now(), result.Connect)
-			return
+			return fresh, false
 		}
 		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
 		if e.longRequests {
@@ -69,14 +87,62 @@ func (e *engine) connect(id int32, c *conn) {
 	}
 	c.state, c.served = connecting, false
 	errno := connect(c.fd, e.addresses[which])
-	if errno != 0 && errno != unix.EINPROGRESS {
+	return fresh, errno == 0 || errno == unix.EINPROGRESS
+}
+
+// open sets up a connection for later.
+func (e *engine) open(id int32, c *conn, now int64) {
+	c.issued = now
+	_, ok := e.dial(id, c)
+	if ok {
+		c.writable = true
+		ok = e.poller.add(c.fd, id, c.gen, true) == nil
+	}
+	if !ok {
+		e.unconnected(id, c)
+	}
+}
+
+// connected goes on with a connection that is there now: with its request, or, opened before the
+// first one, by waiting for it.
+func (e *engine) connected(id int32, c *conn) {
+	now := e.now()
+	if c.busy {
+		c.begun, c.set = now, now-c.issued
+		e.send(id, c)
+		return
+	}
+	// It may be closed by the time it is used, as any that was kept.
+	c.openedIn = max(now-c.issued, 1)
+	c.state, c.served = idle, true
+	e.release(id)
+}
+
+// unconnected gives a connection up that could not be set up.
+func (e *engine) unconnected(id int32, c *conn) {
+	if c.busy {
+		e.fail(id, c, e.now(), result.Connect)
+		return
+	}
+	e.hangUp(c)
+	e.resting = append(e.resting, rest{id, e.now() + restAfterFailure})
+}
+
+// connect begins to set up a connection and sends the request as soon as there is one.
+func (e *engine) connect(id int32, c *conn) {
+	c.set = 0
+	fresh, ok := e.dial(id, c)
+	if !ok {
 		e.fail(id, c, e.now(), result.Connect)
 		return
 	}
 	// A peer on the same node has answered by now, and writing at once saves a round through
 	// epoll; else the write says EAGAIN and the connection is waited for.
 	connected := e.now()
-	n, errno := write(c.fd, c.wire)
+	n, errno := 0, unix.EAGAIN
+	if e.plan.TLS == nil {
+		n, errno = write(c.fd, c.wire)
+	}
 	switch errno {
 	case 0:
 		c.sent = n
@@ -117,7 +183,7 @@ var unspecified = make([]byte, unix.SizeofSockaddrInet4)
 // server that is a new connection like any other, but it saves making, watching and closing a
 // socket.
 func (e *engine) disconnect(c *conn) {
-	if connect(c.fd, unspecified) != 0 {
+	if c.secure != nil || connect(c.fd, unspecified) != 0 {
 		e.hangUp(c)
 		return
 	}
@@ -126,19 +192,17 @@ func (e *engine) disconnect(c *conn) {
 
 // send writes what is left of the request.
 func (e *engine) send(id int32, c *conn) {
+	if c.secure != nil {
+		e.sendSecured(id, c)
+		return
+	}
 	for c.sent < len(c.wire) {
 		n, errno := write(c.fd, c.wire[c.sent:])
 		switch errno {
 		case 0:
 			c.sent += n
 		case unix.EAGAIN:
-			c.state = sending
-			if !c.writable {
-				c.writable = true
-				if err := e.poller.watchWrites(c.fd, id, c.gen); err != nil {
-					e.fail(id, c, e.now(), result.Other)
-				}
-			}
+			e.sendLater(id, c)
 			return
 		case unix.EINTR:
 		default:
@@ -151,6 +215,50 @@ func (e *engine) send(id int32, c *conn) {
 	c.state = waiting
 }
 
+// sendLater goes on when the socket takes bytes again.
+func (e *engine) sendLater(id int32, c *conn) {
+	c.state = sending
+	if !c.writable {
+		c.writable = true
+		if err := e.poller.watchWrites(c.fd, id, c.gen); err != nil {
+			e.fail(id, c, e.now(), result.Other)
+		}
+	}
+}
+
+// sendSecured encrypts the request, and writes what the socket takes of it.
+func (e *engine) sendSecured(id int32, c *conn) {
+	var err error
+	if c.sent == 0 {
+		c.sent = len(c.wire)
+		_, err = c.secure.tls.Write(c.wire)
+	} else {
+		err = c.secure.flush()
+	}
+	switch {
+	case err != nil:
+		c.state = waiting
+		e.receive(id, c, true)
+	case len(c.secure.rest) > 0:
+		e.sendLater(id, c)
+	default:
+		c.state = waiting
+	}
+}
+
+// read reads what has arrived on a connection into the buffer.
+func (e *engine) read(c *conn) (int, unix.Errno) {
+	if c.secure != nil {
+		return c.secure.read(e.buffer)
+	}
+	return read(c.fd, e.buffer)
+}
+
+func read(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(n), errno
+}
+
 func write(fd int, b []byte) (int, unix.Errno) {
 	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
 	return int(n), errno
@@ -158,18 +266,25 @@ func write(fd int, b []byte) (int, unix.Errno) {
 
 // handle acts on the events of one connection.
 func (e *engine) handle(id int32, c *conn, events uint32) {
+	if c.secure != nil && c.state != handshaking {
+		c.secure.drained = false
+	}
 	ended := events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 	switch c.state {
 	case connecting:
-		if events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-			e.fail(id, c, e.now(), result.Connect)
-			return
+		switch {
+		case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+			e.unconnected(id, c)
+		case events&unix.EPOLLOUT == 0:
+		case e.plan.TLS != nil:
+			c.state = handshaking
+			c.secure = &secure{fd: c.fd, id: id, ready: make(chan struct{}, 1)}
+			go c.secure.shake(e.plan.TLS, e.doorbell)
+		default:
+			e.connected(id, c)
 		}
-		if events&unix.EPOLLOUT != 0 {
-			c.begun = e.now()
-			c.set = c.begun - c.issued
-			e.send(id, c)
-		}
+	case handshaking:
+		c.secure.wake()
 	case sending, waiting:
 		if c.state == sending && events&unix.EPOLLOUT != 0 {
 			e.send(id, c)
@@ -178,6 +293,12 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 			e.receive(id, c, ended)
 		}
 	case idle:
+		if c.secure != nil && events&unix.EPOLLIN != 0 && !ended {
+			// Of TLS itself, such as a ticket, and nothing else.
+			if _, errno := e.read(c); errno == unix.EAGAIN {
+				return
+			}
+		}
 		if ended || events&unix.EPOLLIN != 0 {
 			// Closed by the server while nothing was under way, or bytes nobody asked for.
 			e.hangUp(c)
@@ -188,8 +309,7 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 // receive reads what has arrived; ended says that the server has closed its side.
 func (e *engine) receive(id int32, c *conn, ended bool) {
 	for {
-		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(c.fd),
-			uintptr(unsafe.Pointer(&e.buffer[0])), uintptr(len(e.buffer)))
+		n, errno := e.read(c)
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -219,7 +339,7 @@ func (e *engine) receive(id int32, c *conn, ended bool) {
 		case c.parser.state == complete:
 			e.finish(id, c, now, ended)
 			return
-		case int(n) < len(e.buffer) && !ended:
+		case c.secure == nil && n < len(e.buffer) && !ended:
 			return // drained: the next bytes bring an event of their own
 		}
 	}
@@ -247,17 +367,44 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 		kind = result.Status
 	} else if c.checking && !e.bodyRight(c, request.Check) {
 		kind = result.Check
+	} else if c.parser.keeping && !e.plan.Work.Capture(&c.user, c.endpoint, c.parser.keptHead, c.parser.keptBody) {
+		kind = result.Capture
 	}
 	e.record(c, now, kind)
 	c.state, c.served = idle, true
 	if !e.plan.KeepAlive || c.parser.closeAfter || ended || c.sent < len(c.wire) {
 		e.disconnect(c)
 	}
-	if e.plan.Rate == 0 && e.take(now) {
+	e.proceed(id, c, now, kind == result.OK)
+}
+
+// proceed goes on after an answer: with the user's next request, at once or after a while, or, in the
+// open model, without the user once the session is over.
+func (e *engine) proceed(id int32, c *conn, now int64, good bool) {
+	goesOn := e.plan.Work.Advance(&c.user, good)
+	open := e.plan.Rate > 0
+	if open && !goesOn {
+		e.release(id)
+		return
+	}
+	if pause := e.think(c.endpoint); pause > 0 {
+		e.thinking.push(rest{id, now + pause})
+		return
+	}
+	if open || e.take(now, !goesOn) {
 		e.issue(id, now, now)
 		return
 	}
-	e.free = append(e.free, id)
+	e.release(id)
+}
+
+// think is how long a user waits after an answer of an endpoint.
+func (e *engine) think(endpoint int) int64 {
+	think := &e.plan.Work.Think[endpoint]
+	if think.Most == think.Least {
+		return int64(think.Least)
+	}
+	return int64(think.Least) + e.random.Int64N(int64(think.Most-think.Least)+1)
 }
 
 func (e *engine) bodyRight(c *conn, check Check) bool {
@@ -276,12 +423,13 @@ func (e *engine) bodyRight(c *conn, check Check) bool {
 func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 	e.record(c, now, kind)
 	e.hangUp(c)
+	e.plan.Work.Advance(&c.user, false)
 	e.resting = append(e.resting, rest{id, now + restAfterFailure})
 }
 
 func (e *engine) record(c *conn, now int64, kind result.Kind) {
 	sample := result.Sample{
-		Endpoint: c.endpoint, Issued: c.due, Done: now, Server: c.first - c.begun, Connect: c.set,
+		Endpoint: c.endpoint, Issued: c.due, Before: c.due - c.began, Done: now, Server: c.first - c.begun, Connect: c.set,
 		Late: c.issued - c.due, Bytes: c.received, Kind: kind,
 	}
 	if c.parser.state == complete {
@@ -303,6 +451,14 @@ func (e *engine) hangUp(c *conn) {
 	if c.fd < 0 {
 		c.state = unconnected
 		return
+	}
+	if s := c.secure; s != nil {
+		c.secure = nil
+		if s.abandon() || c.state == handshaking {
+			// Its socket is closed when the handshake is over.
+			c.fd, c.gen, c.state = -1, c.gen+1, unconnected
+			return
+		}
 	}
 	linger := unix.Linger{Onoff: 1, Linger: 0}
 	_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), unix.SOL_SOCKET, unix.SO_LINGER,

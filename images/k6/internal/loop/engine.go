@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"laptime.dev/k6/internal/live"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 )
 
 type connState uint8
@@ -16,6 +18,7 @@ type connState uint8
 const (
 	unconnected connState = iota
 	connecting
+	handshaking // of TLS
 	sending
 	waiting // for the answer
 	idle    // connected, nothing under way
@@ -23,7 +26,8 @@ const (
 
 type conn struct {
 	fd       int
-	gen      int32 // tells events of an earlier socket in the same batch apart
+	secure   *secure // nil: no TLS
+	gen      int32   // tells events of an earlier socket in the same batch apart
 	state    connState
 	served   bool // this socket has carried an answer before
 	busy     bool
@@ -31,12 +35,16 @@ type conn struct {
 	checking bool
 	writable bool // epoll reports when the socket takes bytes
 	endpoint int
+	user     session.User
+	began    int64  // when the user's session was due
 	wire     []byte // of the request under way
+	made     []byte // where it is put together, if it has to be
 	sent     int
 	due      int64 // when the request should have gone out: latency counts from here
 	issued   int64
 	begun    int64 // when its sending began
 	set      int64 // connection set-up time
+	openedIn int64 // that of a connection that waits for its first request
 	received int64
 	first    int64 // when the first byte of the answer came
 	parser   parser
@@ -48,15 +56,20 @@ type engine struct {
 	rec          *result.Recorder
 	live         *live.Slot // nil: nobody looks
 	poller       poller
+	doorbell     *doorbell // TLS only
 	conns        []conn
-	free         []int32 // connections with nothing to do, last used first
+	free         []int32 // users with nothing to do, and no connection that they could use again
+	idle         queue   // open loads: those with one, used longest ago first
 	resting      []rest  // connections that failed, in the order they may try again
+	thinking     thinkers
+	random       *rand.Rand // of think times
 	buffer       []byte
+	scratch      []byte // where bodies are put together
 	addresses    [][]byte
 	families     []int
 	active       int
-	nextEndpoint int
-	nextArrival  int64
+	nextSession  int      // its place in the order of the work
+	arrivals     sequence // open loads: which sessions are due
 	nextScan     int64
 	scanEvery    int64
 	nextPublish  int64
@@ -65,8 +78,13 @@ type engine struct {
 	reported     int64
 	completed    int64
 	cpuShare     float64
-	longRequests bool // some do not fit into one segment
+	longRequests bool  // some do not fit into one segment
+	firstArrival int64 // the first session of this loop, and how many come until the next one
 	arrivalStep  int64
+	begun        bool  // the phase
+	toOpen       int   // which connection is opened next, before the start
+	openFirst    int64 // the place of its first one among those of all loops, and of the one after it
+	openStep     int64
 	latencies    []int64 // only where the plan asks for them
 	err          error
 }
@@ -95,23 +113,26 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	e := &engine{
 		shared: s,
 		conns:  make([]conn, count), free: make([]int32, 0, count),
-		buffer:       make([]byte, readBuffer),
-		firsts:       make([]fingerprint, len(s.plan.Requests)),
-		sent:         make([]int, len(s.plan.Requests)),
-		nextEndpoint: index % len(s.plan.Requests),
+		buffer:      make([]byte, readBuffer),
+		firsts:      make([]fingerprint, len(s.plan.Requests)),
+		sent:        make([]int, len(s.plan.Requests)),
+		nextSession: index % len(s.plan.Work.Order),
+		random:      rand.New(rand.NewPCG(s.plan.Seed, uint64(s.plan.Generator<<8|index))),
 	}
 	// All threads of all generators together take each arrival once.
 	generators := max(s.plan.Generators, 1)
-	e.nextArrival = int64(s.plan.Generator + generators*index)
+	e.firstArrival = int64(s.plan.Generator + generators*index)
 	e.arrivalStep = int64(generators * threads)
+	e.openFirst, e.openStep = e.firstArrival, e.arrivalStep
 	// Time-outs are found by looking at all connections now and then: within 2 % of the time-out.
 	e.scanEvery = min(max(s.plan.Timeout.Nanoseconds()/50, int64(5*time.Millisecond)), int64(100*time.Millisecond))
 	for i := count - 1; i >= 0; i-- {
 		e.conns[i].fd = -1
+		e.conns[i].user = s.plan.Work.NewUser()
 		e.free = append(e.free, int32(i))
 	}
-	for i := range s.plan.Requests {
-		e.longRequests = e.longRequests || s.plan.Requests[i].longest() > segment
+	for _, message := range s.plan.Work.Messages {
+		e.longRequests = e.longRequests || message.Longest() > segment || message.Longest() == 0
 	}
 	for _, address := range s.plan.Addresses {
 		raw, family, err := sockaddr(address)
@@ -121,18 +142,30 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 		e.addresses = append(e.addresses, raw)
 		e.families = append(e.families, family)
 	}
+	if s.plan.Rate > 0 {
+		e.idle = newQueue(count)
+	}
 	var err error
 	if e.poller, err = newPoller(); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
 	}
+	if s.plan.TLS != nil {
+		if e.doorbell, err = newDoorbell(&e.poller); err != nil {
+			return nil, fmt.Errorf("eventfd: %w", err)
+		}
+	}
 	return e, nil
 }
 
-func (e *engine) begin(start, windowEnd int64, names []string) {
-	e.rec = result.NewRecorder(e.epoch, start, names)
+func (e *engine) begin(windowEnd int64, names []string) {
+	e.rec = result.NewRecorder(e.epoch, e.start, names)
 	e.rec.SetWindowEnd(windowEnd)
 	if e.plan.Rate > 0 {
 		e.rec.Open()
+		e.arrivals = newSequence(e.plan, e.firstArrival)
+	}
+	if e.plan.ConnectOver > 0 {
+		e.free = e.free[:0] // each once it is connected
 	}
 	e.live = e.plan.Live.Slot()
 }
@@ -140,10 +173,15 @@ func (e *engine) begin(start, windowEnd int64, names []string) {
 // close closes all connections of the engine.
 func (e *engine) close() {
 	for i := range e.conns {
-		if c := &e.conns[i]; c.fd >= 0 {
+		if c := &e.conns[i]; c.secure != nil {
+			e.hangUp(c)
+		} else if c.fd >= 0 {
 			_ = unix.Close(c.fd)
 			c.fd = -1
 		}
+	}
+	if e.doorbell != nil {
+		e.doorbell.close()
 	}
 	e.poller.close()
 }
@@ -162,9 +200,15 @@ func (e *engine) run() {
 	}()
 	for !e.stop.Load() {
 		now := e.now()
+		if !e.begun && now >= e.start {
+			e.begun = true
+			e.settle()
+			began, cpu = now, usage(unix.RUSAGE_THREAD)
+		}
 		e.wake(now)
+		e.resume(now)
 		next := e.issueDue(now)
-		if next == noneLeft && e.active == 0 {
+		if next == noneLeft && e.active == 0 && (len(e.thinking) == 0 || e.plan.Rate == 0 && e.exhausted(now)) {
 			return
 		}
 		if now >= e.nextScan {
@@ -179,6 +223,9 @@ func (e *engine) run() {
 		if len(e.resting) > 0 {
 			until = min(until, e.resting[0].until)
 		}
+		if len(e.thinking) > 0 {
+			until = min(until, e.thinking[0].until)
+		}
 		if next > 0 {
 			until = min(until, next)
 		}
@@ -190,6 +237,10 @@ func (e *engine) run() {
 		}
 		for i := range events {
 			ev := &events[i]
+			if ev.Fd == doorbellID {
+				e.secured()
+				continue
+			}
 			if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
 				e.handle(ev.Fd, c, ev.Events)
 			}
@@ -218,47 +269,82 @@ const (
 // issueDue issues what is due on the free connections. It gives the time of the next arrival to
 // wait for, noneFree or noneLeft.
 func (e *engine) issueDue(now int64) int64 {
+	if !e.begun {
+		return e.openDue(now)
+	}
 	if e.plan.Rate == 0 {
 		for len(e.free) > 0 {
-			if !e.take(now) {
+			if !e.take(now, true) {
 				return noneLeft
 			}
 			e.issue(e.pop(), now, now)
 			now = e.now()
 		}
 		// With none free the next answer takes; only an empty budget with none active ends.
-		if e.exhausted(now) && e.active == 0 {
+		if e.active == 0 && e.exhausted(now) {
 			return noneLeft
 		}
 		return noneFree
 	}
-	for e.nextArrival < e.arrivals {
-		due := e.dueAt(e.nextArrival)
+	for !e.arrivals.over() {
+		due := e.start + e.arrivals.due()
 		if due > now {
 			return due
 		}
-		if now-due > e.plan.Timeout.Nanoseconds() {
+		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
-			e.rec.Drop(1)
-			e.nextArrival += e.arrivalStep
+			e.rec.Drop(e.plan.Work.Steps(e.session()))
+			e.arrivals.skip(e.arrivalStep)
 			continue
 		}
-		if len(e.free) == 0 {
+		if len(e.free) == 0 && e.idle.count == 0 {
 			return noneFree
 		}
-		e.nextArrival += e.arrivalStep
+		e.arrivals.skip(e.arrivalStep)
 		e.issue(e.pop(), now, due)
 		now = e.now()
 	}
 	return noneLeft
 }
 
-// dueAt is when the i-th request of the whole load is due.
-func (e *engine) dueAt(i int64) int64 { return e.start + e.plan.due(i) }
+// openDue opens the connections whose turn has come, before the load begins, and gives the time to
+// wait for. Opened in one burst they would be accepted by whichever process of a server is awake.
+func (e *engine) openDue(now int64) int64 {
+	over := int64(e.plan.ConnectOver)
+	all := int64(e.plan.Connections * max(e.plan.Generators, 1))
+	for over > 0 && e.toOpen < len(e.conns) {
+		at := e.start - over + over*(e.openFirst+int64(e.toOpen)*e.openStep)/all
+		if at > now {
+			return min(at, e.start)
+		}
+		id := int32(e.toOpen)
+		e.toOpen++
+		e.open(id, &e.conns[id], now)
+	}
+	return e.start
+}
 
-// take asks for one more request of the closed model.
-func (e *engine) take(now int64) bool {
-	if e.deadline > 0 && now >= e.deadline {
+// settle begins the load with the connections that are there; the others are made when they are
+// needed, as part of a request.
+func (e *engine) settle() {
+	for i := range e.conns {
+		c := &e.conns[i]
+		waits := c.state == connecting || c.state == handshaking
+		if waits {
+			e.hangUp(c)
+		}
+		if waits || i >= e.toOpen && e.plan.ConnectOver > 0 {
+			e.free = append(e.free, int32(i))
+		}
+	}
+}
+
+// session is the next one to begin.
+func (e *engine) session() int32 { return e.plan.Work.Order[e.nextSession] }
+
+// take asks for one more request of the closed model; begins: with it a session begins.
+func (e *engine) take(now int64, begins bool) bool {
+	if e.deadline > 0 && now >= e.deadline || begins && e.usedUp.Load() {
 		return false
 	}
 	return e.plan.Total == 0 || e.taken.Add(1) <= e.plan.Total
@@ -268,11 +354,44 @@ func (e *engine) exhausted(now int64) bool {
 	return e.deadline > 0 && now >= e.deadline || e.plan.Total > 0 && e.taken.Load() >= e.plan.Total
 }
 
+// pop takes a free user. Connections that are there are used before new ones are made, the one used
+// longest ago first: so all processes of a server get their share of what they have accepted.
 func (e *engine) pop() int32 {
+	for e.idle.count > 0 {
+		i := e.idle.pop()
+		if e.conns[i].state == idle {
+			return i
+		}
+		e.free = append(e.free, i) // the server has closed it
+	}
 	last := len(e.free) - 1
 	i := e.free[last]
 	e.free = e.free[:last]
 	return i
+}
+
+// release frees a user whose connection is as its state says.
+func (e *engine) release(id int32) {
+	if e.plan.Rate > 0 && e.conns[id].state == idle {
+		e.idle.push(id)
+		return
+	}
+	e.free = append(e.free, id)
+}
+
+// resume sends the next requests of those who have thought for long enough.
+func (e *engine) resume(now int64) {
+	for len(e.thinking) > 0 && e.thinking[0].until <= now {
+		one := e.thinking.pop()
+		if e.plan.Rate > 0 {
+			e.issue(one.conn, now, one.until)
+		} else if e.take(now, e.conns[one.conn].user.Between()) {
+			e.issue(one.conn, now, now)
+		} else {
+			e.release(one.conn)
+		}
+		now = e.now()
+	}
 }
 
 // wake frees the connections whose rest is over.

@@ -7,6 +7,7 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -19,15 +20,14 @@ import (
 
 	"laptime.dev/k6/internal/live"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 )
 
-// Request is one endpoint, ready to be sent.
+// Request is one endpoint; Plan.Work has what is sent.
 type Request struct {
 	Name         string
-	Wire         []byte
-	Wires        *Wires // instead of Wire: one for each prepared id
-	HeadOnly     bool   // HEAD: the answer has no body
-	Idempotent   bool   // may be sent again when a kept connection turns out closed
+	HeadOnly     bool // HEAD: the answer has no body
+	Idempotent   bool // may be sent again when a kept connection turns out closed
 	ExpectStatus int
 	Check        Check
 }
@@ -46,14 +46,23 @@ const (
 // ends first of the two.
 type Plan struct {
 	Addresses   []netip.AddrPort
+	TLS         *tls.Config // nil: none
 	Requests    []Request
-	Connections int // closed: as many; open: at most
+	Work        *session.Work // of these requests
+	Seed        uint64        // of think times
+	Connections int           // closed: as many; open: at most. A user has one for a whole session
 	KeepAlive   bool
 	Timeout     time.Duration
 	Total       int64
 	Duration    time.Duration
 	Rate        float64
 	EndRate     float64 // to which the rate changes evenly over Duration
+	// Instead of Rate and EndRate, which then say no more than that the model is the open one; Duration
+	// is that of all of them.
+	Stretches []Stretch
+	Arrivals  Arrivals
+	// How long before its start connections are opened, one after the other; 0: when they are needed.
+	ConnectOver time.Duration
 	// Of an open load shared by several generators: this one sends every Generators-th request,
 	// from number Generator on. Connections and Total are its own part. 0 of 0: it is alone.
 	Generator, Generators int
@@ -88,9 +97,9 @@ type shared struct {
 	epoch    time.Time
 	start    int64 // of the phase, ns since the epoch
 	deadline int64 // closed by duration: no request is issued after it
-	arrivals int64 // open: how many are due in all
 	taken    atomic.Int64
 	done     atomic.Int64
+	usedUp   atomic.Bool // a feeder has no row left: no session begins any more
 	stop     atomic.Bool
 }
 
@@ -104,8 +113,12 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	threads = min(threads, plan.Connections, maxThreads)
 	// One more than there are loops: a loop that returns from epoll must find a free processor
 	// even while another goroutine of k6 runs.
-	if procs := runtime.GOMAXPROCS(0); procs <= threads {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + 1))
+	others := 1
+	if plan.TLS != nil {
+		others = threads // as many handshakes at a time
+	}
+	if procs := runtime.GOMAXPROCS(0); procs < threads+others {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + others))
 	}
 	// Collected before rather than while measuring.
 	runtime.GC()
@@ -138,18 +151,18 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	if !plan.StartAt.IsZero() && s.start-int64(plan.StartAt.Sub(s.epoch)) < int64(wakeSlack) {
 		s.start = int64(plan.StartAt.Sub(s.epoch))
 	}
+	// Connections are opened before.
+	s.start += int64(plan.ConnectOver)
 	windowEnd := int64(0)
 	if plan.Duration > 0 {
 		windowEnd = s.start + plan.Duration.Nanoseconds()
 	}
-	if plan.Rate > 0 {
-		s.arrivals = plan.arrivals()
-	} else {
+	if plan.Rate == 0 {
 		s.deadline = windowEnd
 	}
 	var running sync.WaitGroup
 	for _, e := range engines {
-		e.begin(s.start, windowEnd, names)
+		e.begin(windowEnd, names)
 		running.Add(1)
 		go func() {
 			defer running.Done()

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/session"
 )
 
 // serve starts a server that counts its requests and connections.
@@ -50,11 +53,10 @@ func planFor(t *testing.T, address string, plan Plan) *Plan {
 	t.Helper()
 	plan.Addresses = []netip.AddrPort{netip.MustParseAddrPort(address)}
 	if plan.Requests == nil {
-		wire := "GET / HTTP/1.1\r\nHost: test\r\n"
-		if !plan.KeepAlive {
-			wire += "Connection: close\r\n"
-		}
-		plan.Requests = []Request{{Name: "list", Wire: []byte(wire + "\r\n"), Idempotent: true, ExpectStatus: 200}}
+		plan.Requests = []Request{{Name: "list", Idempotent: true, ExpectStatus: 200}}
+	}
+	if plan.Work == nil {
+		plan.Work = inTurn(t, &plan)
 	}
 	if plan.EndRate == 0 {
 		plan.EndRate = plan.Rate
@@ -63,6 +65,40 @@ func planFor(t *testing.T, address string, plan Plan) *Plan {
 		plan.Timeout = 10 * time.Second
 	}
 	return &plan
+}
+
+// inTurn gets each request, by its name where that is a path.
+func inTurn(t *testing.T, plan *Plan) *session.Work {
+	t.Helper()
+	var requests []session.Request
+	for _, r := range plan.Requests {
+		path := "/"
+		if strings.HasPrefix(r.Name, "/") {
+			path = r.Name
+		}
+		requests = append(requests, session.Request{
+			Name: r.Name, Method: http.MethodGet, Target: "http://test", Path: path, KeepAlive: plan.KeepAlive,
+		})
+	}
+	return workOf(t, requests, nil, nil)
+}
+
+// workOf makes work; without sessions each request is one of its own.
+func workOf(t *testing.T, requests []session.Request, feeders []*session.Feeder, sessions []session.Session) *session.Work {
+	t.Helper()
+	if sessions == nil {
+		for _, r := range requests {
+			sessions = append(sessions, session.Session{Name: r.Name, Weight: 1, Steps: []string{r.Name}})
+		}
+	}
+	work, err := session.New(requests, feeders, sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, feeder := range work.Feeders() {
+		feeder.Share(0, feeder.Rows(), 1)
+	}
+	return work
 }
 
 func drive(t *testing.T, address string, plan Plan) *result.Phase {
@@ -187,21 +223,20 @@ func TestEndpointsAreSentInTurn(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
-	request := func(name, path string, status int) Request {
-		return Request{Name: name, Wire: []byte("GET " + path + " HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: status}
-	}
 	p := drive(t, server.Listener.Addr().String(), Plan{
 		Connections: 3, Total: 300, KeepAlive: true, Threads: 1,
-		Requests: []Request{request("a", "/", 200), request("b", "/missing", 200), request("c", "/missing", 404)},
+		Requests: []Request{
+			{Name: "/", ExpectStatus: 200}, {Name: "/missing", ExpectStatus: 200}, {Name: "/missing?c", ExpectStatus: 404},
+		},
 	})
-	for _, name := range []string{"a", "b", "c"} {
+	for _, name := range []string{"/", "/missing", "/missing?c"} {
 		if p.Endpoints[name].Requests != 100 {
 			t.Errorf("endpoint %s: %d requests, expected 100", name, p.Endpoints[name].Requests)
 		}
 	}
 	only(t, p, "status", 100)
-	if p.Endpoints["b"].Errors != 100 || p.StatusCodes["404"] != 200 || p.StatusCodes["200"] != 100 {
-		t.Errorf("errors %d, status codes %v", p.Endpoints["b"].Errors, p.StatusCodes)
+	if p.Endpoints["/missing"].Errors != 100 || p.StatusCodes["404"] != 200 || p.StatusCodes["200"] != 100 {
+		t.Errorf("errors %d, status codes %v", p.Endpoints["/missing"].Errors, p.StatusCodes)
 	}
 }
 
@@ -334,9 +369,7 @@ func TestRequestOnAConnectionJustClosedIsSentOnceMore(t *testing.T) {
 	}{{true, 99, 0}, {false, 0, 50}} {
 		p := drive(t, listener.Addr().String(), Plan{
 			Connections: 1, Total: 100, KeepAlive: true,
-			Requests: []Request{{
-				Name: "list", Wire: []byte("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Idempotent: c.idempotent,
-			}},
+			Requests: []Request{{Name: "list", ExpectStatus: 200, Idempotent: c.idempotent}},
 		})
 		only(t, p, "reset", c.resets)
 		if p.Retried != c.retried {
@@ -358,9 +391,7 @@ func TestBodyChecks(t *testing.T) {
 		}
 	})
 	request := func(path string, check Check) Request {
-		return Request{
-			Name: path, Wire: []byte("GET " + path + " HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Check: check,
-		}
+		return Request{Name: path, ExpectStatus: 200, Check: check}
 	}
 	for _, c := range []struct {
 		request Request
@@ -389,9 +420,7 @@ func TestEachEndpointIsCheckedAsOften(t *testing.T) {
 	for _, count := range []int{1, 2, 3, 4, 16} {
 		plan := Plan{Connections: 3, Total: int64(64 * count), KeepAlive: true, Threads: 1}
 		for i := range count {
-			plan.Requests = append(plan.Requests, Request{
-				Name: fmt.Sprint(i), Wire: []byte("GET / HTTP/1.1\r\nHost: t\r\n\r\n"), ExpectStatus: 200, Check: NonEmpty,
-			})
+			plan.Requests = append(plan.Requests, Request{Name: fmt.Sprint(i), ExpectStatus: 200, Check: NonEmpty})
 		}
 		p := drive(t, server.Listener.Addr().String(), plan)
 		for name, endpoint := range p.Endpoints {
@@ -410,15 +439,82 @@ func TestLargeRequestsAndAnswersArriveWhole(t *testing.T) {
 		got.Add(n)
 		_, _ = w.Write(make([]byte, size))
 	})
-	wire := "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 4194304\r\n\r\n" + strings.Repeat("b", size)
+	body := strings.Repeat("b", size)
+	post := session.Request{Name: "post", Method: http.MethodPost, Target: "http://test", Path: "/", Body: &body, KeepAlive: true}
 	p := drive(t, server.Listener.Addr().String(), Plan{
 		Connections: 2, Total: 10, KeepAlive: true,
-		Requests: []Request{{Name: "post", Wire: []byte(wire), ExpectStatus: 200}},
+		Requests: []Request{{Name: "post", ExpectStatus: 200}},
+		Work:     workOf(t, []session.Request{post}, nil, nil),
 	})
 	only(t, p, "", 0)
 	if got.Load() != 10*size || p.BytesReceived < 10*size {
 		t.Errorf("sent %d, received %d bytes, expected %d of each", got.Load(), p.BytesReceived, 10*size)
 	}
+}
+
+// Connections that are opened over a while are there before the first request, each on its own time.
+func TestConnectionsAreOpenedOneAfterTheOtherBeforeTheLoad(t *testing.T) {
+	const count, over = 40, 400 * time.Millisecond
+	for name, plan := range map[string]Plan{
+		"closed": {Connections: count, Threads: 2, Total: 400},
+		"open":   {Connections: count, Threads: 2, Rate: 400, Duration: time.Second},
+	} {
+		var mutex sync.Mutex
+		var opened []time.Time
+		var first time.Time
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			mutex.Lock()
+			defer mutex.Unlock()
+			if first.IsZero() {
+				first = time.Now()
+			}
+		}))
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				mutex.Lock()
+				defer mutex.Unlock()
+				opened = append(opened, time.Now())
+			}
+		}
+		server.Start()
+		plan.KeepAlive, plan.ConnectOver = true, over
+		untilTrue(t, func(noise func() float64) (wrong []string) {
+			opened, first = nil, time.Time{}
+			p := drive(t, server.Listener.Addr().String(), plan)
+			only(t, p, "", 0)
+			mutex.Lock()
+			defer mutex.Unlock()
+			if len(opened) != count {
+				t.Errorf("%s: %d connections", name, len(opened))
+			}
+			used := decode(t, p.Endpoints["list"].Connect).TotalCount()
+			if used != count {
+				t.Errorf("%s: %d times to connect are known, expected %d", name, used, count)
+			}
+			for i, at := range opened {
+				late := at.Sub(opened[0]) - time.Duration(i)*over/count
+				if math.Abs(float64(late.Microseconds())) > 5000+noise() {
+					wrong = append(wrong, fmt.Sprintf("%s: connection %d came %s late", name, i, late))
+				}
+			}
+			if !first.After(opened[len(opened)-1]) {
+				wrong = append(wrong, name+": a request came before the last connection")
+			}
+			return wrong
+		})
+		server.Close()
+	}
+}
+
+func TestConnectionsThatCannotBeOpenedBeforeAreErrorsOfTheRequests(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	_ = listener.Close()
+	p := drive(t, address, Plan{Connections: 4, Total: 40, KeepAlive: true, ConnectOver: 50 * time.Millisecond})
+	only(t, p, "connect", 40)
 }
 
 func TestStoppedRunGivesNoFigures(t *testing.T) {

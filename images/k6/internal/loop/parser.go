@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"strconv"
+
+	"laptime.dev/k6/internal/session"
 )
 
-// parser reads one HTTP/1.1 response as it arrives in pieces. It keeps no body: bytes are counted,
-// and summed up when asked to.
+// parser reads one HTTP/1.1 response as it arrives in pieces. Of a body bytes are counted, and summed
+// up or kept when asked to.
 type parser struct {
 	status     int
 	bodyBytes  int64
@@ -18,6 +20,9 @@ type parser struct {
 	summing    bool
 	sum        uint64 // of the body's bytes
 	head       []byte // an incomplete header or chunk line
+	keeping    bool   // the whole head, and the beginning of the body
+	keptHead   []byte
+	keptBody   []byte
 }
 
 type parseState uint8
@@ -42,11 +47,12 @@ var (
 )
 
 // reset makes the parser ready for the next response.
-func (p *parser) reset(summing bool) {
+func (p *parser) reset(summing, keeping bool) {
 	p.status, p.bodyBytes, p.left = 0, 0, 0
 	p.state, p.closeAfter = inHead, false
 	p.head = p.head[:0]
 	p.summing, p.sum = summing, 0
+	p.keeping, p.keptHead, p.keptBody = keeping, p.keptHead[:0], p.keptBody[:0]
 }
 
 // feed takes the next bytes and gives what lies behind the end of the response. headOnly: the
@@ -86,6 +92,9 @@ func (p *parser) body(b []byte) {
 	p.bodyBytes += int64(len(b))
 	if p.summing {
 		p.sum += sumOf(b)
+	}
+	if p.keeping {
+		p.keptBody = append(p.keptBody, b[:min(len(b), session.MaxBody-len(p.keptBody))]...)
 	}
 }
 
@@ -147,6 +156,7 @@ func (p *parser) headTooLong() error {
 
 // readHead reads a complete head and sets how the body ends (RFC 9112, section 6.3).
 func (p *parser) readHead(head []byte, headOnly bool) error {
+	whole := head
 	end := bytes.IndexByte(head, '\n')
 	line := bytes.TrimSuffix(head[:end], []byte("\r"))
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || (len(line) > 12 && line[12] != ' ') {
@@ -195,6 +205,9 @@ func (p *parser) readHead(head []byte, headOnly bool) error {
 			return errMalformed // an upgrade nobody asked for
 		}
 		return nil // interim: the answer itself follows
+	}
+	if p.keeping {
+		p.keptHead = append(p.keptHead, whole...)
 	}
 	p.status = status
 	p.closeAfter = !keepAlive

@@ -56,7 +56,7 @@ func readStandard(t *testing.T, answer string) (*http.Response, []byte) {
 func checkParse(t *testing.T, answer string, want *http.Response, body []byte, pieces ...string) {
 	t.Helper()
 	var p parser
-	p.reset(true)
+	p.reset(true, false)
 	for _, piece := range pieces {
 		rest, err := p.feed([]byte(piece), false)
 		if err != nil || len(rest) > 0 {
@@ -115,13 +115,13 @@ func TestParserRefusesWhatIsNotHTTP(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nA: b\n\nC: d\r\n\r\n",
 	} {
 		var p parser
-		p.reset(false)
+		p.reset(false, false)
 		if _, err := p.feed([]byte(answer), false); err == nil {
 			t.Errorf("%q was taken", answer)
 		}
 	}
 	var p parser
-	p.reset(false)
+	p.reset(false, false)
 	var err error
 	for i := 0; i < 100 && err == nil; i++ {
 		_, err = p.feed(bytes.Repeat([]byte("x"), 8192), false)
@@ -133,12 +133,12 @@ func TestParserRefusesWhatIsNotHTTP(t *testing.T) {
 
 func TestParserGivesBackWhatLiesBehindTheAnswer(t *testing.T) {
 	var p parser
-	p.reset(false)
+	p.reset(false, false)
 	rest, err := p.feed([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokmore"), false)
 	if err != nil || string(rest) != "more" {
 		t.Fatalf("rest %q, error %v", rest, err)
 	}
-	p.reset(false)
+	p.reset(false, false)
 	if _, err := p.feed([]byte("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"), true); err != nil || p.state != complete {
 		t.Fatalf("the answer to HEAD has no body: state %v, error %v", p.state, err)
 	}
@@ -151,8 +151,8 @@ func FuzzParser(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, cut int) {
 		var whole, pieces parser
-		whole.reset(true)
-		pieces.reset(true)
+		whole.reset(true, false)
+		pieces.reset(true, false)
 		rest, err := whole.feed(bytes.Clone(data), false)
 		cut = min(max(cut, 0), len(data))
 		rest2, err2 := pieces.feed(bytes.Clone(data[:cut]), false)

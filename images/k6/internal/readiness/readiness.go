@@ -3,6 +3,7 @@ package readiness
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ var ErrNotReachable = errors.New("target not reachable")
 
 // Wait polls target + /healthz until it answers 200, at most wait long, and gives the addresses
 // that the name resolved to: later requests go there without asking the DNS again.
-func Wait(ctx context.Context, target string, wait time.Duration) ([]netip.AddrPort, error) {
+func Wait(ctx context.Context, target string, secured *tls.Config, wait time.Duration) ([]netip.AddrPort, error) {
 	base, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
@@ -34,7 +35,7 @@ func Wait(ctx context.Context, target string, wait time.Duration) ([]netip.AddrP
 	deadline := time.Now().Add(wait)
 	for {
 		began := time.Now()
-		addresses, err := probe(ctx, base)
+		addresses, err := probe(ctx, base, secured)
 		if err == nil {
 			return addresses, nil
 		}
@@ -53,7 +54,7 @@ func Wait(ctx context.Context, target string, wait time.Duration) ([]netip.AddrP
 }
 
 // probe resolves the name and asks the first address once.
-func probe(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
+func probe(ctx context.Context, base *url.URL, secured *tls.Config) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	addresses, err := resolve(ctx, base)
@@ -63,6 +64,7 @@ func probe(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
 	client := http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
+			TLSClientConfig:   secured.Clone(),
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addresses[0].String())
 			},
@@ -87,6 +89,9 @@ func probe(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
 
 func resolve(ctx context.Context, base *url.URL) ([]netip.AddrPort, error) {
 	port := uint64(80)
+	if base.Scheme == "https" {
+		port = 443
+	}
 	if text := base.Port(); text != "" {
 		var err error
 		if port, err = strconv.ParseUint(text, 10, 16); err != nil {

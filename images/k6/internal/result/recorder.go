@@ -13,17 +13,19 @@ const (
 	Reset
 	Status
 	Body
-	Check // of the body of a sampled answer
+	Check   // of the body of a sampled answer
+	Capture // what the next request needs is not in the answer
 	Other
 	kinds
 )
 
-var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "check", "other"}
+var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "check", "capture", "other"}
 
 // Sample is one finished request. Times are nanoseconds since the recorder's epoch.
 type Sample struct {
 	Endpoint int
 	Issued   int64 // the moment it was issued (closed model) or due (open model)
+	Before   int64 // from when its session was due to Issued, 0 for the first request of one
 	Done     int64 // last byte of the answer, or the moment it was given up
 	Server   int64 // request sent to first byte of the answer
 	Connect  int64 // connection set-up, 0 when the connection was there already
@@ -42,7 +44,7 @@ type endpoint struct {
 	connect  Histogram
 	// Open loads only.
 	uncorrected *Histogram
-	shortest    int64 // response time of a right answer so far in ns, from due; 0: none yet
+	shortest    int64 // from a session's due time to a right answer so far, in ns; 0: none yet
 }
 
 type second struct {
@@ -175,7 +177,9 @@ func (r *Recorder) Record(s *Sample) {
 // they are part of its rate, and with the window of the requests each server would lose its response
 // time. No answer can come before the shortest response time has passed since the start, so that a
 // window of the same length moved by it loses nothing at its start, has at its end all answers of a
-// server that always takes this long, and has no more of an overloaded one than it can give.
+// server that always takes this long, and has no more of an overloaded one than it can give. The
+// later steps of a session come later by what users do before: what counts is the time since the session
+// was due.
 func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 	if r.windowEnd == 0 || ep.uncorrected == nil {
 		if r.windowEnd == 0 || s.Done <= r.windowEnd {
@@ -183,7 +187,7 @@ func (r *Recorder) countInWindow(ep *endpoint, s *Sample) {
 		}
 		return
 	}
-	took := s.Done - s.Issued
+	took := s.Done - s.Issued + s.Before
 	if ep.shortest == 0 || took < ep.shortest {
 		ep.shortest = took
 	}

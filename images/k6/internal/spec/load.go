@@ -10,6 +10,7 @@ type Load struct {
 	Closed *Closed `json:"closed"`
 	Open   *Open   `json:"open"`
 	Ramp   *Ramp   `json:"ramp"`
+	Stairs *Stairs `json:"stairs"`
 	// A search, not a phase: see package saturation.
 	Saturation *Saturation `json:"saturation"`
 }
@@ -21,14 +22,24 @@ type Closed struct {
 	Requests        int64   `json:"requests"`
 	DurationSeconds float64 `json:"durationSeconds"`
 	KeepAlive       bool    `json:"keepAlive"`
+	// How long before the load begins connections are opened, evenly spread; 0: with their first requests.
+	ConnectSeconds float64 `json:"connectSeconds"`
+}
+
+// Pool is the connections of an open load, and how its requests follow each other.
+type Pool struct {
+	MaxConnections int    `json:"maxConnections"`
+	KeepAlive      bool   `json:"keepAlive"`
+	Arrivals       string `json:"arrivals"` // "even" (default) or "poisson"
+	// How long before the load begins all connections are opened, evenly spread; 0: each when it is needed.
+	ConnectSeconds float64 `json:"connectSeconds"`
 }
 
 // Open is a fixed arrival rate (requests per second), whatever the answers take.
 type Open struct {
 	Rate            float64 `json:"rate"`
 	DurationSeconds float64 `json:"durationSeconds"`
-	MaxConnections  int     `json:"maxConnections"`
-	KeepAlive       bool    `json:"keepAlive"`
+	Pool
 }
 
 // Ramp is an arrival rate (requests per second) that changes evenly from one value to another.
@@ -36,36 +47,49 @@ type Ramp struct {
 	From            float64 `json:"from"`
 	To              float64 `json:"to"`
 	DurationSeconds float64 `json:"durationSeconds"`
-	MaxConnections  int     `json:"maxConnections"`
-	KeepAlive       bool    `json:"keepAlive"`
+	Pool
+}
+
+// Stairs are arrival rates (requests per second) one after the other.
+type Stairs struct {
+	Steps []Step `json:"steps"`
+	Pool
+}
+
+// Step is one of them.
+type Step struct {
+	Rate            float64 `json:"rate"`
+	DurationSeconds float64 `json:"durationSeconds"`
 }
 
 // Saturation is a search for the highest arrival rate (requests per second) at which the 99th
 // percentile and the share of errors are at most these.
 type Saturation struct {
-	P99Seconds     float64 `json:"p99Seconds"`
-	ErrorRate      float64 `json:"errorRate"`
-	StartRate      float64 `json:"startRate"`
-	MaxRate        float64 `json:"maxRate"`
-	StepSeconds    float64 `json:"stepSeconds"`
-	MaxConnections int     `json:"maxConnections"`
-	KeepAlive      bool    `json:"keepAlive"`
+	P99Seconds  float64 `json:"p99Seconds"`
+	ErrorRate   float64 `json:"errorRate"`
+	StartRate   float64 `json:"startRate"`
+	MaxRate     float64 `json:"maxRate"`
+	StepSeconds float64 `json:"stepSeconds"`
+	Pool
 }
 
 const (
 	maxConnections = 60_000
 	maxRate        = 10_000_000
+	maxSteps       = 100
+	// Of opening connections.
+	maxConnectSeconds = 600
 )
 
 func (l *Load) check() error {
 	given := 0
-	for _, is := range []bool{l.Closed != nil, l.Open != nil, l.Ramp != nil, l.Saturation != nil} {
+	for _, is := range []bool{l.Closed != nil, l.Open != nil, l.Ramp != nil, l.Stairs != nil, l.Saturation != nil} {
 		if is {
 			given++
 		}
 	}
 	if given != 1 {
-		return errors.New("load: give exactly one of closed, open, ramp and saturation")
+		return errors.New("load: give exactly one of closed, open, ramp, stairs and saturation")
 	}
 	switch {
 	case l.Closed != nil:
@@ -74,8 +98,11 @@ func (l *Load) check() error {
 		o := l.Open
 		return firstError(
 			rateWithin("load.open.rate", o.Rate),
-			arrivalsWithin("load.open", o.DurationSeconds, o.MaxConnections),
+			secondsWithin("load.open", o.DurationSeconds),
+			o.Pool.check("load.open"),
 		)
+	case l.Stairs != nil:
+		return l.Stairs.check()
 	case l.Saturation != nil:
 		return l.Saturation.check()
 	default:
@@ -83,9 +110,32 @@ func (l *Load) check() error {
 		return firstError(
 			rateWithin("load.ramp.from", r.From),
 			rateWithin("load.ramp.to", r.To),
-			arrivalsWithin("load.ramp", r.DurationSeconds, r.MaxConnections),
+			secondsWithin("load.ramp", r.DurationSeconds),
+			r.Pool.check("load.ramp"),
 		)
 	}
+}
+
+func (s *Stairs) check() error {
+	if len(s.Steps) < 1 || len(s.Steps) > maxSteps {
+		return fmt.Errorf("load.stairs.steps: write 1 … %d steps", maxSteps)
+	}
+	for i, step := range s.Steps {
+		where := fmt.Sprintf("load.stairs.steps[%d]", i)
+		if err := firstError(rateWithin(where+".rate", step.Rate), secondsWithin(where, step.DurationSeconds)); err != nil {
+			return err
+		}
+	}
+	return firstError(secondsWithin("load.stairs", s.DurationSeconds()), s.Pool.check("load.stairs"))
+}
+
+// DurationSeconds is that of all steps together.
+func (s *Stairs) DurationSeconds() float64 {
+	seconds := 0.0
+	for _, step := range s.Steps {
+		seconds += step.DurationSeconds
+	}
+	return seconds
 }
 
 func (c *Closed) check() error {
@@ -98,7 +148,7 @@ func (c *Closed) check() error {
 	if c.DurationSeconds > maxSeconds {
 		return fmt.Errorf("load.closed.durationSeconds: at most %d", maxSeconds)
 	}
-	return nil
+	return connectWithin("load.closed", c.ConnectSeconds, c.KeepAlive)
 }
 
 func (s *Saturation) check() error {
@@ -114,7 +164,8 @@ func (s *Saturation) check() error {
 	return firstError(
 		rateWithin("load.saturation.startRate", s.StartRate),
 		rateWithin("load.saturation.maxRate", s.MaxRate),
-		arrivalsWithin("load.saturation", s.StepSeconds, s.MaxConnections),
+		secondsWithin("load.saturation", s.StepSeconds),
+		s.Pool.check("load.saturation"),
 	)
 }
 
@@ -125,14 +176,31 @@ func rateWithin(where string, rate float64) error {
 	return nil
 }
 
-func arrivalsWithin(where string, seconds float64, connections int) error {
+func secondsWithin(where string, seconds float64) error {
 	if !(seconds > 0 && seconds <= maxSeconds) {
 		return fmt.Errorf("%s: a duration of %v s is not within 0 … %d s", where, seconds, maxSeconds)
 	}
-	if connections < 1 || connections > maxConnections {
-		return fmt.Errorf("%s.maxConnections: %d is not within 1 … %d", where, connections, maxConnections)
+	return nil
+}
+
+func connectWithin(where string, seconds float64, keepAlive bool) error {
+	if !(seconds >= 0 && seconds <= maxConnectSeconds) {
+		return fmt.Errorf("%s.connectSeconds: %v is not within 0 … %d", where, seconds, maxConnectSeconds)
+	}
+	if seconds > 0 && !keepAlive {
+		return fmt.Errorf("%s.connectSeconds: without keepAlive each request opens a connection; leave it out", where)
 	}
 	return nil
+}
+
+func (p *Pool) check(where string) error {
+	if p.MaxConnections < 1 || p.MaxConnections > maxConnections {
+		return fmt.Errorf("%s.maxConnections: %d is not within 1 … %d", where, p.MaxConnections, maxConnections)
+	}
+	if p.Arrivals != "" && p.Arrivals != "even" && p.Arrivals != "poisson" {
+		return fmt.Errorf("%s.arrivals: %q; write even or poisson", where, p.Arrivals)
+	}
+	return connectWithin(where, p.ConnectSeconds, p.KeepAlive)
 }
 
 func firstError(errs ...error) error {
@@ -144,30 +212,41 @@ func firstError(errs ...error) error {
 	return nil
 }
 
+// Pool is the connections of an open load, nil of a closed one.
+func (l *Load) Pool() *Pool {
+	switch {
+	case l.Open != nil:
+		return &l.Open.Pool
+	case l.Ramp != nil:
+		return &l.Ramp.Pool
+	case l.Stairs != nil:
+		return &l.Stairs.Pool
+	case l.Saturation != nil:
+		return &l.Saturation.Pool
+	}
+	return nil
+}
+
 // Connections is the most that the load has open.
 func (l *Load) Connections() int {
-	switch {
-	case l.Closed != nil:
+	if l.Closed != nil {
 		return l.Closed.Connections
-	case l.Open != nil:
-		return l.Open.MaxConnections
-	case l.Saturation != nil:
-		return l.Saturation.MaxConnections
-	default:
-		return l.Ramp.MaxConnections
 	}
+	return l.Pool().MaxConnections
 }
 
 // KeepAlive says whether connections are used again.
 func (l *Load) KeepAlive() bool {
-	switch {
-	case l.Closed != nil:
+	if l.Closed != nil {
 		return l.Closed.KeepAlive
-	case l.Open != nil:
-		return l.Open.KeepAlive
-	case l.Saturation != nil:
-		return l.Saturation.KeepAlive
-	default:
-		return l.Ramp.KeepAlive
 	}
+	return l.Pool().KeepAlive
+}
+
+// ConnectSeconds is how long before the load begins connections are opened.
+func (l *Load) ConnectSeconds() float64 {
+	if l.Closed != nil {
+		return l.Closed.ConnectSeconds
+	}
+	return l.Pool().ConnectSeconds
 }

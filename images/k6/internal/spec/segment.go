@@ -63,16 +63,3 @@ func before(whole, index, count int64) int64 {
 	// Not whole*index/count: that could overflow.
 	return whole/count*index + whole%count*index/count
 }
-
-// ids gives this segment's part of the ids of a request, so that no two generators send the same.
-// Where there are too few for that, each generator has them all.
-func (s Segment) ids(all Ids) Ids {
-	index, count := int64(s.Index), int64(s.Count)
-	if all.count() < count {
-		return all
-	}
-	part := all
-	part.First = all.First + before(all.count(), index, count)
-	part.Last = all.First + before(all.count(), index+1, count) - 1
-	return part
-}

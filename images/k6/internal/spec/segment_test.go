@@ -54,3 +54,46 @@ func TestGeneratorsAreChecked(t *testing.T) {
 		t.Errorf("%v, %v", segment, err)
 	}
 }
+
+func TestLoadsThatCannotBeSentAreRefusedWithAReason(t *testing.T) {
+	for load, says := range map[string]string{
+		`{}`: "exactly one of closed, open, ramp, stairs and saturation",
+		`{"stairs":{"steps":[],"maxConnections":1}}`:                                                                      "write 1 … 100 steps",
+		`{"stairs":{"steps":[{"rate":0,"durationSeconds":1}],"maxConnections":1}}`:                                        "steps[0].rate",
+		`{"stairs":{"steps":[{"rate":1,"durationSeconds":0}],"maxConnections":1}}`:                                        "steps[0]: a duration",
+		`{"stairs":{"steps":[{"rate":1,"durationSeconds":80000},{"rate":1,"durationSeconds":80000}],"maxConnections":1}}`: "load.stairs: a duration",
+		`{"open":{"rate":1,"durationSeconds":1,"maxConnections":1,"arrivals":"random"}}`:                                  `"random"; write even or poisson`,
+		`{"open":{"rate":1,"durationSeconds":1,"maxConnections":0}}`:                                                      "load.open.maxConnections",
+		`{"closed":{"connections":1,"requests":1,"keepAlive":true,"connectSeconds":601}}`:                                 "connectSeconds: 601 is not within",
+		`{"closed":{"connections":1,"requests":1,"connectSeconds":1}}`:                                                    "without keepAlive each request opens a connection",
+		`{"ramp":{"from":1,"to":2,"durationSeconds":1,"maxConnections":1,"connectSeconds":1}}`:                            "load.ramp.connectSeconds",
+		`{"saturation":{"p99Seconds":1,"startRate":1,"maxRate":2,"stepSeconds":1,"maxConnections":1,"arrivals":"x"}}`:     "load.saturation.arrivals",
+	} {
+		if _, err := trialWith(load, "null"); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, expected %q", load, err, says)
+		}
+	}
+	for _, load := range []string{
+		`{"stairs":{"steps":[{"rate":1,"durationSeconds":1},{"rate":9,"durationSeconds":2}],"maxConnections":1,"keepAlive":true,"arrivals":"poisson","connectSeconds":2}}`,
+		`{"closed":{"connections":1,"requests":1,"keepAlive":true,"connectSeconds":2}}`,
+	} {
+		if _, err := trialWith(load, "null"); err != nil {
+			t.Errorf("%s: %v", load, err)
+		}
+	}
+}
+
+func TestWhomToTrustIsChecked(t *testing.T) {
+	for more, says := range map[string]string{
+		`"target":"https://x"`:                             "",
+		`"target":"https://x","tls":{"insecure":true}`:     "",
+		`"target":"https://x","tls":{"ca":"certificates"}`: "write PEM",
+		`"target":"http://x","tls":{"insecure":true}`:      "write https://host:port, or leave tls out",
+		`"target":"ftp://x"`:                               "write http://host:port or https://host:port",
+	} {
+		trial, err := Parse(`{"requests":[{"name":"a","path":"/"}],"load":{"closed":{"connections":1,"requests":1}},` + more + `}`)
+		if says == "" && (err != nil || trial.Secured().ServerName != "x") || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, expected %q", more, err, says)
+		}
+	}
+}

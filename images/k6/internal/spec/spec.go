@@ -2,7 +2,7 @@
 package spec
 
 import (
-	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"laptime.dev/k6/internal/session"
 )
 
 // Trial is one trial of one generator, as LAPTIME_TRIAL holds it.
@@ -25,9 +27,20 @@ type Trial struct {
 	Generators *Generators `json:"generators"`
 	// Statements that bring the database (environment DATABASE_URL) to the same state before.
 	ResetStatements []string `json:"resetStatements"`
+	// What templates of requests take their values from.
+	Feeders []Feeder `json:"feeders"`
+	// What a user does; absent: each request is a session of its own.
+	Sessions []Session `json:"sessions"`
+	// Of an https target; absent: its certificate is one that the machine trusts.
+	TLS *TLS `json:"tls"`
+	// Of all that is drawn at random.
+	Seed int64 `json:"seed"`
+
+	work    *session.Work
+	secured *tls.Config
 }
 
-// Request is one endpoint; the loop sends them in turn.
+// Request is one endpoint. Path, values of headers and cookies, and the body are templates.
 type Request struct {
 	Name         string            `json:"name"`
 	Method       string            `json:"method"`
@@ -38,6 +51,35 @@ type Request struct {
 	ExpectStatus int               `json:"expectStatus"`
 	Check        string            `json:"check"` // "", "nonEmpty" or "same"
 	Ids          *Ids              `json:"ids"`   // what stands for {id}
+	// What of an answer the next requests of the same user need.
+	Captures []Capture `json:"captures"`
+	// How long a user waits after the answer.
+	ThinkSeconds *Think `json:"thinkSeconds"`
+	// How often beside the other requests, where there are no sessions; absent: 1.
+	Weight int `json:"weight"`
+}
+
+// Capture is a value of an answer: of one of json, header and cookie, or else of the body, what regex
+// finds, or all of it.
+type Capture struct {
+	Name   string `json:"name"`
+	JSON   string `json:"json"` // a JSON pointer
+	Header string `json:"header"`
+	Cookie string `json:"cookie"`
+	Regex  string `json:"regex"` // its first group
+}
+
+// Think is a time in seconds, evenly spread between the two; an absent Max is Min.
+type Think struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
+
+// Session is requests, by their names, that a user sends one after the other.
+type Session struct {
+	Name   string   `json:"name"`
+	Weight int      `json:"weight"` // absent: 1
+	Steps  []string `json:"steps"`
 }
 
 const maxSeconds = 24 * 3600
@@ -77,8 +119,10 @@ func (t *Trial) check() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("target: %w", err)
-	case target.Scheme != "http" || target.Host == "":
-		return fmt.Errorf("target %q: write http://host:port (for TLS use a k6 script)", t.Target)
+	case target.Scheme != "http" && target.Scheme != "https" || target.Host == "":
+		return fmt.Errorf("target %q: write http://host:port or https://host:port", t.Target)
+	case t.TLS != nil && target.Scheme != "https":
+		return fmt.Errorf("tls: the target %q has none; write https://host:port, or leave tls out", t.Target)
 	case strings.Trim(target.Path, "/") != "" || target.RawQuery != "":
 		return fmt.Errorf("target %q: paths belong into the requests", t.Target)
 	case len(t.Requests) == 0:
@@ -90,6 +134,9 @@ func (t *Trial) check() error {
 		if seconds < 0 || seconds > maxSeconds {
 			return fmt.Errorf("%s: %v is not within 0 … %d", what, seconds, maxSeconds)
 		}
+	}
+	if t.secured, err = t.TLS.config(target); err != nil {
+		return err
 	}
 	names := map[string]bool{}
 	for i, r := range t.Requests {
@@ -106,14 +153,17 @@ func (t *Trial) check() error {
 		if r.ExpectStatus < 200 || r.ExpectStatus > 599 {
 			return fmt.Errorf("requests[%d].expectStatus: %d is not within 200 … 599", i, r.ExpectStatus)
 		}
-		if err := r.checkIds(); err != nil {
-			return fmt.Errorf("requests[%d].%w", i, err)
+		if r.Ids == nil && strings.Contains(r.Path, session.ShortID) {
+			return fmt.Errorf("requests[%d].path, %s: ids are missing", i, session.ShortID)
 		}
 	}
 	if err := t.Load.check(); err != nil {
 		return err
 	}
 	if err := t.Generators.check(&t.Load); err != nil {
+		return err
+	}
+	if err := t.makeWork(); err != nil {
 		return err
 	}
 	return t.checkBudget()
@@ -124,35 +174,3 @@ func (t *Trial) Timeout() time.Duration { return Seconds(t.TimeoutSeconds) }
 
 // Seconds converts seconds to a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-
-// Wire gives the request as it goes over the wire, to host, written by net/http, which also
-// refuses malformed names and values.
-func (r *Request) Wire(target string, keepAlive bool) ([]byte, error) {
-	var body *strings.Reader
-	if r.Body != nil {
-		body = strings.NewReader(*r.Body)
-	} else {
-		body = strings.NewReader("")
-	}
-	request, err := http.NewRequest(r.Method, strings.TrimRight(target, "/")+r.Path, body)
-	if err != nil {
-		return nil, fmt.Errorf("request %s: %w", r.Name, err)
-	}
-	request.Header.Set("User-Agent", "laptime-k6")
-	for name, value := range r.Headers {
-		if strings.EqualFold(name, "host") {
-			request.Host = value
-			continue
-		}
-		request.Header.Set(name, value)
-	}
-	for name, value := range r.Cookies {
-		request.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
-	request.Close = !keepAlive
-	var wire bytes.Buffer
-	if err := request.Write(&wire); err != nil {
-		return nil, fmt.Errorf("request %s: %w", r.Name, err)
-	}
-	return wire.Bytes(), nil
-}

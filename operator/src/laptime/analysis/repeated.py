@@ -35,8 +35,7 @@ def compared_by(spec: BenchmarkRunSpec, load: Load, results: Iterable[TrialResul
     objective under the load is about, or p99. A slow server leaves less of an iteration to rest, so
     what holds for one holds for all.
     """
-    paced = load.open is not None or load.ramp is not None
-    if not paced and not any(
+    if load.paced is None and not any(
         one.load == load.name
         and one.script is not None
         and one.script.compared_by is ComparedBy.LATENCY

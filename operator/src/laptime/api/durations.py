@@ -51,5 +51,6 @@ def _bounded(shortest: str, longest: str) -> dict[str, object]:
 DelayDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10s"))]
 LoadDuration = Annotated[str, Field(json_schema_extra=_bounded("1s", "6h"))]
 BudgetDuration = Annotated[str, Field(json_schema_extra=_bounded("1m", "48h"))]
+ConnectDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "10m"))]
 WarmupDuration = Annotated[str, Field(json_schema_extra=_bounded("0s", "1h"))]
 TimeoutDuration = Annotated[str, Field(json_schema_extra=_bounded("1ms", "10m"))]

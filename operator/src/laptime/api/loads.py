@@ -8,9 +8,31 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
-from laptime.api.durations import LoadDuration, TimeoutDuration, WarmupDuration, parse_duration
+from laptime.api.durations import (
+    ConnectDuration,
+    LoadDuration,
+    TimeoutDuration,
+    WarmupDuration,
+    parse_duration,
+)
 from laptime.api.names import LoadName
 from laptime.api.resources import Resources
+
+_CONNECT_KEEPS_ALIVE = rule(
+    "!has(self.connectOver) || self.keepAlive",
+    "without keepAlive each request opens a connection: leave connectOver out",
+    ".connectOver",
+)
+
+_CONNECT_SECONDS = 0.002
+_MOST_CONNECT_SECONDS = 2.0
+
+
+class Arrivals(StrEnum):
+    """How the requests of an open load follow each other."""
+
+    EVEN = "even"
+    POISSON = "poisson"
 
 
 class ClosedLoad(Model):
@@ -28,6 +50,7 @@ class ClosedLoad(Model):
                 "requests must be at least connections, so that each connection has one to send",
                 ".requests",
             ),
+            _CONNECT_KEEPS_ALIVE,
         )
     )
     connections: int = Field(description="Concurrent connections.", ge=1, le=10000)
@@ -38,13 +61,28 @@ class ClosedLoad(Model):
     keep_alive: bool = Field(
         True, description="Use a connection for many requests; false opens one per request."
     )
+    connect_over: ConnectDuration | None = Field(
+        None,
+        description="How long connections are opened before the load begins, one after the other, "
+        "so that all processes of a server get their share; 0s opens them all at once. Left out: "
+        "2 ms for each connection, at most 2 s.",
+    )
+
+    @property
+    def connect_seconds(self) -> float:
+        """How long connections are opened before the load begins, in seconds."""
+        if self.connect_over is not None:
+            return parse_duration(self.connect_over)
+        if not self.keep_alive:
+            return 0.0
+        return min(_MOST_CONNECT_SECONDS, _CONNECT_SECONDS * self.connections)
 
 
-class OpenLoad(Model):
-    """Requests at a fixed rate, however slow the answers are."""
+class _Arriving(Model):
+    """What all shapes have whose requests arrive, however slow the answers are."""
 
-    rate: int = Field(description="Requests per second.", ge=1, le=1_000_000)
-    duration: LoadDuration = Field(description="How long to measure, such as 30s.")
+    model_config = ConfigDict(json_schema_extra=rules(_CONNECT_KEEPS_ALIVE))
+
     max_connections: int = Field(
         1000,
         description="Most requests in flight; more wait, with the clock running.",
@@ -52,9 +90,36 @@ class OpenLoad(Model):
         le=20000,
     )
     keep_alive: bool = Field(True, description="Use a connection for many requests.")
+    arrivals: Arrivals = Field(
+        Arrivals.EVEN,
+        description="even: each request comes 1/rate after the one before, so that figures vary "
+        "least; poisson: requests come independently of each other, as those of many users do, so "
+        "that some wait behind others at any rate.",
+    )
+    connect_over: ConnectDuration | None = Field(
+        None,
+        description="How long all maxConnections are opened before the load begins, one after the "
+        "other; left out: each is opened when all others are busy.",
+    )
+
+    @property
+    def connect_seconds(self) -> float:
+        """How long connections are opened before the load begins, in seconds."""
+        return parse_duration(self.connect_over) if self.connect_over is not None else 0.0
 
 
-class RampLoad(Model):
+class OpenLoad(_Arriving):
+    """Requests at a fixed rate, however slow the answers are."""
+
+    rate: int = Field(description="Requests per second.", ge=1, le=1_000_000)
+    duration: LoadDuration = Field(description="How long to measure, such as 30s.")
+
+    def rate_at(self, _: float) -> float:
+        """Return the requests per second that are asked for at a time of the load, in seconds."""
+        return self.rate
+
+
+class RampLoad(_Arriving):
     """Requests at a rate that changes evenly, however slow the answers are."""
 
     from_: int = Field(
@@ -62,16 +127,57 @@ class RampLoad(Model):
     )
     to: int = Field(description="Requests per second at the end.", ge=1, le=1_000_000)
     duration: LoadDuration = Field(description="From the one to the other, such as 60s.")
-    max_connections: int = Field(
-        1000,
-        description="Most requests in flight; more wait, with the clock running.",
-        ge=1,
-        le=20000,
+
+    def rate_at(self, seconds: float) -> float:
+        """Return the requests per second that are asked for at a time of the load, in seconds."""
+        return self.from_ + (self.to - self.from_) * seconds / parse_duration(self.duration)
+
+    @property
+    def highest_rate(self) -> int:
+        """Most requests per second."""
+        return max(self.from_, self.to)
+
+
+class Step(Model):
+    """One rate of several."""
+
+    rate: int = Field(description="Requests per second.", ge=1, le=1_000_000)
+    duration: LoadDuration = Field(description="How long it lasts, such as 30s.")
+
+
+class StairsLoad(_Arriving):
+    """Requests at several rates, one after the other, however slow the answers are."""
+
+    steps: list[Step] = Field(
+        description="The rates, in their order; the warm-up is at the first one.",
+        min_length=1,
+        max_length=32,
     )
-    keep_alive: bool = Field(True, description="Use a connection for many requests.")
+
+    @property
+    def duration(self) -> str:
+        """How long all steps take together."""
+        return f"{sum(parse_duration(step.duration) for step in self.steps):g}s"
+
+    def rate_at(self, seconds: float) -> float:
+        """Return the requests per second that are asked for at a time of the load, in seconds."""
+        for step in self.steps:
+            seconds -= parse_duration(step.duration)
+            if seconds < 0:
+                return step.rate
+        return self.steps[-1].rate
+
+    @property
+    def highest_rate(self) -> int:
+        """Most requests per second."""
+        return max(step.rate for step in self.steps)
 
 
-class SaturationLoad(Model):
+PacedLoad = OpenLoad | RampLoad | StairsLoad
+"""Shapes in which all requests come at rates that the spec says."""
+
+
+class SaturationLoad(_Arriving):
     """A search for the highest rate of requests at which an objective is met."""
 
     model_config = ConfigDict(
@@ -81,6 +187,7 @@ class SaturationLoad(Model):
                 "startRate must be at most maxRate, where the search ends",
                 ".startRate",
             ),
+            _CONNECT_KEEPS_ALIVE,
         )
     )
     p99: TimeoutDuration = Field(
@@ -96,13 +203,6 @@ class SaturationLoad(Model):
         100_000, description="Most requests per second that are tried.", ge=1, le=1_000_000
     )
     step: LoadDuration = Field("5s", description="How long each rate is tried.")
-    max_connections: int = Field(
-        1000,
-        description="Most requests in flight; more wait, with the clock running.",
-        ge=1,
-        le=20000,
-    )
-    keep_alive: bool = Field(True, description="Use a connection for many requests.")
 
     @property
     def p99_seconds(self) -> float:
@@ -301,20 +401,61 @@ class Generator(Model):
     )
 
 
+class Share(Model):
+    """How often one request comes beside the others."""
+
+    name: str = Field(description="Name of a request of the scenario.", min_length=1, max_length=63)
+    weight: int = Field(description="Of the sum of all weights.", ge=1, le=1000)
+
+
+class ThinkTime(Model):
+    """How long a user waits after an answer, evenly drawn between the two."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.max) || duration(self.min) <= duration(self.max)",
+                "min must be at most max",
+                ".min",
+            )
+        )
+    )
+    min: WarmupDuration = Field(description="Shortest time, such as 500ms.")
+    max: WarmupDuration | None = Field(None, description="Longest time; left out: min.")
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """The shortest and the longest time in seconds."""
+        return parse_duration(self.min), parse_duration(self.max or self.min)
+
+
 class Load(Model):
     """One load: how the generator drives a server. Exactly one shape each."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "[has(self.closed), has(self.open), has(self.ramp), has(self.saturation), "
-                "has(self.script)].filter(shape, shape).size() == 1",
-                "write exactly one shape per load: closed, open, ramp, saturation or script",
+                "[has(self.closed), has(self.open), has(self.ramp), has(self.stairs), "
+                "has(self.saturation), has(self.script)].filter(shape, shape).size() == 1",
+                "write exactly one shape per load: closed, open, ramp, stairs, saturation or "
+                "script",
             ),
             rule(
                 "!has(self.endpoints) || !has(self.script)",
                 "a script sends what it likes: leave endpoints out",
                 ".endpoints",
+            ),
+            rule(
+                "!has(self.mix) || !(has(self.endpoints) || has(self.script))",
+                "mix says which requests are sent and how often: leave endpoints out; a script "
+                "sends what it likes",
+                ".mix",
+            ),
+            rule(
+                "!has(self.thinkTime) || has(self.closed)",
+                "users of an open load leave after their request, and a script rests by itself: "
+                "leave thinkTime out",
+                ".thinkTime",
             ),
         )
     )
@@ -322,6 +463,7 @@ class Load(Model):
     closed: ClosedLoad | None = Field(None, description="A fixed number of connections.")
     open: OpenLoad | None = Field(None, description="A fixed rate of requests.")
     ramp: RampLoad | None = Field(None, description="A rate of requests that grows or falls.")
+    stairs: StairsLoad | None = Field(None, description="Several rates, one after the other.")
     saturation: SaturationLoad | None = Field(
         None, description="The highest rate at which an objective is met."
     )
@@ -331,6 +473,19 @@ class Load(Model):
         description="Which requests of the scenario are sent, in turn; left out: all of them.",
         min_length=1,
         max_length=16,
+    )
+    mix: list[Share] | None = Field(
+        None,
+        description="Which requests of the scenario are sent, and how often beside each other, in "
+        "an order that is the same for all servers.",
+        min_length=1,
+        max_length=16,
+        json_schema_extra=_BY_NAME,
+    )
+    think_time: ThinkTime | None = Field(
+        None,
+        description="How long a user, who has a connection of his own, waits after each answer; "
+        "it is part of no response time.",
     )
     warmup: WarmupDuration = Field(
         "3s", description="Load of the same shape before the measured part, never counted."
@@ -348,9 +503,32 @@ class Load(Model):
         return parse_duration(self.timeout)
 
     @property
+    def paced(self) -> PacedLoad | None:
+        """The shape, if all requests come at rates that it says."""
+        return self.open or self.ramp or self.stairs
+
+    @property
+    def arriving(self) -> PacedLoad | SaturationLoad | None:
+        """The shape, if requests arrive however slow the answers are."""
+        return self.paced or self.saturation
+
+    @property
+    def connections(self) -> int | None:
+        """Most connections that it has open; None for a script."""
+        if self.closed is not None:
+            return self.closed.connections
+        return None if self.arriving is None else self.arriving.max_connections
+
+    @property
+    def connect_seconds(self) -> float:
+        """How long connections are opened before the load begins, in seconds."""
+        shape = self.closed or self.arriving
+        return 0.0 if shape is None else shape.connect_seconds
+
+    @property
     def measured_seconds(self) -> float | None:
         """Length of the measured part in seconds; None where nobody knows it before."""
-        shape = self.closed or self.open or self.ramp or self.script
+        shape = self.closed or self.paced or self.script
         if shape is None or shape.duration is None:
             return None
         return parse_duration(shape.duration)

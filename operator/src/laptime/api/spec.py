@@ -121,7 +121,8 @@ class BenchmarkRunSpec(Model):
                 "!has(self.generator) || self.loads.all(l, "
                 "(!has(l.closed) || l.closed.connections >= self.generator.parallelism) && "
                 "(!has(l.open) || l.open.maxConnections >= self.generator.parallelism) && "
-                "(!has(l.ramp) || l.ramp.maxConnections >= self.generator.parallelism))",
+                "(!has(l.ramp) || l.ramp.maxConnections >= self.generator.parallelism) && "
+                "(!has(l.stairs) || l.stairs.maxConnections >= self.generator.parallelism))",
                 "each generator needs a connection of its own: make connections and "
                 "maxConnections of every load at least generator.parallelism",
                 ".generator",

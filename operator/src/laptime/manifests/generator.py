@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laptime.api.durations import parse_duration
-from laptime.api.loads import Load, ScriptLoad
+from laptime.api.loads import Arrivals, Load, ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -26,7 +26,7 @@ from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
 from laptime.manifests.secret import DATABASE, USER, database_variables, secret_name
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import wait_container
-from laptime.plan import MOST_STEPS, Trial, sent_requests
+from laptime.plan import MOST_STEPS, Trial, seed_of, sent_requests, weight_of
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
@@ -110,12 +110,15 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         "trial": trial.name,
         "target": target_url(ctx, ctx.spec.server(trial.server)),
         "waitSeconds": ctx.spec.startup_seconds,
-        "requests": [_request(request, ctx) for request in sent_requests(load, ctx.scenario)],
+        "requests": [_request(request, load, ctx) for request in sent_requests(load, ctx.scenario)],
         "load": _shape(load),
         **_generators(ctx),
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
     }
+    if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
+        # The same for all servers of a repetition, and another one in each of them.
+        document["seed"] = seed_of(ctx.spec, ctx.uid) + trial.repetition
     if _has_reset(ctx):
         document["resetStatements"] = ctx.scenario.reset_statements
     return document
@@ -136,7 +139,9 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
     """Return after how many seconds a trial's Job is ended, however far it is."""
     measured = load.measured_seconds
     if load.saturation is not None:
-        measured = MOST_STEPS * (load.saturation.step_seconds + load.timeout_seconds)
+        measured = MOST_STEPS * (
+            load.saturation.step_seconds + load.timeout_seconds + load.connect_seconds
+        )
     elif measured is None:
         measured = _REQUESTS_BOUND_SECONDS
     # First they wait for the server, then for each other.
@@ -146,6 +151,7 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
         _START_SECONDS
         + waits * ctx.spec.startup_seconds
         + load.warmup_seconds
+        + 2 * load.connect_seconds
         + measured
         + 2 * load.timeout_seconds
     )
@@ -243,8 +249,8 @@ def _script_path(script: ScriptLoad) -> str:
     return f"/scripts/{script.key}"
 
 
-def _request(request: Request, ctx: RunContext) -> dict[str, Any]:
-    document = {
+def _request(request: Request, load: Load, ctx: RunContext) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "name": request.name,
         "method": request.method,
         "path": request.path,
@@ -257,48 +263,55 @@ def _request(request: Request, ctx: RunContext) -> dict[str, Any]:
         document["check"] = check
     if request.ids is not None:
         document["ids"] = request.ids.to_wire()
+    weight = weight_of(load, request)
+    if weight is not None:
+        document["weight"] = weight
+    if load.think_time is not None:
+        shortest, longest = load.think_time.seconds
+        document["thinkSeconds"] = {"min": shortest, "max": longest}
     return document
 
 
 def _shape(load: Load) -> dict[str, Any]:
+    name, shape = _measure(load)
+    if load.connect_seconds:
+        shape["connectSeconds"] = load.connect_seconds
+    if load.arriving is not None:
+        shape["maxConnections"] = load.arriving.max_connections
+        shape["keepAlive"] = load.arriving.keep_alive
+        if load.arriving.arrivals is Arrivals.POISSON:
+            shape["arrivals"] = "poisson"
+    return {name: shape}
+
+
+def _measure(load: Load) -> tuple[str, dict[str, Any]]:
     if load.closed is not None:
-        return {
-            "closed": {
-                "connections": load.closed.connections,
-                "requests": load.closed.requests,
-                "durationSeconds": load.measured_seconds,
-                "keepAlive": load.closed.keep_alive,
-            }
+        return "closed", {
+            "connections": load.closed.connections,
+            "requests": load.closed.requests,
+            "durationSeconds": load.measured_seconds,
+            "keepAlive": load.closed.keep_alive,
         }
     if load.open is not None:
-        return {
-            "open": {
-                "rate": load.open.rate,
-                "durationSeconds": load.measured_seconds,
-                "maxConnections": load.open.max_connections,
-                "keepAlive": load.open.keep_alive,
-            }
-        }
+        return "open", {"rate": load.open.rate, "durationSeconds": load.measured_seconds}
     if load.ramp is not None:
-        return {
-            "ramp": {
-                "from": load.ramp.from_,
-                "to": load.ramp.to,
-                "durationSeconds": load.measured_seconds,
-                "maxConnections": load.ramp.max_connections,
-                "keepAlive": load.ramp.keep_alive,
-            }
+        return "ramp", {
+            "from": load.ramp.from_,
+            "to": load.ramp.to,
+            "durationSeconds": load.measured_seconds,
         }
+    if load.stairs is not None:
+        steps = [
+            {"rate": step.rate, "durationSeconds": parse_duration(step.duration)}
+            for step in load.stairs.steps
+        ]
+        return "stairs", {"steps": steps}
     if load.saturation is not None:
-        return {
-            "saturation": {
-                "p99Seconds": load.saturation.p99_seconds,
-                "errorRate": load.saturation.error_rate,
-                "startRate": load.saturation.start_rate,
-                "maxRate": load.saturation.max_rate,
-                "stepSeconds": load.saturation.step_seconds,
-                "maxConnections": load.saturation.max_connections,
-                "keepAlive": load.saturation.keep_alive,
-            }
+        return "saturation", {
+            "p99Seconds": load.saturation.p99_seconds,
+            "errorRate": load.saturation.error_rate,
+            "startRate": load.saturation.start_rate,
+            "maxRate": load.saturation.max_rate,
+            "stepSeconds": load.saturation.step_seconds,
         }
     raise ValueError(f"load {load.name} is a script: its shape is in the script")

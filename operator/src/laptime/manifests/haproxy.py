@@ -109,16 +109,7 @@ frontend metrics
 
 
 def _global(ctx: RunContext, tier: HAProxy) -> str:
-    connections = [_LEAST_CONNECTIONS]
-    for load in ctx.spec.loads:
-        if load.closed:
-            connections.append(load.closed.connections)
-        if load.open:
-            connections.append(load.open.max_connections)
-        if load.ramp:
-            connections.append(load.ramp.max_connections)
-        if load.saturation:
-            connections.append(load.saturation.max_connections)
+    connections = [_LEAST_CONNECTIONS, *(load.connections or 0 for load in ctx.spec.loads)]
     # A connection of a client needs a second one to a server, and closed ones linger. Not maxconn:
     # HAProxy refuses to start when the node allows fewer files than that; from this upper bound it
     # goes down to what the node allows.

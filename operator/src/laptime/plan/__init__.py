@@ -1,6 +1,6 @@
 """From a spec to its ordered trials. Pure."""
 
-from laptime.plan.endpoints import load_problem, sent_requests
+from laptime.plan.endpoints import load_problem, sent_requests, weight_of
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
@@ -26,4 +26,5 @@ __all__ = [
     "remaining_seconds",
     "seed_of",
     "sent_requests",
+    "weight_of",
 ]

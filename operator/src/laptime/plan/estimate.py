@@ -47,13 +47,13 @@ def _expected(
     if load.saturation is not None:
         # What is measured of it is the best step alone.
         steps = _USUAL_STEPS * load.saturation.step_seconds
-        return load.warmup_seconds + steps + OVERHEAD_SECONDS
+        return _around(load) + steps
     own = measured.get((server, load.name))
     if own:
         return fmean(own)
     seconds = load.measured_seconds
     if seconds is not None and load.script is None:
-        return load.warmup_seconds + seconds + OVERHEAD_SECONDS
+        return _around(load) + seconds
     same_load = [
         fmean(durations)
         for (_, name), durations in measured.items()
@@ -64,4 +64,9 @@ def _expected(
     if seconds is None:
         bound = load.closed.requests if load.closed is not None else None
         seconds = bound / USUAL_RATE if bound else _UNKNOWN_SECONDS
-    return load.warmup_seconds + seconds + OVERHEAD_SECONDS
+    return _around(load) + seconds
+
+
+def _around(load: Load) -> float:
+    """Return the seconds of a trial beside its measured part; both parts open connections."""
+    return load.warmup_seconds + 2 * load.connect_seconds + OVERHEAD_SECONDS

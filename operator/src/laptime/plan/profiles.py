@@ -42,9 +42,9 @@ def plan_profiles(run_name: str, spec: BenchmarkRunSpec) -> tuple[Trial, ...]:
 def profile_load(load: Load) -> Load:
     """Return the load to sample a server under: like `load`, and never over before the profile is.
 
-    A load that is bound by requests, or too short, lasts longer. A ramp becomes its highest rate,
-    since nobody could say at which of its rates the CPU was sampled. A script is left as it is:
-    its length is its own.
+    A load that is bound by requests, or too short, lasts longer. A ramp or stairs become their
+    highest rate, since nobody could say at which of their rates the CPU was sampled. A script is
+    left as it is: its length is its own.
     """
     duration = f"{max(load.measured_seconds or 0, PROFILE_SECONDS + _START_AND_ANSWER_SECONDS):g}s"
     if load.closed is not None:
@@ -53,14 +53,17 @@ def profile_load(load: Load) -> Load:
     if load.open is not None:
         steady = load.open.model_copy(update={"duration": duration})
         return load.model_copy(update={"open": steady})
-    if load.ramp is not None:
+    changing = load.ramp or load.stairs
+    if changing is not None:
         steady = OpenLoad(
-            rate=max(load.ramp.from_, load.ramp.to),
+            rate=changing.highest_rate,
             duration=duration,
-            max_connections=load.ramp.max_connections,
-            keep_alive=load.ramp.keep_alive,
+            max_connections=changing.max_connections,
+            keep_alive=changing.keep_alive,
+            arrivals=changing.arrivals,
+            connect_over=changing.connect_over,
         )
-        return load.model_copy(update={"ramp": None, "open": steady})
+        return load.model_copy(update={"ramp": None, "stairs": None, "open": steady})
     return load
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import compare_order
-from laptime.api.loads import Load
+from laptime.api.loads import Arrivals, Load, OpenLoad, RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
 from laptime.api.topology import Topology
@@ -130,6 +130,18 @@ def _order(report: Report, load: Load) -> Iterator[str]:
 
 def describe_load(load: Load) -> str:
     """Return the shape of a load in words."""
+    said = _shape(load)
+    if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
+        said += ", Poisson arrivals"
+    if load.mix is not None:
+        said += ", " + ", ".join(f"{one.weight} {one.name}" for one in load.mix)
+    if load.think_time is not None:
+        think = load.think_time
+        said += f", thinking {think.min}" + (f" to {think.max}" if think.max else "")
+    return said
+
+
+def _shape(load: Load) -> str:
     if load.closed is not None:
         shape = load.closed
         keep = "with" if shape.keep_alive else "without"
@@ -138,24 +150,22 @@ def describe_load(load: Load) -> str:
             "1 connection" if shape.connections == 1 else f"{shape.connections} connections"
         )
         return f"closed, {connections} {keep} keep-alive, {length}"
-    if load.open is not None:
-        keep = "with" if load.open.keep_alive else "without"
-        return f"open, {load.open.rate:,} requests/s for {load.open.duration}, {keep} keep-alive"
-    if load.ramp is not None:
-        ramp = load.ramp
-        keep = "with" if ramp.keep_alive else "without"
-        return (
-            f"ramp, {ramp.from_:,} to {ramp.to:,} requests/s over {ramp.duration}, "
-            f"{keep} keep-alive"
-        )
-    if load.saturation is not None:
-        search = load.saturation
-        keep = "with" if search.keep_alive else "without"
-        return (
-            f"saturation, the highest rate with a p99 of at most {search.p99} and errors of at "
-            f"most {search.error_rate:.2%}, {keep} keep-alive"
-        )
-    return "a k6 script of one's own"
+    if load.arriving is None:
+        return "a k6 script of one's own"
+    keep = f"{'with' if load.arriving.keep_alive else 'without'} keep-alive"
+    match load.arriving:
+        case OpenLoad(rate=rate, duration=duration):
+            return f"open, {rate:,} requests/s for {duration}, {keep}"
+        case RampLoad() as ramp:
+            return f"ramp, {ramp.from_:,} to {ramp.to:,} requests/s over {ramp.duration}, {keep}"
+        case StairsLoad(steps=steps):
+            rates = ", ".join(f"{step.rate:,} for {step.duration}" for step in steps)
+            return f"stairs, requests/s: {rates}, {keep}"
+        case search:
+            return (
+                f"saturation, the highest rate with a p99 of at most {search.p99} and errors of "
+                f"at most {search.error_rate:.2%}, {keep}"
+            )
 
 
 def _cells(row: ResultRow, baseline: str, published: bool) -> list[str]:

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from laptime.analysis import wording
-from laptime.api.durations import parse_duration
-from laptime.api.loads import RampLoad
+from laptime.api.loads import PacedLoad
 from laptime.api.results import ResultRow
 from laptime.measure import Histogram
 from laptime.report.html.drawing import canvas, to_svg
@@ -147,12 +146,12 @@ def throughput_chart(
     seconds: Mapping[str, Sequence[Mapping[int, int]]],
     servers: Sequence[str],
     name: str,
-    ramp: RampLoad | None = None,
+    changing: PacedLoad | None = None,
 ) -> Chart | None:
     """Return right answers by second of the measured phase; None when no trial has two seconds.
 
-    `seconds` holds, by server, the counts by second of each repetition. The rate that a ramp asks
-    for is drawn beside them.
+    `seconds` holds, by server, the counts by second of each repetition. The rate that a load which
+    changes it asks for is drawn beside them.
     """
     words = _Words(
         "Throughput over time",
@@ -161,14 +160,14 @@ def throughput_chart(
         "Thick: the mean of all repetitions at that second; thin: each repetition. "
         + (
             "Dashed grey: the rate that was asked for. A server keeps up as long as it is on it."
-            if ramp
+            if changing
             else "A line that rises was not warm yet, one that falls was running into something."
         ),
     )
     # On a logarithmic axis an even change would be a curve.
-    linear = ramp is not None
+    linear = changing is not None
     return _over_time(
-        seconds, servers, name, words, lambda value: f"{value:,.0f}", ramp, linear=linear
+        seconds, servers, name, words, lambda value: f"{value:,.0f}", changing, linear=linear
     )
 
 
@@ -212,7 +211,7 @@ def _over_time(
     name: str,
     words: _Words,
     number: Callable[[float], str],
-    ramp: RampLoad | None = None,
+    changing: PacedLoad | None = None,
     *,
     linear: bool = False,
 ) -> Chart | None:
@@ -230,7 +229,8 @@ def _over_time(
         for server, mean in means.items()
     )
     last = max(max(mean) for mean in means.values())
-    asked = _asked_for(ramp, last + 1) if ramp else {}
+    # In the middle of each second.
+    asked = {t: changing.rate_at(t + 0.5) for t in range(last + 1)} if changing else {}
 
     def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
         values = list(asked.values())
@@ -263,12 +263,6 @@ def _over_time(
 
     heights = _with_legend(320, list(shown))
     return Chart(*_both(draw, heights, name, words.read_title, said), words.title, words.caption)
-
-
-def _asked_for(ramp: RampLoad, seconds: int) -> dict[int, float]:
-    """Return how many requests were due in each second of a ramp."""
-    change = (ramp.to - ramp.from_) / parse_duration(ramp.duration)
-    return {t: ramp.from_ + change * (t + 0.5) for t in range(seconds)}
 
 
 def _with_gaps(by_second: Mapping[int, float]) -> tuple[list[int], list[float]]:

@@ -109,7 +109,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
         latency_chart(histograms, servers, f"{identifier}-latency"),
-        throughput_chart(seconds, servers, f"{identifier}-throughput", load.ramp),
+        throughput_chart(seconds, servers, f"{identifier}-throughput", load.ramp or load.stairs),
         cpu_chart(cores.pop(SERVER, {}), servers, f"{identifier}-cpu"),
     )
     part_charts = [

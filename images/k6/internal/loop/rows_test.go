@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"laptime.dev/k6/internal/session"
 )
 
 // counting answers 204 and counts the paths it is asked for.
@@ -20,21 +22,28 @@ func counting() (handler http.HandlerFunc, seen map[string]int) {
 	}, seen
 }
 
-func wiresFor(count int) *Wires {
-	rendered := make([][]byte, count)
-	for i := range rendered {
-		rendered[i] = fmt.Appendf(nil, "DELETE /tasks/%d HTTP/1.1\r\nHost: test\r\n\r\n", i)
+// deleting deletes the rows 0 … count-1, each when its turn comes.
+func deleting(t *testing.T, count int64, use session.Use) *session.Work {
+	t.Helper()
+	ids, err := session.Numbers("ids", 0, count-1)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return NewWires(rendered)
+	ids.Use, ids.PerRequest = use, true
+	return workOf(t, []session.Request{{
+		Name: "delete", Method: http.MethodDelete, Target: "http://test", Path: "/tasks/{id}", KeepAlive: true, Ids: ids,
+	}}, nil, nil)
 }
+
+var deletes = []Request{{Name: "delete", Idempotent: true, ExpectStatus: http.StatusNoContent}}
 
 func TestEachIdIsUsedOnceOverAllConnectionsThreadsAndPhases(t *testing.T) {
 	handler, seen := counting()
 	server, requests, _ := serve(t, handler)
-	list := []Request{{Name: "delete", Wires: wiresFor(3000), Idempotent: true, ExpectStatus: http.StatusNoContent}}
+	work := deleting(t, 3000, session.Once)
 	for _, total := range []int64{500, 2500} {
 		phase := drive(t, server.Listener.Addr().String(), Plan{
-			Requests: list, Connections: 16, Threads: 4, KeepAlive: true, Total: total,
+			Requests: deletes, Work: work, Connections: 16, Threads: 4, KeepAlive: true, Total: total,
 		})
 		if phase.Responses != total {
 			t.Errorf("%d of %d requests were answered: %v", phase.Responses, total, phase.Errors)
@@ -48,8 +57,9 @@ func TestEachIdIsUsedOnceOverAllConnectionsThreadsAndPhases(t *testing.T) {
 func TestIdsComeAgainInTurn(t *testing.T) {
 	handler, seen := counting()
 	server, _, _ := serve(t, handler)
-	list := []Request{{Name: "read", Wires: wiresFor(10), Idempotent: true, ExpectStatus: http.StatusNoContent}}
-	drive(t, server.Listener.Addr().String(), Plan{Requests: list, Connections: 4, Threads: 2, KeepAlive: true, Total: 200})
+	drive(t, server.Listener.Addr().String(), Plan{
+		Requests: deletes, Work: deleting(t, 10, session.Cycle), Connections: 4, Threads: 2, KeepAlive: true, Total: 200,
+	})
 	for i := range 10 {
 		if n := seen[fmt.Sprintf("/tasks/%d", i)]; n != 20 {
 			t.Errorf("id %d was used %d times, expected 20", i, n)
@@ -61,7 +71,7 @@ func TestAPhaseEndsWithItsRequestsOrItsTime(t *testing.T) {
 	handler, _ := counting()
 	server, requests, _ := serve(t, handler)
 	plan := Plan{
-		Requests:    []Request{{Name: "delete", Wires: wiresFor(50), Idempotent: true, ExpectStatus: http.StatusNoContent}},
+		Requests: deletes, Work: deleting(t, 50, session.Cycle),
 		Connections: 4, Threads: 2, KeepAlive: true, Total: 50, Duration: time.Minute,
 	}
 	drive(t, server.Listener.Addr().String(), plan)

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// made makes work of requests, each a session of its own, and gives the message of the first one.
+func made(t *testing.T, requests []Request, feeders ...*Feeder) (*Work, func(u *User) string) {
+	t.Helper()
+	var sessions []Session
+	for i := range requests {
+		r := &requests[i]
+		r.Method, r.Target, r.KeepAlive = http.MethodPost, "http://host", true
+		sessions = append(sessions, Session{Name: r.Name, Weight: 1, Steps: []string{r.Name}})
+	}
+	work, err := New(requests, feeders, sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, feeder := range work.Feeders() {
+		feeder.Share(0, feeder.Rows(), 1)
+	}
+	var scratch []byte
+	return work, func(u *User) string { return string(work.Messages[0].Append(nil, u, &scratch)) }
+}
+
+func table(t *testing.T, text string) *Feeder {
+	t.Helper()
+	feeder, err := Table("users", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return feeder
+}
+
+func TestValuesAreWrittenAsTheirPlaceAsks(t *testing.T) {
+	text := `{"name":"{{users.name}}","raw":{{users.json | raw}},"open":"{{'{{'}}"}`
+	work, message := made(t, []Request{{
+		Name: "r", Path: "/u/{{ users.name }}/x?q={{users.name}}&raw={{users.path|raw}}", Body: &text,
+		Headers: map[string]string{"Content-Type": "application/json; charset=utf-8", "X-Name": "a {{users.path}} b"},
+		Cookies: map[string]string{"c": "{{users.path}}"},
+	}}, table(t, "name,json,path\n\"a \"\"b\"\"/ü\",\"{\"\"x\"\":1}\",p/q\n"))
+	user := work.NewUser()
+	work.Begin(&user, 0)
+	if _, ok := work.Draw(&user); !ok {
+		t.Fatal("no row")
+	}
+	body := `{"name":"a \"b\"/ü","raw":{"x":1},"open":"{{"}`
+	want := "POST /u/a%20%22b%22%2F%C3%BC/x?q=a%20%22b%22%2F%C3%BC&raw=p/q HTTP/1.1\r\nHost: host\r\nUser-Agent: laptime-k6\r\n" +
+		fmt.Sprintf("Content-Length: %d\r\n", len(body)) + "Content-Type: application/json; charset=utf-8\r\nCookie: c=p/q\r\nX-Name: a p/q b\r\n\r\n" + body
+	if got := message(&user); got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}
+
+func TestABodyThatIsNoJSONHasItsValuesAsTheyAre(t *testing.T) {
+	text := `value {{users.name}} {{users.name|url}} {{users.name|json}}`
+	work, message := made(t, []Request{{Name: "r", Path: "/", Body: &text}}, table(t, "name\n\"a\"\"\nb\"\n"))
+	user := work.NewUser()
+	work.Begin(&user, 0)
+	_, _ = work.Draw(&user)
+	if got, want := message(&user), "\r\n\r\nvalue a\"\nb a%22%0Ab a\\\"\\nb"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, expected %q at its end", got, want)
+	}
+}
+
+func TestRowsAreTakenAsTheirUseSays(t *testing.T) {
+	for _, test := range []struct {
+		use    Use
+		counts map[int64]int // how many of the three rows were taken how often; nil: any
+		end    bool
+	}{{Cycle, map[int64]int{0: 34, 1: 33, 2: 33}, false}, {Once, map[int64]int{0: 1, 1: 1, 2: 1}, true}, {Random, nil, false}} {
+		feeder := table(t, "name\na\nb\nc\n")
+		feeder.Use = test.use
+		feeder.Share(0, 3, 7)
+		counts, ended := map[int64]int{}, false
+		for range 100 {
+			row, ok := feeder.take()
+			if ended = !ok; ended {
+				break
+			}
+			counts[row]++
+		}
+		if ended != test.end || test.counts != nil && fmt.Sprint(counts) != fmt.Sprint(test.counts) {
+			t.Errorf("use %d: %v, ended %v", test.use, counts, ended)
+		}
+		if test.use == Random && (len(counts) != 3 || counts[0] < 15 || counts[1] < 15 || counts[2] < 15) {
+			t.Errorf("random: %v", counts)
+		}
+	}
+}
+
+func TestWhatIsDrawnAtRandomFollowsFromTheSeed(t *testing.T) {
+	drawn := func(seed uint64) (rows []int64) {
+		feeder, err := Numbers("n", 1, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		feeder.Use = Random
+		feeder.Share(0, 1000, seed)
+		for range 50 {
+			row, _ := feeder.take()
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	if !slices.Equal(drawn(1), drawn(1)) || slices.Equal(drawn(1), drawn(2)) {
+		t.Error("not the same for the same seed alone")
+	}
+}
+
+func TestSessionsAreMixedByTheirWeights(t *testing.T) {
+	for _, test := range []struct {
+		weights []int
+		order   string
+	}{
+		{[]int{1, 1, 1}, "012"},
+		{[]int{5, 5}, "01"},
+		{[]int{4, 2}, "010"},
+		{[]int{5, 1, 1}, "0010200"},
+	} {
+		var requests []Request
+		var sessions []Session
+		for i, weight := range test.weights {
+			name := fmt.Sprint(i)
+			requests = append(requests, Request{Name: name, Method: "GET", Target: "http://h", Path: "/"})
+			sessions = append(sessions, Session{Name: name, Weight: weight, Steps: []string{name}})
+		}
+		work, err := New(requests, nil, sessions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := ""
+		for _, number := range work.Order {
+			order += fmt.Sprint(number)
+		}
+		if order != test.order {
+			t.Errorf("weights %v: %s, expected %s", test.weights, order, test.order)
+		}
+	}
+}
+
+func TestCaptures(t *testing.T) {
+	const head = "HTTP/1.1 200 OK\r\nLocation: /items/7\r\nset-cookie: a=1; Path=/\r\nSet-Cookie: sid=\"x=y\"; HttpOnly\r\n\r\n"
+	const body = `{"token":"a\"b","user":{"id":12,"a/b":[true,{"c.d":"deep"}],"none":null,"list":[1, 2]}}`
+	for _, test := range []struct {
+		capture Capture
+		value   string // empty: not there
+	}{
+		{Capture{JSON: "/token"}, `a"b`},
+		{Capture{JSON: "/user/id"}, "12"},
+		{Capture{JSON: "/user/a~1b/0"}, "true"},
+		{Capture{JSON: "/user/a~1b/1/c.d"}, "deep"},
+		{Capture{JSON: "/user/list"}, "[1, 2]"},
+		{Capture{JSON: "/user/none"}, ""},
+		{Capture{JSON: "/user/*"}, ""},
+		{Capture{JSON: "/user/#"}, ""},
+		{Capture{JSON: "/@this"}, ""},
+		{Capture{Header: "location"}, "/items/7"},
+		{Capture{Header: "Locatio"}, ""},
+		{Capture{Cookie: "sid"}, "x=y"},
+		{Capture{Cookie: "SID"}, ""},
+		{Capture{Regex: `"id":(\d+)`}, "12"},
+		{Capture{Regex: `\d+`}, "12"},
+		{Capture{Regex: `x(\d+)`}, ""},
+		{Capture{Regex: `(x)?\d+`}, ""},
+		{Capture{Header: "Location", Regex: `/items/(.+)`}, "7"},
+		{Capture{Cookie: "sid", Regex: `[a-z]$`}, "y"},
+		{Capture{JSON: "/user", Regex: `"id":(\d+)`}, "12"},
+	} {
+		test.capture.Name = "it"
+		work, _ := made(t, []Request{{Name: "a", Path: "/", Captures: []Capture{test.capture}}})
+		user := work.NewUser()
+		ok := work.Capture(&user, 0, []byte(head), []byte(body))
+		if ok != (test.value != "") || string(user.captured[0]) != test.value {
+			t.Errorf("%+v: %q, %v, expected %q", test.capture, user.captured[0], ok, test.value)
+		}
+	}
+}
+
+func TestAnAnswerCannotWriteHeaders(t *testing.T) {
+	requests := []Request{
+		{Name: "a", Method: "GET", Target: "http://h", Path: "/", Captures: []Capture{{Name: "it", JSON: "/x"}}},
+		{Name: "b", Method: "GET", Target: "http://h", Path: "/{{it}}", Headers: map[string]string{"X": "{{it}}"}},
+	}
+	work, err := New(requests, nil, []Session{{Name: "s", Weight: 1, Steps: []string{"a", "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := work.NewUser()
+	if work.Capture(&user, 0, nil, []byte(`{"x":"a\r\nEvil: 1"}`)) {
+		t.Error("taken")
+	}
+	if !work.Capture(&user, 0, nil, []byte(`{"x":"a b"}`)) {
+		t.Error("not taken")
+	}
+}
+
+func TestASessionMakesNoGarbage(t *testing.T) {
+	text := `{"name":"{{users.name}}","n":{{n}}}`
+	numbers, err := Numbers("n", 1, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := []Request{
+		{Name: "login", Method: "POST", Target: "http://h", Path: "/", Body: &text, Captures: []Capture{{Name: "token", JSON: "/token"}, {Name: "at", Header: "location"}}},
+		{Name: "read", Method: "GET", Target: "http://h", Path: "/{{at}}", Headers: map[string]string{"Authorization": "Bearer {{token}}"}},
+	}
+	work, err := New(requests, []*Feeder{table(t, "name\nada\nbob\n"), numbers}, []Session{{Name: "s", Weight: 1, Steps: []string{"login", "read"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, feeder := range work.Feeders() {
+		feeder.Share(0, feeder.Rows(), 1)
+	}
+	user := work.NewUser()
+	head, body := []byte("HTTP/1.1 200 OK\r\nLocation: /items/7\r\n\r\n"), []byte(`{"id":1,"token":"0123456789abcdef0123456789"}`)
+	var wire, scratch []byte
+	if n := testing.AllocsPerRun(100, func() {
+		work.Begin(&user, 0)
+		for {
+			request, _ := work.Draw(&user)
+			wire = work.Messages[request].Append(wire[:0], &user, &scratch)
+			if work.Captures(request) && !work.Capture(&user, request, head, body) {
+				t.Fatal("not captured")
+			}
+			if !work.Advance(&user, true) {
+				return
+			}
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for a session", n)
+	}
+}
