@@ -1,9 +1,9 @@
-"""Panels of one run: what the generators send and get, live and side by side."""
+"""Panels of one run: each second as the generators counted it, and the trial of the moment live."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import common as common_builders
-from grafana_foundation_sdk.builders import prometheus, timeseries, xychart
+from grafana_foundation_sdk.builders import prometheus, stat, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
@@ -11,55 +11,76 @@ from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
+    FULL,
     HALF,
     RUN_STEP,
+    SECOND,
+    absent,
+    figure,
     in_server_colors,
+    legend,
+    newest,
     query,
     thresholds,
     time_series,
     transformation,
 )
-from laptime_dashboards.selectors import GENERATOR, SERVERS, TRIAL, placed, quantile, rate
+from laptime_dashboards.selectors import EACH_SECOND, RUN, STEP, rate
 
-_NO_GENERATOR = "No load in this time"
+_NOT_OVER = (
+    "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
+    " (docs/watching.md)"
+)
 _SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
 
 
 def requests() -> timeseries.Panel:
-    """Requests a second, warm-up included."""
-    counter = f"laptime_generator_requests_total{{{GENERATOR}}}"
+    """Requests of each second, and of the trial that is measured now as they are scraped."""
+    counted = f"avg_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])"
+    # Of the trial that is the newest at the end of the time range, at each moment of it.
+    scraped = (
+        f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
+        " * on (trial) group_left (position, server, load)"
+        f" laptime_run_current_trial{{{RUN}}} @ end()"
+    )
     panel = time_series(
-        "Request rate",
-        "Requests a second of each server under each load. In grey shade: warm-up, which no result "
-        "contains.",
+        "Requests of each second",
+        "What each server answered, right or wrong, in each second of its measured phases, as "
+        "counted. Broken lines: the trial of the moment, warm-up included, as scraped; they give "
+        "way to what was counted when it is over.",
         "reqps",
-        _NO_GENERATOR,
+        _NOT_OVER,
         [
             query(
-                placed(f"sum by (server, load) ({rate(counter)})"),
+                f"sum by (position, server, load) ({counted})",
                 "{{position}} {{server}}, {{load}}",
-            )
+                ref="A",
+                step=SECOND,
+            ),
+            query(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
         ],
     )
-    in_server_colors(panel, {"A": _SERVER_AND_LOAD})
+    in_server_colors(panel, {"A": _SERVER_AND_LOAD, "B": f"{_SERVER_AND_LOAD}: live"}, dashed=["B"])
     return panel
 
 
 def latency() -> timeseries.Panel:
-    """The usual response time and a long one."""
-    buckets = f"laptime_generator_latency_seconds_bucket{{{GENERATOR}}}"
+    """The usual response time and a long one of each second."""
+    seconds = f"sum_over_time(laptime_second_latency_seconds{{{EACH_SECOND}}}[{STEP}])"
+    by_load = f"sum by (position, server, load) ({seconds})"
     shares = {"A": (0.5, "p50"), "B": (0.99, "p99")}
     panel = time_series(
-        "Latency: p50 and p99",
-        "Response times, from the generators' histograms, whose buckets are wide: the exact "
-        "percentiles are in the results. The p99 is the broken line.",
+        "Response times of each second: p50 and p99",
+        "Of the right answers of each second of the measured phases, to 0.6 %. The p99 is the "
+        "broken line. A p99 that rises again and again is a pause of the server.",
         "s",
-        _NO_GENERATOR,
+        f"{_NOT_OVER}, or it takes no native histograms",
         [
             query(
-                placed(quantile(share, buckets, "server", "load")),
+                f"histogram_quantile({share:g}, {by_load})",
                 f"{{{{position}}}} {{{{server}}}}, {{{{load}}}} {name}",
                 ref=ref,
+                step=SECOND,
             )
             for ref, (share, name) in shares.items()
         ],
@@ -69,113 +90,98 @@ def latency() -> timeseries.Panel:
     return panel
 
 
-def tail() -> timeseries.Panel:
-    """Percentiles of each request of the scenario."""
-    buckets = f"laptime_generator_latency_seconds_bucket{{{GENERATOR}}}"
-    return time_series(
-        "Latency of each endpoint: p90",
-        "Response times of each request of the scenario, from the generators' histograms.",
-        "s",
-        _NO_GENERATOR,
-        [query(quantile(0.9, buckets, "server", "endpoint"), "{{server}} {{endpoint}} p90")],
-    )
-
-
 def errors() -> timeseries.Panel:
-    """Answers that were wrong, late or none."""
-    return time_series(
-        "Errors",
-        "Requests a second without a right answer in time, by kind.",
+    """Answers of each second that were wrong, late or none."""
+    counted = f"avg_over_time(laptime_second_errors{{{EACH_SECOND}}}[{STEP}])"
+    panel = time_series(
+        "Errors of each second",
+        "Requests without a right answer in time, by kind, as counted. The kind none, at zero: the "
+        "trial had no errors.",
         "reqps",
-        "No errors",
+        _NOT_OVER,
         [
             query(
-                "sum by (server, load, kind)"
-                f" ({rate(f'laptime_generator_errors_total{{{GENERATOR}}}')})",
-                "{{server}}, {{load}}: {{kind}}",
+                f"sum by (position, server, load, kind) ({counted})",
+                "{{position}} {{server}}, {{load}}: {{kind}}",
+                step=SECOND,
             )
         ],
-        limits=[(0.001, "red")],
+    )
+    in_server_colors(panel, {"A": f"{_SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
+    return panel
+
+
+def complete() -> stat.Panel:
+    """Trials of which Prometheus lacks seconds."""
+    whole = f"laptime_trial_seconds_complete{{{RUN}}}"
+    return figure(
+        "Trials with seconds that are missing here",
+        "Of how many trials this Prometheus lacks seconds, so that the pictures of this row have "
+        "gaps; results have none. 0: everything that was counted is drawn.",
+        "short",
+        "no trial is over yet, or nobody asked Prometheus what it has",
+        [newest(f"count({whole}) - sum({whole})", "trials")],
+        limits=[(1, "orange")],
+        width=FULL,
+        height=3,
     )
 
 
 def requests_since_start() -> xychart.Panel:
-    """Request rates of all trials, one over the other."""
-    counter = f'laptime_generator_requests_total{{{GENERATOR}, phase="measured"}}'
-    trial_rate = f"sum by (server, load, trial) ({rate(counter)})"
+    """Requests of each second of all trials, one over the other."""
     return _since_start(
-        "Request rate since the start of the trial",
+        "Requests of each second, all repetitions",
         "The measured phases of all trials that are over, laid over each other: whether a server "
         "is steady, warms up, or gets slower.",
         "Requests/s",
         "reqps",
-        trial_rate,
-        "repetition",
+        f"0 + last_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])",
     )
 
 
 def cpu_since_start() -> xychart.Panel:
     """CPU of the servers in all trials, one over the other."""
+    pods = f'laptime_pod_cpu_seconds_total{{{RUN},component="server"}}'
+    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
     return _since_start(
-        "CPU of the server since the start of the trial",
+        "CPU of the server, all repetitions",
         "CPU of the server's pod in the measured phases of all trials that are over, laid over "
-        "each other.",
+        "each other, each the mean of four seconds.",
         "Cores",
         "short",
-        f"sum by (server, trial) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})",
-        "load, repetition",
+        f"0 * {elapsed} + on (trial) group_left () sum by (trial) ({rate(pods)})",
     )
 
 
-def _since_start(
-    title: str,
-    description: str,
-    value: str,
-    unit: str,
-    expr: str,
-    added: str,
-) -> xychart.Panel:
-    """Return a chart of an expression with the label `trial` over the seconds since its start.
-
-    The starts are the operator's, as it knows them at the end of the time range: a trial is there
-    as soon as its result is.
-    """
-    labels = f"trial, {added}"
-    started = f"max by ({labels}) (laptime_trial_started_timestamp_seconds{{{TRIAL}}} @ end())"
-    ended = f"max by ({labels}) (laptime_trial_finished_timestamp_seconds{{{TRIAL}}} @ end())"
-    since = f"(0 * ({expr}) + time()) - on (trial) group_left ({added}) {started}"
-    until = f"(0 * ({expr}) + time()) - on (trial) group_left ({added}) {ended}"
-    inside = f"({since}) >= 0 and ({until}) <= 0"
-    values = f"({expr}) * on (trial) group_left ({added}) (0 * {started} + 1) and ({inside})"
+def _since_start(title: str, description: str, value: str, unit: str, expr: str) -> xychart.Panel:
+    """Return a chart of an expression with the labels of seconds over the time since the start."""
+    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
     panel = (
         xychart.Panel()
         .title(title)
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
-        .no_value("No trial of this time is over yet")
+        .no_value(absent(_NOT_OVER))
         .min(0)
-        .height(10)
+        .height(9)
         .span(HALF)
         .thresholds(thresholds())
         .mapping(SeriesMapping.AUTO)
         .show(XYShowMode.POINTS_AND_LINES)
         .line_width(2)
-        .legend(
-            common_builders.VizLegendOptions()
-            .display_mode(common.LegendDisplayMode.LIST)
-            .placement(common.LegendPlacement.BOTTOM)
-            .show_legend(True)
-        )
+        .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(_as_rows(placed(inside), "A"))
-        .with_target(_as_rows(placed(values), "B"))
+        .with_target(_as_rows(f"0 + {elapsed}", "A", SECOND))
+        .with_target(_as_rows(expr, "B", RUN_STEP if "rate(" in expr else SECOND))
         .with_transformation(transformation("merge", {}))
         .with_transformation(
             transformation(
                 "organize",
                 {
-                    "excludeByName": {"Time": True, "trial": True},
+                    "excludeByName": dict.fromkeys(
+                        ("Time", "namespace", "run", "trial", "phase", "job"), True
+                    ),
                     "renameByName": {"Value #A": "Since start", "Value #B": value},
                     "indexByName": {"Value #A": 0, "Value #B": 1},
                 },
@@ -205,5 +211,5 @@ def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
     return dashboard_models.DynamicConfigValue(id_val=name, value=value)
 
 
-def _as_rows(expr: str, ref: str) -> prometheus.Dataquery:
-    return query(expr, ref=ref, step=RUN_STEP).format(PromQueryFormat.TABLE)
+def _as_rows(expr: str, ref: str, step: str) -> prometheus.Dataquery:
+    return query(expr, ref=ref, step=step).format(PromQueryFormat.TABLE)
