@@ -16,6 +16,8 @@ from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import (
     Interval,
     Latency,
+    ObjectiveResult,
+    Outcome,
     ResultRow,
     RowState,
     TrialOutcome,
@@ -357,3 +359,35 @@ def test_runs_may_come_in_any_order_and_only_those_that_are_shown_are_parsed(
             figures.see(manifest_of(run))
         assert {run.name for run in figures.runs} == newest
     assert len(parsed) == 3 * MOST_RUNS
+
+
+def test_runs_that_are_doubtful_one_after_the_other_are_counted_from_the_newest() -> None:
+    figures = RunFigures()
+    doubtful, valid = Validity.DOUBTFUL, Validity.VALID
+    found: list[float] = []
+    runs = many(5, RunStatus(state=State.SUCCEEDED))
+    for number, (run, validity) in enumerate(
+        zip(runs, (doubtful, valid, doubtful, Validity.INVALID, valid), strict=True)
+    ):
+        status = RunStatus(
+            state=State.SUCCEEDED,
+            finished_at=f"2026-01-01T00:00:{number:02d}Z",
+            results=[a_row(validity=valid), a_row(server="s1", validity=validity)],
+        )
+        figures.see(manifest_of(replace(run, status=status)))
+        ((labels, count),) = scraped(figures)["laptime_doubtful_runs_in_a_row"]
+        assert labels == {"scenario": "users"}
+        found.append(count)
+    assert found == [1, 0, 1, 2, 0]
+
+
+def test_missed_objectives_are_counted() -> None:
+    def objective(outcome: Outcome) -> ObjectiveResult:
+        return ObjectiveResult(
+            server="s0", load="l0", metric="p99", bound="", measured="", outcome=outcome, reason="X"
+        )
+
+    status = RunStatus(state=State.SUCCEEDED, objectives=[objective(one) for one in Outcome])
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status)))
+    assert [value for _, value in scraped(figures)["laptime_run_objectives_missed"]] == [1]

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
 from laptime.api.resources import Resources
-from laptime.api.results import Interval, ResponseTimes, ResultRow, TrialResult, Validity
+from laptime.api.results import Interval, Outcome, ResponseTimes, ResultRow, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, State
 from laptime.manifests.context import Component
@@ -174,7 +174,10 @@ class RunFigures(Collector):
         """Yield all families; called for each scrape."""
         families = _declared()
         trials, rows = MOST_TRIALS, MOST_ROWS
-        for run in self.runs:
+        shown_runs = self.runs
+        for scenario, count in _doubtful_in_a_row(shown_runs).items():
+            families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
+        for run in shown_runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
             rows -= len(results)
@@ -204,6 +207,7 @@ def _declared() -> _Families:
         ("laptime_run_trials", "Trials of the run in all.", _RUN),
         ("laptime_run_trials_completed", "Trials of the run that are over.", _RUN),
         ("laptime_run_trials_failed", "Trials of the run that measured nothing.", _RUN),
+        ("laptime_run_objectives_missed", "Objectives of the run that were missed.", _RUN),
         ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
         (
             "laptime_run_server_info",
@@ -215,6 +219,11 @@ def _declared() -> _Families:
             "laptime_run_cpu_limit_cores",
             "CPU limit of each pod of a component; none where the spec sets none.",
             (*_RUN, "component", "server", "position"),
+        ),
+        (
+            "laptime_doubtful_runs_in_a_row",
+            "How many of the newest runs with results are not valid, until the first that is.",
+            ("scenario",),
         ),
         ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
         ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
@@ -274,6 +283,9 @@ def _add_run(families: _Families, run: Run) -> None:
     families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
     families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
     families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
+    if status.objectives is not None:
+        missed = sum(one.outcome is Outcome.MISSED for one in status.objectives)
+        families.add("laptime_run_objectives_missed", run.key, missed)
     images = {server.name: server.image or "" for server in status.servers or []}
     for server in run.spec.servers:
         told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
@@ -319,12 +331,32 @@ def _words(status: RunStatus) -> tuple[str, ...]:
     # While a run goes on these change with each trial, and each text is a series more.
     if status.state is None or not status.state.terminal:
         return *told, "", "", ""
-    rows = status.results or []
-    factors = [row.factor for row in rows if row.factor is not None and row.rank == 1]
-    found = {row.validity for row in rows if row.validity is not None}
-    worst = next((one for one in reversed(Validity) if one in found), None)
+    factors = [
+        row.factor for row in status.results or [] if row.factor is not None and row.rank == 1
+    ]
+    worst = _worst(status)
     factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""
     return *told, factor, worst.value if worst else "", status.verdict or ""
+
+
+def _worst(status: RunStatus) -> Validity | None:
+    """Return the validity of the least valid row; None where no row has one."""
+    found = {row.validity for row in status.results or [] if row.validity is not None}
+    return next((one for one in reversed(Validity) if one in found), None)
+
+
+def _doubtful_in_a_row(runs: Iterable[Run]) -> dict[str, int]:
+    """Return by scenario how many of the newest runs that are over are not valid, one by one."""
+    over = [run for run in runs if run.status.finished_at and _worst(run.status) is not None]
+    counts: dict[str, int] = {}
+    ended: set[str] = set()
+    for run in sorted(over, key=lambda one: one.status.finished_at or "", reverse=True):
+        scenario = run.spec.scenario
+        counts.setdefault(scenario, 0)
+        if _worst(run.status) is Validity.VALID:
+            ended.add(scenario)
+        counts[scenario] += scenario not in ended
+    return counts
 
 
 def position_of(spec: BenchmarkRunSpec, server: str) -> str:
