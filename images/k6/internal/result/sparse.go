@@ -11,7 +11,7 @@ import (
 const SparseSchema = 7
 
 // mostBuckets bounds what the seconds of a phase add to a result, which has a place of 900 kB:
-// some 300 kB of it, or ten minutes of three hundred buckets each.
+// some 200 kB of it, or ten minutes of three hundred buckets each.
 const mostBuckets = 200_000
 
 // Sparse is a histogram as gaps and counts: 3, 10, 1, 20 are ten values in bucket 3 and twenty in
