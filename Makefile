@@ -413,6 +413,10 @@ lint-dashboards:
 			{ echo "$$dashboard"; echo "$$said"; exit 1; }
 	done
 
+.PHONY: test-alerts
+test-alerts: ## the chart's alerts, by promtool, which the first time is compiled for minutes
+	(cd charts/alerts && CGO_ENABLED=0 GOFLAGS=-tags=remove_all_sd,enable_kubernetes_sd go tool promtool test rules test.yaml)
+
 .PHONY: format
 format: venv ## format all code
 	$(VENV)/bin/ruff format --quiet .

@@ -197,9 +197,10 @@ def test_monitors_are_there_when_asked_for_and_scrape_what_the_chart_does(render
 
 def test_labels_of_runs_are_kept_by_monitors_and_pods_of_runs_take_none(render: Any) -> None:
     rendered = render(monitors={"enabled": True}, runNamespaces=["*"])
-    (operator,) = rendered.find("ServiceMonitor", "laptime-operator")["spec"]["endpoints"]
+    operators = rendered.find("ServiceMonitor", "laptime-operator")["spec"]["endpoints"]
+    assert all(one["honorLabels"] is True for one in operators)
     (agent,) = rendered.find("PodMonitor", "laptime-agent")["spec"]["podMetricsEndpoints"]
-    assert operator["honorLabels"] is agent["honorLabels"] is True
+    assert agent["honorLabels"] is True
     for name in ("laptime-runs", "laptime-haproxy"):
         spec = rendered.find("PodMonitor", name)["spec"]
         assert spec["namespaceSelector"] == {"any": True}

@@ -212,3 +212,32 @@ def test_placement_is_passed_on(render: Any) -> None:
         pod = _pod(rendered, kind, name)
         assert {key: pod[key] for key in placement} == placement
     assert _pod(rendered, "DaemonSet", "laptime-agent")["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_only_the_operator_is_asked_what_the_operator_says(render: Any) -> None:
+    """A pod of a run may say anything: its labels are set, and these names are dropped."""
+    jobs = _jobs(render())
+    pattern = "laptime_(run|trial|result|second)_.*"
+    drop = {"source_labels": ["__name__"], "regex": pattern, "action": "drop"}
+    assert jobs["laptime-runs"]["metric_relabel_configs"] == [drop]
+    (kept,) = jobs["laptime-haproxy"]["metric_relabel_configs"]
+    assert kept["action"] == "keep"
+    assert "laptime" not in kept["regex"]
+    for name in ("laptime-runs", "laptime-haproxy"):
+        assert not jobs[name].get("honor_labels")
+
+
+def test_the_seconds_of_trials_are_the_same_series_whichever_operator_says_them(
+    render: Any,
+) -> None:
+    rendered = render(monitors={"enabled": True})
+    seconds = _jobs(rendered)["laptime-seconds"]
+    assert seconds["honor_labels"] is seconds["honor_timestamps"] is True
+    assert seconds["scrape_native_histograms"] is True
+    (dropped,) = seconds["metric_relabel_configs"]
+    assert dropped == {"regex": "instance|pod|container|service|endpoint", "action": "labeldrop"}
+    monitor = rendered.find("ServiceMonitor", "laptime-operator")["spec"]
+    assert monitor["scrapeNativeHistograms"] is True
+    (endpoint,) = (one for one in monitor["endpoints"] if one.get("path") == "/seconds")
+    assert endpoint["honorLabels"] is endpoint["honorTimestamps"] is True
+    assert endpoint["metricRelabelings"] == [dropped]

@@ -38,7 +38,7 @@ class Reading:
 
     def reconciles(self) -> dict[float, float]:
         """Return how many looks took at most so many seconds, by the bounds of the histogram."""
-        prefix = 'laptime_reconcile_seconds_bucket{le="'
+        prefix = 'controller_runtime_reconcile_time_seconds_bucket{controller="benchmarkrun",le="'
         return {
             float(key.removeprefix(prefix).rstrip('"}')): value
             for key, value in self.samples.items()

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
+from laptime.measure.each_second import ELAPSED, ERRORS, LATENCY, REQUESTS
 from laptime.reconcile.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +15,9 @@ EXPORTER = ROOT / "images" / "exporter"
 LIVE = ROOT / "images" / "k6" / "internal" / "live" / "collector.go"
 SCRAPES = ROOT / "charts" / "laptime" / "templates" / "_prometheus-config.tpl"
 
+SECONDS = frozenset({REQUESTS, ERRORS, ELAPSED, LATENCY})
+"""What the operator says of each second of a trial."""
+
 PROCESS = frozenset({"process_cpu_seconds_total", "process_resident_memory_bytes"})
 """What operator, agent and Prometheus say of themselves."""
 
@@ -21,7 +25,7 @@ PROCESS = frozenset({"process_cpu_seconds_total", "process_resident_memory_bytes
 @cache
 def exported() -> frozenset[str]:
     """Return all names as Prometheus stores them."""
-    return agent() | exporter() | haproxy() | operator() | generator() | PROCESS
+    return agent() | exporter() | haproxy() | operator() | generator() | SECONDS | PROCESS
 
 
 def agent() -> frozenset[str]:

@@ -11,7 +11,9 @@ from typing import Any
 import promql_parser
 import pytest
 from exported_metrics import exported
+from laptime.report.html.palette import LIGHT_SERVERS
 
+from laptime_dashboards.panel_defaults import SERVER_COLORS
 from laptime_dashboards.write import dashboards, encode, write
 
 DOCUMENTS: dict[str, Any] = {uid: json.loads(encode(one)) for uid, one in dashboards().items()}
@@ -21,9 +23,14 @@ WIDTH = 24
 VARIABLE = re.compile(r"\$\{?[a-zA-Z_]+\}?")
 
 
+def every_panel(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all panels, those in closed rows too."""
+    return [one for panel in document["panels"] for one in (panel, *panel.get("panels", ()))]
+
+
 def panels() -> Iterator[tuple[str, dict[str, Any]]]:
     for uid, document in DOCUMENTS.items():
-        for panel in document["panels"]:
+        for panel in every_panel(document):
             if panel["type"] != "row":
                 yield f"{uid}: {panel['title']}", panel
 
@@ -71,10 +78,12 @@ def metric_names(expr: str) -> set[str]:
     return {name for name in found if name}
 
 
-def test_there_are_four_dashboards_with_names_of_their_own() -> None:
+def test_there_are_six_dashboards_with_names_of_their_own() -> None:
     assert {document["title"] for document in DOCUMENTS.values()} == {
         "Laptime / Runs",
         "Laptime / Run",
+        "Laptime / Compare",
+        "Laptime / Server",
         "Laptime / Tiers",
         "Laptime / Operator",
     }
@@ -90,11 +99,14 @@ def test_a_panel_says_what_it_shows(name: str) -> None:
     assert panel["description"].endswith((".", ")"))
     defaults = panel["fieldConfig"]["defaults"]
     assert defaults["unit"]
-    assert defaults["noValue"]
+    # What is not known is no finding.
+    assert re.match(r"No data: \S", defaults["noValue"])
     assert defaults["thresholds"]["steps"]
     assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-    if panel["type"] in ("timeseries", "xychart"):
+    if panel["type"] in ("timeseries", "xychart", "barchart"):
         assert panel["options"]["legend"]["showLegend"] is True
+        # A mean over the time range would be no figure of any result.
+        assert not panel["options"]["legend"].get("calcs")
 
 
 @pytest.mark.parametrize("name", PANELS)
@@ -108,7 +120,7 @@ def test_a_panel_fits_into_the_grid_and_its_legend_into_the_panel(name: str) -> 
 @pytest.mark.parametrize("uid", DOCUMENTS)
 def test_no_panel_lies_over_another(uid: str) -> None:
     taken: set[tuple[int, int]] = set()
-    for panel in DOCUMENTS[uid]["panels"]:
+    for panel in every_panel(DOCUMENTS[uid]):
         place = panel["gridPos"]
         cells = {
             (place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])
@@ -136,6 +148,42 @@ def test_windows_fit_the_scrapes(name: str) -> None:
     for target in PANELS[name]["targets"]:
         if "$__rate_interval" in target["expr"]:
             assert target["interval"] in ("$step", "5s")
+        if "$__interval" in target["expr"]:
+            # There is a sample in each second.
+            assert target["interval"] in ("1s", "$step")
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_is_short(name: str) -> None:
+    assert len(QUERIES[name]) <= 300
+
+
+def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
+    document = DOCUMENTS["laptime-run"]
+    # 768 px less the head of a page, at 38 px a row of the grid.
+    first = [one for one in document["panels"] if one["gridPos"]["y"] + one["gridPos"]["h"] <= 17]
+    assert {one["title"] for one in first} == {
+        "Verdict",
+        "State",
+        "Progress",
+        "Time left",
+        "Factor against the baseline",
+        "Throughput",
+        "Response times",
+        "What limited each server, and what is doubtful",
+    }
+    # Grafana asks for a panel when it comes into sight; the row below begins on the first screen.
+    seen = [one for one in document["panels"] if one["gridPos"]["y"] <= 18]
+    asked = sum(len(one.get("targets", ())) for one in seen)
+    variables = [one for one in document["templating"]["list"] if one["type"] == "query"]
+    annotations = (document.get("annotations") or {}).get("list") or []
+    assert asked + len(variables) + len(annotations) <= 25
+
+
+def test_the_head_has_no_setting_that_only_a_developer_understands() -> None:
+    for document in DOCUMENTS.values():
+        shown = {one["name"] for one in document["templating"]["list"] if not one.get("hide")}
+        assert shown <= {"datasource", "namespace", "run", "server", "load", "scenario"}
 
 
 def test_what_is_counted_is_asked_for_as_a_rate() -> None:
@@ -149,7 +197,7 @@ def test_what_is_counted_is_asked_for_as_a_rate() -> None:
 
 @pytest.mark.parametrize("uid", DOCUMENTS)
 def test_each_variable_is_defined_before_it_is_used(uid: str) -> None:
-    known = {"__rate_interval"}
+    known = {"__rate_interval", "__interval"}
     for variable in DOCUMENTS[uid]["templating"]["list"]:
         asked = str((variable["query"] or {}).get("query")) if variable["type"] == "query" else ""
         assert set(re.findall(r"\$\{?(\w+)", asked)) <= known
@@ -168,7 +216,7 @@ def test_writing_removes_dashboards_that_are_gone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uid", DOCUMENTS)
 def test_each_panel_has_a_number_and_is_of_a_version_that_nothing_rewrites(uid: str) -> None:
-    panels = DOCUMENTS[uid]["panels"]
+    panels = every_panel(DOCUMENTS[uid])
     assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
     # Grafana rewrites an XY chart without a version, or of one before 11.1, into one without lines.
     assert {panel["pluginVersion"] for panel in panels if panel["type"] != "row"} == {"11.1.0"}
@@ -186,29 +234,53 @@ def test_an_empty_cell_does_not_say_what_an_empty_table_says(name: str) -> None:
     assert {overrides[title]["noValue"] for title in titles} == {"-"}
 
 
-def test_a_server_has_one_colour_in_lines_and_in_the_background() -> None:
-    run = DOCUMENTS["laptime-run"]
-    behind = {
-        one["name"]: one["iconColor"]
-        for one in run["annotations"]["list"]
-        if one["name"].startswith("Server ")
-    }
+def test_a_server_has_one_colour_that_of_the_report() -> None:
+    # The sixth, grey, is lighter than on the report's white page.
+    assert SERVER_COLORS[:5] == LIGHT_SERVERS[:5]
+    assert len(SERVER_COLORS) == len(LIGHT_SERVERS)
     coloured = 0
-    for panel in run["panels"]:
+    for name, panel in PANELS.items():
         rules = [
             (re.compile(rule["matcher"]["options"].strip("/")), entry["value"]["fixedColor"])
-            for rule in (panel.get("fieldConfig") or {}).get("overrides", [])
+            for rule in panel["fieldConfig"]["overrides"]
             for entry in rule["properties"]
-            if entry["id"] == "color"
+            if entry["id"] == "color" and rule["matcher"]["id"] == "byRegexp"
         ]
         if not rules:
             continue
         coloured += 1
         value = re.match(r"\^(\S+) \.\*position", rules[0][0].pattern)
         for place in range(1, 34):
-            name = f"{place} some"
+            line = f"{place} some"
             if value:
-                name = f'{value[1]} {{load="some", position="{place}", server="some"}}'
-            found = [color for rule, color in rules if rule.search(name)]
-            assert found == [behind[f"Server {(place - 1) % len(behind) + 1}"]], panel["title"]
-    assert coloured >= 6
+                line = f'{value[1]} {{load="some", position="{place}", server="some"}}'
+            found = [color for rule, color in rules if rule.search(line)]
+            assert found == [SERVER_COLORS[(place - 1) % len(SERVER_COLORS)]], name
+    assert coloured >= 13
+
+
+def test_servers_of_one_colour_have_lines_of_different_kinds() -> None:
+    rules = [
+        (re.compile(rule["matcher"]["options"].strip("/")), tuple(entry["value"]["dash"]))
+        for rule in PANELS["laptime-run: Throttling"]["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "custom.lineStyle"
+    ]
+    looks = {
+        place: [dash for rule, dash in rules if rule.search(f"{place} some")]
+        for place in range(1, 34)
+    }
+    assert looks[1] == []
+    for colour in range(len(SERVER_COLORS)):
+        same = [str(looks[place]) for place in range(colour + 1, 34, len(SERVER_COLORS))]
+        assert len(set(same)) == len(same)
+
+
+def test_a_server_has_the_look_of_its_place_whatever_the_scheme_of_colours() -> None:
+    """In grey, two neighbours can be told apart by how bright they are or by their lines."""
+
+    def brightness(color: str) -> float:
+        red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+        return 0.299 * red + 0.587 * green + 0.114 * blue
+
+    assert len({round(brightness(one)) for one in SERVER_COLORS}) == len(SERVER_COLORS)

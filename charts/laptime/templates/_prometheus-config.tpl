@@ -55,8 +55,24 @@ What is kept of HAProxy's hundreds of figures.
 haproxy_process_(idle_time_percent|current_connections|nbthread)|haproxy_frontend_(current_sessions|http_requests_total)|haproxy_backend_(current_queue|max_queue|current_sessions|max_sessions|http_responses_total|connection_errors_total|response_errors_total|(queue|connect|response|total)_time_average_seconds|active_servers)
 {{- end }}
 
+{{/*
+Where Prometheus fetches the seconds of trials that are over, and what it may not say of them: whichever
+operator says it and however it was found, a trial's series are the same.
+*/}}
+{{- define "laptime.secondsPath" -}}/seconds{{- end }}
+{{- define "laptime.secondsWithout" -}}instance|pod|container|service|endpoint{{- end }}
+
+{{/*
+What the operator alone may say, whatever a pod of a run says.
+*/}}
+{{- define "laptime.operatorsMetrics" -}}laptime_(run|trial|result|second)_.*{{- end }}
+
 {{- define "laptime.prometheusConfig" -}}
 {{- $namespaces := include "laptime.watchedNamespaces" . | fromJsonArray -}}
+storage:
+  tsdb:
+    # The seconds of a trial come at its end, or when Prometheus is back.
+    out_of_order_time_window: {{ .Values.prometheus.retention }}
 global:
   scrape_interval: {{ .Values.prometheus.scrapeInterval }}
   scrape_timeout: {{ .Values.prometheus.scrapeInterval }}
@@ -122,6 +138,22 @@ scrape_configs:
       - source_labels: [__meta_kubernetes_pod_container_port_name]
         regex: metrics
         action: keep
+  - job_name: laptime-seconds
+    scrape_interval: 2s
+    scrape_timeout: 2s
+    metrics_path: {{ include "laptime.secondsPath" . }}
+    # Labels and times are those of the trials.
+    honor_labels: true
+    honor_timestamps: true
+    scrape_native_histograms: true
+    {{- include "laptime.discovery" (dict "own" true "selector" "app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator") | nindent 4 }}
+    relabel_configs:
+      - source_labels: [__meta_kubernetes_pod_container_port_name]
+        regex: metrics
+        action: keep
+    metric_relabel_configs:
+      - regex: {{ include "laptime.secondsWithout" . }}
+        action: labeldrop
   {{- if $namespaces }}
   - job_name: laptime-haproxy
     # HAProxy would write hundreds of figures, and 1 s is often.
@@ -140,5 +172,9 @@ scrape_configs:
     {{- include "laptime.discovery" (dict "namespaces" $namespaces "selector" "laptime.dev/run,laptime.dev/component!=haproxy") | nindent 4 }}
     relabel_configs:
       {{- include "laptime.runRelabeling" . | nindent 6 }}
+    metric_relabel_configs:
+      - source_labels: [__name__]
+        regex: {{ include "laptime.operatorsMetrics" . }}
+        action: drop
   {{- end }}
 {{- end }}

@@ -8,6 +8,7 @@ from grafana_foundation_sdk.models import dashboard as models
 from laptime_dashboards.panel_defaults import DATA_SOURCE
 
 RUNS_UID, RUN_UID = "laptime-runs", "laptime-run"
+COMPARE_UID, SERVER_UID = "laptime-compare", "laptime-server"
 TIERS_UID, OPERATOR_UID = "laptime-tiers", "laptime-operator"
 
 _TAG = "laptime"
@@ -70,28 +71,26 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
         .with_variable(
             builders.CustomVariable("step")
             .label("Scrape interval")
-            .description("Least step of the queries; 1s with the chart's own Prometheus")
+            .description(
+                "Of agents and pods; var-step in the address, for a Prometheus of one's own"
+            )
             .values("1s,2s,3s,5s,15s")
             .current(models.VariableOption(text="1s", value="1s"))
+            .hide(models.VariableHide.HIDE_VARIABLE)
         )
     )
 
 
-def with_trials(dashboard: builders.Dashboard) -> builders.Dashboard:
-    """Add the variables that choose trials of the run. `trial` follows from the others, unseen."""
-    run = 'namespace="$namespace", run="$run"'
-    for name, label, what in (
-        ("server", "Server", "Servers of the run"),
-        ("load", "Load", "Loads of the run"),
-        ("repetition", "Repetition", "Repetitions of the run"),
+def with_servers(dashboard: builders.Dashboard) -> builders.Dashboard:
+    """Add the variables that choose servers and loads of the run."""
+    run = 'namespace="$namespace",run="$run"'
+    for name, label, series in (
+        ("server", "Server", f"laptime_run_server_info{{{run}}}"),
+        ("load", "Load", f"laptime_trial_info{{{run}}}"),
     ):
-        variable = label_values(name, label, what, f"laptime_trial_info{{{run}}}", name)
+        variable = label_values(name, label, f"{label}s of the run", series, name)
         dashboard.with_variable(several(variable))
-    chosen = f'{run}, server=~"$server", load=~"$load", repetition=~"$repetition"'
-    trial = label_values(
-        "trial", "Trial", "Follows from the others", f"laptime_trial_info{{{chosen}}}", "trial"
-    )
-    return dashboard.with_variable(several(trial).hide(models.VariableHide.HIDE_VARIABLE))
+    return dashboard
 
 
 def several(variable: builders.QueryVariable) -> builders.QueryVariable:

@@ -21,7 +21,14 @@ VALIDITIES = {
     "invalid": ("invalid", "red"),
 }
 
-OUTCOMES = {"Measured": ("Measured", "green"), "Failed": ("Failed", "red")}
+OUTCOMES = {"Measured": ("Measured", "blue"), "Failed": ("Failed", "red")}
+
+PERCENTILES = {
+    "0.5": ("p50", "text"),
+    "0.9": ("p90", "text"),
+    "0.99": ("p99", "text"),
+    "0.999": ("p99.9", "text"),
+}
 
 CAUSES = {
     "serverCpu": ("CPU of the server", "blue"),

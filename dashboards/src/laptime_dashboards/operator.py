@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, stat, timeseries
+from grafana_foundation_sdk.models import dashboard as dashboard_models
 
 from laptime_dashboards.frame import OPERATOR_UID, frame
 from laptime_dashboards.panel_defaults import (
@@ -14,7 +15,7 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import quantile, rate
 
-_SILENT = "The operator says nothing: is it scraped?"
+_SILENT = "the operator is not scraped, or not running"
 _JOBS = 'job=~".*laptime-(operator|agent|prometheus)"'
 
 
@@ -25,13 +26,16 @@ def build() -> dashboard.Dashboard:
     )
     for panel in (
         last_event(),
-        queue_length(),
+        waiting_runs(),
+        depth(),
+        silent(),
         reconcile_rate(),
-        error_rate(),
-        runs(),
+        reconcile_errors(),
         reconcile_times(),
-        errors(),
+        queue_depth(),
+        reasons(),
         requests(),
+        runs(),
         trial_lengths(),
         cpu(),
         memory(),
@@ -53,10 +57,10 @@ def last_event() -> stat.Panel:
     )
 
 
-def queue_length() -> stat.Panel:
+def waiting_runs() -> stat.Panel:
     """Runs that wait."""
     return figure(
-        "Queue",
+        "Runs that wait",
         "Runs that wait for their turn.",
         "short",
         _SILENT,
@@ -64,26 +68,72 @@ def queue_length() -> stat.Panel:
     )
 
 
-def reconcile_rate() -> stat.Panel:
-    """Looks at runs in the last minute."""
+def depth() -> stat.Panel:
+    """Runs to be reconciled."""
     return figure(
-        "Looks in the last minute",
-        "How often the operator looked at a run. Many without any run going on is a loop.",
+        "Queue depth",
+        "Runs that something happened to and that are not reconciled since. It is zero at nearly "
+        "every moment.",
         "short",
         _SILENT,
-        [newest("sum(increase(laptime_reconcile_seconds_count[1m]))", "looks")],
+        [newest("sum(workqueue_depth)", "runs")],
+        limits=[(20, "orange"), (100, "red")],
     )
 
 
-def error_rate() -> stat.Panel:
-    """Failed looks in the last ten minutes."""
+def silent() -> stat.Panel:
+    """Whether operator, agents and Prometheus are there."""
     return figure(
-        "Failed looks in 10 min",
-        "Looks at a run that failed; each is tried again.",
+        "Operators at work",
+        "1: one operator is at work. With several replicas the others stand by. 0: none holds the "
+        "lease.",
         "short",
-        "None since the operator's start",
-        [newest("sum(increase(laptime_reconcile_errors_total[10m]))", "failed")],
-        limits=[(1, "orange"), (20, "red")],
+        _SILENT,
+        [newest("sum(laptime_leader)", "at work")],
+    )
+
+
+def reconcile_rate() -> timeseries.Panel:
+    """Reconciles by result."""
+    counter = rate("controller_runtime_reconcile_total")
+    panel = time_series(
+        "Reconcile rate",
+        "Reconciles of a run a second, by result. Many without any run going on is a loop.",
+        "ops",
+        _SILENT,
+        [query(f"sum by (result) ({counter})", "{{result}}", step=OPERATOR_STEP)],
+    )
+    for result, color in (("success", "blue"), ("error", "red")):
+        fixed = {"mode": "fixed", "fixedColor": color}
+        panel.override_by_name(
+            result, [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)]
+        )
+    return panel
+
+
+def reconcile_errors() -> timeseries.Panel:
+    """Reconciles that failed."""
+    counter = rate("controller_runtime_reconcile_errors_total")
+    return time_series(
+        "Reconcile errors",
+        "Reconciles of a run that failed, a second; each is tried again. A few in an upgrade of "
+        "the cluster are usual.",
+        "ops",
+        _SILENT,
+        [query(f"sum({counter})", "errors", step=OPERATOR_STEP)],
+        limits=[(0.1, "red")],
+    )
+
+
+def queue_depth() -> timeseries.Panel:
+    """Runs to be reconciled, over time."""
+    return time_series(
+        "Queue depth over time",
+        "Runs that something happened to and that are not reconciled since. One that grows says "
+        "that the operator cannot keep up.",
+        "short",
+        _SILENT,
+        [query("sum(workqueue_depth)", "runs", step=OPERATOR_STEP)],
     )
 
 
@@ -99,13 +149,13 @@ def runs() -> timeseries.Panel:
 
 
 def reconcile_times() -> timeseries.Panel:
-    """How long a look takes."""
-    buckets = "laptime_reconcile_seconds_bucket"
+    """How long a reconcile takes."""
+    buckets = "controller_runtime_reconcile_time_seconds_bucket"
     return time_series(
-        "Time of one look at a run",
+        "Reconcile duration",
         "From the read of the run to the last action; the API server answers most of that time.",
         "s",
-        "No look in this time",
+        "no reconcile in this time, or the operator is not scraped",
         [
             query(quantile(0.5, buckets), "p50", ref="A", step=OPERATOR_STEP),
             query(quantile(0.99, buckets), "p99", ref="B", step=OPERATOR_STEP),
@@ -114,16 +164,15 @@ def reconcile_times() -> timeseries.Panel:
     )
 
 
-def errors() -> timeseries.Panel:
-    """Failed looks by reason."""
+def reasons() -> timeseries.Panel:
+    """Reconciles that failed by reason."""
     counter = rate("laptime_reconcile_errors_total")
     return time_series(
-        "Failed looks",
-        "Looks at a run that failed a second, by reason. A conflict is tried again at once.",
+        "Reconcile errors by reason",
+        "Reconciles that failed a second, by reason. A conflict is tried again at once.",
         "ops",
-        "No errors",
+        "no reason was told since the operator's start, or it is not scraped",
         [query(f"sum by (reason) ({counter})", "{{reason}}", step=OPERATOR_STEP)],
-        limits=[(0.1, "red")],
     )
 
 
@@ -145,7 +194,7 @@ def trial_lengths() -> timeseries.Panel:
         "Length of trials",
         "Mean length of the measured phases of all trials since the operator's start.",
         "s",
-        "No trial since the operator's start",
+        "no trial since the operator's start, or it is not scraped",
         [
             query(
                 "sum(laptime_trial_seconds_sum) / (sum(laptime_trial_seconds_count) > 0)",

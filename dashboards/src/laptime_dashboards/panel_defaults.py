@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from grafana_foundation_sdk.builders import barchart, prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as dashboard_builders
-from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
@@ -15,6 +15,9 @@ DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
 RUN_STEP = "$step"
 """Least step of queries about runs: the scrape interval, which is 1 s unless the reader says so."""
+
+SECOND = "1s"
+"""Least step of queries about what generators counted in each second."""
 
 OPERATOR_STEP = "5s"
 """Least step of queries about the operator: it is scraped every 5 s."""
@@ -28,8 +31,12 @@ WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wra
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 
-SERVER_COLORS = ("blue", "orange", "purple", "green", "red", "yellow")
-"""Of the servers of a run, by their place in the spec: lines, and measured phases behind them."""
+SERVER_COLORS = ("#0072b2", "#c84e00", "#00845f", "#a8447f", "#8a6500", "#737e8c")
+"""Of the servers of a run, by their place in the spec: those of the report. The hues are those of
+Okabe and Ito; the grey is lighter than the report's, since it has to be seen on black too."""
+
+_DASHES: tuple[tuple[int, ...], ...] = ((), (10, 5), (2, 5), (10, 5, 2, 5), (16, 4, 4, 4), (4, 8))
+"""Of the seventh server and those after it, which have the colour of the first and so on."""
 
 MOST_SERVERS = 33
 """Of one run: 32 and a control arm."""
@@ -65,9 +72,24 @@ def newest(expr: str, legend: str = "", *, ref: str = "A") -> prometheus.Dataque
     )
 
 
+def absent(why: str) -> str:
+    """Return what is said where there is no data: that, and why it may be so. It is no finding."""
+    return f"No data: {why}"
+
+
+def legend() -> common_builders.VizLegendOptions:
+    """Return a legend of names alone: a mean over the time range would be no figure of the run."""
+    return (
+        common_builders.VizLegendOptions()
+        .display_mode(common.LegendDisplayMode.LIST)
+        .placement(common.LegendPlacement.BOTTOM)
+        .show_legend(True)
+    )
+
+
 def thresholds(*steps: Threshold) -> dashboard_builders.ThresholdsConfig:
-    """Return absolute thresholds: green below the first, then the colour of each."""
-    models = [dashboard_models.Threshold(color="green")]
+    """Return absolute thresholds: no colour below the first, then the colour of each."""
+    models = [dashboard_models.Threshold(color="text")]
     models += [dashboard_models.Threshold(value=value, color=color) for value, color in steps]
     return (
         dashboard_builders.ThresholdsConfig()
@@ -88,25 +110,17 @@ def time_series(
     most: float | None = None,
 ) -> timeseries.Panel:
     """Return a panel with lines over time; `limits` are drawn as lines, `most` ends the axis."""
-    legend = (
-        common_builders.VizLegendOptions()
-        .display_mode(common.LegendDisplayMode.TABLE)
-        .placement(common.LegendPlacement.BOTTOM)
-        .show_legend(True)
-        # In a third of the width there is room for one figure beside the name.
-        .calcs(["mean", "max"] if width > THIRD else ["max"])
-    )
     panel = (
         timeseries.Panel()
         .title(title)
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
-        .no_value(no_data)
+        .no_value(absent(no_data))
         .min(0)
         .height(9)
         .span(width)
-        .legend(legend)
+        .legend(legend())
         .tooltip(
             common_builders.VizTooltipOptions()
             .mode(common.TooltipDisplayMode.MULTI)
@@ -152,7 +166,7 @@ def figure(
         .description(description)
         .datasource(DATA_SOURCE)
         .unit(unit)
-        .no_value(no_data)
+        .no_value(absent(no_data))
         .height(height)
         .span(width)
         .text_mode(text)
@@ -189,7 +203,7 @@ def rows(
         .description(description)
         .datasource(DATA_SOURCE)
         .unit("short")
-        .no_value(no_data)
+        .no_value(absent(no_data))
         .height(height)
         .span(width)
         .cell_height(common.TableCellHeight.SM)
@@ -264,7 +278,7 @@ def _fields_in_order(columns: Sequence[Column], names: Mapping[str, str]) -> lis
 
 
 def in_server_colors(
-    panel: timeseries.Panel | xychart.Panel,
+    panel: timeseries.Panel | xychart.Panel | barchart.Panel,
     names: Mapping[str, str],
     *,
     place: str = "^PLACE ",
@@ -278,20 +292,36 @@ def in_server_colors(
     """
     count = len(SERVER_COLORS)
     for index, color in enumerate(SERVER_COLORS):
-        places = "|".join(str(number) for number in range(index + 1, MOST_SERVERS + 1, count))
         fixed = {"mode": "fixed", "fixedColor": color}
-        panel.override_by_regexp(
-            f"/{place.replace('PLACE', f'({places})')}/",
-            [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)],
-        )
+        _override(panel, place, range(index + 1, MOST_SERVERS + 1, count), "color", fixed)
+    if not isinstance(panel, barchart.Panel):
+        for turn, dash in enumerate(_DASHES):
+            style = {"fill": "dash", "dash": list(dash)}
+            places = range(turn * count + 1, min((turn + 1) * count, MOST_SERVERS) + 1)
+            if dash and places:
+                _override(panel, place, places, "custom.lineStyle", style)
     for ref, name in names.items():
         properties = [dashboard_models.DynamicConfigValue(id_val="displayName", value=name)]
         if ref in dashed:
-            style = {"fill": "dash", "dash": [6, 6]}
+            style = {"fill": "dash", "dash": [3, 3]}
             properties.append(
                 dashboard_models.DynamicConfigValue(id_val="custom.lineStyle", value=style)
             )
         panel.override_by_query(ref, properties)
+
+
+def _override(
+    panel: timeseries.Panel | xychart.Panel | barchart.Panel,
+    place: str,
+    places: Sequence[int],
+    key: str,
+    value: object,
+) -> None:
+    numbers = "|".join(map(str, places))
+    panel.override_by_regexp(
+        f"/{place.replace('PLACE', f'({numbers})')}/",
+        [dashboard_models.DynamicConfigValue(id_val=key, value=value)],
+    )
 
 
 def sorted_by(title: str, *, newest_first: bool = False) -> common_builders.TableSortByFieldState:

@@ -2,94 +2,30 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import stat, table
+from grafana_foundation_sdk.builders import table
 
-from laptime_dashboards.meanings import CAUSES, OUTCOMES, STATES, VALIDITIES
-from laptime_dashboards.panel_defaults import (
-    FULL,
-    THIRD,
-    WRAPPED,
-    Column,
-    figure,
-    newest,
-    rows,
-    sorted_by,
-    words,
-)
-from laptime_dashboards.selectors import ROW, RUN, TRIAL
+from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
+from laptime_dashboards.panel_defaults import Column, rows, sorted_by, words
+from laptime_dashboards.run_answer import NO_RESULT
+from laptime_dashboards.selectors import ROW, RUN
 
-_NO_RESULT = "No trial of the run is over yet"
-_THROUGHPUT = "laptime_result_requests_per_second"
 _BY_ROW = "max by (server, load)"
-
-
-def verdict() -> table.Panel:
-    """The result in a sentence."""
-    sentence = Column("Verdict", label="verdict", more=WRAPPED)
-    series = f'laptime_run_info{{{RUN}, verdict!=""}}'
-    return rows(
-        "Verdict",
-        "The result in a sentence, when the run is over.",
-        "The run is not over yet",
-        [sentence, Column("", expr=f"max by (verdict) ({series})")],
-        joined=False,
-        height=4,
-    ).show_header(False)
-
-
-def state() -> stat.Panel:
-    """Where the run is."""
-    return figure(
-        "State",
-        f"Where the run is: {', '.join(STATES)}.",
-        "short",
-        "There is no such run",
-        [newest(f"max by (state) (laptime_run_info{{{RUN}}})", "{{state}}")],
-        width=THIRD,
-        height=3,
-        names=True,
-    )
-
-
-def progress() -> stat.Panel:
-    """How far the run is."""
-    return figure(
-        "Progress",
-        "Share of the trials that are over.",
-        "percentunit",
-        "The run has not begun",
-        [newest(f"max(laptime_run_progress_ratio{{{RUN}}})", "done")],
-        width=THIRD,
-        height=3,
-    )
-
-
-def time_left() -> stat.Panel:
-    """The estimate of the time left."""
-    return figure(
-        "Time left",
-        "Estimate from the trials so far.",
-        "s",
-        "None: the run is over, or waits",
-        [newest(f"max(laptime_run_remaining_seconds{{{RUN}}})", "left")],
-        width=THIRD,
-        height=3,
-    )
 
 
 def table_of_results() -> table.Panel:
     """The final table: what each server reached under each load."""
     return rows(
         "Results",
-        "Means over the repetitions. Of two servers under the same load, those with the same rank "
-        "cannot be told apart. Below two repetitions there is no interval.",
-        _NO_RESULT,
+        "The figures of the report. Servers under the same load that share a rank cannot be told "
+        "apart. The intervals are in the pictures above.",
+        NO_RESULT,
         [
             # On a screen of 1366 px all of them are in sight.
             Column("Load", label="load", width=80),
             _row_value("Rank", "laptime_result_rank", width=75),
             Column("Server", label="server", width=120),
-            _row_value("Requests/s", _THROUGHPUT, "locale", width=95),
+            _estimate("Requests/s", "laptime_result_requests_per_second", "locale", 0),
+            _estimate("Factor", "laptime_result_factor", "none", 2),
             _latency("p50", "0.5"),
             _latency("p90", "0.9"),
             _latency("p99", "0.99"),
@@ -112,99 +48,15 @@ def table_of_results() -> table.Panel:
     ).sort_by([sorted_by("Load"), sorted_by("Rank")])
 
 
-def factors() -> table.Panel:
-    """Throughput and factors with the ends of their intervals."""
-    return rows(
-        "Throughput and factor, with 95 % intervals",
-        "A factor is the throughput divided by the baseline's, paired by repetition. An interval "
-        "of a factor that contains 1 means: no difference found.",
-        _NO_RESULT,
-        [
-            Column("Load", label="load", width=80),
-            Column("Server", label="server", width=140),
-            _row_value("Requests/s", _THROUGHPUT, "locale", width=130),
-            _row_value("Requests/s, low", f"{_THROUGHPUT}_low", "locale", width=130),
-            _row_value("Requests/s, high", f"{_THROUGHPUT}_high", "locale", width=130),
-            _row_value("Factor", "laptime_result_factor", "none", 2, width=125),
-            _row_value("Factor, low", "laptime_result_factor_low", "none", 2, width=125),
-            _row_value("Factor, high", "laptime_result_factor_high", "none", 2, width=125),
-        ],
-        width=FULL,
-        height=8,
-    )
-
-
-def doubts() -> table.Panel:
-    """Rows that are not whole."""
-    return rows(
-        "Doubts",
-        "Rows that are not whole: not measured yet, with failed trials, or with figures in doubt.",
-        "Every row is measured and valid",
-        [
-            Column("Load", label="load", width=70),
-            Column("Server", label="server", width=105),
-            Column("State", label="state", width=80),
-            Column(
-                "Validity",
-                label="validity",
-                width=80,
-                more={
-                    "mappings": words(VALIDITIES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
-            ),
-            Column(
-                "",
-                expr="max by (server, load, state, validity)"
-                f' (laptime_result_state{{{ROW}, validity!="valid"}})',
-            ),
-        ],
-        joined=False,
-        width=8,
-        height=10,
-    )
-
-
-def limits() -> table.Panel:
-    """What held each server back."""
-    return rows(
-        "What limited each server",
-        "The cause in most repetitions, and the readings that say so when the run is over "
-        "(docs/measurement.md).",
-        "No trial is over yet, or nobody watched",
-        [
-            Column("Load", label="load", width=70),
-            Column("Server", label="server", width=105),
-            Column(
-                "Limited by",
-                label="cause",
-                width=150,
-                more={
-                    "mappings": words(CAUSES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
-            ),
-            Column("Evidence", label="evidence", more=WRAPPED),
-            Column(
-                "",
-                expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",
-            ),
-        ],
-        joined=False,
-        width=16,
-        height=10,
-    )
-
-
 def trials() -> table.Panel:
     """Every trial in its order."""
     labels = "trial, server, load, repetition"
-    started = f"max by ({labels}) (laptime_trial_started_timestamp_seconds{{{TRIAL}}})"
-    finished = f"max by ({labels}) (laptime_trial_finished_timestamp_seconds{{{TRIAL}}})"
+    started = f"max by ({labels}) (laptime_trial_started_timestamp_seconds{{{RUN}}})"
+    finished = f"max by ({labels}) (laptime_trial_finished_timestamp_seconds{{{RUN}}})"
     return rows(
         "Trials",
         "Every measurement in the order in which it was made.",
-        _NO_RESULT,
+        NO_RESULT,
         [
             Column("Trial", label="trial", width=190),
             Column("Server", label="server", width=130),
@@ -212,7 +64,7 @@ def trials() -> table.Panel:
             Column("Repetition", label="repetition", width=90),
             Column(
                 "",
-                expr=f"max by ({labels}, outcome, validity) (laptime_trial_outcome{{{TRIAL}}})",
+                expr=f"max by ({labels}, outcome, validity) (laptime_trial_outcome{{{RUN}}})",
             ),
             Column(
                 "Outcome",
@@ -236,7 +88,7 @@ def trials() -> table.Panel:
             Column("Length", expr=f"{finished} - {started}", unit="s", decimals=1, width=70),
             Column(
                 "Requests/s",
-                expr=f"max by ({labels}) (laptime_trial_requests_per_second{{{TRIAL}}})",
+                expr=f"max by ({labels}) (laptime_trial_requests_per_second{{{RUN}}})",
                 unit="locale",
                 decimals=0,
                 width=95,
@@ -244,6 +96,11 @@ def trials() -> table.Panel:
         ],
         height=10,
     )
+
+
+def _estimate(title: str, metric: str, unit: str, decimals: int) -> Column:
+    """Return a column with a figure that has an interval, without it."""
+    return _row_value(title, metric, unit, decimals, 'bound="estimate"', width=95)
 
 
 def _latency(title: str, quantile: str) -> Column:
@@ -260,6 +117,6 @@ def _row_value(
     more: str = "",
     width: int | None = None,
 ) -> Column:
-    selector = f"{ROW}, {more}" if more else ROW
+    selector = f"{ROW},{more}" if more else ROW
     expr = f"{_BY_ROW} ({metric}{{{selector}}})"
     return Column(title, expr=expr, unit=unit, decimals=decimals, width=width)

@@ -8,7 +8,6 @@ from laptime_dashboards.panel_defaults import THIRD, in_server_colors, query, ti
 from laptime_dashboards.selectors import (
     BACKENDS,
     GENERATOR_PODS,
-    PODS,
     RUN,
     SERVERS,
     TIERS,
@@ -16,8 +15,8 @@ from laptime_dashboards.selectors import (
     rate,
 )
 
-_NO_AGENT = "No pod of the run in this time, or no agent on its node"
-_NO_TIER = "The run has no such tier, or nobody watched it"
+_NO_AGENT = "no pod of the run in this time, or no agent on its node"
+_NO_TIER = "the run has no such tier, or nobody watched it"
 _SERVER = "${__field.labels.server}"
 NODES = f"max by (node) (laptime_pod_memory_working_set_bytes{{{RUN}}})"
 """The nodes on which the run has pods: figures of others do not belong to it."""
@@ -38,32 +37,33 @@ def server_cpu() -> timeseries.Panel:
                 ref="A",
             ),
             query(
-                f"sum by (server) ({rate(f'{used}{{{GENERATOR_PODS}}}')})",
-                "generator of {{server}}",
+                placed(f"sum by (server) ({rate(f'{used}{{{GENERATOR_PODS}}}')})"),
+                "{{position}} generator of {{server}}",
                 ref="B",
             ),
             query(
-                "max by (server) (laptime_run_cpu_limit_cores"
-                f'{{{RUN}, component="server", server=~"$server"}})',
-                "limit of {{server}}",
+                "max by (server, position) (laptime_run_cpu_limit_cores"
+                f'{{{RUN},component="server",server=~"$server"}})',
+                "{{position}} limit of {{server}}",
                 ref="C",
             ),
         ],
     )
-    in_server_colors(panel, {"A": _SERVER})
+    names = {"A": _SERVER, "B": f"generator of {_SERVER}", "C": f"limit of {_SERVER}"}
+    in_server_colors(panel, names, dashed=["B", "C"])
     return panel
 
 
 def share_of_limit() -> timeseries.Panel:
     """CPU of the servers as a share of what they may have."""
     used = f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{SERVERS}}}')})"
-    limit = f'max by (server) (laptime_run_cpu_limit_cores{{{RUN}, component="server"}})'
+    limit = f'max by (server, position) (laptime_run_cpu_limit_cores{{{RUN},component="server"}})'
     panel = time_series(
         "CPU of servers, share of the limit",
         "At 100 % the server has all that it may have: more would need a higher limit.",
         "percentunit",
-        "No server of the run has a CPU limit",
-        [query(placed(f"{used} / on (server) {limit}"), "{{position}} {{server}}")],
+        "no server of the run has a CPU limit, or no agent is on its node",
+        [query(f"{used} / on (server) group_right () {limit}", "{{position}} {{server}}")],
         limits=[(0.9, "orange"), (1, "red")],
         most=1,
     )
@@ -84,12 +84,14 @@ def tier_cpu() -> timeseries.Panel:
                 "{{component}}",
             )
         ],
+        width=THIRD,
     )
 
 
 def throttling() -> timeseries.Panel:
     """Time that tasks were held back by a CPU limit."""
-    return time_series(
+    held = "laptime_pod_cpu_throttled_seconds_total"
+    panel = time_series(
         "Throttling",
         "Seconds that tasks were held back by a CPU limit, in each second, summed over CPUs. Zero "
         "means that no limit was in the way.",
@@ -97,20 +99,20 @@ def throttling() -> timeseries.Panel:
         _NO_AGENT,
         [
             query(
-                "sum by (component, server)"
-                f" ({rate(f'laptime_pod_cpu_throttled_seconds_total{{{PODS}}}')})",
-                "{{component}} {{server}}",
+                placed(f"sum by (server) ({rate(f'{held}{{{SERVERS}}}')})"),
+                "{{position}} {{server}}",
                 ref="A",
             ),
             query(
-                "sum by (component)"
-                f" ({rate(f'laptime_pod_cpu_throttled_seconds_total{{{TIERS}}}')})",
+                f"sum by (component) ({rate(f'{held}{{{TIERS}}}')})",
                 "{{component}}",
                 ref="B",
             ),
         ],
         limits=[(0.05, "orange")],
     )
+    in_server_colors(panel, {"A": _SERVER})
+    return panel
 
 
 def memory() -> timeseries.Panel:
@@ -134,13 +136,13 @@ def memory() -> timeseries.Panel:
                 ref="B",
             ),
             query(
-                f"sum by (server) ({used}{{{GENERATOR_PODS}}})",
-                "generator of {{server}}",
+                placed(f"sum by (server) ({used}{{{GENERATOR_PODS}}})"),
+                "{{position}} generator of {{server}}",
                 ref="C",
             ),
         ],
     )
-    in_server_colors(panel, {"A": _SERVER})
+    in_server_colors(panel, {"A": _SERVER, "C": f"generator of {_SERVER}"}, dashed=["C"])
     return panel
 
 
@@ -148,24 +150,26 @@ def network() -> timeseries.Panel:
     """Bytes that pods send and get."""
     received = f"laptime_pod_network_receive_bytes_total{{{SERVERS}}}"
     sent = f"laptime_pod_network_transmit_bytes_total{{{SERVERS}}}"
-    return time_series(
+    panel = time_series(
         "Network of the servers",
-        "Bytes a second through the interfaces of the servers' pods.",
+        "Bytes a second through the interfaces of the servers' pods; sent ones are broken lines.",
         "Bps",
-        "No server in this time, or the agent has agent.network=false",
+        "no server in this time, no agent on its node, or agent.network is false",
         [
             query(
-                f"sum by (server) ({rate(received)})",
-                "{{server}} receives",
+                placed(f"sum by (server) ({rate(received)})"),
+                "{{position}} {{server}} receives",
                 ref="A",
             ),
             query(
-                f"sum by (server) ({rate(sent)})",
-                "{{server}} sends",
+                placed(f"sum by (server) ({rate(sent)})"),
+                "{{position}} {{server}} sends",
                 ref="B",
             ),
         ],
     )
+    in_server_colors(panel, {"A": f"{_SERVER} receives", "B": f"{_SERVER} sends"}, dashed=["B"])
+    return panel
 
 
 def haproxy_queue() -> timeseries.Panel:
@@ -174,7 +178,7 @@ def haproxy_queue() -> timeseries.Panel:
         "HAProxy: queue",
         "Requests that wait for a free connection to a server, by backend.",
         "short",
-        "The run has no HAProxy",
+        "the run has no HAProxy, or nobody watched it",
         [
             query(
                 f"sum by (proxy) (haproxy_backend_current_queue{{{BACKENDS}}})",
@@ -197,7 +201,7 @@ def pool() -> timeseries.Panel:
         "PgBouncer: pool",
         "Connections to Postgres in use, how many there may be, and clients that wait for one.",
         "short",
-        "The run has no PgBouncer",
+        "the run has no PgBouncer, or exporters are left out",
         [
             query(f"sum(laptime_pgbouncer_servers_active{{{RUN}}})", "in use", ref="A"),
             query(f"max(laptime_pgbouncer_pool_size{{{RUN}}})", "size", ref="B"),
@@ -213,7 +217,7 @@ def connections() -> timeseries.Panel:
         "Postgres: connections",
         "Connections by what they do. Active without a wait means on a CPU, or ready for one.",
         "short",
-        "The run has no Postgres, or exporters are left out",
+        "the run has no Postgres, or exporters are left out",
         [
             query(
                 "sum by (state, wait_event_type)"
@@ -242,7 +246,7 @@ def node_cpu() -> timeseries.Panel:
         "Share of all CPUs in use, by everything on the node, and the share that the hypervisor "
         "gave to others. Near 100 % the node limits every server.",
         "percentunit",
-        "No agent on the nodes of the run",
+        "no pod of the run in this time, or no agent on its node",
         [
             query(f"{busy} / {cpus} and on (node) {NODES}", "{{node}} busy", ref="A"),
             query(f"{stolen} / {cpus} and on (node) {NODES}", "{{node}} stolen", ref="B"),
@@ -260,7 +264,7 @@ def node_pressure() -> timeseries.Panel:
         "Pressure on the nodes",
         "Share of the time in which some task was ready and had to wait for CPU, memory or disk.",
         "percentunit",
-        "The nodes' kernels count no pressure (PSI)",
+        "the nodes' kernels count no pressure (PSI), or no agent is on them",
         [
             query(
                 f"sum by (node, resource) ({waiting}) and on (node) {NODES}",
@@ -278,7 +282,7 @@ def node_memory() -> timeseries.Panel:
         "Memory of the nodes",
         "Memory that programs can still have, and all that there is.",
         "bytes",
-        "No agent on the nodes of the run",
+        "no pod of the run in this time, or no agent on its node",
         [
             query(
                 f"max by (node) (laptime_node_memory_available_bytes) and on (node) {NODES}",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
+from grafana_foundation_sdk.models import dashboard as dashboard_models
 
 from laptime_dashboards.frame import RUN_UID, RUNS_UID, frame
-from laptime_dashboards.meanings import STATES
+from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
-    HALF,
+    FULL,
     OPERATOR_STEP,
     QUARTER,
+    WRAPPED,
     Column,
     figure,
     newest,
@@ -19,6 +21,7 @@ from laptime_dashboards.panel_defaults import (
     time_series,
     words,
 )
+from laptime_dashboards.run_answer import COLOURED
 
 _WIDTH = QUARTER
 
@@ -29,7 +32,7 @@ def build() -> dashboard.Dashboard:
         frame(
             "Runs",
             RUNS_UID,
-            "All benchmark runs: state, progress, fastest, factor.",
+            "All benchmark runs: state, validity, verdict, fastest, factor.",
             begin="now-1h",
             refresh="5s",
         )
@@ -38,62 +41,65 @@ def build() -> dashboard.Dashboard:
         .with_panel(over())
         .with_panel(failed())
         .with_panel(all_runs())
-        .with_panel(progress())
         .with_panel(trials())
+    )
+
+
+def _count(title: str, description: str, states: str, what: str) -> stat.Panel:
+    return figure(
+        title,
+        description,
+        "short",
+        "the operator is not scraped",
+        [newest(f'sum(laptime_runs{{state=~"{states}"}})', what)],
+        width=_WIDTH,
+        height=3,
     )
 
 
 def going_on() -> stat.Panel:
     """Runs that have their turn."""
-    return figure(
+    return _count(
         "Running",
         "Runs that have their turn: one at a time, so that no run disturbs another.",
-        "short",
-        "The operator says nothing",
-        [newest('sum(laptime_runs{state=~"Deploying|Verifying|Running|Finishing"})', "running")],
-        width=_WIDTH,
+        "Deploying|Verifying|Running|Finishing|Suspending",
+        "running",
     )
 
 
 def waiting() -> stat.Panel:
     """Runs that wait for their turn."""
-    return figure(
-        "Queued",
-        "Runs that wait until those before them are over.",
-        "short",
-        "The operator says nothing",
-        [newest('sum(laptime_runs{state="Queued"})', "queued")],
-        width=_WIDTH,
+    return _count(
+        "Waiting",
+        "Runs that wait until those before them are over, and those that are suspended.",
+        "Queued|Suspended",
+        "waiting",
     )
 
 
 def over() -> stat.Panel:
     """Runs that came to their end."""
-    return figure(
+    return _count(
         "Succeeded",
-        "Runs that are over and have their results.",
-        "short",
-        "The operator says nothing",
-        [newest('sum(laptime_runs{state="Succeeded"})', "succeeded")],
-        width=_WIDTH,
+        "Runs that are over and have their results. Whether these can be trusted is the validity "
+        "below.",
+        "Succeeded",
+        "succeeded",
     )
 
 
 def failed() -> stat.Panel:
     """Runs that could not be measured."""
-    return figure(
-        "Failed",
-        "Runs that ended without a result; their conditions say why.",
-        "short",
-        "The operator says nothing",
-        [newest('sum(laptime_runs{state="Failed"})', "failed")],
-        limits=[(1, "red")],
-        width=_WIDTH,
+    return _count(
+        "Failed or cancelled",
+        "Runs that ended without all of their results; their conditions say why.",
+        "Failed|Cancelled",
+        "failed or cancelled",
     )
 
 
 def all_runs() -> table.Panel:
-    """Every run with its state, and a link into it."""
+    """Every run with its state and verdict, and a link into it."""
     run = "namespace, run"
     created = f"max by ({run}) (laptime_run_created_timestamp_seconds)"
     link = {
@@ -102,38 +108,40 @@ def all_runs() -> table.Panel:
         "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
         "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.numeric}",
     }
+    labels = "scenario, state, validity, verdict, fastest, factor"
     return rows(
         "All runs",
-        "The newest 50 runs. A click on a name shows that run in its own time. The factor is the "
-        "highest of its servers against the baseline, under any load.",
-        "No run yet: kubectl apply one (docs/first-run.md)",
+        "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
+        "time. A run is as valid as its least valid row. The factor is that of the fastest server "
+        "against the baseline, with its 95 % interval.",
+        "there is no run (docs/first-run.md), or the operator is not scraped",
         [
-            Column("Run", label="run", width=150, more={"links": [link]}),
-            Column("Namespace", label="namespace", width=100),
+            Column("Run", label="run", width=160, more={"links": [link], **WRAPPED}),
+            Column("Namespace", label="namespace", width=95, more=WRAPPED),
+            Column("State", label="state", width=90, more={"mappings": words(STATES), **COLOURED}),
             Column(
-                "State",
-                label="state",
-                width=95,
-                more={
-                    "mappings": words(STATES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
+                "Validity",
+                label="validity",
+                width=80,
+                more={"mappings": words(VALIDITIES), **COLOURED},
             ),
+            Column("Verdict", label="verdict", more=WRAPPED),
+            Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
+            Column("Fastest", label="fastest", width=110, more=WRAPPED),
+            Column("Factor", label="factor", width=120, more=WRAPPED),
             Column(
-                "",
-                expr="max by (namespace, run, scenario, state, baseline, fastest, verdict)"
-                " (laptime_run_info)",
-            ),
-            Column(
-                "Progress",
+                "Trials over",
                 expr=f"max by ({run}) (laptime_run_progress_ratio)",
                 unit="percentunit",
-                width=110,
-                more={
-                    "min": 0,
-                    "max": 1,
-                    "custom.cellOptions": {"type": "gauge", "mode": "basic"},
-                },
+                decimals=0,
+                width=80,
+            ),
+            Column(
+                "Trials failed",
+                expr=f"max by ({run}) (laptime_run_trials_failed)",
+                unit="short",
+                decimals=0,
+                width=80,
             ),
             Column(
                 "Time left",
@@ -142,17 +150,8 @@ def all_runs() -> table.Panel:
                 decimals=0,
                 width=75,
             ),
-            Column("Scenario", label="scenario", width=90),
-            Column("Fastest", label="fastest", width=110),
-            Column(
-                "Factor",
-                expr=f"max by ({run}) (laptime_result_factor)",
-                unit="none",
-                decimals=2,
-                width=70,
-            ),
-            Column("Baseline", label="baseline", width=110),
-            Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=160),
+            Column("Scenario", label="scenario", width=80),
+            Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=150),
             Column(
                 "Until",
                 # A little later than its end: the operator has told of the end by then.
@@ -160,48 +159,34 @@ def all_runs() -> table.Panel:
                 f" or (0 * {created} + time()))",
                 unit="dateTimeAsIso",
                 width=160,
-                # For the link only. Newer Grafanas read the second of the two.
+                # For the link and the order only. Newer Grafanas read the second of the two.
                 more={"custom.hidden": True, "custom.hideFrom": {"viz": True}},
             ),
-            Column("Verdict", label="verdict", width=500),
         ],
-        height=12,
-    ).sort_by([sorted_by("Created", newest_first=True)])
-
-
-def progress() -> timeseries.Panel:
-    """How far each run was at each moment."""
-    return time_series(
-        "Progress",
-        "Share of the trials of each run that are over.",
-        "percentunit",
-        "No run in this time",
-        [
-            query(
-                "max by (namespace, run) (laptime_run_progress_ratio)",
-                "{{namespace}}/{{run}}",
-                step=OPERATOR_STEP,
-            )
-        ],
-        width=HALF,
-        most=1,
-    )
+        height=15,
+    ).sort_by([sorted_by("Until", newest_first=True)])
 
 
 def trials() -> timeseries.Panel:
     """Trials that came to their end."""
-    return time_series(
+    panel = time_series(
         "Trials of the last ten minutes",
         "Trials whose result was stored within ten minutes, by outcome. A failed one says in its "
         "run why.",
-        "short",
-        "No trial yet",
+        "none",
+        "the operator is not scraped",
         [
             query(
-                "sum by (outcome) (increase(laptime_trials_total[10m]))",
+                "sum by (outcome) (round(increase(laptime_trials_total[10m])))",
                 "{{outcome}}",
                 step=OPERATOR_STEP,
             )
         ],
-        width=HALF,
+        width=FULL,
     )
+    for outcome, (_, color) in OUTCOMES.items():
+        fixed = {"mode": "fixed", "fixedColor": color}
+        panel.override_by_name(
+            outcome, [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)]
+        )
+    return panel

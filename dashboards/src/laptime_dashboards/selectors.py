@@ -1,39 +1,33 @@
-"""Parts of queries: which series belong to the run and the trials that the reader has chosen."""
+"""Parts of queries: which series belong to the run and the servers that the reader has chosen."""
 
 from __future__ import annotations
 
-RUN = 'namespace="$namespace", run="$run"'
+RUN = 'namespace="$namespace",run="$run"'
 """Everything of the run."""
 
-GENERATOR = f'{RUN}, server=~"$server", load=~"$load", trial=~"$trial"'
-"""The generators of the trials; their pods know server, load and trial."""
+ROW = f'{RUN},server=~"$server",load=~"$load"'
+"""Rows of the result table, generators, and the seconds of trials."""
 
-SERVERS = f'{RUN}, component="server", server=~"$server", trial=~"$trial"'
-"""The pods of servers in the trials."""
+EACH_SECOND = f'{ROW},phase="measured"'
+"""The seconds that count, as the generators counted them."""
 
-GENERATOR_PODS = f'{RUN}, component="generator", server=~"$server", trial=~"$trial"'
-"""The pods of generators in the trials."""
+SERVERS = f'{RUN},component="server",server=~"$server"'
+"""The pods of servers."""
 
-PODS = f'{RUN}, component=~"server|generator", server=~"$server", trial=~"$trial"'
-"""The pods that are made anew for each trial."""
+GENERATOR_PODS = f'{RUN},component="generator",server=~"$server"'
+"""The pods of generators."""
 
-TIERS = f'{RUN}, component=~"postgres|pgbouncer|haproxy"'
+TIERS = f'{RUN},component=~"postgres|pgbouncer|haproxy|upstream"'
 """The pods that live as long as the run."""
 
-BACKENDS = f'{RUN}, proxy!~"health-.*"'
+BACKENDS = f'{RUN},proxy!~"health-.*"'
 """HAProxy's backends that carry load: in the others the generators ask whether a server is up."""
-
-ROW = f'{RUN}, server=~"$server", load=~"$load"'
-"""Rows of the result table."""
-
-TRIAL = f'{RUN}, trial=~"$trial"'
-"""What the operator says of the trials."""
-
-POSITION = f'count_values by (server) ("position", laptime_run_server_position{{{RUN}}})'
-"""1 for each server of the run, with its place in the spec as a label."""
 
 WINDOW = "$__rate_interval"
 """Four scrapes, or the step if that is longer: each query says its least step."""
+
+STEP = "$__interval"
+"""One second, or the step if that is longer: what has a sample each second has one in it."""
 
 
 def rate(series: str) -> str:
@@ -43,7 +37,8 @@ def rate(series: str) -> str:
 
 def placed(expr: str) -> str:
     """Return an expression by `server` with the place of the server as the label `position`."""
-    return f"({expr}) * on (server) group_left (position) {POSITION}"
+    places = f"max by (server, position) (laptime_run_server_info{{{RUN}}})"
+    return f"({expr}) * on (server) group_left (position) {places}"
 
 
 def quantile(share: float, series: str, *by: str) -> str:

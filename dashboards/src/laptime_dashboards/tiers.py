@@ -6,13 +6,13 @@ from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from laptime_dashboards import run_usage
 from laptime_dashboards.frame import TIERS_UID, frame, with_run
-from laptime_dashboards.panel_defaults import THIRD, Threshold, query, time_series
-from laptime_dashboards.selectors import BACKENDS, RUN, rate
+from laptime_dashboards.panel_defaults import SECOND, THIRD, Threshold, query, time_series
+from laptime_dashboards.selectors import BACKENDS, RUN, STEP, rate
 
-_NO_HAPROXY = "The run has no HAProxy"
-_NO_PGBOUNCER = "The run has no PgBouncer, or exporters are left out"
-_NO_POSTGRES = "The run has no Postgres, or exporters are left out"
-_NO_LOAD = "No load in this time"
+_NO_HAPROXY = "the run has no HAProxy, or nobody watched it"
+_NO_PGBOUNCER = "the run has no PgBouncer, or exporters are left out"
+_NO_POSTGRES = "the run has no Postgres, or exporters are left out"
+_NO_LOAD = "no load in this time, or no agent on its node"
 _NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
 
 
@@ -67,7 +67,7 @@ def generator_saturation() -> timeseries.Panel:
         "Generator: saturation",
         "Share of the time in which a task of the generator was ready and had no CPU.",
         "percentunit",
-        "No load in this time, or the kernel counts no pressure (PSI)",
+        "no load in this time, no agent on its node, or the kernel counts no pressure (PSI)",
         [query(f"sum by (server, resource) ({rate(series)})", "for {{server}}: {{resource}}")],
         limits=((0.1, "orange"),),
         width=THIRD,
@@ -76,13 +76,20 @@ def generator_saturation() -> timeseries.Panel:
 
 def generator_errors() -> timeseries.Panel:
     """Requests without a right answer."""
-    counter = f"laptime_generator_errors_total{{{RUN}}}"
+    counted = f'avg_over_time(laptime_second_errors{{{RUN},phase="measured"}}[{STEP}])'
     return time_series(
         "Generator: errors",
-        "Requests a second without a right answer in time, by kind.",
+        "Requests of each second without a right answer in time, by kind. The kind none, at zero: "
+        "the trial had no errors.",
         "reqps",
-        "No errors",
-        [query(f"sum by (server, kind) ({rate(counter)})", "{{server}}: {{kind}}")],
+        "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
+        [
+            query(
+                f"sum by (server, kind) ({counted})",
+                "{{server}}: {{kind}}",
+                step=SECOND,
+            )
+        ],
         limits=((0.001, "red"),),
         width=THIRD,
     )
@@ -243,7 +250,7 @@ def postgres_saturation() -> timeseries.Panel:
         "Connections in the middle of a statement that wait, by what they wait for, and those that "
         "hold a transaction open and do nothing.",
         "short",
-        "No connection waits",
+        "no connection waited at the moment of a scrape, or the run has no Postgres",
         [
             query(
                 "sum by (wait_event_type, wait_event) (laptime_postgres_connections"
@@ -311,7 +318,7 @@ def postgres_cache() -> timeseries.Panel:
         "Share of the blocks that were in shared_buffers. Below 100 % the rest came from the page "
         "cache or from disk.",
         "percentunit",
-        "Postgres touched no block in this time",
+        "Postgres touched no block in this time, or the run has none",
         [query(f"{hit} / ({hit} + {read})", "from memory")],
         width=THIRD,
         most=1,

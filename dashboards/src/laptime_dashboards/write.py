@@ -9,8 +9,15 @@ from pathlib import Path
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from laptime_dashboards import operator, run, runs, tiers
-from laptime_dashboards.frame import OPERATOR_UID, RUN_UID, RUNS_UID, TIERS_UID
+from laptime_dashboards import compare, operator, run, runs, server, tiers
+from laptime_dashboards.frame import (
+    COMPARE_UID,
+    OPERATOR_UID,
+    RUN_UID,
+    RUNS_UID,
+    SERVER_UID,
+    TIERS_UID,
+)
 
 PLUGIN_VERSION = "11.1.0"
 """The oldest Grafana whose panels have these options."""
@@ -21,6 +28,8 @@ def dashboards() -> dict[str, Dashboard]:
     return {
         RUNS_UID: runs.build(),
         RUN_UID: run.build(),
+        COMPARE_UID: compare.build(),
+        SERVER_UID: server.build(),
         TIERS_UID: tiers.build(),
         OPERATOR_UID: operator.build(),
     }
@@ -29,7 +38,8 @@ def dashboards() -> dict[str, Dashboard]:
 def encode(dashboard: Dashboard) -> str:
     """Return a dashboard as Grafana reads it from a file."""
     document = json.loads(json.dumps(dashboard.build(), cls=JSONEncoder))
-    for number, panel in enumerate(document["panels"], 1):
+    every = [one for panel in document["panels"] for one in (panel, *panel.get("panels", ()))]
+    for number, panel in enumerate(every, 1):
         # Links to one panel, to look at it alone or to embed it, go by its number.
         panel["id"] = number
         if panel["type"] != "row":

@@ -39,7 +39,7 @@ def build_registry(settings: Settings) -> kopf.OperatorRegistry:
         settings.scanning.disabled = True
         settings.posting.enabled = False
         metrics = Metrics()
-        serve(operator_settings.metrics_port, metrics.text)
+        serve(operator_settings.metrics_port, metrics.answer)
         kube = await connect(metrics.request)
         closing.push_async_callback(kube.close)
         logger = logging.getLogger("laptime")

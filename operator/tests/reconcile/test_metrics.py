@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from laptime.api.status import State
 from laptime.reconcile.metrics import Metrics
 from tests.reconcile.test_decide import spec_of
@@ -58,8 +60,20 @@ def test_requests_and_errors_are_counted_by_what_they_came_to() -> None:
     metrics.error("Unreachable")
     with metrics.reconcile():
         pass
+    with pytest.raises(ValueError, match="refused"), metrics.reconcile():
+        raise ValueError("refused")
+    waiting = [3]
+    metrics.queue(lambda: waiting[0])
     found = said(metrics)
     assert found['laptime_api_requests_total{code="200",method="GET"}'] == 2
     assert found['laptime_api_requests_total{code="0",method="PATCH"}'] == 1
     assert found['laptime_reconcile_errors_total{reason="Unreachable"}'] == 1
-    assert found["laptime_reconcile_seconds_count"] == 1
+    # The four golden signals, under the names that operators have for them.
+    name = 'controller="benchmarkrun"'
+    assert found[f'controller_runtime_reconcile_total{{{name},result="success"}}'] == 1
+    assert found[f'controller_runtime_reconcile_total{{{name},result="error"}}'] == 1
+    assert found[f"controller_runtime_reconcile_errors_total{{{name}}}"] == 1
+    assert found[f"controller_runtime_reconcile_time_seconds_count{{{name}}}"] == 2
+    assert found['workqueue_depth{name="benchmarkrun"}'] == 3
+    waiting[0] = 0
+    assert said(metrics)['workqueue_depth{name="benchmarkrun"}'] == 0

@@ -10,9 +10,12 @@ from typing import Any
 
 from laptime.api.results import Figures, TrialOutcome, TrialReadings, TrialResult
 from laptime.api.usage import Source
+from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.promql import PrometheusError, Query
+from laptime.reconcile.handed_on import HandedOn
 from laptime.reconcile.readings import Patience, ReadingsDesk
 from tests.measure.prometheus_answers import FakePrometheus, one_series
+from tests.measure.samples import document, line, phase
 from tests.reconcile.test_decide import spec_of
 from tests.reconcile.world import World
 
@@ -56,13 +59,13 @@ def samples(end: datetime, *, missing: bool = False) -> FakePrometheus:
 async def answer_of(query: Query, one: TrialResult) -> TrialReadings:
     """Look until the answer is there, as the reconcile does whenever it is woken."""
     woken = asyncio.Event()
-    desk = ReadingsDesk(query, woken.set, QUICK)
+    desk = ReadingsDesk(query, woken.set, HandedOn(), QUICK)
     run = World(spec_of(1, 1, 1), Random(0)).run
-    ready, unread = desk.look(run, [one], set())
+    ready, unread = desk.look(run, [one], set(), {})
     assert not ready
     assert unread == {one.trial}
     await woken.wait()
-    ready, unread = desk.look(run, [one], set())
+    ready, unread = desk.look(run, [one], set(), {})
     assert not unread
     return ready[one.trial]
 
@@ -127,11 +130,12 @@ async def test_a_prometheus_that_stays_away_leaves_readings_that_say_so() -> Non
 async def test_what_is_stored_or_failed_is_not_asked_for() -> None:
     end = datetime.now(UTC)
     prometheus = samples(end)
-    desk = ReadingsDesk(prometheus, lambda: None, QUICK)
+    desk = ReadingsDesk(prometheus, lambda: None, HandedOn(), QUICK)
     run = World(spec_of(1, 1, 1), Random(0)).run
     failed = result(end, trial="demo-trial-002", outcome=TrialOutcome.FAILED)
-    assert desk.look(run, [result(end), failed], {"demo-trial-001"}) == ({}, frozenset())
-    assert ReadingsDesk(None, lambda: None).look(run, [result(end)], set()) == ({}, frozenset())
+    assert desk.look(run, [result(end), failed], {"demo-trial-001"}, {}) == ({}, frozenset())
+    nobody = ReadingsDesk(None, lambda: None, HandedOn())
+    assert nobody.look(run, [result(end)], set(), {}) == ({}, frozenset())
     assert prometheus.asked == []
 
 
@@ -140,3 +144,99 @@ async def test_a_trial_without_a_window_is_answered_without_a_question() -> None
     readings = await answer_of(FakePrometheus({}), one)
     assert readings.usage.source is Source.NOBODY
     assert "no window" in readings.usage.gaps[0]
+
+
+class Storing:
+    """A Prometheus that fetches the seconds of trials, and may lose some of what it fetches."""
+
+    def __init__(self, handed_on: HandedOn, *, lose: int = 0, histograms: bool = True) -> None:
+        self.handed_on = handed_on
+        self.bodies: list[bytes] = []
+        self._lose = lose
+        self._histograms = histograms
+        self._has = 0
+
+    def scrape(self) -> None:
+        _, body = self.handed_on.answer("10.0.0.1", "text/plain")
+        if not body:
+            return
+        self.bodies.append(body)
+        if self._lose > 0:
+            self._lose -= 1
+        else:
+            self._has = 2
+
+    async def __call__(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        text = parameters["query"]
+        if "laptime_second_" not in text:
+            return {"status": "success", "data": {"resultType": "matrix", "result": []}}
+        count = self._has if self._histograms or "latency" not in text else 0
+        result = [{"metric": {}, "value": [0, str(count)]}] if count else []
+        self.scrape()
+        return {"status": "success", "data": {"resultType": "vector", "result": result}}
+
+
+SECONDS = [{"t": t, "requests": 9, "errors": 0, "latency": [-900, 9]} for t in range(2)]
+
+
+def printed() -> str:
+    measured = phase([1000], seconds=SECONDS, startedAt=1_700_000_000.0, latencySeconds=1)
+    content = {**document(measured)}
+    content["phases"] = {"measured": measured}
+    return line(content).removeprefix(RESULT_PREFIX)
+
+
+async def handed_to(prometheus: Storing, payload: str) -> TrialReadings:
+    woken = asyncio.Event()
+    patience = Patience(
+        settle_seconds=0.0,
+        late_seconds=0.0,
+        again_seconds=0.01,
+        unreachable_seconds=0.1,
+        unfetched_seconds=0.3,
+        fetched_seconds=0.6,
+    )
+    desk = ReadingsDesk(prometheus, woken.set, prometheus.handed_on, patience)
+    run = World(spec_of(1, 1, 1), Random(0)).run
+    one, payloads = result(datetime.now(UTC), server="s0"), {"demo-trial-001": payload}
+    desk.look(run, [one], set(), payloads)
+    await woken.wait()
+    ready, _ = desk.look(run, [one], set(), payloads)
+    return ready[one.trial]
+
+
+async def test_prometheus_fetches_the_seconds_of_a_trial_before_its_readings_are_stored() -> None:
+    prometheus = Storing(HandedOn())
+    readings = await handed_to(prometheus, printed())
+    assert readings.seconds_missing is None
+    (body,) = prometheus.bodies
+    assert body.count(b"laptime_second_requests{") == 2
+    assert b'run="demo",trial="demo-trial-001",server="s0",load="closed",repetition="1"' in body
+    assert b'position="1",phase="measured"} 9 1700000001000\n' in body
+    assert not prometheus.handed_on.answer("another", "")[1], "it is shown no more"
+
+
+async def test_seconds_that_were_lost_on_their_way_are_shown_again_with_the_same_values() -> None:
+    prometheus = Storing(HandedOn(), lose=2)
+    assert (await handed_to(prometheus, printed())).seconds_missing is None
+    assert len(prometheus.bodies) == 3
+    assert len(set(prometheus.bodies)) == 1
+
+
+async def test_a_new_operator_does_not_show_what_prometheus_has() -> None:
+    prometheus = Storing(HandedOn())
+    await handed_to(prometheus, printed())
+    prometheus.handed_on = HandedOn()
+    assert (await handed_to(prometheus, printed())).seconds_missing is None
+    assert len(prometheus.bodies) == 1
+
+
+async def test_what_prometheus_lacks_in_the_end_is_said() -> None:
+    lost = await handed_to(Storing(HandedOn(), lose=10**6), printed())
+    assert lost.seconds_missing == "Prometheus has 0 of 2 seconds"
+    coarse = await handed_to(Storing(HandedOn(), histograms=False), printed())
+    assert "takes no native histograms" in (coarse.seconds_missing or "")
+    nobody = Storing(HandedOn())
+    nobody.scrape = lambda: None  # type: ignore[method-assign]
+    assert "nobody has fetched" in ((await handed_to(nobody, printed())).seconds_missing or "")
+    assert "no seconds" in ((await handed_to(Storing(HandedOn()), "")).seconds_missing or "")

@@ -16,6 +16,8 @@ from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import (
     Interval,
     Latency,
+    ObjectiveResult,
+    Outcome,
     ResultRow,
     RowState,
     TrialOutcome,
@@ -24,7 +26,7 @@ from laptime.api.results import (
 )
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Progress, RunStatus, State
-from laptime.api.usage import RowUsage, Source
+from laptime.api.usage import RowUsage, Source, TrialUsage
 from laptime.reconcile import run_metrics
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.run_metrics import MOST_ROWS, MOST_RUNS, MOST_TRIALS, RunFigures
@@ -33,7 +35,9 @@ from tests.reconcile.test_decide import run_to_the_end, spec_of
 from tests.reconcile.test_metrics import said
 from tests.reconcile.world import World, manifest_of
 
-ROW = 'load="l0",namespace="default",run="demo",server="s0"'
+ROW = 'load="l0",namespace="default",position="1",run="demo",server="s0"'
+
+SERVERS = "laptime_run_server_info"
 
 Sample = tuple[dict[str, str], float]
 
@@ -84,7 +88,8 @@ def test_a_running_run_says_how_far_it_is_and_no_sentence_yet() -> None:
     ((labels, value),) = samples(metrics)["laptime_run_info"]
     assert value == 1
     assert (labels["state"], labels["scenario"], labels["verdict"]) == ("Running", "users", "")
-    assert found['laptime_run_server_position{namespace="default",run="demo",server="s1"}'] == 2
+    servers = {labels["server"]: labels["position"] for labels, _ in samples(metrics)[SERVERS]}
+    assert servers == {"s0": "1", "s1": "2"}
 
 
 def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> None:
@@ -111,11 +116,12 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     metrics = Metrics()
     metrics.show(manifest_of(a_run(status)))
     found = said(metrics)
-    assert found[f"laptime_result_requests_per_second{{{ROW}}}"] == 100
-    assert found[f"laptime_result_requests_per_second_low{{{ROW}}}"] == 90
-    assert found[f"laptime_result_requests_per_second_high{{{ROW}}}"] == 110
-    assert found[f"laptime_result_factor{{{ROW}}}"] == 2.5
-    assert f"laptime_result_factor_low{{{ROW}}}" not in found
+    for bound, value in (("estimate", 100), ("low", 90), ("high", 110)):
+        row_of = f'bound="{bound}",{ROW}'
+        assert found[f"laptime_result_requests_per_second{{{row_of}}}"] == value
+    assert found[f'laptime_result_factor{{bound="estimate",{ROW}}}'] == 2.5
+    assert f'laptime_result_factor{{bound="low",{ROW}}}' not in found
+    assert found[f"laptime_result_place{{{ROW}}}"] == 1
     assert found[f"laptime_result_errors_ratio{{{ROW}}}"] == 0.01
     assert found[f"laptime_result_rank{{{ROW}}}"] == 1
     assert found[f"laptime_result_cpu_cores{{{ROW}}}"] == 0.9
@@ -127,7 +133,64 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     assert quantiles == {"0.5": 0.001, "0.8": 0.003, "0.9": 0.004, "0.99": 0.009, "0.999": 0.02}
     ((limited, _),) = all_of_them["laptime_result_limited_by"]
     assert (limited["cause"], limited["evidence"]) == ("serverCpu", "1.0 of 1 core")
-    assert all_of_them["laptime_run_info"][0][0]["verdict"] == "s0 is faster"
+    info = all_of_them["laptime_run_info"][0][0]
+    assert info["verdict"] == "s0 is faster"
+    assert (info["validity"], info["factor"]) == ("valid", "2.50x")
+
+
+def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> None:
+    rows = [
+        a_row(validity=Validity.VALID),
+        a_row(
+            server="s1",
+            state=RowState.PARTIAL,
+            validity=Validity.DOUBTFUL,
+            validity_reasons=["the generator was busy"],
+            failed_trials=2,
+            message="the server ended",
+        ),
+    ]
+    figures = RunFigures()
+    for state, validity, doubts in (
+        (State.RUNNING, "", ""),
+        (State.CANCELLED, "doubtful", "the generator was busy; 2 failed: the server ended"),
+    ):
+        figures.see(manifest_of(a_run(RunStatus(state=state, results=rows), servers=2)))
+        found = scraped(figures)
+        assert found["laptime_run_info"][0][0]["validity"] == validity
+        assert found["laptime_run_trials_failed"][0][1] == 2
+        said_of = {one["server"]: one["doubts"] for one, _ in found["laptime_result_state"]}
+        assert said_of == {"s0": "", "s1": doubts}
+
+
+def test_the_trial_of_the_moment_is_known() -> None:
+    world = World(spec_of(2, 1, 2), Random(0))
+    now = world.trials[2]
+    run = replace(world.run, status=RunStatus(state=State.RUNNING, current_trial=now.name))
+    figures = RunFigures()
+    figures.see(manifest_of(run))
+    figures.see_trials(run, {})
+    ((labels, _),) = scraped(figures)["laptime_run_current_trial"]
+    assert (labels["trial"], labels["server"]) == (now.name, now.server)
+    assert labels["repetition"] == str(now.repetition)
+
+
+def test_whether_prometheus_has_every_second_of_a_trial_is_said_once_it_is_known() -> None:
+    world = World(spec_of(1, 1, 3), Random(0))
+    run_to_the_end(world)
+    results = world.observe().results
+    one, other, unknown = (results[name] for name in sorted(results))
+    usage = TrialUsage(source=Source.AGENT, complete=True, gaps=[])
+    results = {
+        one.trial: one.model_copy(update={"usage": usage}),
+        other.trial: other.model_copy(update={"usage": usage, "seconds_missing": "1 of 6"}),
+        unknown.trial: unknown.model_copy(update={"usage": None}),
+    }
+    figures = RunFigures()
+    figures.see(manifest_of(world.run))
+    figures.see_trials(world.run, results)
+    found = scraped(figures)["laptime_trial_seconds_complete"]
+    assert {labels["trial"]: value for labels, value in found} == {one.trial: 1, other.trial: 0}
 
 
 def test_limits_are_said_where_the_spec_has_them() -> None:
@@ -296,3 +359,35 @@ def test_runs_may_come_in_any_order_and_only_those_that_are_shown_are_parsed(
             figures.see(manifest_of(run))
         assert {run.name for run in figures.runs} == newest
     assert len(parsed) == 3 * MOST_RUNS
+
+
+def test_runs_that_are_doubtful_one_after_the_other_are_counted_from_the_newest() -> None:
+    figures = RunFigures()
+    doubtful, valid = Validity.DOUBTFUL, Validity.VALID
+    found: list[float] = []
+    runs = many(5, RunStatus(state=State.SUCCEEDED))
+    for number, (run, validity) in enumerate(
+        zip(runs, (doubtful, valid, doubtful, Validity.INVALID, valid), strict=True)
+    ):
+        status = RunStatus(
+            state=State.SUCCEEDED,
+            finished_at=f"2026-01-01T00:00:{number:02d}Z",
+            results=[a_row(validity=valid), a_row(server="s1", validity=validity)],
+        )
+        figures.see(manifest_of(replace(run, status=status)))
+        ((labels, count),) = scraped(figures)["laptime_doubtful_runs_in_a_row"]
+        assert labels == {"scenario": "users"}
+        found.append(count)
+    assert found == [1, 0, 1, 2, 0]
+
+
+def test_missed_objectives_are_counted() -> None:
+    def objective(outcome: Outcome) -> ObjectiveResult:
+        return ObjectiveResult(
+            server="s0", load="l0", metric="p99", bound="", measured="", outcome=outcome, reason="X"
+        )
+
+    status = RunStatus(state=State.SUCCEEDED, objectives=[objective(one) for one in Outcome])
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status)))
+    assert [value for _, value in scraped(figures)["laptime_run_objectives_missed"]] == [1]

@@ -26,11 +26,17 @@ from laptime.manifests.archive import (
 )
 from laptime.manifests.result import PAYLOAD_KEY
 from laptime.measure import Histogram, parse_payload
-from laptime.measure.generator import MAX_PLAIN_BYTES, GeneratorResult, inflated
+from laptime.measure.generator import (
+    MAX_PLAIN_BYTES,
+    RESULT_PREFIX,
+    GeneratorResult,
+    inflated,
+)
 from laptime.report import archive
 from laptime.report.archive import Archive, pack, stored_in, unpack
 from tests import version_1
 from tests.manifests.runs import context
+from tests.measure import samples
 
 FILES = version_1.files()["data"]
 SINGLE = version_1.single()
@@ -77,6 +83,20 @@ def test_histograms_come_out_with_every_count() -> None:
         # All else of what the generator said.
         assert _without_texts(before) == _without_texts(after)
     assert compared == 36
+
+
+def test_histograms_of_single_seconds_are_left_out_and_their_counts_are_not() -> None:
+    rows = [{"t": 0, "requests": 9, "errors": 1, "kinds": {"reset": 1}}]
+    measured = samples.phase([1000], seconds=[{**rows[0], "latency": [-900, 8]}], latencySeconds=1)
+    payload = samples.line(samples.document(measured)).removeprefix(RESULT_PREFIX)
+    for _ in range(2):
+        (one,) = unpack(pack({}, [config_map({PAYLOAD_KEY: payload})])).objects
+        payload = one["data"][PAYLOAD_KEY]
+        said = json.loads(gzip.decompress(base64.b64decode(payload)))["phases"]["measured"]
+        assert said["seconds"] == rows
+        assert "latencySeconds" not in said
+        assert said["endpoints"] == measured["endpoints"]
+        assert result_of(payload).phases["measured"].seconds[0].kinds == {"reset": 1}
 
 
 def _without_texts(result: GeneratorResult) -> str:

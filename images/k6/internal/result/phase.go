@@ -28,6 +28,8 @@ type Phase struct {
 	Lateness              string               `json:"lateness,omitempty"`
 	Endpoints             map[string]*Endpoint `json:"endpoints"`
 	Seconds               []Second             `json:"seconds"`
+	// So many seconds have their latencies in one histogram, that of the last of them.
+	LatencySeconds int `json:"latencySeconds,omitempty"`
 }
 
 // Endpoint is one endpoint's counts and histograms (HdrHistogram V2, compressed, base64).
@@ -49,6 +51,10 @@ type Second struct {
 	P50Us    int64 `json:"p50Us"`
 	P99Us    int64 `json:"p99Us"`
 	MaxUs    int64 `json:"maxUs"`
+	// Errors by kind, without those that there were none of.
+	Kinds map[string]int64 `json:"kinds,omitempty"`
+	// Right answers of this second and of those before it that have none: a sparse histogram.
+	Latency Sparse `json:"latency,omitempty"`
 }
 
 // Merge joins the recorders of one phase, which share epoch and start, into its figures.
@@ -132,9 +138,13 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 			return nil, err
 		}
 	}
+	latencies := make([]buckets, longest)
 	for t := range longest {
-		p.Seconds = append(p.Seconds, mergeSecond(t, recorders))
+		second, latency := mergeSecond(t, recorders)
+		p.Seconds = append(p.Seconds, second)
+		latencies[t] = latency
 	}
+	p.LatencySeconds = p.spread(latencies)
 	return p, nil
 }
 
@@ -158,7 +168,8 @@ func (e *endpoint) encode() (*Endpoint, error) {
 	return out, nil
 }
 
-func mergeSecond(t int, recorders []*Recorder) Second {
+// mergeSecond gives one second's figures, and its latencies, of which it has no histogram yet.
+func mergeSecond(t int, recorders []*Recorder) (Second, buckets) {
 	out := Second{T: t}
 	var h Histogram
 	for _, r := range recorders {
@@ -167,13 +178,21 @@ func mergeSecond(t int, recorders []*Recorder) Second {
 		}
 		s := &r.seconds[t]
 		out.Requests += s.requests
-		out.Errors += s.errors
+		for kind := Timeout; kind < kinds; kind++ {
+			if n := s.errors[kind]; n > 0 {
+				if out.Kinds == nil {
+					out.Kinds = map[string]int64{}
+				}
+				out.Kinds[kindNames[kind]] += n
+				out.Errors += n
+			}
+		}
 		h.max = max(h.max, s.max)
 		h.Merge(s.open)
 		h.addCells(s.sealed)
 	}
 	out.P50Us, out.P99Us, out.MaxUs = h.Quantile(0.5), h.Quantile(0.99), h.max
-	return out
+	return out, h.buckets()
 }
 
 // UnixSeconds gives the time of day ns nanoseconds after an epoch.

@@ -49,7 +49,7 @@ type endpoint struct {
 
 type second struct {
 	requests int64
-	errors   int64
+	errors   [kinds]int64 // none under OK
 	max      int64
 	open     *Histogram // while samples of this second still come in
 	sealed   []cell
@@ -148,7 +148,7 @@ func (r *Recorder) Record(s *Sample) {
 	if s.Kind != OK {
 		ep.errors++
 		r.errors[s.Kind]++
-		sec.errors++
+		sec.errors[s.Kind]++
 		return
 	}
 	r.countInWindow(ep, s)

@@ -149,6 +149,11 @@ class TrialResult(TolerantModel):
     tiers: TierEvidence | None = Field(
         None, description="What the tiers said: queues, pools, waits; None when nobody watched."
     )
+    seconds_missing: str | None = Field(
+        None,
+        description="What Prometheus lacks of the trial's seconds, which dashboards draw; None: "
+        "nothing, or nobody asked.",
+    )
     limited_by: LimitedBy | None = None
     script: ScriptFigures | None = Field(
         None, description="What a script of one's own says; None for the other loads."
@@ -183,6 +188,9 @@ class TrialReadings(TolerantModel):
     trial: str
     usage: TrialUsage
     tiers: TierEvidence
+    seconds_missing: str | None = Field(
+        None, description="What Prometheus lacks of the trial's seconds; None: nothing."
+    )
 
 
 class Interval(TolerantModel):

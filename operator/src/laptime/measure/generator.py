@@ -30,6 +30,7 @@ _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Gap = Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
 class GeneratorEndpoint(TolerantModel):
@@ -50,11 +51,18 @@ class GeneratorSecond(TolerantModel):
     t: Count = Field(0, description="Seconds from the start of the phase.")
     requests: Count = Field(0, description="All that ended, right answers and errors.")
     errors: Count = 0
+    kinds: dict[str, Count] = Field(default_factory=dict, description="The errors by kind.")
+    latency: list[Gap] | None = Field(
+        None,
+        description="Right answers, as gaps and counts of buckets: a native histogram of "
+        "Prometheus of schema 7. Of several seconds that of the last one has them all.",
+    )
 
 
 class GeneratorPhase(TolerantModel):
     """Figures of one phase; times are unix seconds."""
 
+    started_at: Seconds = Field(0.0, description="0 for scripts: then the first request.")
     first_request_at: Seconds = 0.0
     last_response_at: Seconds = 0.0
     requests: Count = 0
@@ -67,6 +75,9 @@ class GeneratorPhase(TolerantModel):
     lateness: str = Field("", description="Open loads: from due to sent, a histogram.")
     endpoints: dict[str, GeneratorEndpoint] = Field(default_factory=dict)
     seconds: list[GeneratorSecond] = Field(default_factory=list)
+    latency_seconds: Count = Field(
+        0, description="So many seconds share a histogram; 0: they have none (older versions)."
+    )
 
 
 class GeneratorCost(TolerantModel):

@@ -21,6 +21,7 @@ from laptime.measure.generator import (
 )
 from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.script_metrics import judged_again, merged_metrics
+from laptime.measure.sparse_histogram import SparseHistogram
 
 Document = dict[str, Any]
 
@@ -151,8 +152,7 @@ def _phase(parts: list[Document]) -> Document:
         name: _endpoint([p["endpoints"][name] for p in parts if name in p.get("endpoints", {})])
         for name in names
     }
-    merged["seconds"] = _seconds(row for part in parts for row in part.get("seconds", []))
-    return merged
+    return merged | _seconds(parts)
 
 
 def _times(parts: list[Document]) -> Document:
@@ -186,14 +186,31 @@ def _endpoint(parts: list[Document]) -> Document:
     return merged
 
 
-def _seconds(rows: Iterable[Document]) -> list[Document]:
+def _seconds(parts: list[Document]) -> Document:
     merged: dict[int, Document] = {}
-    for row in rows:
+    for row in (row for part in parts for row in part.get("seconds", [])):
         into = merged.setdefault(row["t"], {"t": row["t"], "requests": 0, "errors": 0, "maxUs": 0})
         into["requests"] += row.get("requests", 0)
         into["errors"] += row.get("errors", 0)
         into["maxUs"] = max(into["maxUs"], row.get("maxUs", 0))
-    return [merged[t] for t in sorted(merged)]
+        if row.get("kinds"):
+            into["kinds"] = _sums((into.get("kinds", {}), row["kinds"]))
+    rows = [merged[t] for t in sorted(merged)]
+    together = [part.get("latencySeconds", 0) for part in parts if part.get("seconds")]
+    if not rows or not all(together):
+        return {"seconds": rows}
+    # As many seconds to a histogram as where they are the most: one, two, four and so on.
+    longest = max(together)
+    latencies: dict[int, SparseHistogram] = {}
+    for part in parts:
+        for row in part.get("seconds", []):
+            into_second = min(row["t"] // longest * longest + longest - 1, rows[-1]["t"])
+            latency = latencies.setdefault(into_second, SparseHistogram())
+            latency.update(SparseHistogram.decode(row.get("latency") or []))
+    for t, latency in latencies.items():
+        if t in merged and latency:
+            merged[t]["latency"] = latency.encode()
+    return {"seconds": rows, "latencySeconds": longest}
 
 
 def _cost(costs: list[Document]) -> Document:

@@ -46,6 +46,7 @@ def watched_result(
         update={
             "usage": usage,
             "tiers": tiers,
+            "seconds_missing": readings.seconds_missing if readings else None,
             "limited_by": limited_by(
                 load,
                 server,

@@ -79,6 +79,8 @@ class Controller:
         # Runs that were looked at once, and are not looked at again until they change.
         self._considered: set[str] = set()
         self._worker: Worker | None = None
+        self._to_accept = 0
+        metrics.queue(self._depth)
         self._dirty = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -194,9 +196,12 @@ class Controller:
             self._ask_again_at = now + _NOT_ENABLED_SECONDS
             opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
         gate = asyncio.Semaphore(_AT_ONCE)
+        todo = [card for card in new if card.namespace not in closed - opened]
+        self._to_accept = len(todo)
 
         async def one(card: Card) -> None:
             async with gate:
+                self._to_accept -= 1
                 try:
                     await self._accept(card)
                     self._considered.add(card.uid)
@@ -205,8 +210,12 @@ class Controller:
                     again = _AGAIN_SECONDS
                     self.logger.warning("%s/%s: %s", card.namespace, card.name, error)
 
-        await asyncio.gather(*(one(card) for card in new if card.namespace not in closed - opened))
+        await asyncio.gather(*(one(card) for card in todo))
         return again
+
+    def _depth(self) -> int:
+        """Return how many runs wait to be reconciled."""
+        return self._to_accept + (self._worker is not None and self._worker.woken)
 
     async def _accept(self, card: Card) -> None:
         """Say of a run whether it is accepted and waits, or why not."""

@@ -36,14 +36,20 @@ def _labels(*pairs: tuple[str, str]) -> str:
     return ",".join(f'{name}="{text.translate(_ESCAPED)}"' for name, text in sorted(pairs))
 
 
-def serve(port: int, text: Callable[[], bytes]) -> None:
-    """Answer every GET on a port with the text, in threads of their own."""
+Answer = Callable[[str, str, str], tuple[str, bytes]]
+"""Gives content type and body for a path, the address of who asks, and the formats it takes."""
+
+
+def serve(port: int, answer: Answer) -> None:
+    """Answer every GET on a port, in threads of their own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            body = text()
+            path = self.path.partition("?")[0]
+            accept = self.headers.get("Accept", "")
+            content_type, body = answer(path, self.client_address[0], accept)
             self.send_response(200)
-            self.send_header("Content-Type", CONTENT_TYPE)
+            self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

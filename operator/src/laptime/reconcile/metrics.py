@@ -21,9 +21,14 @@ from laptime.api.status import State
 from laptime.manifests.context import COMPONENT_LABEL, Component
 from laptime.manifests.result import read_result
 from laptime.reconcile.actions import Action, Create
+from laptime.reconcile.exposition import CONTENT_TYPE
+from laptime.reconcile.handed_on import HandedOn
 from laptime.reconcile.run_metrics import RunFigures
 from laptime.reconcile.views import Run, parse_time
 
+SECONDS_PATH = "/seconds"
+"""Where the seconds of trials are fetched; at all other paths are the metrics."""
+_CONTROLLER = "benchmarkrun"
 _RECONCILE_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _TRIAL_BUCKETS = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 
@@ -52,18 +57,40 @@ class Metrics:
             buckets=_TRIAL_BUCKETS,
             registry=self.registry,
         )
-        self._reconcile_seconds = Histogram(
-            "laptime_reconcile_seconds",
-            "Time of one look at one run.",
-            buckets=_RECONCILE_BUCKETS,
+        # The names under which every operator made with controller-runtime has them.
+        reconciles = Counter(
+            "controller_runtime_reconcile",
+            "Reconciles of a run, by result.",
+            ["controller", "result"],
             registry=self.registry,
         )
+        self._succeeded = reconciles.labels(_CONTROLLER, "success")
+        self._failed = reconciles.labels(_CONTROLLER, "error")
         self._errors = Counter(
+            "controller_runtime_reconcile_errors",
+            "Reconciles of a run that failed; each is tried again.",
+            ["controller"],
+            registry=self.registry,
+        ).labels(_CONTROLLER)
+        self._reconcile_seconds = Histogram(
+            "controller_runtime_reconcile_time_seconds",
+            "Time of one reconcile of a run.",
+            ["controller"],
+            buckets=_RECONCILE_BUCKETS,
+            registry=self.registry,
+        ).labels(_CONTROLLER)
+        self._reasons = Counter(
             "laptime_reconcile_errors",
-            "Looks at a run that failed, by reason.",
+            "Reconciles of a run that failed, by reason.",
             ["reason"],
             registry=self.registry,
         )
+        self._depth = Gauge(
+            "workqueue_depth",
+            "Runs that something happened to and that are not reconciled since.",
+            ["name"],
+            registry=self.registry,
+        ).labels(_CONTROLLER)
         self._requests = Counter(
             "laptime_api_requests",
             "Requests to the API server, by method and status code (0: it was not reached).",
@@ -83,6 +110,8 @@ class Metrics:
             registry=self.registry,
         )
         self._figures = RunFigures()
+        self.handed_on = HandedOn()
+        """The seconds of trials, at a path of their own."""
         self._last_event = self._clock()
         age.set_function(lambda: clock() - self._last_event if self._leading else 0.0)
         for state in State:
@@ -97,11 +126,18 @@ class Metrics:
         self._last_event = self._clock()
         if not leading:
             self._figures.clear()
+            self.handed_on.clear()
             self.count({})
 
     def text(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
         return generate_latest(self.registry) + self._figures.text()
+
+    def answer(self, path: str, reader: str, accept: str) -> tuple[str, bytes]:
+        """Return content type and body for a GET of a reader that takes certain formats."""
+        if path == SECONDS_PATH:
+            return self.handed_on.answer(reader, accept)
+        return CONTENT_TYPE, self.text()
 
     def event(self) -> None:
         """Note that something was heard of a run."""
@@ -129,8 +165,12 @@ class Metrics:
         self._requests.labels(method, str(code)).inc()
 
     def error(self, reason: str) -> None:
-        """Count a look at a run that failed."""
-        self._errors.labels(reason).inc()
+        """Say why a reconcile failed."""
+        self._reasons.labels(reason).inc()
+
+    def queue(self, depth: Callable[[], int]) -> None:
+        """Have the number of runs that wait to be reconciled read at each scrape."""
+        self._depth.set_function(depth)
 
     def carried_out(self, actions: Sequence[Action]) -> None:
         """Count the trials whose results were stored."""
@@ -151,6 +191,12 @@ class Metrics:
 
     @contextmanager
     def reconcile(self) -> Iterator[None]:
-        """Time one look at a run."""
-        with self._reconcile_seconds.time():
-            yield
+        """Count and time one reconcile of a run."""
+        try:
+            with self._reconcile_seconds.time():
+                yield
+        except Exception:
+            self._failed.inc()
+            self._errors.inc()
+            raise
+        self._succeeded.inc()

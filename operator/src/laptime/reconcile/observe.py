@@ -93,6 +93,11 @@ class ResultCache:
         self._results[trial], self._payloads[trial] = read_result(manifest)
         self._judge(trial, context)
 
+    @property
+    def payloads(self) -> Mapping[str, str]:
+        """What the generators of trials printed, by trial."""
+        return self._payloads
+
     def read(self) -> set[str]:
         """Return the trials whose readings are here."""
         return set(self._readings)
@@ -233,7 +238,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
     over |= {attempt_name(one.trial, one.attempt) for one in run.status.lost_attempts or []}
-    readings, unread = memory.desk.look(run, results.values(), stored)
+    readings, unread = memory.desk.look(run, results.values(), stored, cache.payloads)
     planned = {profile.name for profile in plan_profiles(run.name, run.spec)}
     profiles = {
         known_as(metadata): profile_problem(metadata)

@@ -1,5 +1,8 @@
 """Asking Prometheus about measured trials, beside the reconcile and without holding it up.
 
+With the question goes what it should have: the seconds of the trial, which it fetches from the
+operator (docs/decisions/0017-each-second-in-prometheus.md).
+
 Nothing here has to be remembered: what is asked follows from results that have no readings yet,
 and Prometheus still has the samples when a new operator asks again.
 """
@@ -8,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.measure.each_second import Stored, TrialSeconds, stored, trial_seconds
 from laptime.measure.promql import PrometheusError, Query, TrialWindow
 from laptime.measure.readings import no_readings, trial_readings
 from laptime.measure.timeseries import Window
+from laptime.reconcile.handed_on import HandedOn
+from laptime.reconcile.run_metrics import position_of
 from laptime.reconcile.views import Run, parse_time
 
 _AT_ONCE = 4
@@ -33,6 +39,10 @@ class Patience:
     again_seconds: float = 0.5
     unreachable_seconds: float = 20.0
     """As long a Prometheus that does not answer is asked again: it may just be starting anew."""
+    unfetched_seconds: float = 10.0
+    """As long somebody may come who fetches the seconds of trials, if nobody does."""
+    fetched_seconds: float = 75.0
+    """As long the seconds may take where somebody does: one's own Prometheus may scrape slowly."""
 
 
 _logger = logging.getLogger("laptime")
@@ -42,19 +52,34 @@ class ReadingsDesk:
     """The questions of one run to Prometheus: one task for each trial that has no readings."""
 
     def __init__(
-        self, query: Query | None, wake: Callable[[], None], patience: Patience | None = None
+        self,
+        query: Query | None,
+        wake: Callable[[], None],
+        handed_on: HandedOn,
+        patience: Patience | None = None,
     ) -> None:
-        """Ask by `query` (None: nobody watches) and call `wake` whenever an answer is there."""
+        """Ask by `query` (None: nobody watches) and call `wake` whenever an answer is there.
+
+        `handed_on` is where Prometheus fetches the seconds of trials.
+        """
         self._patience = patience or Patience()
+        self._handed_on = handed_on
         self._query = query
         self._wake = wake
         self._tasks: dict[str, asyncio.Task[TrialReadings]] = {}
         self._asking = asyncio.Semaphore(_AT_ONCE)
 
     def look(
-        self, run: Run, results: Iterable[TrialResult], stored: set[str]
+        self,
+        run: Run,
+        results: Iterable[TrialResult],
+        stored: set[str],
+        payloads: Mapping[str, str],
     ) -> tuple[dict[str, TrialReadings], frozenset[str]]:
-        """Return the readings that are here and not stored, and the trials that wait for theirs."""
+        """Return the readings that are here and not stored, and the trials that wait for theirs.
+
+        `payloads` are what the generators of the trials printed, by trial.
+        """
         if self._query is None:
             return {}, frozenset()
         ready: dict[str, TrialReadings] = {}
@@ -65,7 +90,8 @@ class ReadingsDesk:
                 continue
             task = self._tasks.get(result.trial)
             if task is None:
-                task = asyncio.create_task(self._read(self._query, run, result))
+                payload = payloads.get(result.trial, "")
+                task = asyncio.create_task(self._read(self._query, run, result, payload))
                 task.add_done_callback(lambda _: self._wake())
                 self._tasks[result.trial] = task
             if not task.done():
@@ -83,7 +109,15 @@ class ReadingsDesk:
             task.cancel()
         self._tasks.clear()
 
-    async def _read(self, query: Query, run: Run, result: TrialResult) -> TrialReadings:
+    async def _read(
+        self, query: Query, run: Run, result: TrialResult, payload: str
+    ) -> TrialReadings:
+        readings, missing = await asyncio.gather(
+            self._usage(query, run, result), self._hand_on(query, run, result, payload)
+        )
+        return readings.model_copy(update={"trial": result.trial, "seconds_missing": missing})
+
+    async def _usage(self, query: Query, run: Run, result: TrialResult) -> TrialReadings:
         begin, end = parse_time(result.started_at), parse_time(result.finished_at)
         if begin is None or end is None or end <= begin:
             return no_readings(result.trial, "the trial has no window of time")
@@ -107,8 +141,66 @@ class ReadingsDesk:
                     return no_readings(result.trial, f"Prometheus has no answer: {error}")
             else:
                 if readings.usage.complete or _age(end) >= self._patience.late_seconds:
-                    return readings.model_copy(update={"trial": result.trial})
+                    return readings
             await asyncio.sleep(self._patience.again_seconds)
+
+    async def _hand_on(
+        self, query: Query, run: Run, result: TrialResult, payload: str
+    ) -> str | None:
+        """Have Prometheus fetch the seconds of a trial; return what it lacks in the end."""
+        key = (run.namespace, run.name, result.attempt_name)
+        labels = dict(zip(("namespace", "run", "trial"), key, strict=True)) | {
+            "server": result.server,
+            "load": result.load,
+            "repetition": str(result.repetition),
+            "position": position_of(run.spec, result.server),
+        }
+        # In a thread: a long trial has thousands of histograms.
+        series = await asyncio.to_thread(trial_seconds, payload, labels)
+        if series is None:
+            return "the generator's result has no seconds, or is not stored"
+        try:
+            return await self._until_stored(query, key, series)
+        finally:
+            self._handed_on.withdraw(key)
+
+    async def _until_stored(
+        self, query: Query, key: tuple[str, str, str], series: TrialSeconds
+    ) -> str | None:
+        patience, clock = self._patience, asyncio.get_running_loop()
+        since = answered_at = clock.time()
+        offered = shown = False
+        problem = "nobody has fetched them from the operator (docs/watching.md)"
+        while True:
+            found = await self._ask(query, series)
+            now = clock.time()
+            if found is None:
+                if now - answered_at >= patience.unreachable_seconds:
+                    return "Prometheus has no answer"
+            elif found.seconds_missing <= 0:
+                return found.problem
+            else:
+                answered_at = now
+                if shown:
+                    # Fetched half a second ago at least, and not there: it was lost on its way.
+                    problem = found.problem or ""
+                if shown or not offered:
+                    await asyncio.to_thread(self._handed_on.offer, key, series)
+                    offered = True
+            read = self._handed_on.read
+            if now - since >= (patience.fetched_seconds if read else patience.unfetched_seconds):
+                _logger.warning("%s: seconds that are not in Prometheus: %s", key[2], problem)
+                return problem
+            shown = self._handed_on.was_shown(key)
+            await asyncio.sleep(patience.again_seconds)
+
+    async def _ask(self, query: Query, series: TrialSeconds) -> Stored | None:
+        """Return what Prometheus has of a trial's seconds; None while it does not answer."""
+        try:
+            async with self._asking:
+                return await stored(query, series)
+        except PrometheusError:
+            return None
 
 
 def _age(moment: datetime) -> float:

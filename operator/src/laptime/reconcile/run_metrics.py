@@ -15,8 +15,10 @@ import pydantic
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from laptime.analysis import wording
 from laptime.api.resources import Resources
-from laptime.api.results import Interval, ResponseTimes, ResultRow, TrialResult
+from laptime.api.results import Interval, Outcome, ResponseTimes, ResultRow, TrialResult, Validity
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, State
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
@@ -35,8 +37,8 @@ _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
 
 _RUN = ("namespace", "run")
-_ROW = (*_RUN, "server", "load")
-_TRIAL = (*_RUN, "trial", "server", "load", "repetition")
+_ROW = (*_RUN, "server", "load", "position")
+_TRIAL = (*_RUN, "trial", "server", "load", "repetition", "position")
 _QUANTILES = {
     "0.5": "p50_seconds",
     "0.8": "p80_seconds",
@@ -172,12 +174,15 @@ class RunFigures(Collector):
         """Yield all families; called for each scrape."""
         families = _declared()
         trials, rows = MOST_TRIALS, MOST_ROWS
-        for run in self.runs:
+        shown_runs = self.runs
+        for scenario, count in _doubtful_in_a_row(shown_runs).items():
+            families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
+        for run in shown_runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
             rows -= len(results)
-            for row in results:
-                _add_row(families, run, row)
+            for place, row in enumerate(results, 1):
+                _add_row(families, run, row, place)
             known = self._trials.get(run.uid)
             if known is not None:
                 shown = known.around_the_newest(trials)
@@ -192,8 +197,8 @@ def _declared() -> _Families:
     for name, help_, labels in (
         (
             "laptime_run_info",
-            "1 for each run; fastest and verdict are empty until they are known.",
-            (*_RUN, "scenario", "state", "baseline", "fastest", "verdict"),
+            "1 for each run; factor, validity and verdict are empty until the run is over.",
+            (*_RUN, "scenario", "state", "baseline", "fastest", "factor", "validity", "verdict"),
         ),
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
         ("laptime_run_started_timestamp_seconds", "When the run got its turn.", _RUN),
@@ -201,16 +206,24 @@ def _declared() -> _Families:
         ("laptime_run_progress_ratio", "Share of the trials that are over.", _RUN),
         ("laptime_run_trials", "Trials of the run in all.", _RUN),
         ("laptime_run_trials_completed", "Trials of the run that are over.", _RUN),
+        ("laptime_run_trials_failed", "Trials of the run that measured nothing.", _RUN),
+        ("laptime_run_objectives_missed", "Objectives of the run that were missed.", _RUN),
         ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
         (
-            "laptime_run_server_position",
-            "Place of a server in the spec of the run, from 1.",
-            (*_RUN, "server"),
+            "laptime_run_server_info",
+            "1 for each server, with its place in the spec from 1, and the image that it ran.",
+            (*_RUN, "server", "position", "image"),
         ),
+        ("laptime_run_current_trial", "1 for the trial that is set up or measured now.", _TRIAL),
         (
             "laptime_run_cpu_limit_cores",
             "CPU limit of each pod of a component; none where the spec sets none.",
-            (*_RUN, "component", "server"),
+            (*_RUN, "component", "server", "position"),
+        ),
+        (
+            "laptime_doubtful_runs_in_a_row",
+            "How many of the newest runs with results are not valid, until the first that is.",
+            ("scenario",),
         ),
         ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
         ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
@@ -225,6 +238,12 @@ def _declared() -> _Families:
             "1 for the outcome and validity of a trial that is over.",
             (*_TRIAL, "outcome", "validity"),
         ),
+        (
+            "laptime_trial_seconds_complete",
+            "1 when Prometheus has every second of a measured trial, 0 when some are missing.",
+            _TRIAL,
+        ),
+        ("laptime_result_place", "Place of a row in the table of results, from 1.", _ROW),
         ("laptime_result_trials", "Measured trials behind a row.", _ROW),
         ("laptime_result_errors_ratio", "Errors divided by requests.", _ROW),
         ("laptime_result_rank", "Rank under this load; equals share one.", _ROW),
@@ -242,8 +261,8 @@ def _declared() -> _Families:
         ),
         (
             "laptime_result_state",
-            "1 for the state and validity of a row.",
-            (*_ROW, "state", "validity"),
+            "1 for the state and validity of a row; doubts are there when the run is over.",
+            (*_ROW, "state", "validity", "doubts"),
         ),
     ):
         families.declare(name, help_, labels)
@@ -251,9 +270,10 @@ def _declared() -> _Families:
         ("laptime_result_requests_per_second", "Right answers a second"),
         ("laptime_result_factor", "Throughput, or the compared latency, divided by the baseline's"),
     ):
-        families.declare(name, f"{what}, over all repetitions.", _ROW)
-        families.declare(f"{name}_low", f"{what}: low end of the 95 % interval.", _ROW)
-        families.declare(f"{name}_high", f"{what}: high end of the 95 % interval.", _ROW)
+        help_ = (
+            f"{what}, over all repetitions: the estimate, low and high end of its 95 % interval."
+        )
+        families.declare(name, help_, (*_ROW, "bound"))
     return families
 
 
@@ -263,12 +283,21 @@ def _add_run(families: _Families, run: Run) -> None:
     families.add("laptime_run_created_timestamp_seconds", run.key, run.created.timestamp())
     families.add("laptime_run_started_timestamp_seconds", run.key, _seconds(status.started_at))
     families.add("laptime_run_finished_timestamp_seconds", run.key, _seconds(status.finished_at))
-    for position, server in enumerate(run.spec.servers, 1):
-        families.add("laptime_run_server_position", (*run.key, server.name), position)
+    if status.objectives is not None:
+        missed = sum(one.outcome is Outcome.MISSED for one in status.objectives)
+        families.add("laptime_run_objectives_missed", run.key, missed)
+    images = {server.name: server.image or "" for server in status.servers or []}
+    for server in run.spec.servers:
+        told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))
+        families.add("laptime_run_server_info", (*run.key, *told), 1.0)
+    if status.results:
+        failed = sum(row.failed_trials for row in status.results)
+        families.add("laptime_run_trials_failed", run.key, failed)
     for component, name, resources in _limited(run):
         if resources is not None and resources.cpu is not None:
             cores = quantity(resources.cpu)
-            families.add("laptime_run_cpu_limit_cores", (*run.key, component, name), cores)
+            labels = (*run.key, component, name, position_of(run.spec, name) if name else "")
+            families.add("laptime_run_cpu_limit_cores", labels, cores)
     progress = status.progress
     if progress is None:
         return
@@ -295,16 +324,50 @@ def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
             yield component.value, "", tier.resources
 
 
-def _words(status: RunStatus) -> tuple[str, str, str, str]:
-    over = status.state is not None and status.state.terminal
-    # While a run goes on its sentence changes with each trial, and each text is a series more.
-    verdict = status.verdict if over else None
+def _words(status: RunStatus) -> tuple[str, ...]:
+    """Return state, baseline, fastest, factor, validity and verdict of a run."""
     state = status.state.value if status.state is not None else "Queued"
-    return state, status.baseline or "", status.fastest or "", verdict or ""
+    told = (state, status.baseline or "", status.fastest or "")
+    # While a run goes on these change with each trial, and each text is a series more.
+    if status.state is None or not status.state.terminal:
+        return *told, "", "", ""
+    factors = [
+        row.factor for row in status.results or [] if row.factor is not None and row.rank == 1
+    ]
+    worst = _worst(status)
+    factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""
+    return *told, factor, worst.value if worst else "", status.verdict or ""
 
 
-def _add_row(families: _Families, run: Run, row: ResultRow) -> None:
-    labels = (*run.key, row.server, row.load)
+def _worst(status: RunStatus) -> Validity | None:
+    """Return the validity of the least valid row; None where no row has one."""
+    found = {row.validity for row in status.results or [] if row.validity is not None}
+    return next((one for one in reversed(Validity) if one in found), None)
+
+
+def _doubtful_in_a_row(runs: Iterable[Run]) -> dict[str, int]:
+    """Return by scenario how many of the newest runs that are over are not valid, one by one."""
+    over = [run for run in runs if run.status.finished_at and _worst(run.status) is not None]
+    counts: dict[str, int] = {}
+    ended: set[str] = set()
+    for run in sorted(over, key=lambda one: one.status.finished_at or "", reverse=True):
+        scenario = run.spec.scenario
+        counts.setdefault(scenario, 0)
+        if _worst(run.status) is Validity.VALID:
+            ended.add(scenario)
+        counts[scenario] += scenario not in ended
+    return counts
+
+
+def position_of(spec: BenchmarkRunSpec, server: str) -> str:
+    """Return the place of a server in the spec, from 1, which is its colour; "0" of a stranger."""
+    names = [one.name for one in spec.servers]
+    return str(names.index(server) + 1 if server in names else 0)
+
+
+def _add_row(families: _Families, run: Run, row: ResultRow, place: int) -> None:
+    labels = (*run.key, row.server, row.load, position_of(run.spec, row.server))
+    families.add("laptime_result_place", labels, place)
     families.add("laptime_result_trials", labels, row.trials)
     families.add("laptime_result_errors_ratio", labels, row.error_rate)
     families.add("laptime_result_rank", labels, row.rank)
@@ -314,22 +377,30 @@ def _add_row(families: _Families, run: Run, row: ResultRow) -> None:
     if row.usage is not None:
         families.add("laptime_result_cpu_cores", labels, row.usage.cores_mean)
         families.add("laptime_result_memory_bytes", labels, row.usage.memory_bytes)
+    over = run.status.state is not None and run.status.state.terminal
     if row.limited_by is not None:
-        over = run.status.state is not None and run.status.state.terminal
         evidence = row.limited_by.evidence if over else ""
         limited = (*labels, row.limited_by.cause.value, evidence)
         families.add("laptime_result_limited_by", limited, 1.0)
     validity = row.validity.value if row.validity is not None else ""
-    families.add("laptime_result_state", (*labels, row.state.value, validity), 1.0)
+    doubts = "; ".join(_doubts(row)) if over else ""
+    families.add("laptime_result_state", (*labels, row.state.value, validity, doubts), 1.0)
+
+
+def _doubts(row: ResultRow) -> Iterator[str]:
+    """Yield why a row is not to be trusted as a whole one is."""
+    yield from row.validity_reasons
+    if row.failed_trials:
+        yield f"{row.failed_trials} failed: {row.message or row.reason or 'no reason is known'}"
 
 
 def _add_interval(
     families: _Families, name: str, labels: tuple[str, ...], interval: Interval | None
 ) -> None:
     if interval is not None:
-        families.add(name, labels, interval.value)
-        families.add(f"{name}_low", labels, interval.low)
-        families.add(f"{name}_high", labels, interval.high)
+        families.add(name, (*labels, "estimate"), interval.value)
+        families.add(name, (*labels, "low"), interval.low)
+        families.add(name, (*labels, "high"), interval.high)
 
 
 def _add_latency(families: _Families, labels: tuple[str, ...], times: ResponseTimes | None) -> None:
@@ -342,14 +413,20 @@ def _add_latency(families: _Families, labels: tuple[str, ...], times: ResponseTi
 def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
     # Its pods are labelled by the attempt that counts.
     name = result.attempt_name if result is not None else trial.name
-    labels = (*run.key, name, trial.server, trial.load, str(trial.repetition))
+    position = position_of(run.spec, trial.server)
+    labels = (*run.key, name, trial.server, trial.load, str(trial.repetition), position)
     families.add("laptime_trial_info", labels, 1.0)
+    if trial.name == run.status.current_trial:
+        families.add("laptime_run_current_trial", labels, 1.0)
     if result is None:
         return
     families.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))
     families.add("laptime_trial_finished_timestamp_seconds", labels, _seconds(result.finished_at))
     outcome = (*labels, result.outcome.value, result.validity.value)
     families.add("laptime_trial_outcome", outcome, 1.0)
+    if result.usage is not None:
+        complete = result.seconds_missing is None
+        families.add("laptime_trial_seconds_complete", labels, float(complete))
     if result.figures is not None:
         rate = result.figures.requests_per_second
         families.add("laptime_trial_requests_per_second", labels, rate)

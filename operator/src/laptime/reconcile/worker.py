@@ -86,11 +86,16 @@ class Worker:
         self._watches = Watches(self._kube, card.namespace, self._children)
         self._memory = Memory(
             self._children,
-            ReadingsDesk(controller.query, self.wake),
+            ReadingsDesk(controller.query, self.wake, controller.metrics.handed_on),
             Kubelets(self._kube, self.wake),
         )
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
+
+    @property
+    def woken(self) -> bool:
+        """Whether something has happened that was not looked at yet."""
+        return self._event.is_set()
 
     def wake(self) -> None:
         """Have the run looked at soon."""

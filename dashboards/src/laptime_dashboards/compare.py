@@ -1,0 +1,134 @@
+"""Laptime / Compare: two runs or more of one scenario, side by side."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard, table
+
+from laptime_dashboards.frame import COMPARE_UID, frame, label_values, several
+from laptime_dashboards.meanings import STATES, VALIDITIES
+from laptime_dashboards.panel_defaults import WRAPPED, Column, rows, sorted_by, words
+from laptime_dashboards.run_answer import COLOURED
+
+_RUNS = 'namespace=~"$namespace",run=~"$run"'
+_NONE = "none of these runs has a result yet, or the operator is not scraped"
+_ROW = "namespace, run, server, load"
+
+
+def build() -> dashboard.Dashboard:
+    """Return the dashboard."""
+    made = frame("Compare", COMPARE_UID, "Runs of one scenario side by side.", begin="now-1h")
+    for name, label, what, series in (
+        ("scenario", "Scenario", "The work of the runs", "laptime_run_info"),
+        (
+            "namespace",
+            "Namespace",
+            "Where the runs are",
+            'laptime_run_info{scenario="$scenario"}',
+        ),
+        (
+            "run",
+            "Runs",
+            "Those to compare",
+            'laptime_run_info{scenario="$scenario",namespace=~"$namespace"}',
+        ),
+    ):
+        variable = label_values(name, label, what, series, name)
+        made.with_variable(variable if name == "scenario" else several(variable))
+    return made.with_panel(answers()).with_panel(figures()).with_panel(images())
+
+
+def answers() -> table.Panel:
+    """What each run came to."""
+    labels = "namespace, run, state, validity, verdict, factor"
+    return rows(
+        "Verdicts",
+        "What each run came to. Compare the factors: each is against the baseline of its own run, "
+        "measured at the same time on the same nodes.",
+        "there is no such run, or the operator is not scraped",
+        [
+            Column("Run", label="run", width=170, more=WRAPPED),
+            Column("Namespace", label="namespace", width=110),
+            Column("State", label="state", width=95, more={"mappings": words(STATES), **COLOURED}),
+            Column(
+                "Validity",
+                label="validity",
+                width=80,
+                more={"mappings": words(VALIDITIES), **COLOURED},
+            ),
+            Column("Factor", label="factor", width=130, more=WRAPPED),
+            Column("Verdict", label="verdict", more=WRAPPED),
+            Column("", expr=f"max by ({labels}) (laptime_run_info{{{_RUNS}}})"),
+        ],
+        joined=False,
+        height=6,
+    )
+
+
+def figures() -> table.Panel:
+    """The figures of each server in each run."""
+    return rows(
+        "Servers",
+        "The same server of several runs in rows below each other. Intervals of 95 % that do not "
+        "overlap: the server was faster in one of the two runs, or the machine was.",
+        _NONE,
+        interval_columns(_RUNS),
+        height=11,
+    ).sort_by([sorted_by("Server"), sorted_by("Load")])
+
+
+def interval_columns(runs: str) -> list[Column]:
+    """Return the columns of a table with the figures of servers in several runs."""
+    columns = [
+        Column("Server", label="server", width=130),
+        Column("Load", label="load", width=90),
+        Column("Run", label="run", width=160),
+        Column("Namespace", label="namespace", width=100),
+    ]
+    for title, metric, unit, decimals in (
+        ("Requests/s", "laptime_result_requests_per_second", "locale", 0),
+        ("Factor", "laptime_result_factor", "none", 2),
+    ):
+        for bound, end in (("estimate", ""), ("low", ", from"), ("high", " to")):
+            selector = f'{runs},bound="{bound}"'
+            expr = f"max by ({_ROW}) ({metric}{{{selector}}})"
+            columns.append(
+                Column(f"{title}{end}", expr=expr, unit=unit, decimals=decimals, width=105)
+            )
+    for title, share in (("p50", "0.5"), ("p99", "0.99")):
+        expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
+        columns.append(Column(title, expr=expr, unit="s", decimals=1, width=80))
+    state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
+    return [
+        *columns,
+        Column(
+            "Validity", label="validity", width=80, more={"mappings": words(VALIDITIES), **COLOURED}
+        ),
+        Column("", expr=state),
+    ]
+
+
+def images() -> table.Panel:
+    """What ran."""
+    return image_table(_RUNS)
+
+
+def image_table(runs: str) -> table.Panel:
+    """Return a table of the images of servers in several runs."""
+    return rows(
+        "Images",
+        "The image that each server ran: where it differs between two runs, so may its speed.",
+        "no server of these runs was started yet, or the operator is not scraped",
+        [
+            Column("Server", label="server", width=130),
+            Column("Run", label="run", width=160),
+            Column("Namespace", label="namespace", width=100),
+            Column("Image", label="image", more=WRAPPED),
+            Column(
+                "",
+                expr="max by (namespace, run, server, image)"
+                f' (laptime_run_server_info{{{runs},image!=""}})',
+            ),
+        ],
+        joined=False,
+        height=8,
+    ).sort_by([sorted_by("Server"), sorted_by("Run")])

@@ -1,0 +1,215 @@
+"""Panels of one run: each second as the generators counted it, and the trial of the moment live."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import prometheus, stat, timeseries, xychart
+from grafana_foundation_sdk.models import common
+from grafana_foundation_sdk.models import dashboard as dashboard_models
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
+
+from laptime_dashboards.panel_defaults import (
+    DATA_SOURCE,
+    FULL,
+    HALF,
+    RUN_STEP,
+    SECOND,
+    absent,
+    figure,
+    in_server_colors,
+    legend,
+    newest,
+    query,
+    thresholds,
+    time_series,
+    transformation,
+)
+from laptime_dashboards.selectors import EACH_SECOND, RUN, STEP, rate
+
+_NOT_OVER = (
+    "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
+    " (docs/watching.md)"
+)
+_SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
+
+
+def requests() -> timeseries.Panel:
+    """Requests of each second, and of the trial that is measured now as they are scraped."""
+    counted = f"avg_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])"
+    # Of the trial that is the newest at the end of the time range, at each moment of it.
+    scraped = (
+        f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
+        " * on (trial) group_left (position, server, load)"
+        f" laptime_run_current_trial{{{RUN}}} @ end()"
+    )
+    panel = time_series(
+        "Requests of each second",
+        "What each server answered, right or wrong, in each second of its measured phases, as "
+        "counted. Broken lines: the trial of the moment, warm-up included, as scraped; they give "
+        "way to what was counted when it is over.",
+        "reqps",
+        _NOT_OVER,
+        [
+            query(
+                f"sum by (position, server, load) ({counted})",
+                "{{position}} {{server}}, {{load}}",
+                ref="A",
+                step=SECOND,
+            ),
+            query(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
+        ],
+    )
+    in_server_colors(panel, {"A": _SERVER_AND_LOAD, "B": f"{_SERVER_AND_LOAD}: live"}, dashed=["B"])
+    return panel
+
+
+def latency() -> timeseries.Panel:
+    """The usual response time and a long one of each second."""
+    seconds = f"sum_over_time(laptime_second_latency_seconds{{{EACH_SECOND}}}[{STEP}])"
+    by_load = f"sum by (position, server, load) ({seconds})"
+    shares = {"A": (0.5, "p50"), "B": (0.99, "p99")}
+    panel = time_series(
+        "Response times of each second: p50 and p99",
+        "Of the right answers of each second of the measured phases, to 0.6 %. The p99 is the "
+        "broken line. A p99 that rises again and again is a pause of the server.",
+        "s",
+        f"{_NOT_OVER}, or it takes no native histograms",
+        [
+            query(
+                f"histogram_quantile({share:g}, {by_load})",
+                f"{{{{position}}}} {{{{server}}}}, {{{{load}}}} {name}",
+                ref=ref,
+                step=SECOND,
+            )
+            for ref, (share, name) in shares.items()
+        ],
+    )
+    names = {ref: f"{_SERVER_AND_LOAD} {name}" for ref, (_, name) in shares.items()}
+    in_server_colors(panel, names, dashed=["B"])
+    return panel
+
+
+def errors() -> timeseries.Panel:
+    """Answers of each second that were wrong, late or none."""
+    counted = f"avg_over_time(laptime_second_errors{{{EACH_SECOND}}}[{STEP}])"
+    panel = time_series(
+        "Errors of each second",
+        "Requests without a right answer in time, by kind, as counted. The kind none, at zero: the "
+        "trial had no errors.",
+        "reqps",
+        _NOT_OVER,
+        [
+            query(
+                f"sum by (position, server, load, kind) ({counted})",
+                "{{position}} {{server}}, {{load}}: {{kind}}",
+                step=SECOND,
+            )
+        ],
+    )
+    in_server_colors(panel, {"A": f"{_SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
+    return panel
+
+
+def complete() -> stat.Panel:
+    """Trials of which Prometheus lacks seconds."""
+    whole = f"laptime_trial_seconds_complete{{{RUN}}}"
+    return figure(
+        "Trials with seconds that are missing here",
+        "Of how many trials this Prometheus lacks seconds, so that the pictures of this row have "
+        "gaps; results have none. 0: everything that was counted is drawn.",
+        "short",
+        "no trial is over yet, or nobody asked Prometheus what it has",
+        [newest(f"count({whole}) - sum({whole})", "trials")],
+        limits=[(1, "orange")],
+        width=FULL,
+        height=3,
+    )
+
+
+def requests_since_start() -> xychart.Panel:
+    """Requests of each second of all trials, one over the other."""
+    return _since_start(
+        "Requests of each second, all repetitions",
+        "The measured phases of all trials that are over, laid over each other: whether a server "
+        "is steady, warms up, or gets slower.",
+        "Requests/s",
+        "reqps",
+        f"0 + last_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])",
+    )
+
+
+def cpu_since_start() -> xychart.Panel:
+    """CPU of the servers in all trials, one over the other."""
+    pods = f'laptime_pod_cpu_seconds_total{{{RUN},component="server"}}'
+    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
+    return _since_start(
+        "CPU of the server, all repetitions",
+        "CPU of the server's pod in the measured phases of all trials that are over, laid over "
+        "each other, each the mean of four seconds.",
+        "Cores",
+        "short",
+        f"0 * {elapsed} + on (trial) group_left () sum by (trial) ({rate(pods)})",
+    )
+
+
+def _since_start(title: str, description: str, value: str, unit: str, expr: str) -> xychart.Panel:
+    """Return a chart of an expression with the labels of seconds over the time since the start."""
+    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
+    panel = (
+        xychart.Panel()
+        .title(title)
+        .description(description)
+        .datasource(DATA_SOURCE)
+        .unit(unit)
+        .no_value(absent(_NOT_OVER))
+        .min(0)
+        .height(9)
+        .span(HALF)
+        .thresholds(thresholds())
+        .mapping(SeriesMapping.AUTO)
+        .show(XYShowMode.POINTS_AND_LINES)
+        .line_width(2)
+        .legend(legend())
+        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
+        .with_target(_as_rows(f"0 + {elapsed}", "A", SECOND))
+        .with_target(_as_rows(expr, "B", RUN_STEP if "rate(" in expr else SECOND))
+        .with_transformation(transformation("merge", {}))
+        .with_transformation(
+            transformation(
+                "organize",
+                {
+                    "excludeByName": dict.fromkeys(
+                        ("Time", "namespace", "run", "trial", "phase", "job"), True
+                    ),
+                    "renameByName": {"Value #A": "Since start", "Value #B": value},
+                    "indexByName": {"Value #A": 0, "Value #B": 1},
+                },
+            )
+        )
+        .with_transformation(
+            transformation(
+                "partitionByValues",
+                {
+                    "fields": ["server", "load", "repetition", "position"],
+                    "keepFields": False,
+                    "naming": {"asLabels": True},
+                },
+            )
+        )
+    )
+    # What tells the frames apart is in their labels, and these are in the names at first.
+    in_server_colors(panel, {}, place=f'^{value} .*position="PLACE"')
+    since_start = [_property("unit", "s"), _property("displayName", "Since start")]
+    panel.override_by_regexp("/^Since start/", since_start)
+    name = f"{_SERVER_AND_LOAD} #${{__field.labels.repetition}}"
+    panel.override_by_regexp(f"/^{value}/", [_property("displayName", name)])
+    return panel
+
+
+def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
+    return dashboard_models.DynamicConfigValue(id_val=name, value=value)
+
+
+def _as_rows(expr: str, ref: str, step: str) -> prometheus.Dataquery:
+    return query(expr, ref=ref, step=step).format(PromQueryFormat.TABLE)

@@ -1,0 +1,154 @@
+"""Each second of each trial is in the real Prometheus, exactly as the generators counted it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from conftest import OPERATOR_NAMESPACE
+from laptime.api.attempts import attempt_name
+from laptime.measure.generator import GeneratorPhase, GeneratorResult, parse_payload
+
+from .harness import AXUM, SYNC, Cluster, operator_pids, run_manifest
+
+SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy"
+LONGEST = 0.01
+"""How far a percentile may be off, as a share of the exact one."""
+
+
+def _load(name: str, connections: int, seconds: int) -> dict[str, Any]:
+    closed = {"connections": connections, "duration": f"{seconds}s", "keepAlive": True}
+    return {"name": name, "closed": closed, "warmup": "1s"}
+
+
+@contextmanager
+def full_node() -> Iterator[None]:
+    """Have as many programs that never rest as there are CPUs."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(os.cpu_count() or 1)
+    ]
+    try:
+        yield
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+
+
+def _query(cluster: Cluster, promql: str, at: float) -> list[dict[str, Any]]:
+    answer = cluster.reader.get(f"{SERVICE}/api/v1/query", query=promql, time=f"{at:.3f}")
+    assert answer["status"] == "success", answer
+    found: list[dict[str, Any]] = answer["data"]["result"]
+    return found
+
+
+def _samples(cluster: Cluster, metric: str, labels: str, at: float) -> dict[str, dict[int, int]]:
+    """Return the raw samples of a metric by kind of error (none: "") and time in milliseconds."""
+    found: dict[str, dict[int, int]] = {}
+    for series in _query(cluster, f"{metric}{{{labels}}}[1h]", at):
+        samples = {round(1000 * moment): int(float(value)) for moment, value in series["values"]}
+        kind = series["metric"].get("kind", "")
+        assert kind not in found, "the series of a trial is there twice"
+        assert len(samples) == len(series["values"])
+        found[kind] = samples
+    return found
+
+
+def _phase(payload: str, name: str) -> GeneratorPhase:
+    parsed = parse_payload(payload)
+    assert isinstance(parsed, GeneratorResult)
+    return parsed.phases[name]
+
+
+def _in_milliseconds(phase: GeneratorPhase, t: int) -> int:
+    return round(1000 * ((phase.started_at or phase.first_request_at) + t + 1))
+
+
+def trials_of(cluster: Cluster, run: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield the result of each measured trial, and what its generators printed together."""
+    payloads = {
+        one["metadata"]["labels"]["laptime.dev/trial"]: one["data"]["generator.b64"]
+        for one in cluster.stored(run).objects
+        if "generator.b64" in (one.get("data") or {})
+    }
+    for trial, result in cluster.documents(run).items():
+        assert result["outcome"] == "Measured", result
+        yield result, payloads[trial]
+
+
+def check(cluster: Cluster, run: str) -> int:
+    """Compare what Prometheus has of each trial with its result; return how many there were."""
+    now, count = time.time(), 0
+    for result, payload in trials_of(cluster, run):
+        trial = attempt_name(result["trial"], result.get("attempt", 1))
+        count += 1
+        for phase in ("warmup", "measured"):
+            labels = f'namespace="{cluster.namespace}",run="{run}",trial="{trial}",phase="{phase}"'
+            said = _phase(payload, phase)
+            rows = {_in_milliseconds(said, row.t): row for row in said.seconds}
+            requests = _samples(cluster, "laptime_second_requests", labels, now)[""]
+            assert requests == {at: row.requests for at, row in rows.items()}, (trial, phase)
+            errors = _samples(cluster, "laptime_second_errors", labels, now)
+            assert sum(requests.values()) == said.requests
+            for kind, samples in errors.items():
+                assert samples.keys() == rows.keys(), (trial, phase, kind)
+                assert sum(samples.values()) == said.errors.get(kind, 0)
+            assert sum(map(sum, (one.values() for one in errors.values()))) == sum(
+                said.errors.values()
+            )
+        figures = result["figures"]
+        assert sum(requests.values()) == figures["requests"]
+        whole = f"sum_over_time(laptime_second_latency_seconds{{{labels}}}[1h])"
+        (right,) = _query(cluster, f"histogram_count({whole})", now)
+        assert int(float(right["value"][1])) == figures["requests"] - figures["errors"]
+        if figures["errors"]:
+            continue
+        for share, name in ((0.5, "p50Seconds"), (0.99, "p99Seconds"), (0.999, "p999Seconds")):
+            (found,) = _query(cluster, f"histogram_quantile({share}, {whole})", now)
+            exact = figures["latency"][name]
+            assert float(found["value"][1]) == pytest.approx(exact, rel=LONGEST), (trial, name)
+    return count
+
+
+def test_every_second_of_every_trial_is_in_prometheus(cluster: Cluster) -> None:
+    manifest = run_manifest(
+        "seconds",
+        [SYNC, AXUM],
+        loads=[_load("two", 4, 2), _load("six", 4, 6)],
+    )
+    run = cluster.apply(manifest)
+    assert cluster.wait_end(run, 300)["state"] == "Succeeded"
+    assert check(cluster, run) == 8
+
+
+def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_killed(
+    cluster: Cluster,
+) -> None:
+    manifest = run_manifest(
+        "full",
+        [AXUM],
+        loads=[_load("two", 6, 2), _load("long", 6, 30)],
+        generator={"parallelism": 3},
+        repetitions=1,
+    )
+    with full_node():
+        run = cluster.apply(manifest)
+        cluster.wait(
+            run,
+            "its first trial's end",
+            lambda status: (status.get("progress") or {}).get("completed", 0) >= 1,
+            240,
+        )
+        for pid in operator_pids():
+            os.kill(pid, signal.SIGKILL)
+        assert cluster.wait_end(run, 300)["state"] == "Succeeded"
+    assert check(cluster, run) == 2
