@@ -15,8 +15,9 @@ from laptime.api.results import TrialOutcome
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
 from laptime.reconcile.views import ContainerView, Observed, PodView
 
+from .simulated_cluster import START
 from .test_decide import run_to_the_end, spec_of
-from .world import START, World
+from .world import World
 
 LONGEST = timedelta(minutes=20)
 
