@@ -100,7 +100,7 @@ class Place:
         )
         objects = [
             one
-            for one in yaml.safe_load_all(text)
+            for one in yaml.load_all(text, yaml.CSafeLoader)
             if one and one["metadata"]["name"].startswith("laptime-prometheus")
         ]
         assert {"Deployment", "Service", "ConfigMap"} <= {one["kind"] for one in objects}
