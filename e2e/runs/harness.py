@@ -209,7 +209,7 @@ def run_manifest(name: str, servers: list[dict[str, Any]], **spec: Any) -> dict[
     }
 
 
-# For tests that look at what happens and not at figures: what takes the machine from the tests beside
+# For tests that look at what happens and not at figures: what takes the machine from those beside
 # them, such as a load as fast as it goes and tiers that nobody looks at, is left out.
 POSTGRES_ALONE: dict[str, Any] = {"postgres": {}}
 
