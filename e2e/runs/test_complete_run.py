@@ -16,6 +16,8 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert condition(status, "Succeeded")["status"] == "True"
     assert condition(status, "ServersVerified")["status"] == "True"
+    # Nobody asked for any.
+    assert not condition(status, "ObjectivesMet")
     assert status["seed"] == 7
     rows = {row["server"]: row for row in status["results"]}
     assert {name: row["trials"] for name, row in rows.items()} == {"sync": 2, "async": 2, "axum": 2}
