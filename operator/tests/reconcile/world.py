@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
@@ -118,6 +117,7 @@ class World(SimulatedCluster):
         self.refusal: Refusal | None = None
         self._summarised: tuple[object, Summary] | None = None
         self._results: dict[str, tuple[TrialResult, str]] = {}
+        self._unpacked: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -259,7 +259,8 @@ class World(SimulatedCluster):
     @staticmethod
     def _stored(status: RunStatus) -> RunStatus:
         # Through JSON, as the API server keeps it.
-        return RunStatus.model_validate(json.loads(json.dumps(status.to_wire())))
+        text = status.model_dump_json(by_alias=True, exclude_none=True)
+        return RunStatus.model_validate_json(text)
 
     def _execute(self, action: Action) -> None:
         match action:
@@ -280,7 +281,11 @@ class World(SimulatedCluster):
 
     def _archived(self) -> list[dict[str, Any]]:
         head = self.config_maps.get("demo-results")
-        return unpack(joined(head, {})).objects if head is not None else []
+        if head is None:
+            return []
+        if self._unpacked is None or self._unpacked[0] is not head:
+            self._unpacked = head, unpack(joined(head, {})).objects
+        return self._unpacked[1]
 
     def _fold(self, files: dict[str, str]) -> None:
         self.files = files
