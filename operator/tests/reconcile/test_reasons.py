@@ -17,7 +17,7 @@ SOURCES = ROOT / "operator" / "src" / "laptime"
 # Words of the same form that are no reasons of Laptime. A new word in the code is either added here
 # or to the list.
 KUBERNETES = {
-    *("Lease", "NetworkPolicy"),
+    *("Accept", "Lease", "NetworkPolicy"),
     *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
