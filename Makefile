@@ -43,7 +43,7 @@ PYTHON_TESTS := agent cluster images dashboards bench proof
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
-	bench/servers/go
+	bench/servers/go dashboards/linter
 RUST_SERVERS := images/servers/rust
 RUST_WORKSPACES := $(RUST_SERVERS) bench/servers/rust
 # Rust builds of the checks, kept from one checkout to the next.
@@ -408,10 +408,7 @@ lint-chart:
 	"$$($(CLUSTER) path helm)" lint --quiet --strict charts/laptime
 
 lint-dashboards:
-	for dashboard in "$(CURDIR)"/charts/laptime/files/dashboards/*.json; do
-		said="$$(cd dashboards/linter && go tool dashboard-linter lint --strict --config ../lint.yaml "$$dashboard" 2>&1)" ||
-			{ echo "$$dashboard"; echo "$$said"; exit 1; }
-	done
+	cd dashboards/linter && go run . ../lint.yaml "$(CURDIR)"/charts/laptime/files/dashboards/*.json
 
 .PHONY: test-alerts
 test-alerts: ## the chart's alerts, by promtool, which the first time is compiled for minutes

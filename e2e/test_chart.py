@@ -25,7 +25,9 @@ class Rendered:
         file = folder / "values.yaml"
         file.write_text(yaml.safe_dump(values))
         text = helm("template", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "-f", str(file))
-        self.objects: list[dict[str, Any]] = [one for one in yaml.safe_load_all(text) if one]
+        # The one written in C: CRD and dashboards take the other one seconds.
+        documents = yaml.load_all(text, yaml.CSafeLoader)
+        self.objects: list[dict[str, Any]] = [one for one in documents if one]
 
     def find(self, kind: str, name: str) -> dict[str, Any]:
         """Return the one object of that kind and name."""

@@ -1,19 +1,19 @@
-"""What became of each fault: one JSON line each, so that hours of it fit into several sittings.
+"""What became of each fault, over as many sittings as it takes.
 
-It lies in the cache, outside of the checkout. What is counted is what was done on one commit. A
-fault that failed has failed on this commit, whatever comes afterwards; one that did not bite is
-tried again at another moment, and has failed when it never bites.
+What is counted is what was done on one commit. A fault that failed has failed on this commit,
+whatever comes afterwards; one that did not bite is tried again at another moment, and has failed
+when it never bites.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from chaos.plan import KINDS, MOST_TRIES, Fault
+from laptime_proof import lines
 
 
 @dataclass(frozen=True)
@@ -44,23 +44,13 @@ class Record:
         self.file = file
 
     def add(self, entry: Entry) -> None:
-        """Write an entry at the end; a process that is killed loses none that was written."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(entry)) + "\n")
+        """Write an entry at the end."""
+        lines.append(self.file, entry)
 
     def entries(self, commit: str) -> list[Entry]:
-        """Return the entries of a commit; a line that was left half written is passed over."""
-        found = []
-        lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
-        for line in lines:
-            try:
-                entry = Entry(**json.loads(line))
-            except (ValueError, TypeError):
-                continue
-            if entry.commit == commit:
-                found.append(entry)
-        return found
+        """Return the entries of a commit."""
+        every = lines.entries(self.file, lambda fields: Entry(**fields))
+        return [entry for entry in every if entry.commit == commit]
 
 
 @dataclass(frozen=True)

@@ -119,12 +119,30 @@ class Cluster:
 def namespace_for_runs(kubectl: Any) -> Iterator[str]:
     """Give a namespace at the restricted level in which runs are allowed; it is deleted then."""
     name = f"runs-{secrets.token_hex(4)}"
-    kubectl("create", "namespace", name)
-    kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
-    kubectl(
-        *("create", "rolebinding", "laptime", "-n", name, "--clusterrole=laptime-runs"),
-        "--serviceaccount=laptime-system:laptime-operator",
-    )
+    rbac = "rbac.authorization.k8s.io"
+    subject = {
+        "kind": "ServiceAccount",
+        "name": "laptime-operator",
+        "namespace": "laptime-system",
+    }
+    objects = [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": name,
+                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            },
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "laptime", "namespace": name},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "laptime-runs"},
+            "subjects": [subject],
+        },
+    ]
+    kubectl("create", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
     try:
         yield name
     finally:
@@ -189,6 +207,16 @@ def run_manifest(name: str, servers: list[dict[str, Any]], **spec: Any) -> dict[
             **spec,
         },
     }
+
+
+# For tests that look at what happens and not at figures: what takes the machine from those beside
+# them, such as a load as fast as it goes and tiers that nobody looks at, is left out.
+POSTGRES_ALONE: dict[str, Any] = {"postgres": {}}
+
+
+def light(duration: str = "1s", warmup: str = "500ms") -> list[dict[str, Any]]:
+    """Return the loads of a run that uses little of the machine: 50 requests a second."""
+    return [{"name": "light", "open": {"rate": 50, "duration": duration}, "warmup": warmup}]
 
 
 SYNC = {"name": "sync", "preset": "fastapi-sync"}

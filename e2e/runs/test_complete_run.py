@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from typing import Any
 
-from .harness import ASYNC, AXUM, SYNC, Cluster, condition, run_manifest
+from .harness import ASYNC, AXUM, POSTGRES_ALONE, SYNC, Cluster, condition, light, run_manifest
 
 
 def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -> None:
@@ -15,6 +16,8 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert condition(status, "Succeeded")["status"] == "True"
     assert condition(status, "ServersVerified")["status"] == "True"
+    # Nobody asked for any.
+    assert not condition(status, "ObjectivesMet")
     assert status["seed"] == 7
     rows = {row["server"]: row for row in status["results"]}
     assert {name: row["trials"] for name, row in rows.items()} == {"sync": 2, "async": 2, "axum": 2}
@@ -54,8 +57,9 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
 
 
 def test_two_runs_queue_and_never_measure_at_the_same_time(cluster: Cluster) -> None:
-    first = cluster.apply(run_manifest("queue-a", [AXUM], repetitions=1))
-    second = cluster.apply(run_manifest("queue-b", [AXUM], repetitions=1))
+    small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE, "repetitions": 1}
+    first = cluster.apply(run_manifest("queue-a", [AXUM], **small))
+    second = cluster.apply(run_manifest("queue-b", [AXUM], **small))
     cluster.wait(second, "its place in the queue", lambda s: s.get("state") == "Queued", 20)
     queued = ("--field-selector", "status.state=Queued", "-n", cluster.namespace, "-o", "name")
     assert cluster.kubectl("get", "br", *queued).split() == [f"benchmarkrun.laptime.dev/{second}"]
@@ -68,7 +72,14 @@ def test_two_runs_queue_and_never_measure_at_the_same_time(cluster: Cluster) -> 
 
 def test_a_run_with_a_time_to_live_deletes_itself(cluster: Cluster) -> None:
     run = cluster.apply(
-        run_manifest("short-lived", [AXUM], repetitions=1, ttlSecondsAfterFinished=2)
+        run_manifest(
+            "short-lived",
+            [AXUM],
+            loads=light(),
+            topology=POSTGRES_ALONE,
+            repetitions=1,
+            ttlSecondsAfterFinished=2,
+        )
     )
     deadline = time.monotonic() + 120
     while cluster.kubectl.run("get", "br", run, "-n", cluster.namespace).returncode == 0:

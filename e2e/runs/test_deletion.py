@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .harness import AXUM, Cluster, run_manifest
+from .harness import AXUM, Cluster, light, run_manifest
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def _measuring(cluster: Cluster, run: str) -> None:
 def test_a_deleted_run_takes_everything_with_it_while_the_operator_is_away(
     cluster: Cluster, without_operator: Any
 ) -> None:
-    run = cluster.apply(run_manifest("deleted", [AXUM], repetitions=5))
+    run = cluster.apply(run_manifest("deleted", [AXUM], loads=light(), repetitions=5))
     _measuring(cluster, run)
     without_operator()
     assert cluster.left_of(run)
@@ -49,7 +49,7 @@ def test_a_deleted_run_takes_everything_with_it_while_the_operator_is_away(
 
 
 def test_deleting_a_namespace_is_never_blocked(cluster: Cluster, without_operator: Any) -> None:
-    run = cluster.apply(run_manifest("with-namespace", [AXUM], repetitions=5))
+    run = cluster.apply(run_manifest("with-namespace", [AXUM], loads=light(), repetitions=5))
     _measuring(cluster, run)
     without_operator()
     cluster.kubectl("delete", "namespace", cluster.namespace, "--timeout=90s", timeout=100)

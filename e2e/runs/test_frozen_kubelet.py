@@ -9,11 +9,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from .harness import AXUM, SYNC, Cluster, condition, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, SYNC, Cluster, condition, light, run_manifest
 
 FROZEN_SECONDS = 60.0
 
@@ -50,16 +49,12 @@ def test_a_kubelet_that_stands_still_costs_no_server_a_trial(
     pid = kubelet_of(kubeconfig)
     # Long enough for the node to be taken for dead while it is measured.
     seconds = 90 if when == "measuring" else 2
-    load: dict[str, Any] = {
-        "name": "closed",
-        "closed": {"connections": 4, "duration": f"{seconds}s"},
-        "warmup": "1s",
-    }
     run = cluster.apply(
         run_manifest(
             "frozen",
             [AXUM] if when == "measuring" else [SYNC, AXUM],
-            loads=[load],
+            loads=light(f"{seconds}s", warmup="1s"),
+            topology=POSTGRES_ALONE,
             repetitions=1,
             startupTimeout="15s",
         )

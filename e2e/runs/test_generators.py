@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from .harness import AXUM, Cluster, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
 
 GENERATORS = 2
 LOADS = [
@@ -43,6 +43,7 @@ def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
             "two-generators",
             [AXUM],
             loads=LOADS,
+            topology=POSTGRES_ALONE,
             repetitions=1,
             generator={"parallelism": GENERATORS},
         )
@@ -64,12 +65,12 @@ def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
 
 
 def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> None:
-    load = {"name": "closed", "closed": {"connections": 4, "duration": "6s"}, "warmup": "1s"}
     run = cluster.apply(
         run_manifest(
             "lost-half",
             [AXUM],
-            loads=[load],
+            loads=light("6s", warmup="1s"),
+            topology=POSTGRES_ALONE,
             repetitions=1,
             generator={"parallelism": GENERATORS},
         )

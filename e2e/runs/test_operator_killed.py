@@ -15,7 +15,7 @@ from kubernetes import client
 
 from laptime.api.attempts import trial_of
 
-from .harness import AXUM, SYNC, Cluster, operator_pids, over, run_manifest
+from .harness import AXUM, SYNC, Cluster, light, operator_pids, over, run_manifest
 
 # The client's models have every field optional; what the API server always sets is not asked for.
 CoreApi = Any
@@ -87,13 +87,7 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
         pytest.skip("the operator's process is not on this machine")
     core: CoreApi = client.CoreV1Api(api)
     batch: Any = client.BatchV1Api(api)
-    loads = [
-        {
-            "name": "closed",
-            "closed": {"connections": 4, "duration": "4s"},
-            "warmup": f"{WARMUP_SECONDS}s",
-        }
-    ]
+    loads = light("4s", warmup=f"{WARMUP_SECONDS}s")
     killed: list[str] = []
 
     def kill_once(stage: str) -> None:

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from .harness import AXUM, SYNC, Cluster, condition, namespace_for_runs, run_manifest
+import pytest
 
+from .harness import (
+    AXUM,
+    POSTGRES_ALONE,
+    SYNC,
+    Cluster,
+    condition,
+    light,
+    namespace_for_runs,
+    run_manifest,
+)
+
+SMALL: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE, "repetitions": 5}
 LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "1s"}, "warmup": "1s"}]
 
 
@@ -20,37 +34,76 @@ def completed(at_least: int) -> Any:
     return lambda status: (status.get("progress") or {}).get("completed", 0) >= at_least
 
 
-def test_while_a_run_pauses_another_one_is_measured_and_then_it_goes_on(cluster: Cluster) -> None:
-    first = cluster.apply(run_manifest("first", [SYNC, AXUM], loads=LOADS, repetitions=3))
-    cluster.wait(first, "its first trial", completed(1), 90)
-    wish(cluster, first, suspend=True)
-    paused = cluster.wait(first, "its pause", lambda s: s["state"] == "Suspended", 60)
-    assert condition(paused, "Suspended")["status"] == "True"
-    over = paused["progress"]["completed"]
+@dataclass(frozen=True)
+class Story:
+    """Two runs: while the first one pauses the other one is measured and cancelled."""
+
+    cluster: Cluster
+    first: str
+    other: str
+    paused: dict[str, Any]
+    """Status of the first one when it paused."""
+    left: set[str]
+    """Kinds of what was left of it then."""
+    meanwhile: dict[str, Any]
+    """Status of the first one when the other one was over."""
+    cancelled: dict[str, Any]
+    """Status of the other one at its end."""
+    left_of_cancelled: set[str]
+    resumed: dict[str, Any]
+    """Status of the first one at its end."""
+
+
+@pytest.fixture(scope="module")
+def story(kubectl: Any, reader: Any, operator: str) -> Iterator[Story]:
+    with namespace_for_runs(kubectl) as name:
+        cluster = Cluster(kubectl, reader, name)
+        small: dict[str, Any] = {"topology": POSTGRES_ALONE, "repetitions": 3}
+        first = cluster.apply(run_manifest("first", [SYNC, AXUM], loads=light(), **small))
+        cluster.wait(first, "its first trial", completed(1), 90)
+        wish(cluster, first, suspend=True)
+        paused = cluster.wait(first, "its pause", lambda s: s["state"] == "Suspended", 60)
+        left = kinds_left(cluster, first)
+        other = cluster.apply(run_manifest("other", [SYNC, AXUM], loads=LOADS, repetitions=10))
+        cluster.wait(other, "two trials of each", completed(4), 120)
+        wish(cluster, other, cancel=True)
+        cancelled = cluster.wait_end(other, 60)
+        left_of_cancelled = kinds_left(cluster, other)
+        meanwhile = cluster.status(first)
+        wish(cluster, first, suspend=False)
+        resumed = cluster.wait_end(first, 150)
+        yield Story(
+            *(cluster, first, other, paused, left, meanwhile),
+            *(cancelled, left_of_cancelled, resumed),
+        )
+
+
+def kinds_left(cluster: Cluster, run: str) -> set[str]:
+    return {one.partition("/")[0] for one in cluster.left_of(run)}
+
+
+def test_while_a_run_pauses_another_one_is_measured_and_then_it_goes_on(story: Story) -> None:
+    assert condition(story.paused, "Suspended")["status"] == "True"
+    over = story.paused["progress"]["completed"]
     assert 1 <= over < 6
-    left = {one.partition("/")[0] for one in cluster.left_of(first)}
-    assert left <= {"ConfigMap", "Secret"}, left
-    other = cluster.apply(run_manifest("other", [AXUM], loads=LOADS, repetitions=1))
-    assert cluster.wait_end(other, 90)["state"] == "Succeeded"
-    assert cluster.status(first)["progress"]["completed"] == over
-    wish(cluster, first, suspend=False)
-    status = cluster.wait_end(first, 150)
+    assert story.left <= {"ConfigMap", "Secret"}, story.left
+    assert story.cancelled["progress"]["completed"] >= 4
+    assert story.meanwhile["state"] == "Suspended"
+    assert story.meanwhile["progress"]["completed"] == over
+    status = story.resumed
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [3, 3]
     # On a full machine a pod of an earlier trial may end late, which has the trial repeated.
     lost = [
         one
-        for result in cluster.documents(first).values()
+        for result in story.cluster.documents(story.first).values()
         for one in result.get("lostAttempts", [])
     ]
     assert all(one["reason"] == "PodsOverlapped" for one in lost), lost
 
 
-def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(cluster: Cluster) -> None:
-    run = cluster.apply(run_manifest("dropped", [SYNC, AXUM], loads=LOADS, repetitions=10))
-    cluster.wait(run, "two trials of each", completed(4), 120)
-    wish(cluster, run, cancel=True)
-    status = cluster.wait_end(run, 60)
+def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(story: Story) -> None:
+    cluster, run, status = story.cluster, story.other, story.cancelled
     assert status["state"] == "Cancelled"
     assert condition(status, "Succeeded")["reason"] == "Cancelled"
     rows = {row["server"]: row for row in status["results"]}
@@ -58,7 +111,7 @@ def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(cluster: 
     assert rows["axum"]["factor"]["value"] > 1
     report = cluster.get("configmap", status["resultsConfigMap"])
     assert report["metadata"]["name"] == f"{run}-results"
-    assert {one.partition("/")[0] for one in cluster.left_of(run)} == {"ConfigMap"}
+    assert story.left_of_cancelled == {"ConfigMap"}
     refused = cluster.kubectl.run(
         *("patch", "br", run, "-n", cluster.namespace, "--type=merge"),
         *("-p", json.dumps({"spec": {"cancel": False}})),
@@ -70,17 +123,17 @@ def test_a_cancelled_run_ends_with_the_figures_of_what_it_has_measured(cluster: 
 def test_a_namespace_that_had_no_time_yet_comes_first_and_who_waits_is_cancelled_at_once(
     cluster: Cluster,
 ) -> None:
-    first = cluster.apply(run_manifest("holds", [AXUM], loads=LOADS, repetitions=5))
+    first = cluster.apply(run_manifest("holds", [AXUM], **SMALL))
     cluster.wait(first, "its turn", lambda s: s.get("state") not in (None, "Queued"), 30)
-    waits = cluster.apply(run_manifest("waits", [AXUM], loads=LOADS, repetitions=5))
-    last = cluster.apply(run_manifest("last", [AXUM], loads=LOADS, repetitions=5))
+    waits = cluster.apply(run_manifest("waits", [AXUM], **SMALL))
+    last = cluster.apply(run_manifest("last", [AXUM], **SMALL))
     for run in (waits, last):
         cluster.wait(run, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
     wish(cluster, last, cancel=True)
     assert cluster.wait_end(last, 10)["state"] == "Cancelled"
     with namespace_for_runs(cluster.kubectl) as name:
         elsewhere = Cluster(cluster.kubectl, cluster.reader, name)
-        late = elsewhere.apply(run_manifest("late", [AXUM], loads=LOADS, repetitions=5))
+        late = elsewhere.apply(run_manifest("late", [AXUM], **SMALL))
         elsewhere.wait(late, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
         wish(cluster, first, cancel=True)
         assert cluster.wait_end(first, 60)["state"] == "Cancelled"

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from laptime.report import read_results, to_markdown
 
-from .harness import AXUM, SYNC, Cluster, condition, run_manifest
+from .harness import (
+    AXUM,
+    POSTGRES_ALONE,
+    SYNC,
+    Cluster,
+    condition,
+    namespace_for_runs,
+    run_manifest,
+)
 
 SCRIPT = Path(__file__).parents[2] / "images" / "k6" / "testdata" / "as-documented.js"
 """Stages, setup, a group, two checks of which one never holds, three thresholds that are missed, a
@@ -20,15 +32,29 @@ THRESHOLDS = {
 }
 
 
+COUNTED = """
+import http from 'k6/http';
+import { check } from 'k6';
+export const options = {
+  scenarios: { other: { executor: 'constant-vus', vus: 50, duration: '1h' } },
+};
+export default function () {
+  const answer = http.get(`${__ENV.BASE_URL}/`, { tags: { name: 'list' } });
+  check(answer, { right: (a) => a.status === 200, 'and told': () => __ENV.WORD === '$(HOME) $x' });
+  http.get('http://nobody.invalid/', { timeout: '1s' });
+}
+"""
+
+
 def own_script(cluster: Cluster, name: str, source: str) -> str:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
     return cluster.apply({**config_map, "data": {"script.js": source}})
 
 
-def script_run(cluster: Cluster, name: str, source: str, **script: Any) -> dict[str, Any]:
-    """Run a script against two servers; return the status at the end."""
-    load = {
-        "name": "own",
+def script_load(cluster: Cluster, name: str, source: str, **script: Any) -> dict[str, Any]:
+    """Return a load by a script, whose ConfigMap is made."""
+    return {
+        "name": name,
         "script": {
             "configMap": own_script(cluster, name, source),
             "duration": "30s",
@@ -36,15 +62,56 @@ def script_run(cluster: Cluster, name: str, source: str, **script: Any) -> dict[
             **script,
         },
     }
-    run = cluster.apply(run_manifest(name, [SYNC, AXUM], loads=[load], repetitions=1))
-    status = cluster.wait_end(run, 180)
+
+
+def run_scripts(cluster: Cluster, name: str, loads: list[dict[str, Any]]) -> dict[str, Any]:
+    """Run scripts against two servers; return the status at the end."""
+    run = cluster.apply(
+        run_manifest(name, [SYNC, AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+    )
+    status = cluster.wait_end(run, 240)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     return status
 
 
-def test_a_script_whose_checks_never_hold_wins_nothing(cluster: Cluster) -> None:
-    status = script_run(cluster, "as-documented", SCRIPT.read_text())
-    for row in status["results"]:
+@dataclass(frozen=True)
+class Seen:
+    """What a run came to: its status and its report."""
+
+    status: dict[str, Any]
+    report: str
+
+    def rows(self, load: str) -> list[dict[str, Any]]:
+        """Return the rows of a load, of each server one."""
+        found = [row for row in self.status["results"] if row["load"] == load]
+        assert [row["server"] for row in found] == ["sync", "axum"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
+    """A script whose checks never hold, and one of which the run says most, in one run."""
+    env = [{"name": "BASE_URL", "value": "$(TARGET)"}, {"name": "WORD", "value": "$(HOME) $x"}]
+    with namespace_for_runs(kubectl) as name:
+        cluster = Cluster(kubectl, reader, name)
+        judged = script_load(cluster, "as-documented", SCRIPT.read_text())
+        counted = script_load(
+            cluster,
+            "counted",
+            COUNTED,
+            env=env,
+            options={"vus": 2, "iterations": 50},
+            tags=[{"name": "team", "value": "shop"}],
+            warmup="0s",
+        )
+        status = run_scripts(cluster, "scripts", [judged, counted])
+        _, report = read_results(cluster.stored("scripts").files["results.json"])
+        yield Seen(status, to_markdown(report))
+
+
+def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
+    status = seen.status
+    for row in seen.rows("as-documented"):
         assert row["validity"] == "invalid", row
         assert "requestsPerSecond" not in row
         said = " ".join(row["validityReasons"])
@@ -64,14 +131,15 @@ def test_a_script_whose_checks_never_hold_wins_nothing(cluster: Cluster) -> None
     missed = condition(status, "ObjectivesMet")
     assert (missed["status"], missed["reason"]) == ("False", "ObjectivesMissed")
     assert all(bound in missed["message"] for bound in THRESHOLDS)
-    _, report = read_results(cluster.stored("as-documented").files["results.json"])
-    assert "listing::never holds" in to_markdown(report)
+    assert "listing::never holds" in seen.report
 
 
 def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
     cluster: Cluster,
 ) -> None:
-    status = script_run(cluster, "informed", SCRIPT.read_text(), checks="inform", warmup="1500ms")
+    script = {"checks": "inform", "warmup": "1500ms"}
+    load = script_load(cluster, "informed", SCRIPT.read_text(), **script)
+    status = run_scripts(cluster, "informed", [load])
     for row in status["results"]:
         assert row["validity"] in ("valid", "doubtful"), row
         assert row["requestsPerSecond"]["value"] > 0
@@ -84,37 +152,14 @@ def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
     assert "p99" in status["verdict"]
 
 
-COUNTED = """
-import http from 'k6/http';
-import { check } from 'k6';
-export const options = {
-  scenarios: { other: { executor: 'constant-vus', vus: 50, duration: '1h' } },
-};
-export default function () {
-  const answer = http.get(`${__ENV.BASE_URL}/`, { tags: { name: 'list' } });
-  check(answer, { right: (a) => a.status === 200, 'and told': () => __ENV.WORD === '$(HOME) $x' });
-  http.get('http://nobody.invalid/', { timeout: '1s' });
-}
-"""
-
-
 def test_options_of_the_run_override_those_of_the_script_and_others_are_counted_apart(
-    cluster: Cluster,
+    seen: Seen,
 ) -> None:
-    env = [{"name": "BASE_URL", "value": "$(TARGET)"}, {"name": "WORD", "value": "$(HOME) $x"}]
-    status = script_run(
-        cluster,
-        "counted",
-        COUNTED,
-        env=env,
-        options={"vus": 2, "iterations": 50},
-        tags=[{"name": "team", "value": "shop"}],
-        warmup="0s",
-    )
-    for row in status["results"]:
+    for row in seen.rows("counted"):
         assert (row["requests"], row["errors"]) == (50, 0), row
         script = row["script"]
         assert script["iterations"] == 50
         assert (script["checksPassed"], script["checksFailed"]) == (100, 0)
         assert script["otherHosts"] == [{"host": "nobody.invalid:80", "requests": 50, "errors": 50}]
-    assert not condition(status, "ObjectivesMet")
+    # It has no thresholds.
+    assert {one["load"] for one in seen.status["objectives"]} == {"as-documented"}

@@ -10,7 +10,7 @@ import pytest
 
 from laptime.report.archive import stored_in
 
-from .harness import AXUM, Cluster, condition, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
 
 RUN = "shop"
 _POD = {"containers": [{"name": "theirs", "image": "registry.invalid/theirs:1"}]}
@@ -125,7 +125,7 @@ def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
 
 def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Cluster) -> None:
     theirs = [_create(cluster, *one) for one in BY_LABEL]
-    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2))
+    run = cluster.apply(run_manifest(RUN, [AXUM], loads=light(), repetitions=2))
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [2]
@@ -144,13 +144,14 @@ def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Clust
 
 
 def test_a_run_applied_again_under_the_same_name_is_another_run(cluster: Cluster) -> None:
-    first = cluster.apply(run_manifest(RUN, [AXUM], repetitions=3))
+    small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE}
+    first = cluster.apply(run_manifest(RUN, [AXUM], repetitions=3, **small))
     cluster.wait(
         first, "its first result", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
     )
     # Background: its objects are still there when the next one begins.
     cluster.kubectl("delete", "br", first, "-n", cluster.namespace, "--timeout=30s")
-    again = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2))
+    again = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2, **small))
     uid = cluster.get("benchmarkrun", again)["metadata"]["uid"]
     status = cluster.wait_end(again, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)

@@ -17,7 +17,7 @@ import yaml
 
 from conftest import CHART, OPERATOR_NAMESPACE, Api, Tool
 
-from .harness import AXUM, Cluster, run_manifest
+from .harness import AXUM, Cluster, light, run_manifest
 
 OTHER_RELEASE = "bench"
 
@@ -83,8 +83,8 @@ class Place:
             "--take-ownership",
         )
         cluster = Cluster(self.kubectl, self.reader, self.team)
-        load = {"name": "closed", "closed": {"connections": 2, "duration": f"{seconds}s"}}
-        manifest = run_manifest(run, [AXUM], loads=[{**load, "warmup": "1s"}], repetitions=1)
+        loads = light(f"{seconds}s", warmup="1s")
+        manifest = run_manifest(run, [AXUM], loads=loads, repetitions=1)
         status = cluster.wait_end(cluster.apply(manifest), 120 + seconds)
         assert status["state"] == "Succeeded", json.dumps(status, indent=1)
         (row,) = status["results"]
@@ -100,7 +100,7 @@ class Place:
         )
         objects = [
             one
-            for one in yaml.safe_load_all(text)
+            for one in yaml.load_all(text, yaml.CSafeLoader)
             if one and one["metadata"]["name"].startswith("laptime-prometheus")
         ]
         assert {"Deployment", "Service", "ConfigMap"} <= {one["kind"] for one in objects}

@@ -18,7 +18,7 @@ from kubernetes import client
 
 from conftest import CHART, OPERATOR_NAMESPACE, Tool
 
-from .harness import AXUM, SYNC, Cluster, operator_pids, over, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, SYNC, Cluster, light, operator_pids, over, run_manifest
 from .test_operator_killed import CoreApi, Generators
 
 LONGEST_TAKEOVER_SECONDS = 15.0
@@ -27,7 +27,7 @@ TIMES_EACH = int(os.environ.get("LAPTIME_TAKEOVERS") or 1)
 API_PORTS = "{ 443, 6443 }"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def two_operators(helm: Tool, kubectl: Tool, operator: str) -> Iterator[None]:
     """The release with two operators; with one again afterwards."""
     if not operator_pids():
@@ -99,6 +99,30 @@ def cut_off(pod: str, pid: int, core: CoreApi) -> Callable[[], None]:
     return connect_again
 
 
+def test_a_standby_is_ready(two_operators: None, kubectl: Tool) -> None:
+    pods = kubectl.json(
+        *("get", "pods", "-n", OPERATOR_NAMESPACE, "-o", "json"),
+        *("-l", "app.kubernetes.io/component=operator"),
+    )["items"]
+    ready = [
+        condition["status"]
+        for pod in pods
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "Ready"
+    ]
+    assert ready == ["True", "True"]
+    names = [pod["metadata"]["name"] for pod in pods]
+    deadline = time.monotonic() + LONGEST_TAKEOVER_SECONDS
+    while sorted(leads(kubectl, name) for name in names) != ["0.0", "1.0"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    # A drain may take the one or the other, never both.
+    budget = kubectl.json(
+        *("get", "pdb", "laptime-operator", "-n", OPERATOR_NAMESPACE, "-o", "json")
+    )
+    assert budget["status"]["disruptionsAllowed"] == 1
+
+
 def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
     two_operators: None, cluster: Cluster, kubectl: Tool, api: client.ApiClient
 ) -> None:
@@ -107,9 +131,16 @@ def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
     acts = [act for _ in range(TIMES_EACH) for act in (kill, freeze, cut_off)]
     servers = [SYNC, AXUM]
     repetitions = math.ceil(len(acts) / len(servers)) + 1
-    loads = [{"name": "closed", "closed": {"connections": 4, "duration": "4s"}, "warmup": "1s"}]
     generators = Generators(core, cluster.namespace, lambda: None)
-    run = cluster.apply(run_manifest("handed-on", servers, loads=loads, repetitions=repetitions))
+    run = cluster.apply(
+        run_manifest(
+            "handed-on",
+            servers,
+            loads=light("4s", warmup="1s"),
+            topology=POSTGRES_ALONE,
+            repetitions=repetitions,
+        )
+    )
     selector = f"laptime.dev/run={run}"
     uids: dict[str, str] = {}
     took: list[tuple[str, float]] = []
@@ -161,27 +192,3 @@ def _take_away(
             time.sleep(0.2)
         assert leader(kubectl) == after
     return act.__name__, seconds
-
-
-def test_a_standby_is_ready(two_operators: None, kubectl: Tool) -> None:
-    pods = kubectl.json(
-        *("get", "pods", "-n", OPERATOR_NAMESPACE, "-o", "json"),
-        *("-l", "app.kubernetes.io/component=operator"),
-    )["items"]
-    ready = [
-        condition["status"]
-        for pod in pods
-        for condition in pod["status"]["conditions"]
-        if condition["type"] == "Ready"
-    ]
-    assert ready == ["True", "True"]
-    names = [pod["metadata"]["name"] for pod in pods]
-    deadline = time.monotonic() + LONGEST_TAKEOVER_SECONDS
-    while sorted(leads(kubectl, name) for name in names) != ["0.0", "1.0"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    # A drain may take the one or the other, never both.
-    budget = kubectl.json(
-        *("get", "pdb", "laptime-operator", "-n", OPERATOR_NAMESPACE, "-o", "json")
-    )
-    assert budget["status"]["disruptionsAllowed"] == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 from conftest import CHART, OPERATOR_NAMESPACE, Tool
 
-from .harness import AXUM, Cluster, condition, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
 
 EARLIER = "0.0.9"
 
@@ -22,10 +22,11 @@ def test_an_upgrade_keeps_results_and_a_run_in_progress_goes_on(
     _upgrade(helm, operator, str(package))
     try:
         assert _deployed(helm, operator) == f"laptime-{EARLIER}"
-        done = cluster.apply(run_manifest("before", [AXUM], repetitions=1))
+        small: dict[str, Any] = {"loads": light("2s"), "topology": POSTGRES_ALONE}
+        done = cluster.apply(run_manifest("before", [AXUM], repetitions=1, **small))
         assert cluster.wait_end(done, 120)["state"] == "Succeeded"
         before = _kept(cluster, done)
-        going = cluster.apply(run_manifest("meanwhile", [AXUM], repetitions=6))
+        going = cluster.apply(run_manifest("meanwhile", [AXUM], repetitions=6, **small))
         cluster.wait(
             going, "its first trial", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
         )

@@ -1,4 +1,4 @@
-"""What was read of the pods of a trial, and what is said when nobody could read it."""
+"""What was read of a trial's pods and servers, and what is said where nobody could read it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from conftest import OPERATOR_NAMESPACE
 
-from .harness import AXUM, SYNC, Cluster, run_manifest
+from .harness import AXUM, SYNC, Cluster, condition, light, namespace_for_runs, run_manifest
 
 LOADS = [
     {
@@ -24,16 +26,55 @@ LOADS = [
 ]
 
 
+FUNCTIONS = {"sync": "list_users", "axum": "axum_sqlx::"}
+"""What each server's own code is called in its stacks."""
+
+
 def components(readings: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {one["component"]: one for one in readings["usage"]["components"]}
 
 
-def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(cluster: Cluster) -> None:
-    run = cluster.apply(run_manifest("watched", [SYNC, AXUM], loads=LOADS, repetitions=1))
-    status = cluster.wait_end(run, 180)
-    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    results = cluster.documents(run)
-    for trial, readings in cluster.documents(run, "readings.json").items():
+@dataclass(frozen=True)
+class Seen:
+    """What a run came to whose servers are asked for profiles as well."""
+
+    cluster: Cluster
+    run: str
+    status: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
+    """Measure it once: profiles are made after the trials and in none of them."""
+    with namespace_for_runs(kubectl) as name:
+        cluster = Cluster(kubectl, reader, name)
+        servers = [{**SYNC, "profile": True}, {**AXUM, "profile": True}]
+        run = cluster.apply(run_manifest("watched", servers, loads=LOADS, repetitions=1))
+        status = cluster.wait_end(run, 240)
+        assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+        cluster.wait_folded(run)
+        yield Seen(cluster, run, status)
+
+
+def test_profiles_name_the_functions_of_the_servers(seen: Seen) -> None:
+    assert condition(seen.status, "Profiled")["status"] == "True", condition(
+        seen.status, "Profiled"
+    )
+    # The load of a profile is counted nowhere.
+    rows = {row["server"]: row["trials"] for row in seen.status["results"]}
+    assert rows == {"sync": 1, "axum": 1}
+    stored = seen.cluster.stored(seen.run).objects
+    profiles = {one["metadata"]["name"]: one["data"] for one in stored}
+    for server, function in FUNCTIONS.items():
+        data = profiles[f"{seen.run}-flame-{server}"]
+        assert function in data["stacks.folded"], data["stacks.folded"][:2000]
+        picture = ElementTree.fromstring(data["flamegraph.svg"])
+        assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(seen: Seen) -> None:
+    results = seen.cluster.documents(seen.run)
+    for trial, readings in seen.cluster.documents(seen.run, "readings.json").items():
         usage, parts = readings["usage"], components(readings)
         assert usage["source"] == "agent"
         assert usage["complete"], usage["gaps"]
@@ -79,7 +120,7 @@ def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
 def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
     cluster: Cluster, kind: str, name: str
 ) -> None:
-    loads = [{**LOADS[0], "closed": {"connections": 4, "duration": "10s"}}]
+    loads = light("10s", warmup="3s")
     run = cluster.apply(run_manifest(f"un{kind}", [AXUM], loads=loads, repetitions=1))
     cluster.wait(
         run,

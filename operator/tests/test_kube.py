@@ -12,7 +12,8 @@ from aiohttp import web
 from kubernetes.aio import client
 
 from laptime.catalog import scenarios
-from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest, _json_that_is_yaml
+from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest
+from laptime.kube.client import _json_that_is_yaml
 from laptime.measure.generator import CUT_LINE, GeneratorError, parse_generator_output
 from tests.reconcile.api_server import ApiServer, Fault, serving
 

@@ -14,7 +14,7 @@ from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.results import TrialResult
 from laptime.api.status import ConditionStatus, ConditionType
 from laptime.api.text import plain, plain_lines, plain_tree, shown
-from laptime.kube import _kube_error
+from laptime.kube.errors import kube_error
 from laptime.log_lines import LineFormatter
 from laptime.manifests.result import RESULT_KEY, read_result
 from laptime.measure.generator import GeneratorError, parse_generator_output
@@ -129,9 +129,9 @@ def test_what_is_said_of_a_profile(attack: str) -> None:
 @pytest.mark.parametrize("attack", ALL)
 def test_what_the_api_server_quotes(attack: str) -> None:
     for text in (attack, json.dumps({"reason": attack, "message": attack})):
-        error = _kube_error(403, text)
+        error = kube_error(403, text)
         assert harmless(f"{error} {error.reason} {error.message}")
-    assert len(_kube_error(403, "x" * 10**6).message) <= 2000
+    assert len(kube_error(403, "x" * 10**6).message) <= 2000
 
 
 @pytest.mark.parametrize("attack", ALL)

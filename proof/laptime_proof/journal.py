@@ -1,17 +1,14 @@
-"""What was run, when, on which commit, and how it went: one JSON line for each part.
-
-It lies in the cache, outside of the checkout, so that hours of proof can be spread over several
-sittings and over several checkouts of one commit.
-"""
+"""What was run, when, on which commit, and how it went."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from laptime_proof import lines
 
 
 class Outcome(StrEnum):
@@ -59,23 +56,14 @@ class Journal:
         self.file = file
 
     def add(self, entry: Entry) -> None:
-        """Write an entry at the end; a process that is killed loses none that was written."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(entry)) + "\n")
+        """Write an entry at the end."""
+        lines.append(self.file, entry)
 
     def entries(self) -> list[Entry]:
-        """Return all entries; a line that a killed process left half written is passed over."""
-        if not self.file.exists():
-            return []
-        found = []
-        for line in self.file.read_text(encoding="utf-8").splitlines():
-            try:
-                fields = json.loads(line)
-                found.append(Entry(**{**fields, "outcome": Outcome(fields["outcome"])}))
-            except (ValueError, TypeError, KeyError):
-                continue
-        return found
+        """Return all entries."""
+        return lines.entries(
+            self.file, lambda fields: Entry(**{**fields, "outcome": Outcome(fields["outcome"])})
+        )
 
 
 def failed_last(entries: Iterable[Entry]) -> list[str]:

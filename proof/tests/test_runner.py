@@ -140,6 +140,8 @@ def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -
     # What a process that was killed left half written.
     journal.file.write_text(journal.file.read_text() + '{"part": "li')
     assert failed_last(journal.entries()) == ["unit", "e2e"]
+    journal.add(Entry("unit", Outcome.PASSED, 0.0, 1.0, "abc", 0.0))
+    assert failed_last(journal.entries()) == ["e2e"]
 
 
 def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() -> None:

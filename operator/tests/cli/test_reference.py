@@ -122,6 +122,6 @@ def test_committed_pages_are_those_that_would_be_written(tmp_path: Path) -> None
     write_reference(tmp_path, CHART)
     committed = CHART.parents[1] / "docs" / "reference"
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["benchmarkrun.md", "values.md"]
+    assert names == ["benchmarkrun.md", "reasons.md", "values.md"]
     for name in names:
         assert (tmp_path / name).read_text() == (committed / name).read_text(), "make generate"

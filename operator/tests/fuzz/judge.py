@@ -16,8 +16,7 @@ from laptime.catalog import presets
 from laptime.cli.validate_command import as_taken, violations
 from laptime.manifests.context import Network
 from tests.fuzz.specs import make, spoil
-from tests.reconcile import world as world_module
-from tests.reconcile.world import World
+from tests.reconcile.world import IMAGES, World
 
 MOST_TRIALS = 60
 _SPOILED_SHARE = 0.3
@@ -93,16 +92,14 @@ def _judge(one: Case) -> Outcome:
 
 
 def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
-    # Every preset of the catalogue has an image, as in the chart.
-    world_module.IMAGES = replace(
-        world_module.IMAGES, servers={name: name for name in presets()}, delay="delay"
-    )
     world = World(
         spec,
         random,
         faults=random.choice([0.0, 0.0, 0.0, 0.01, 0.05]),
         watched=random.random() < 0.8,
         network=random.choice([None, Network()]),
+        # Every preset of the catalogue has an image, as in the chart.
+        images=replace(IMAGES, servers={name: name for name in presets()}, delay="delay"),
     )
     world.kills = random.choice([0.0, 0.05])
     if any(load.script for load in spec.loads):

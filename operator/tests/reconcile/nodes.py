@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from .api_server import ApiServer, Object
-from .world import generator_log
+from .generators import generator_log
 
 LABEL = "laptime.dev/"
 

@@ -86,7 +86,7 @@ async def test_whatever_is_cut_and_forgotten_it_ends_up_the_same(
 
 
 async def test_a_watch_that_froze_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("laptime.kube._FROZEN_SECONDS", 0.2)
+    monkeypatch.setattr("laptime.kube.client._FROZEN_SECONDS", 0.2)
     server = ApiServer()
     async with watching(server, seconds=1.0) as store:
         await until(lambda: ("watch", "/api/v1/configmaps") in server.requests)

@@ -17,7 +17,8 @@ from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.result import readings_name
 from laptime.reconcile.views import ContainerView
 
-from .world import World, generator_log
+from .generators import generator_log
+from .world import World
 
 MANY_PASSES = 1000
 

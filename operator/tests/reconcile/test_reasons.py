@@ -1,4 +1,4 @@
-"""The troubleshooting page explains each reason that a condition, a server or a trial can have."""
+"""The closed list has each reason that a condition, a server or a trial can have."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import ast
 import re
 from pathlib import Path
 
-from laptime.api.conditions import NORMAL_REASONS
+from laptime.api.conditions import NORMAL_REASONS, TRUE_WHEN
+from laptime.api.reasons import REASONS, SECTIONS
 from laptime.api.status import ConditionType
+from laptime.cli.reasons_page import reasons_page
 
 ROOT = Path(__file__).parents[3]
 SOURCES = ROOT / "operator" / "src" / "laptime"
-PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 
 # Words of the same form that are no reasons of Laptime. A new word in the code is either added here
-# or explained on the page.
+# or to the list.
 KUBERNETES = {
-    *("Lease", "NetworkPolicy"),
+    *("Accept", "Lease", "NetworkPolicy"),
     *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
@@ -66,28 +67,26 @@ def _reasons_of_the_generator() -> set[str]:
     return set(re.findall(r'giveUp\("(\w+)"', source.read_text())) - NEVER_SHOWN
 
 
-def _explained() -> list[list[str]]:
-    """Return the cells of the rows of all tables of reasons."""
-    tables = PAGE.split("| Reason | What it means | What to do |\n")[1:]
-    rows = [line for table in tables for line in table.split("\n\n")[0].splitlines()[1:]]
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
-
-
 def test_the_code_has_the_reasons_that_are_looked_for() -> None:
     assert {"ImagePullFailed", "WrongAnswer", "GeneratorLost"} <= _reasons_of_the_operator()
     assert {"InvalidTrial", "TargetNotReachable"} <= _reasons_of_the_generator()
     assert _reasons_of_the_operator() >= NORMAL_REASONS
 
 
-def test_each_reason_is_explained_and_no_other() -> None:
-    explained = [row[0].strip("`") for row in _explained()]
-    assert len(explained) == len(set(explained))
-    assert set(explained) == _reasons_of_the_operator() | _reasons_of_the_generator()
+def test_the_list_has_each_reason_of_the_code_and_no_other() -> None:
+    listed = [one.name for section in SECTIONS for one in section.reasons]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == _reasons_of_the_operator() | _reasons_of_the_generator()
 
 
 def test_each_reason_has_a_meaning_and_something_to_do() -> None:
-    assert [row for row in _explained() if len(row) != 3 or not all(row)] == []
+    assert [one for one in REASONS.values() if not (one.meaning and one.advice)] == []
 
 
 def test_each_condition_is_explained() -> None:
-    assert [one for one in ConditionType if f"| `{one}` |" not in PAGE] == []
+    assert list(TRUE_WHEN) == list(ConditionType)
+
+
+def test_the_reference_has_each_reason() -> None:
+    page = reasons_page()
+    assert [name for name in REASONS if f"| `{name}` |" not in page] == []

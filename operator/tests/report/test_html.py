@@ -13,6 +13,7 @@ from laptime.analysis import summarise, wording
 from laptime.api.causes import Cause
 from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
+from laptime.api.reasons import REASONS
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import CoresOverTime
 from laptime.measure import Histogram
@@ -177,6 +178,7 @@ class TestFigures:
         doubts = PAGE.by_id("load-open").all("div", class_="doubts")[0].text
         assert "fastapi, doubtful: " in doubts
         assert "mine, failed: WrongAnswer: GET /" in doubts
+        assert f"WrongAnswer: {REASONS['WrongAnswer'].advice.replace('`', '')}" in doubts
 
     def test_what_limited_whom_has_its_evidence(self) -> None:
         assert results("closed")["fastapi"]["Limited by"] == wording.cause(Cause.SERVER_CPU)

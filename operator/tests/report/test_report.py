@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from laptime.analysis import summarise
+from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
 from laptime.api.results import ResultRow, Saturation
@@ -212,6 +213,7 @@ def test_the_verdict_stands_first_and_the_facts_below_it() -> None:
 
 def test_doubts_and_failures_are_said_with_their_reason() -> None:
     assert "- fastapi, doubtful: 0.83% of the requests had no right answer" in MARKDOWN
+    assert f"\n- {doubts.ERRORS.kind}: {doubts.ERRORS.advice}\n" in MARKDOWN
     assert "- mine, failed: WrongAnswer: GET /: " in MARKDOWN
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
 from laptime.analysis import wording
-from laptime.analysis.doubts import Bearing, bearing
 from laptime.analysis.repeated import fewest_answers
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import CONFIDENCE, student_quantile
+from laptime.api.doubts import Bearing, bearing
 from laptime.api.durations import parse_duration
 from laptime.api.metrics import Metric
 from laptime.api.objectives import Objective

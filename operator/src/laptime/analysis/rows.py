@@ -13,6 +13,8 @@ from typing import TypeAlias
 from laptime.analysis.repeated import LATENCIES, Repeated, latency_figures
 from laptime.analysis.script import script_of_row
 from laptime.analysis.used import row_cause, row_usage, statements_per_request
+from laptime.api import doubts
+from laptime.api.doubts import Said
 from laptime.api.metrics import Metric
 from laptime.api.results import (
     Figures,
@@ -161,10 +163,10 @@ def row_of(
     )
 
 
-def _first(reasons: Sequence[str]) -> list[str]:
+def _first(reasons: Sequence[Said]) -> list[str]:
     if len(reasons) > _REASONS:
         others = len(reasons) - _REASONS + 1
-        reasons = [*reasons[: _REASONS - 1], f"{others} more doubts, which the trials say"]
+        reasons = [*reasons[: _REASONS - 1], doubts.MORE_DOUBTS.says(others=others)]
     return [text[:_MESSAGE] for text in reasons]
 
 
@@ -207,28 +209,32 @@ def _state(cell: Cell) -> tuple[RowState, str | None, str | None]:
     return (RowState.PARTIAL if measured else RowState.PENDING), "TrialsFailed", message
 
 
-def _failures(cell: Cell) -> str:
+def _failures(cell: Cell) -> Said:
     """Return how many trials failed, and whose fault it was when it was not the server's."""
-    failed, of = len(cell.failed), f"of {cell.planned} trials"
+    failed, planned = len(cell.failed), cell.planned
     if all(one.lost for one in cell.failed):
-        whose = sorted({str(one.fault) for one in cell.failed})
-        return f"{failed} {of} were lost to the {' and the '.join(whose)}, not to the server"
-    return f"{failed} {of} failed"
+        whose = " and ".join(sorted({f"the {one.fault}" for one in cell.failed}))
+        return doubts.TRIALS_LOST.says(failed=failed, planned=planned, whose=whose)
+    return doubts.TRIALS_FAILED.says(failed=failed, planned=planned)
 
 
 def _judge(
     cell: Cell, requests: int, errors: int, times: _Together
-) -> tuple[Validity | None, list[str]]:
+) -> tuple[Validity | None, list[Said]]:
     measured = cell.measured
     if not measured:
         return None, []
     if not cell.counted:
-        return Validity.INVALID, _in_repetitions(measured, {}) or ["no right answer"]
-    reasons: list[str] = []
+        return Validity.INVALID, (
+            _in_repetitions(measured, {}) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
+        )
+    reasons: list[Said] = []
     invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
     if invalid:
         are = "is" if invalid == 1 else "are"
-        reasons.append(f"{invalid} of {len(measured)} repetitions {are} invalid and left out")
+        reasons.append(
+            doubts.INVALID_REPETITIONS.says(invalid=invalid, trials=len(measured), are=are)
+        )
     of_errors = error_reason(requests, errors)
     if of_errors:
         reasons.append(of_errors)
@@ -241,19 +247,18 @@ def _judge(
     if cell.failed:
         reasons.append(_failures(cell))
     if len(cell.counted) < 2:
-        reasons.append("measured only once, so nobody knows how far chance goes: no interval")
+        reasons.append(doubts.MEASURED_ONCE.says())
     if times.missing:
-        reasons.append(
-            f"the response times of {times.missing} of {len(measured) - invalid} trials are missing"
-        )
+        there = len(measured) - invalid
+        reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=there))
     if times.answers < MIN_SAMPLES_P999:
-        reasons.append(f"only {times.answers} answers: p99.9 needs at least {MIN_SAMPLES_P999}")
+        reasons.append(doubts.FEW_ANSWERS.says(answers=times.answers, needed=MIN_SAMPLES_P999))
     return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons
 
 
 def _in_repetitions(
     measured: Sequence[TrialResult], covered: Mapping[str, str | None]
-) -> list[str]:
+) -> list[Said]:
     """Return what the trials themselves say, once for all repetitions that say the same.
 
     `covered` is, by trial, a reason that the row says already for all of them together.
@@ -264,7 +269,7 @@ def _in_repetitions(
             if reason != covered.get(result.trial):
                 by_kind.setdefault(_kind_of(reason), []).append(reason)
     return [
-        f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)"
+        Said(f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)")
         for reasons in by_kind.values()
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +16,8 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h)")
 _WHOLE = r"^([0-9]{1,9}([.][0-9]+)?(us|ms)|[0-9]{1,6}([.][0-9]+)?(s|m|h))+$"
 
 
+# A run has a handful of them, which each look at it asks for hundreds of times.
+@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> float:
     """Return the seconds that a duration such as `500ms`, `30s` or `1m30s` stands for.
 

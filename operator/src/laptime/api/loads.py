@@ -15,7 +15,7 @@ from laptime.api.durations import (
     WarmupDuration,
     parse_duration,
 )
-from laptime.api.names import LoadName
+from laptime.api.names import LoadName, variable_name
 from laptime.api.resources import Resources
 
 _CONNECT_KEEPS_ALIVE = rule(
@@ -225,25 +225,16 @@ class Checks(StrEnum):
 class ScriptVariable(Model):
     """One variable that a script finds in `__ENV`."""
 
-    name: str = Field(
-        description="Name of the variable.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
-                "must be a name of letters, digits and '_' that starts with no digit",
-            ),
-            rule(
-                "!self.startsWith('K6_')",
-                "variables that begin with K6_ are settings of k6 itself: use options, tags or "
-                "the options of the script",
-            ),
-            rule(
-                "!(self in ['TARGET', 'HOME']) && !self.startsWith('LAPTIME_')",
-                "is set by Laptime: give your variable another name, and $(TARGET) as its value "
-                "for the address of the server",
-            ),
-            minLength=1,
-            maxLength=64,
+    name: str = variable_name(
+        rule(
+            "!self.startsWith('K6_')",
+            "variables that begin with K6_ are settings of k6 itself: use options, tags or "
+            "the options of the script",
+        ),
+        rule(
+            "!(self in ['TARGET', 'HOME']) && !self.startsWith('LAPTIME_')",
+            "is set by Laptime: give your variable another name, and $(TARGET) as its value "
+            "for the address of the server",
         ),
     )
     value: str = Field(

@@ -1,8 +1,8 @@
-"""Names of servers and loads: labels and parts of object names in Kubernetes."""
+"""Names: of servers and loads, which become labels, and of environment variables."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -25,3 +25,19 @@ def _name_rules(what: str) -> dict[str, object]:
 
 ServerName = Annotated[str, Field(json_schema_extra=_name_rules("a server's name"))]
 LoadName = Annotated[str, Field(json_schema_extra=_name_rules("a load's name"))]
+
+
+def variable_name(*more: dict[str, str]) -> Any:
+    """Return the field of an environment variable's name, with more rules of what it may be."""
+    return Field(
+        description="Name of the variable.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
+                "must be a name of letters, digits and '_' that starts with no digit",
+            ),
+            *more,
+            minLength=1,
+            maxLength=64,
+        ),
+    )

@@ -5,29 +5,19 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
-from laptime.api.names import ServerName
+from laptime.api.names import ServerName, variable_name
 from laptime.api.resources import Resources
 
 
 class EnvironmentVariable(Model):
     """One plain environment variable of a server under test."""
 
-    name: str = Field(
-        description="Name of the variable.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",
-                "must be a name of letters, digits and '_' that starts with no digit",
-            ),
-            rule(
-                "!(self in ['PORT', 'DATABASE_URL', 'DATABASE_PASSWORD', 'DATABASE_CONNECTIONS', "
-                "'DATABASE_PREPARED_STATEMENTS', 'WORKERS', 'THREADS', 'UPSTREAM_URL', "
-                "'PROFILE_PORT'])",
-                "is set by Laptime: use port, databaseConnections, workers, threads or "
-                "profile instead",
-            ),
-            minLength=1,
-            maxLength=64,
+    name: str = variable_name(
+        rule(
+            "!(self in ['PORT', 'DATABASE_URL', 'DATABASE_PASSWORD', 'DATABASE_CONNECTIONS', "
+            "'DATABASE_PREPARED_STATEMENTS', 'WORKERS', 'THREADS', 'UPSTREAM_URL', "
+            "'PROFILE_PORT'])",
+            "is set by Laptime: use port, databaseConnections, workers, threads or profile instead",
         ),
     )
     value: str = Field("", description="Its value, as it is.", max_length=1024)

@@ -11,6 +11,7 @@ import yaml
 from laptime.api.crd import build_crd
 from laptime.api.scenario_rules import ScenarioFacts
 from laptime.catalog import Scenario, presets, scenarios
+from laptime.cli.reasons_page import reasons_page
 from laptime.cli.reference import benchmarkrun_page, values_page
 from laptime.report import results_schema
 
@@ -68,7 +69,7 @@ def write_results_schema(path: Path) -> None:
 
 
 def write_reference(folder: Path, chart: Path) -> None:
-    """Write the pages of every field of a run and of every value of the chart into that folder.
+    """Write the pages of every field, every value of the chart and every reason into that folder.
 
     `chart` is the folder of the chart; OSError when something cannot be read or written.
     """
@@ -77,3 +78,4 @@ def write_reference(folder: Path, chart: Path) -> None:
     values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
     (folder / "benchmarkrun.md").write_text(benchmarkrun_page(catalogue_crd()), encoding="utf-8")
     (folder / "values.md").write_text(values_page(schema, values), encoding="utf-8")
+    (folder / "reasons.md").write_text(reasons_page(), encoding="utf-8")

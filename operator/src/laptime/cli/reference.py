@@ -12,7 +12,7 @@ from typing import Any
 
 Schema = Mapping[str, Any]
 
-_GENERATED = "<!-- Generated from {source}: change that, `make generate`. -->"
+GENERATED = "<!-- Generated from {source}: change that, `make generate`. -->"
 _UNSET = object()
 
 
@@ -21,7 +21,7 @@ def benchmarkrun_page(crd: Schema) -> str:
     (version,) = crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     parts = [
-        _GENERATED.format(source="the models in operator/src/laptime/api"),
+        GENERATED.format(source="the models in operator/src/laptime/api"),
         "# Reference: BenchmarkRun",
         f"`{crd['spec']['group']}/{version['name']}`, kind `{crd['spec']['names']['kind']}`, short "
         f"name `{crd['spec']['names']['shortNames'][0]}`. {schema['description']} The API server "
@@ -44,7 +44,7 @@ def values_page(schema: Schema, values: Schema) -> str:
     `schema` is values.schema.json and `values` is values.yaml, which has the defaults.
     """
     parts = [
-        _GENERATED.format(source="charts/laptime/values.schema.json and values.yaml"),
+        GENERATED.format(source="charts/laptime/values.schema.json and values.yaml"),
         "# Reference: values of the chart",
         "Everything that `helm install --set …` and `--values FILE` take. Helm refuses a value "
         "that is not here, or not as it is allowed here. Values of the types *image* and "
@@ -58,7 +58,7 @@ def values_page(schema: Schema, values: Schema) -> str:
             parts += [
                 f"### {name}",
                 definition["description"],
-                _table(
+                table(
                     ("Field", "Type", "Allowed", "What it is"),
                     [
                         (f"`{key}`", _type(one, schema), _allowed(one, schema), one["description"])
@@ -75,7 +75,7 @@ def _object_parts(path: str, node: Schema, depth: int) -> Iterator[str]:
         yield f"### {path}"
     yield node.get("description", "")
     required = node.get("required", ())
-    yield _table(
+    yield table(
         ("Field", "Type", "Default", "Allowed", "What it is"),
         [
             (
@@ -105,7 +105,7 @@ def _inner(path: str, node: Schema) -> tuple[str, Schema]:
 
 
 def _values_table(path: str, node: Schema, default: Any, root: Schema) -> str:
-    return _table(
+    return table(
         ("Value", "Type", "Default", "Allowed", "What it is"),
         list(_value_rows(path, node, default, root)),
     )
@@ -210,7 +210,8 @@ def _rule_list(heading: str, node: Schema) -> str:
     return f"{heading}\n\n" + "\n".join(f"- {_text(rule['message'])}" for rule in found)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *([_text(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

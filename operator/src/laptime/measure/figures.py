@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from laptime.api import doubts
 from laptime.api.attempts import Fault
 from laptime.api.loads import Load
 from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
@@ -114,7 +115,7 @@ def failed_trial(
         message=message[:1000],
         fault=fault,
         validity=Validity.INVALID,
-        validity_reasons=[f"failed: {reason}"],
+        validity_reasons=[doubts.FAILED.says(reason=reason)],
     )
 
 
@@ -309,8 +310,7 @@ def _judged(
         return answers
     found = figures.saturation
     if found is not None and not found.low_rate:
-        reason = "the objective was met at no rate, not even the lowest one tried"
-        return answers.and_also(Judgement(Validity.INVALID, (reason,)))
+        return answers.and_also(Judgement(Validity.INVALID, (doubts.NO_RATE.says(),)))
     judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
     if load is None or result.statements is None or found is not None:
         return judgement

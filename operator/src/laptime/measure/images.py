@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laptime.api import doubts
 from laptime.api.results import TrialResult, Validity
 
 SERVER = "server"
@@ -25,8 +26,9 @@ def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
             if known.images[part] != image:
                 what = f"server {result.server}" if part == SERVER else part
                 reasons.append(
-                    f"{what} ran {image}, and {known.images[part]} in trial {known.trial}: they "
-                    "are not the same"
+                    doubts.OTHER_IMAGE.says(
+                        what=what, image=image, before=known.images[part], trial=known.trial
+                    )
                 )
         if reasons and result.figures is not None:
             result = result.model_copy(

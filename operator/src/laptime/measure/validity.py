@@ -1,7 +1,8 @@
 """When the figures of a trial can be trusted. Pure.
 
 Doubtful figures stand with their reasons; invalid ones are about something else than the work that
-was asked for. What each rule rests on is written in docs/measurement.md, "Validity".
+was asked for. What each rule rests on is written in docs/measurement.md, "Validity"; its words are
+in the closed list of doubts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from laptime.api import doubts
+from laptime.api.doubts import Said
 from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
 from laptime.api.script import CheckResult, ScriptFigures
@@ -46,13 +49,13 @@ class Judgement:
     """How far figures can be trusted, and why not further."""
 
     validity: Validity
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Said, ...] = ()
 
     @staticmethod
-    def of(doubts: Iterable[str | None], invalid: Iterable[str | None] = ()) -> Judgement:
+    def of(doubtful: Iterable[Said | None], invalid: Iterable[Said | None] = ()) -> Judgement:
         """Return the judgement that follows from reasons; None is no reason."""
         worst = tuple(reason for reason in invalid if reason)
-        reasons = worst + tuple(reason for reason in doubts if reason)
+        reasons = worst + tuple(reason for reason in doubtful if reason)
         if worst:
             return Judgement(Validity.INVALID, reasons)
         return Judgement(Validity.DOUBTFUL if reasons else Validity.VALID, reasons)
@@ -69,15 +72,15 @@ def judge_answers(figures: Figures) -> Judgement:
     if figures.latency is None or figures.requests_per_second <= 0:
         most = max(figures.errors_by_kind.items(), key=lambda kind: kind[1], default=None)
         why = f", mostly {most[0]} ({most[1]} of {figures.requests} requests)" if most else ""
-        return Judgement(Validity.INVALID, (f"no right answer{why}",))
+        return Judgement(Validity.INVALID, (doubts.NO_RIGHT_ANSWER.says(mostly=why),))
     return Judgement.of([error_reason(figures.requests, figures.errors)])
 
 
-def error_reason(requests: int, errors: int) -> str | None:
+def error_reason(requests: int, errors: int) -> Said | None:
     """Return why so many errors make a figure doubtful; None when there are few enough."""
     if not requests or errors / requests <= MAX_ERROR_RATE:
         return None
-    return f"{errors / requests:.2%} of the requests had no right answer"
+    return doubts.ERRORS.says(share=errors / requests)
 
 
 def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
@@ -86,37 +89,35 @@ def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
     A check by itself is judged, and not all of them together: one that never holds must not be
     hidden by a hundred that always do.
     """
-    doubts: list[str | None] = []
-    wrong: list[str | None] = []
+    doubtful: list[Said | None] = []
+    wrong: list[Said | None] = []
     if load is None or load.script is None or load.script.checks is Checks.JUDGE:
         failed = [one for one in script.checks if one.failed_share > DOUBTFUL_CHECKS]
         worst = [one for one in failed if one.failed_share > INVALID_CHECKS]
         wrong += _failed_checks(worst)
-        doubts += _failed_checks([one for one in failed if one not in worst])
+        doubtful += _failed_checks([one for one in failed if one not in worst])
     if not script.warmup_named:
-        doubts.append(
-            "no warm-up was named, so the start of the script is in the figures: write "
-            "script.warmup, such as 10s, or name a scenario warmup"
-        )
+        doubtful.append(doubts.NO_WARMUP.says())
     if script.aborted:
-        doubts.append("a threshold of the script's with abortOnFail ended it before its time")
+        doubtful.append(doubts.ENDED_EARLY.says())
     if script.dropped_iterations:
         due = script.iterations + script.dropped_iterations
-        doubts.append(
-            f"k6 dropped {script.dropped_iterations:,} of {due:,} iterations: it had no VU left "
-            "for them (maxVUs), so the load was less than the script asks for"
-        )
-    return Judgement.of(doubts, wrong)
+        doubtful.append(doubts.ITERATIONS_DROPPED.says(dropped=script.dropped_iterations, due=due))
+    return Judgement.of(doubtful, wrong)
 
 
-def _failed_checks(checks: Sequence[CheckResult]) -> list[str]:
+def _failed_checks(checks: Sequence[CheckResult]) -> list[Said]:
     said = [
-        f"check '{one.name}' failed in {one.failed:,} of {one.passed + one.failed:,} answers "
-        f"({one.failed_share:.2%})"
+        doubts.CHECK_FAILED.says(
+            name=one.name,
+            failed=one.failed,
+            answers=one.passed + one.failed,
+            share=one.failed_share,
+        )
         for one in checks[:_CHECKS_NAMED]
     ]
     if len(checks) > _CHECKS_NAMED:
-        said.append(f"{len(checks) - _CHECKS_NAMED} more checks failed as well")
+        said.append(doubts.MORE_CHECKS_FAILED.says(count=len(checks) - _CHECKS_NAMED))
     return said
 
 
@@ -128,24 +129,24 @@ def judge_generator(
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
     how much of its CPU the busiest one used.
     """
-    doubts = [_no_head_room(share)]
+    doubtful = [_no_head_room(share)]
     if load is not None and figures.latency is not None:
-        doubts += [
+        doubtful += [
             _breaks_littles_law(figures, cores, load),
             _rate_not_held(figures, load),
             _late(figures, phase, load),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
-    return Judgement.of(doubts)
+    return Judgement.of(doubtful)
 
 
-def _no_head_room(share: float) -> str | None:
+def _no_head_room(share: float) -> Said | None:
     if share < MAX_GENERATOR_SHARE:
         return None
-    return f"the generator used {share:.0%} of its CPU and may have been the limit"
+    return doubts.GENERATOR_BUSY.says(share=share)
 
 
-def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> str | None:
+def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | None:
     """Compare the connections with throughput times mean response time.
 
     In a closed load each connection always has a request under way, but for the time that the
@@ -165,26 +166,21 @@ def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> str | Non
     highest = 1.0 + at_the_end + _LITTLE_MARGIN + _HISTOGRAM_WIDTH
     if lowest <= busy / connections <= highest:
         return None
-    return (
-        f"Little's law does not hold: {connections} connections, but throughput times mean "
-        f"response time is {busy:.2f}"
-    )
+    return doubts.LITTLES_LAW.says(connections=connections, busy=busy)
 
 
-def _rate_not_held(figures: Figures, load: Load) -> str | None:
+def _rate_not_held(figures: Figures, load: Load) -> Said | None:
     if load.open is None or load.measured_seconds is None:
         return None
     due = load.open.rate * load.measured_seconds
     # One request is due at the start: by as much the number may be off.
     if abs(figures.requests - due) <= max(1.0, MAX_RATE_DEVIATION * due):
         return None
-    return (
-        f"the rate was not held: {figures.requests / load.measured_seconds:,.1f} requests/s were "
-        f"due instead of {load.open.rate:,}"
-    )
+    held = figures.requests / load.measured_seconds
+    return doubts.RATE_NOT_HELD.says(due=held, rate=load.open.rate)
 
 
-def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> str | None:
+def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
     """Say when the generator itself was late, and not because all connections were busy."""
     latency = figures.latency
     if load.open is None or latency is None or not phase.lateness:
@@ -197,13 +193,10 @@ def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> str | None:
     p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
     if late < _LATE_SECONDS or late <= _LATE_SHARE * p99:
         return None
-    return (
-        f"the generator sent 1 of 100 requests {1e3 * late:.3g} ms late or more, which their "
-        f"response times include (p99 {1e3 * p99:.3g} ms)"
-    )
+    return doubts.GENERATOR_LATE.says(late=1e3 * late, p99=1e3 * p99)
 
 
-def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> str | None:
+def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> Said | None:
     """Compare the first quarter of the whole seconds with the rest.
 
     A slow beginning is a server that was still warming up; no warm-up mends a fast one.
@@ -224,13 +217,8 @@ def _not_steady(seconds: Sequence[GeneratorSecond], window: float) -> str | None
     difference = begins - goes_on
     if abs(difference) <= max(_DRIFT * goes_on, _DRIFT_ERRORS * error):
         return None
-    by = f"{abs(difference) / goes_on:.0%}"
-    if difference < 0:
-        return f"the first {len(first)} s were {by} slower than the rest: make the warm-up longer"
-    return (
-        f"the first {len(first)} s were {by} faster than the rest: server, database or machine "
-        "slowed down"
-    )
+    kind = doubts.WARMING_UP if difference < 0 else doubts.SLOWING_DOWN
+    return kind.says(seconds=len(first), by=abs(difference) / goes_on)
 
 
 def judge_statements(
@@ -245,11 +233,11 @@ def judge_statements(
     if ran is None or expected is None or right <= 0:
         return Judgement(Validity.VALID)
     margin = 1 + MAX_STATEMENT_DEVIATION
-    said = f"{ran / right:.3g} statements per right answer instead of {expected:.3g}"
+    figures = {"ran": ran / right, "expected": expected}
     if ran < (right - connections) * expected / margin:
-        return Judgement.of([], [f"{said}: the server does less than the work, or remembers it"])
+        return Judgement.of([], [doubts.FEWER_STATEMENTS.says(**figures)])
     if ran > (requests + connections) * expected * margin + connections:
-        return Judgement.of([f"{said}: the server does more than the work"])
+        return Judgement.of([doubts.MORE_STATEMENTS.says(**figures)])
     return Judgement(Validity.VALID)
 
 
@@ -257,20 +245,18 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
     """Judge by what the pods used. That a server is held back by its limit is a result."""
     if usage is None:
         return Judgement(Validity.VALID)
-    doubts: list[str | None] = []
+    doubtful: list[Said | None] = []
     for part in usage.components:
         throttled = part.throttled_share or 0.0
         if throttled < MAX_THROTTLED_SHARE:
             continue
         if part.component == "generator":
-            doubts.append(f"the generator was held back by a CPU limit in {throttled:.0%} of time")
+            doubtful.append(doubts.GENERATOR_HELD_BACK.says(share=throttled))
         elif part.component in _TIERS:
-            doubts.append(
-                f"{_TIERS[part.component]} was held back by its CPU limit in {throttled:.0%} of "
-                "time: the figures are about it as much as about the server"
-            )
+            tier = _TIERS[part.component]
+            doubtful.append(doubts.TIER_HELD_BACK.says(tier=tier, share=throttled))
     for node in usage.nodes:
         stolen = node.stolen_share or 0.0
         if stolen > MAX_STOLEN_SHARE:
-            doubts.append(f"the hypervisor took {stolen:.1%} of the CPU time of node {node.node}")
-    return Judgement.of(doubts)
+            doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
+    return Judgement.of(doubtful)

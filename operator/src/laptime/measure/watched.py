@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laptime.api.doubts import Said
 from laptime.api.results import TrialReadings, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request
@@ -29,7 +30,7 @@ def watched_result(
     usage = readings.usage if readings else None
     tiers = readings.tiers if readings else None
     load, server = spec.load(result.load), spec.server(result.server)
-    judgement = Judgement(result.validity, tuple(result.validity_reasons))
+    judgement = Judgement(result.validity, tuple(map(Said, result.validity_reasons)))
     if result.validity is not Validity.INVALID:
         judgement = judgement.and_also(judge_usage(usage))
         counted = tiers.database.statements if tiers and tiers.database else None

@@ -13,6 +13,7 @@ from laptime.api.results import Outcome, ResultRow, RowState
 from laptime.api.topology import Topology
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
+from laptime.report.advice import advice
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.published import HEADINGS, published_tables
@@ -111,6 +112,10 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     if notes:
         yield ""
         yield from notes
+    todo = advice(rows)
+    if todo:
+        yield from ("", "What to do:", "")
+        yield from (f"- {_plain(what)}: {text}" for what, text in todo.items())
 
 
 def factor_heading(rows: Sequence[ResultRow]) -> str:

@@ -22,6 +22,7 @@ from laptime.measure import (
     parse_payload,
     right_answers_by_second,
 )
+from laptime.report.advice import advice
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.html.charts import (
@@ -86,6 +87,8 @@ class Section:
     """By server, one response time for each of `SHARES`."""
     limits: tuple[Limit, ...]
     usage: tuple[Use, ...]
+    advice: Mapping[str, str]
+    """What to do about the doubts and failures, each once."""
     missing: str
     """Why charts are missing; empty when they are there."""
 
@@ -139,6 +142,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         },
         limits=tuple(limited),
         usage=tuple(usage(trials, servers, load.name)),
+        advice=advice(rows),
         missing="" if histograms else "The generator's own results were not at hand: no curves.",
     )
 

@@ -1,0 +1,237 @@
+"""The closed list of what can be said against figures: the words, what each bears on, what to do.
+
+Rules of validity take their words from here, so that each can be known again in what was stored. A
+doubt that can only have made a figure look worse than the server is does not question that a bound
+was kept, and one that can only have flattered it does not question that it was missed. So a gate
+can pass where a hypervisor takes time, and cannot pass on a figure that may be too good. Words that
+are not in the list bear on every figure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import cached_property
+from string import Formatter
+from typing import Any, NewType
+
+from laptime.api.metrics import Metric
+
+Said = NewType("Said", str)
+"""What a doubt of the list says, with its figures."""
+
+_FIGURE = re.compile(r"\{[^}]*\}")
+_NUMBER = r"[-+\d.,e]+%?"
+_REPEATED = r"( \(in \d+ of \d+ repetitions\))?"
+
+
+class Bearing(Flag):
+    """In which direction a figure may be off."""
+
+    NONE = 0
+    LOOKS_WORSE = auto()
+    """The server may be better than the figure: what kept a bound keeps it for sure."""
+    LOOKS_BETTER = auto()
+    """The server may be worse than the figure: what missed a bound misses it for sure."""
+    EITHER = LOOKS_WORSE | LOOKS_BETTER
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One kind of doubt."""
+
+    text: str
+    """What it says, with its figures in braces as `str.format` has them."""
+    advice: str
+    """What to do (Markdown)."""
+    throughput: Bearing = Bearing.EITHER
+    latency: Bearing = Bearing.EITHER
+    """Of percentiles over all requests, and of the mean of the right answers."""
+    errors: Bearing = Bearing.EITHER
+
+    @property
+    def kind(self) -> str:
+        """Its words, with `…` for each figure and name."""
+        return _FIGURE.sub("…", self.text)
+
+    def says(self, **figures: Any) -> Said:
+        """Return its words with these figures."""
+        return Said(self.text.format(**figures))
+
+    def said(self, reason: str) -> bool:
+        """Return whether a reason is this doubt, whatever its figures are."""
+        return self._pattern.fullmatch(reason) is not None
+
+    def bears_on(self, metric: Metric) -> Bearing:
+        """Return how it bears on a figure."""
+        if metric is Metric.REQUESTS_PER_SECOND:
+            return self.throughput
+        return self.latency if metric.is_latency else self.errors
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        # A figure is a number; a name may be anything, also the words of another doubt.
+        parts = [
+            re.escape(literal) + ("" if field is None else _NUMBER if how else ".*")
+            for literal, field, how, _ in Formatter().parse(self.text)
+        ]
+        return re.compile("".join(parts) + _REPEATED, re.DOTALL)
+
+
+_NONE, _WORSE, _BETTER, _EITHER = (
+    Bearing.NONE, Bearing.LOOKS_WORSE, Bearing.LOOKS_BETTER, Bearing.EITHER,
+)  # fmt: skip
+
+# Of what came back.
+NO_RIGHT_ANSWER = Doubt(
+    "no right answer{mostly}",
+    "look at the server's log, and at `errorsByKind` of the trials",
+)
+# A request that fails costs a server less, or more, than the work. Percentiles count it as slower
+# than all others already, and the bound says how many may fail.
+ERRORS = Doubt(
+    "{share:.2%} of the requests had no right answer",
+    "look at `errorsByKind` of the trials; a lower load, or a server that answers all of it",
+    _EITHER, _NONE, _NONE,
+)  # fmt: skip
+# What the server asks for is its own doing, and a gate is about what users get.
+MORE_STATEMENTS = Doubt(
+    "{ran:.3g} statements per right answer instead of {expected:.3g}: the server does more than "
+    "the work",
+    "look for statements that the work does not need, such as a check of each connection",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+FEWER_STATEMENTS = Doubt(
+    "{ran:.3g} statements per right answer instead of {expected:.3g}: the server does less than "
+    "the work, or remembers it",
+    "send the statements for each request; do not cache",
+)
+OTHER_IMAGE = Doubt(
+    "{what} ran {image}, and {before} in trial {trial}: they are not the same",
+    "name images by their digests, and do not move a tag while a run goes on",
+)
+NO_RATE = Doubt(
+    "the objective was met at no rate, not even the lowest one tried",
+    "a bound that the server can keep, or a lower `startRate`",
+)
+FAILED = Doubt("failed: {reason}", "the trial's reason says it")
+
+# Of what a script says itself.
+CHECK_FAILED = Doubt(
+    "check '{name}' failed in {failed:,} of {answers:,} answers ({share:.2%})",
+    "mend the check or the server; `checks: inform` if it is not about right answers",
+)
+MORE_CHECKS_FAILED = Doubt(
+    "{count:d} more checks failed as well", "as for the checks that are named"
+)
+NO_WARMUP = Doubt(
+    "no warm-up was named, so the start of the script is in the figures: write script.warmup, such "
+    "as 10s, or name a scenario warmup",
+    "write `script.warmup`, or name a scenario `warmup` ([own script](own-script.md))",
+)
+ENDED_EARLY = Doubt(
+    "a threshold of the script's with abortOnFail ended it before its time",
+    "take `abortOnFail` out, or a load that the server can bear",
+)
+ITERATIONS_DROPPED = Doubt(
+    "k6 dropped {dropped:,} of {due:,} iterations: it had no VU left for them (maxVUs), so the "
+    "load was less than the script asks for",
+    "more `maxVUs`, or a lower rate",
+)
+
+# Of the generator and the load.
+GENERATOR_BUSY = Doubt(
+    "the generator used {share:.0%} of its CPU and may have been the limit",
+    "more generators (`generator.parallelism`), more CPU for them, or a lighter script",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+GENERATOR_HELD_BACK = Doubt(
+    "the generator was held back by a CPU limit in {share:.0%} of time",
+    "more CPU in `generator.resources`, or no limit",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+GENERATOR_LATE = Doubt(
+    "the generator sent 1 of 100 requests {late:.3g} ms late or more, which their response times "
+    "include (p99 {p99:.3g} ms)",
+    "more generators, a lower rate, or a node of their own for them",
+    _NONE, _WORSE, _NONE,
+)  # fmt: skip
+LITTLES_LAW = Doubt(
+    "Little's law does not hold: {connections:d} connections, but throughput times mean response "
+    "time is {busy:.2f}",
+    "report it: the generator did not keep its connections busy",
+    _EITHER, _EITHER, _NONE,
+)  # fmt: skip
+RATE_NOT_HELD = Doubt(
+    "the rate was not held: {due:,.1f} requests/s were due instead of {rate:,}",
+    "more generators, or a lower rate",
+)
+WARMING_UP = Doubt(
+    "the first {seconds:d} s were {by:.0%} slower than the rest: make the warm-up longer",
+    "make `warmup` longer",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+SLOWING_DOWN = Doubt(
+    "the first {seconds:d} s were {by:.0%} faster than the rest: server, database or machine "
+    "slowed down",
+    "look what grows while it is measured: a table, a cache, memory, heat",
+    _BETTER, _BETTER, _BETTER,
+)  # fmt: skip
+
+# Of tiers and nodes. A tier has the limit that the run gave it: the figures are those of this
+# set-up.
+TIER_HELD_BACK = Doubt(
+    "{tier} was held back by its CPU limit in {share:.0%} of time: the figures are about it as "
+    "much as about the server",
+    "give the tier more CPU in `topology`, or none if it is what you ask about",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+STOLEN_TIME = Doubt(
+    "the hypervisor took {share:.1%} of the CPU time of node {node}",
+    "a machine with CPUs of its own, or more repetitions at another time",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+
+# Of all repetitions together. The interval, or that there is none, says that it was measured once;
+# percentiles look at each repetition's answers.
+MEASURED_ONCE = Doubt(
+    "measured only once, so nobody knows how far chance goes: no interval",
+    "at least 2 `repetitions`, better 5",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+FEW_ANSWERS = Doubt(
+    "only {answers:d} answers: p99.9 needs at least {needed:d}",
+    "a longer load, or more repetitions",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+# Percentiles are kept in the result of each trial: only their merged curve is incomplete.
+TIMES_MISSING = Doubt(
+    "the response times of {missing:d} of {trials:d} trials are missing",
+    "a shorter load, or fewer names of requests in a script: what is too large is not stored",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+# Those that are left are not a fair sample: why the others are gone may have to do with it.
+INVALID_REPETITIONS = Doubt(
+    "{invalid:d} of {trials:d} repetitions {are} invalid and left out",
+    "the reasons of these trials say it",
+)
+TRIALS_FAILED = Doubt("{failed:d} of {planned:d} trials failed", "the reason of the row says it")
+TRIALS_LOST = Doubt(
+    "{failed:d} of {planned:d} trials were lost to {whose}, not to the server",
+    "look at what took them ([whose fault it was](measurement.md#whose-fault-it-was))",
+)
+MORE_DOUBTS = Doubt("{others:d} more doubts, which the trials say", "look at the trials")
+
+DOUBTS = tuple(one for one in globals().copy().values() if isinstance(one, Doubt))
+
+
+def doubt(reason: str) -> Doubt | None:
+    """Return the doubt that a reason is; None for one of another version."""
+    return next((one for one in DOUBTS if one.said(reason)), None)
+
+
+def bearing(reason: str, metric: Metric) -> Bearing:
+    """Return how a reason for doubt bears on a figure."""
+    found = doubt(reason)
+    return Bearing.EITHER if found is None else found.bears_on(metric)

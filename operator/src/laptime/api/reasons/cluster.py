@@ -1,0 +1,95 @@
+"""What the cluster did to a pod, by no doing of its own."""
+
+from __future__ import annotations
+
+from laptime.api.attempts import Fault
+from laptime.api.reasons.reason import Reason, Section
+
+CLUSTER = Section(
+    "What the cluster did",
+    "Of a server's pod, a tier's or a generator's. No server answers for these: a check or "
+    "a trial is [made again](measurement.md#whose-fault-it-was), and what only stands still"
+    " is waited for, three and a half minutes with a `startupTimeout` of 30 s.",
+    (
+        Reason(
+            "NodeSilent",
+            "the kubelet of the pod's node does not answer, so nobody knows how the pod is",
+            "look at the node and its kubelet",
+            blame=Fault.NODE,
+            stands_still=True,
+        ),
+        Reason(
+            "NodeLost",
+            "the node of the pod does not answer any more, or was started anew",
+            "look at the node",
+            blame=Fault.NODE,
+            stands_still=True,
+        ),
+        Reason(
+            "NodeRefused",
+            "the node took the pod not at all, or ended it when it went down; the message has the "
+            "kubelet's reason",
+            "look at the node; give the pod's `resources` room",
+            blame=Fault.NODE,
+        ),
+        Reason(
+            "NotScheduled",
+            "no scheduler has placed the pod, and none says why",
+            "look whether the cluster's scheduler runs",
+            blame=Fault.CLUSTER,
+            stands_still=True,
+        ),
+        Reason(
+            "NotStarted",
+            "the pod has a node and its container was not started there in time",
+            "look at the events of the pod, at the node's container runtime, and how long its "
+            "images take",
+            blame=Fault.NODE,
+            stands_still=True,
+        ),
+        Reason(
+            "Evicted",
+            "the node ran short of memory or disk and the kubelet ended the pod",
+            "make room on the node; set `resources` so that the pod is Guaranteed",
+            blame=Fault.NODE,
+        ),
+        Reason(
+            "Drained",
+            "somebody evicted the pod by the API, as `kubectl drain` does",
+            "do not drain nodes while a run goes on",
+            blame=Fault.NODE,
+        ),
+        Reason(
+            "Preempted",
+            "the pod had to make room for one of a higher priority",
+            "give the runs nodes of their own",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "PodDeleted",
+            "somebody else deleted the pod",
+            "look who deletes pods in the namespace",
+            blame=Fault.CLUSTER,
+            stands_still=True,
+        ),
+        Reason(
+            "PodsOverlapped",
+            "a pod of an earlier trial had not ended when the next one was measured already",
+            "let the server end on SIGTERM; look at its node",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "TierLost",
+            "a tier stopped being ready while a server was measured",
+            "look at its pod, its log, and its node: a kubelet that is started again says this of "
+            "all its pods",
+            blame=Fault.TIER,
+        ),
+        Reason(
+            "InfrastructureFailed",
+            "trials of two servers, one after the other, were lost in all their attempts: the run "
+            "ends, with the figures it has",
+            "mend what the message names, then apply the run again",
+        ),
+    ),
+)

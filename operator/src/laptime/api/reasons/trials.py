@@ -1,0 +1,107 @@
+"""Reasons why a trial measured nothing."""
+
+from __future__ import annotations
+
+from laptime.api.attempts import Fault
+from laptime.api.reasons.reason import Blame, Reason, Section
+
+TRIALS = Section(
+    "A trial that measured nothing",
+    "What was lost to anything but the server or the run itself is [made "
+    "again](measurement.md#whose-fault-it-was), three times in all. Then the run goes on "
+    "with the next trial; the row says how many are missing, and whose fault it was.",
+    (
+        Reason(
+            "TargetNotReachable",
+            "the server of the trial was not healthy within `startupTimeout`",
+            "as for `NotReady`; it was healthy when it was verified",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "ServerRestarted",
+            "the server ended while it was measured",
+            "look for a crash under load, or memory: its row has more",
+            blame=Fault.SERVER,
+        ),
+        Reason(
+            "TierRestarted",
+            "Postgres, PgBouncer, HAProxy or another tier was started anew while a server was "
+            "measured",
+            "look why: memory, eviction, a node that was drained",
+            blame=Fault.TIER,
+        ),
+        Reason(
+            "GeneratorLost",
+            "a generator's pod was deleted, killed or lost, or one of several did not come",
+            "look at the node; do not drain nodes while a run goes on; give the generators room",
+            blame=Fault.GENERATOR,
+        ),
+        Reason(
+            "GeneratorTimedOut",
+            "the load took longer than it ever should, and was ended",
+            "fewer `requests`; for a script a longer `duration`",
+            blame=Blame.GENERATOR,
+        ),
+        # Kubelets say that both are ready, and yet nobody gets there.
+        Reason(
+            "DatabaseNotReachable",
+            "Postgres was ready, and the generator did not get there",
+            "look at the cluster's network: Services, DNS, NetworkPolicies, API server",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "GeneratorFailed",
+            "the generator gave up; its words are in the message",
+            "do what they say; otherwise report it",
+            blame=Blame.GENERATOR,
+        ),
+        Reason(
+            "InvalidTrial",
+            "the generator cannot send such a load; the message says what to write",
+            "change the load; if the API server took it, report it",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "NothingMeasured",
+            "the generator ran the warm-up and nothing else",
+            "give the script a scenario beside `warmup` ([own script](own-script.md))",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "ResultMissing",
+            "the generator ended without a result; its last line is in the message",
+            "for a script: an error in it, or it stopped itself; otherwise report it",
+            blame=Blame.GENERATOR,
+        ),
+        Reason(
+            "ResultDuplicate",
+            "more than one result in a generator's log",
+            "a script must not print lines that begin with `LAPTIME-`",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "ResultGarbled",
+            "the result cannot be read: it was cut off, or something else wrote into the log",
+            "as for `ResultDuplicate`; look whether the node rotates logs below 1 MB",
+            blame=Blame.GENERATOR,
+        ),
+        Reason(
+            "ResultTooLarge",
+            "the result does not fit into a ConfigMap",
+            "a shorter load, or fewer names of requests in a script",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "ResultVersionUnknown",
+            "operator and generator are of different releases",
+            "set `images.generator` to the release of the operator",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "ResultOfAnotherTrial",
+            "the generator answered for another trial than it was started for",
+            "report it",
+            blame=Blame.GENERATOR,
+        ),
+    ),
+)

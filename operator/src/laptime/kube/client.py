@@ -1,0 +1,230 @@
+"""The client: what Laptime asks of a Kubernetes API server, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import aiohttp
+from kubernetes.aio import client, config
+
+from laptime.kube.connection import REQUEST_TIMEOUT_SECONDS, lines
+from laptime.kube.errors import KubeError, kube_error, reached
+from laptime.kube.logs import Logs
+from laptime.kube.resources import RESOURCES, Manifest
+from laptime.list_stream import ListStream
+
+FIELD_MANAGER = "laptime"
+
+_FROZEN_SECONDS = 5
+"""So much later than the API server should end a watch, the client gives it up."""
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PAGE = 500
+"""Objects per answer of a list."""
+_NOT_ASCII = re.compile(r"[\x7f-\uffff]")
+
+
+async def connect(said: Callable[[str, int], None] | None = None) -> Kube:
+    """Return a client for the cluster that this process runs in, or that KUBECONFIG names.
+
+    `said` is called with method and status code (0: not reached) of every request.
+    """
+    configuration = client.Configuration()
+    try:
+        config.load_incluster_config(configuration)
+    except config.ConfigException:
+        await config.load_kube_config(client_configuration=configuration)
+    return Kube(client.ApiClient(configuration), said)
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the objects of a list, and the resource version that the list is of."""
+
+    items: list[Manifest]
+    resource_version: str
+
+
+class Kube(Logs):
+    """A client. Every method raises KubeError when the API server says no."""
+
+    async def get(self, kind: str, namespace: str | None, name: str) -> Manifest | None:
+        """Return the object, or None when there is none."""
+        try:
+            return await self._json("GET", RESOURCES[kind].path(namespace, name))
+        except KubeError as error:
+            if error.not_found:
+                return None
+            raise
+
+    async def pages(
+        self,
+        kind: str,
+        namespace: str | None,
+        selector: str = "",
+        *,
+        metadata_only: bool = False,
+        limit: int = _PAGE,
+    ) -> AsyncIterator[Page]:
+        """Yield the objects of a kind that match a label selector, page by page.
+
+        All pages are of the same moment. With `metadata_only` the API server sends only their
+        metadata.
+        """
+        accept = _METADATA_LIST if metadata_only else "application/json"
+        query = {"labelSelector": selector, "limit": str(limit)}
+        while True:
+            page = await self._json(
+                "GET", RESOURCES[kind].path(namespace), query=query, accept=accept
+            )
+            metadata = page.get("metadata") or {}
+            yield Page(page.get("items") or [], metadata.get("resourceVersion", ""))
+            token = metadata.get("continue")
+            if not token:
+                return
+            query = {**query, "continue": token}
+
+    async def cached(
+        self, kind: str, namespace: str | None, selector: str = ""
+    ) -> AsyncIterator[Page]:
+        """Yield the objects of a kind that match a label selector as the API server's cache has
+        them, some at a time; the last page alone says of which version they are.
+
+        They are all of one moment, which may be before this call. Page by page some API servers
+        read each object from etcd again, which takes them many times as long.
+        """
+        stream = ListStream()
+        response = await self._open(
+            "GET",
+            RESOURCES[kind].path(namespace),
+            query={"labelSelector": selector, "resourceVersion": "0"},
+            accept="application/json",
+            limits=aiohttp.ClientTimeout(
+                total=None,
+                sock_connect=REQUEST_TIMEOUT_SECONDS,
+                sock_read=REQUEST_TIMEOUT_SECONDS,
+            ),
+        )
+        async with response:
+            while not stream.done:
+                with reached():
+                    chunk = await response.content.readany()
+                    if not chunk:
+                        raise ValueError("a list that breaks off")
+                    items = list(stream.feed(chunk))
+                said: Manifest = (stream.rest.get("metadata") or {}) if stream.done else {}
+                yield Page(items, said.get("resourceVersion", ""))
+
+    async def apply(self, manifest: Manifest) -> Manifest:
+        """Make the object so by server-side apply; what others own in it stays theirs.
+
+        With a `uid` in its metadata only the object that has it is changed, and none is created.
+        """
+        return await self._apply(manifest, None)
+
+    async def apply_status(self, manifest: Manifest) -> Manifest:
+        """Make the status subresource so by server-side apply.
+
+        With a `resourceVersion` in its metadata it is refused (409) when the object is another one
+        or was changed since. A `uid` alone is not looked at for a status.
+        """
+        return await self._apply(manifest, "status")
+
+    async def _apply(self, manifest: Manifest, sub: str | None) -> Manifest:
+        metadata = manifest["metadata"]
+        path = RESOURCES[manifest["kind"]].path(metadata.get("namespace"), metadata["name"], sub)
+        return await self._json(
+            "PATCH",
+            path,
+            query={"fieldManager": FIELD_MANAGER, "force": "true"},
+            # The client would write JSON itself if its name of the content were without more.
+            body=_json_that_is_yaml(manifest),
+            content_type="application/apply-patch+yaml; charset=utf-8",
+        )
+
+    async def create(self, manifest: Manifest) -> Manifest | None:
+        """Create the object and return it; None when one of that name exists already."""
+        metadata = manifest["metadata"]
+        try:
+            return await self._json(
+                "POST",
+                RESOURCES[manifest["kind"]].path(metadata.get("namespace")),
+                query={"fieldManager": FIELD_MANAGER},
+                body=manifest,
+            )
+        except KubeError as error:
+            if error.conflict and error.reason == "AlreadyExists":
+                return None
+            raise
+
+    async def delete(self, kind: str, namespace: str, name: str, uid: str) -> Manifest | None:
+        """Delete the object that has this uid and, in the background, what it owns.
+
+        Returns the object while it is still ending, None when it is gone. Another one of that name
+        is left alone.
+        """
+        try:
+            answer = await self._json(
+                "DELETE",
+                RESOURCES[kind].path(namespace, name),
+                body={"propagationPolicy": "Background", "preconditions": {"uid": uid}},
+            )
+        except KubeError as error:
+            if error.not_found or error.conflict:
+                return None
+            raise
+        return answer if "deletionTimestamp" in (answer.get("metadata") or {}) else None
+
+    async def watch(
+        self,
+        kind: str,
+        namespace: str | None,
+        selector: str = "",
+        *,
+        since: str,
+        seconds: float,
+        metadata_only: bool = False,
+    ) -> AsyncIterator[tuple[str, Manifest]]:
+        """Yield (type, object) for each change since a resource version.
+
+        The API server ends it after so many seconds, and the client a little later: a connection
+        that froze silently cannot hold it for ever. Bookmarks are asked for.
+
+        Raises:
+            KubeError: refused, broken off, or an ERROR event (410: the version is too old).
+        """
+        response = await self._open(
+            "GET",
+            RESOURCES[kind].path(namespace),
+            query={
+                "watch": "true",
+                "labelSelector": selector,
+                "resourceVersion": since,
+                "allowWatchBookmarks": "true",
+                "timeoutSeconds": str(round(seconds)),
+            },
+            accept=_METADATA if metadata_only else "application/json",
+            limits=aiohttp.ClientTimeout(
+                total=seconds + _FROZEN_SECONDS, sock_connect=REQUEST_TIMEOUT_SECONDS
+            ),
+        )
+        async for line in lines(response):
+            with reached():
+                event = json.loads(line)
+                type_, changed = str(event["type"]), dict(event["object"])
+            if type_ == "ERROR":
+                raise kube_error(int(changed.get("code") or 0), json.dumps(changed))
+            yield type_, changed
+
+
+def _json_that_is_yaml(manifest: Manifest) -> str:
+    """Return JSON that a YAML parser reads as the same.
+
+    YAML knows no pairs of surrogates, as which JSON may write what is beyond U+FFFF; what is below
+    is escaped, since YAML takes some of it for line breaks.
+    """
+    text = json.dumps(manifest, ensure_ascii=False)
+    return _NOT_ASCII.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

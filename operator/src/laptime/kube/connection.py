@@ -1,0 +1,151 @@
+"""One connection to an API server: requests with their limits of time, and a gate for writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Self
+
+import aiohttp
+from kubernetes.aio import client
+
+from laptime.kube.errors import KubeError, kube_error, reached
+from laptime.kube.resources import Manifest
+
+REQUEST_TIMEOUT_SECONDS = 30
+_LONGEST_LINE_BYTES = 16 * 2**20
+"""Longest line of a log or a watch: no container can fill the memory with one that never ends."""
+
+
+class Connection:
+    """Sends requests. Every method raises KubeError when the API server says no."""
+
+    def __init__(
+        self,
+        api: client.ApiClient,
+        said: Callable[[str, int], None] | None = None,
+        may_write: Callable[[], float] | None = None,
+    ) -> None:
+        self._api = api
+        self._said = said
+        self._may_write = may_write
+
+    def gated(self, may_write: Callable[[], float]) -> Self:
+        """Return a client over the same connections whose every write passes a gate.
+
+        `may_write` says for how many seconds writing is still allowed. It is asked before each
+        request that changes anything, which is given up when they are over; when they are over
+        already, it is not sent.
+        """
+        return type(self)(self._api, self._said, may_write)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._api.close()
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: dict[str, str] | None = None,
+        body: Manifest | str | None = None,
+        accept: str = "application/json",
+        content_type: str = "application/json",
+    ) -> Manifest:
+        response = await self._open(
+            method,
+            path,
+            query=query,
+            body=body,
+            accept=accept,
+            content_type=content_type,
+            limits=aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS),
+        )
+        with reached():
+            parsed = json.loads(await response.read())
+            if not isinstance(parsed, dict):
+                raise ValueError(f"an object was expected, not {type(parsed).__name__}")
+        return parsed
+
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        limits: aiohttp.ClientTimeout,
+        query: dict[str, str] | None = None,
+        body: Manifest | str | None = None,
+        accept: str = "*/*",
+        content_type: str = "application/json",
+    ) -> aiohttp.ClientResponse:
+        """Send a request and return the open response of a success."""
+        try:
+            response = await self._send(method, path, limits, query, body, accept, content_type)
+        except KubeError as error:
+            if self._said is not None:
+                self._said(method, error.status)
+            raise
+        if self._said is not None:
+            self._said(method, response.status)
+        return response
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        limits: aiohttp.ClientTimeout,
+        query: dict[str, str] | None,
+        body: Manifest | str | None,
+        accept: str,
+        content_type: str,
+    ) -> aiohttp.ClientResponse:
+        try:
+            with reached():
+                request = await self._api.param_serialize(
+                    method=method,
+                    resource_path=path,
+                    query_params=[(key, value) for key, value in (query or {}).items() if value],
+                    header_params={"Accept": accept, "Content-Type": content_type},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                wrapped = await self._api.call_api(
+                    *request, _request_timeout=self._within(method, limits)
+                )
+                response: aiohttp.ClientResponse = wrapped.response
+                if response.status < 400:
+                    return response
+                text = (await response.read()).decode(errors="replace")
+        except client.ApiException as error:
+            raise kube_error(error.status or 0, str(error.body or error.reason or "")) from error
+        raise kube_error(response.status, text)
+
+    def _within(self, method: str, limits: aiohttp.ClientTimeout) -> aiohttp.ClientTimeout:
+        """Return the limits of a request, made closer by the gate if it writes."""
+        if self._may_write is None or method == "GET":
+            return limits
+        left = self._may_write()
+        if left <= 0:
+            raise KubeError(0, "NotLeading", "another operator may be at work: nothing is written")
+        return aiohttp.ClientTimeout(total=min(limits.total or left, left))
+
+
+async def lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer as they come, however long they are within reason."""
+    rest = bytearray()
+    async with response:
+        while True:
+            with reached():
+                chunk = await response.content.readany()
+            if not chunk:
+                break
+            *whole, last = chunk.split(b"\n")
+            for line in whole:
+                yield bytes(rest + line)
+                rest.clear()
+            rest += last
+            if len(rest) > _LONGEST_LINE_BYTES:
+                raise KubeError(0, "Garbled", f"a line of more than {_LONGEST_LINE_BYTES} bytes")
+    if rest:
+        yield bytes(rest)

@@ -1,0 +1,88 @@
+"""What can go wrong between here and an API server, as one error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import aiohttp
+
+from laptime.api.text import shown
+
+_LONGEST_MESSAGE = 2000
+
+
+class KubeError(Exception):
+    """The API server refused a request, or could not be reached (status 0)."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(f"{reason} ({status}): {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether rights are missing."""
+        return self.status == 403
+
+    @property
+    def not_found(self) -> bool:
+        """Whether the object or its namespace does not exist."""
+        return self.status == 404
+
+    @property
+    def conflict(self) -> bool:
+        """Whether the object exists already, was changed, or is another one than was meant."""
+        return self.status == 409
+
+    @property
+    def expired(self) -> bool:
+        """Whether the resource version that a watch should begin at is unknown or forgotten."""
+        return self.status in (410, 504)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the same request will be refused again, until somebody changes something."""
+        return self.status in (400, 403, 413, 422) and not self.terminating
+
+    def about(self, kind: str, name: str) -> KubeError:
+        """Return the same error, its message beginning with the object that it is about."""
+        return KubeError(self.status, self.reason, f"{kind} {name}: {self.message}")
+
+    @property
+    def terminating(self) -> bool:
+        """Whether the namespace is being deleted, so that nothing can be created in it."""
+        return self.forbidden and "being terminated" in self.message
+
+
+def kube_error(status: int, text: str) -> KubeError:
+    """Return what an answer of this status and text says."""
+    try:
+        parsed = json.loads(text)
+    except ValueError:
+        parsed = {}
+    reason = parsed.get("reason") if isinstance(parsed, dict) else None
+    message = parsed.get("message") if isinstance(parsed, dict) else None
+    # Quotas, webhooks and names of objects are other people's words.
+    said = shown(str(message or text), _LONGEST_MESSAGE)
+    return KubeError(status, shown(str(reason or "Error")), said)
+
+
+@contextmanager
+def reached() -> Iterator[None]:
+    """Turn whatever a connection throws, or an answer that is none, into a KubeError of status 0.
+
+    An answer can break off in its middle, or be garbage under a good status.
+    """
+    try:
+        yield
+    except (TimeoutError, aiohttp.ClientError, OSError, EOFError) as error:
+        raise KubeError(
+            0, "Unreachable", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise KubeError(
+            0, "Garbled", shown(f"{type(error).__name__}: {error}", _LONGEST_MESSAGE)
+        ) from error

@@ -1,0 +1,90 @@
+"""The list of doubts: closed, and each of them known again by its words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from laptime.api import doubts
+from laptime.api.doubts import DOUBTS, Bearing, Doubt, bearing, doubt
+from laptime.api.metrics import Metric
+
+# As results of earlier versions have them: what was stored is still known.
+STORED = {
+    "0.49% of the requests had no right answer": doubts.ERRORS,
+    "no right answer": doubts.NO_RIGHT_ANSWER,
+    "no right answer, mostly status (9 of 9 requests)": doubts.NO_RIGHT_ANSWER,
+    "the generator used 95% of its CPU and may have been the limit": doubts.GENERATOR_BUSY,
+    "the generator was held back by a CPU limit in 3% of time": doubts.GENERATOR_HELD_BACK,
+    "the generator sent 1 of 100 requests 3 ms late or more, which their response times include "
+    "(p99 1.2e+04 ms)": doubts.GENERATOR_LATE,
+    "Little's law does not hold: 10 connections, but throughput times mean response time is 8.31": (
+        doubts.LITTLES_LAW
+    ),
+    "the rate was not held: 900.0 requests/s were due instead of 1,000": doubts.RATE_NOT_HELD,
+    "the first 2 s were 9% slower than the rest: make the warm-up longer": doubts.WARMING_UP,
+    "the first 2 s were 9% faster than the rest: server, database or machine slowed down": (
+        doubts.SLOWING_DOWN
+    ),
+    "3 statements per right answer instead of 1: the server does more than the work": (
+        doubts.MORE_STATEMENTS
+    ),
+    "0.01 statements per right answer instead of 1: the server does less than the work, or "
+    "remembers it": doubts.FEWER_STATEMENTS,
+    "Postgres was held back by its CPU limit in 20% of time: the figures are about it as much as "
+    "about the server": doubts.TIER_HELD_BACK,
+    "the hypervisor took 2.0% of the CPU time of node a": doubts.STOLEN_TIME,
+    "measured only once, so nobody knows how far chance goes: no interval": doubts.MEASURED_ONCE,
+    "only 400 answers: p99.9 needs at least 1000": doubts.FEW_ANSWERS,
+    "the response times of 1 of 5 trials are missing": doubts.TIMES_MISSING,
+    "1 of 5 repetitions is invalid and left out": doubts.INVALID_REPETITIONS,
+    "2 of 5 trials failed": doubts.TRIALS_FAILED,
+    "2 of 5 trials were lost to the node and the tier, not to the server": doubts.TRIALS_LOST,
+    "failed: GeneratorLost": doubts.FAILED,
+    "check 'status is 200' failed in 1,000 of 2,000 answers (50.00%)": doubts.CHECK_FAILED,
+    "3 more checks failed as well": doubts.MORE_CHECKS_FAILED,
+    "4 more doubts, which the trials say": doubts.MORE_DOUBTS,
+    "k6 dropped 1,000 of 2,000 iterations: it had no VU left for them (maxVUs), so the load was "
+    "less than the script asks for": doubts.ITERATIONS_DROPPED,
+    "server axum ran a@sha256:1, and a@sha256:2 in trial demo-trial-001: they are not the same": (
+        doubts.OTHER_IMAGE
+    ),
+    **{
+        one.text: one
+        for one in (doubts.NO_WARMUP, doubts.ENDED_EARLY, doubts.NO_RATE, doubts.MEASURED_ONCE)
+    },
+}
+
+
+def test_each_doubt_is_known_by_what_it_says_and_no_other_one_says_it() -> None:
+    assert set(STORED.values()) == set(DOUBTS)
+    for reason, expected in STORED.items():
+        for said in (reason, f"{reason} (in 2 of 5 repetitions)"):
+            assert [one for one in DOUBTS if one.said(said)] == [expected], said
+
+
+@pytest.mark.parametrize("one", DOUBTS, ids=lambda one: str(one.text)[:30])
+def test_each_doubt_says_what_to_do(one: Doubt) -> None:
+    assert one.advice
+    assert not one.advice.endswith(".")
+
+
+@pytest.mark.parametrize("one", DOUBTS, ids=lambda one: str(one.text)[:30])
+def test_the_name_of_a_check_cannot_pass_a_failed_one_off_as_something_harmless(one: Doubt) -> None:
+    # What the author of a script writes is no word of ours, whatever it looks like.
+    text = re.sub(r"\{\w+(?::[^}]*)?\}", "1", one.text)
+    reason = doubts.CHECK_FAILED.says(name=text, failed=5, answers=9, share=5 / 9)
+    assert doubt(reason) is doubts.CHECK_FAILED
+    assert all(bearing(reason, metric) is Bearing.EITHER for metric in Metric)
+
+
+@pytest.mark.parametrize("metric", list(Metric))
+def test_a_reason_that_nobody_knows_bears_on_everything(metric: Metric) -> None:
+    assert bearing("something new", metric) is Bearing.EITHER
+
+
+def test_a_gate_on_a_virtual_machine_can_pass_and_is_never_missed_for_stolen_time() -> None:
+    found = bearing("the hypervisor took 9.0% of the CPU time of node a", Metric.P99)
+    assert Bearing.LOOKS_BETTER not in found
+    assert Bearing.LOOKS_WORSE in found

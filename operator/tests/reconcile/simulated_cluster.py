@@ -1,0 +1,290 @@
+"""What Kubernetes does with the objects of one run, in short: the rules that decisions rely on.
+
+`Create` never overwrites, a Deployment has one pod of its newest template, a Job starts its pod
+once, deleting takes time. Everything else is chance.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from laptime.manifests.context import TIERS_ANNOTATION
+from laptime.measure.profile_output import ProfileProblem, profile_output
+from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
+
+from .generators import generator_log
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SimulatedCluster:
+    """The objects of one run, and what becomes of them as time passes."""
+
+    def __init__(
+        self,
+        random: Random,
+        faults: float,
+        trials: frozenset[str],
+        profiles: frozenset[str],
+        parallelism: int,
+        rates: Callable[[str], float] | None,
+    ) -> None:
+        self.random = random
+        self.faults = faults
+        self.now = START
+        self._trial_names = trials
+        self._profiles = profiles
+        self._parallelism = parallelism
+        self.profile: str | ProfileProblem = "main;list 7\nmain;read 3\n"
+        """What every server that is asked for a profile answers."""
+        self.rates = rates or (lambda _: 1000.0)
+        self.script: dict[str, Any] | None = None
+        """What a script of one's own says in every trial."""
+        self.deployments: dict[str, WorkloadView] = {}
+        self.jobs: dict[str, WorkloadView] = {}
+        self.services: dict[str, str | None] = {}
+        self.policies: dict[str, str | None] = {}
+        self.config_maps: dict[str, dict[str, Any]] = {}
+        self.pods: dict[str, PodView] = {}
+        self.logs: dict[tuple[str, int], str] = {}
+        self._began: dict[str, datetime] = {}
+        self._with_pod: set[str] = set()
+        self._count = 0
+        self.secret = False
+        self.jobs_started: list[str] = []
+        self.results_written: list[str] = []
+        self.readings_written: list[str] = []
+        self.profiles_written: list[str] = []
+        self.dead: set[str] = set()
+        """What of the cluster stands still: Deployment, Job, pods, deletion, kubelet."""
+        self.stubborn: set[str] = set()
+        """Pods that go on although they should end."""
+
+    # What is asked of it --------------------------------------------------------------------
+
+    def store(self, manifest: dict[str, Any]) -> None:
+        name = manifest["metadata"]["name"]
+        match manifest["kind"]:
+            case "Deployment":
+                stamped = json.loads(json.dumps(manifest))
+                stamped["metadata"]["creationTimestamp"] = self.now.isoformat()
+                self.deployments[name] = deployment_view(stamped)
+            case "Service":
+                self.services[name] = manifest["metadata"]["annotations"][LABEL + "manifest-hash"]
+            case "ConfigMap":
+                self.config_maps[name] = manifest
+            case kind:
+                raise AssertionError(f"nobody applies a {kind}")
+
+    def create(self, manifest: dict[str, Any]) -> None:
+        name = manifest["metadata"]["name"]
+        if manifest["kind"] == "Job":
+            if name not in self.jobs:
+                metadata = manifest["metadata"]
+                self.jobs[name] = WorkloadView(
+                    name,
+                    self.now,
+                    trial=metadata["labels"].get(LABEL + "trial"),
+                    tiers=frozenset(metadata["annotations"].get(TIERS_ANNOTATION, "").split(",")),
+                )
+                self.jobs_started.append(name)
+        elif manifest["kind"] == "NetworkPolicy":
+            self.policies.setdefault(name, None)
+        elif name not in self.config_maps:
+            self.config_maps[name] = manifest
+            if manifest["metadata"]["labels"][LABEL + "component"] == "readings":
+                self.readings_written.append(name)
+            elif name in self._trial_names:
+                self.results_written.append(name)
+            elif name in self._profiles:
+                self.profiles_written.append(name)
+
+    def remove(self, kind: str, name: str) -> None:
+        match kind:
+            case "Deployment":
+                self.deployments.pop(name, None)
+            case "Job":
+                self.jobs.pop(name, None)
+                self._with_pod.discard(name)
+            case "Service":
+                self.services.pop(name, None)
+            case "NetworkPolicy":
+                # It goes after the last pod.
+                assert all(pod.stuck(self.now) for pod in self.pods.values())
+                self.policies.pop(name, None)
+            case "ConfigMap":
+                self.config_maps.pop(name, None)
+                if name == "demo-postgres":
+                    # The garbage collector: it belongs to it.
+                    self.secret = False
+            case _:
+                raise AssertionError(f"nobody deletes a {kind}")
+
+    # What happens by itself ------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Let some time pass, in which controllers and pods do some of their work."""
+        self.now += timedelta(seconds=self.random.uniform(0.1, 3.0))
+        if not self.dead & {"deletion", "kubelet"}:
+            self._end_deleted_pods()
+        for name, deployment in self.deployments.items():
+            if "Deployment" not in self.dead:
+                self._follow_deployment(name, deployment)
+        for name, job in list(self.jobs.items()):
+            if "Job" not in self.dead:
+                self._follow_job(name, job)
+        for pod in list(self.pods.values()):
+            if (
+                not self.dead & {"pods", "kubelet"}
+                and not pod.deleting
+                and self.random.random() < 0.7
+            ):
+                self._run_pod(pod)
+
+    def _fault(self) -> bool:
+        return self.random.random() < self.faults
+
+    def _end_deleted_pods(self) -> None:
+        for name, pod in list(self.pods.items()):
+            if name in self.stubborn and pod.deleting:
+                continue
+            if pod.deleting and self.random.random() < 0.6:
+                del self.pods[name]
+            elif pod.deleting:
+                # Its containers end soon; that it is gone for good takes a while longer.
+                ended = tuple(replace(c, running=False, exit_code=0) for c in pod.containers)
+                self.pods[name] = replace(pod, ready=False, containers=ended)
+            elif not pod.deleting and pod.owner not in (*self.deployments, *self.jobs):
+                self.pods[name] = replace(pod, deleting_since=self.now)
+
+    def _follow_deployment(self, name: str, deployment: WorkloadView) -> None:
+        component = "server" if "-server-" in name else name.removeprefix("demo-")
+        mine = [pod for pod in self.pods.values() if pod.owner == name]
+        for pod in mine:
+            outdated = pod.trial != deployment.trial or deployment.replicas == 0
+            if outdated and not pod.deleting:
+                self.pods[pod.name] = replace(pod, deleting_since=self.now)
+        # A server's new pod comes when the old one is being deleted, a tier's when it is gone.
+        in_the_way = [pod for pod in mine if component != "server" or not pod.deleting]
+        if deployment.replicas and not in_the_way:
+            server = name.removeprefix("demo-server-") if component == "server" else None
+            self._add_pod(component, name, server, deployment.trial)
+
+    def _follow_job(self, name: str, job: WorkloadView) -> None:
+        since = job.created
+        mine = [p for p in self.pods.values() if p.owner == name and p.created >= since]
+        verifier = "-verify-" in name
+        profiler = name in self._profiles
+        count = 1 if verifier or profiler else self._parallelism
+        if name not in self._with_pod:
+            self._with_pod.add(name)
+            server = name.removeprefix("demo-verify-") if verifier else None
+            component = "verifier" if verifier else "profiler" if profiler else "generator"
+            for index in range(count):
+                self._add_pod(component, name, server, job.trial, index)
+        elif len(mine) < count:
+            self.jobs[name] = replace(
+                job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"
+            )
+
+    def _add_pod(
+        self,
+        component: str,
+        owner: str,
+        server: str | None,
+        trial: str | None,
+        index: int = 0,
+    ) -> None:
+        self._count += 1
+        name = f"{owner}-{self._count}"
+        self.pods[name] = PodView(
+            name,
+            component,
+            self.now,
+            server=server,
+            trial=trial,
+            owner=owner,
+            index=index,
+            node="node",
+            acknowledged=self.now,
+        )
+
+    def _run_pod(self, pod: PodView) -> None:
+        if pod.component == "verifier":
+            verdict = json.dumps({"ok": True})
+            ended = ContainerView("verify", exit_code=0, exit_message=verdict)
+            self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+        elif pod.component == "generator":
+            self._run_generator(pod)
+        elif pod.component == "profiler":
+            self._run_profiler(pod)
+        elif self._fault():
+            self._break(pod)
+        else:
+            running = ContainerView(
+                "main", ready=True, running=True, running_since=pod.last_started or self.now
+            )
+            self.pods[pod.name] = replace(
+                pod,
+                phase="Running",
+                ready=True,
+                last_started=pod.last_started or self.now,
+                containers=(running,),
+            )
+
+    def _run_generator(self, pod: PodView) -> None:
+        assert pod.trial is not None
+        if self._fault():
+            if self.random.random() < 0.5:
+                self.pods[pod.name] = replace(pod, deleting_since=self.now)
+            else:
+                self.logs[pod.trial, pod.index] = "killed\n"
+                ended = ContainerView("k6", exit_code=137, exit_reason="OOMKilled")
+                self.pods[pod.name] = replace(pod, phase="Failed", containers=(ended,))
+        elif pod.phase == "Pending":
+            running = ContainerView("k6", ready=True, running=True, running_since=self.now)
+            self.pods[pod.name] = replace(pod, phase="Running", ready=True, containers=(running,))
+        elif pod.phase == "Running":
+            count = self._parallelism
+            segment = (pod.index, count) if count > 1 else None
+            self.logs[pod.trial, pod.index] = generator_log(
+                pod.trial,
+                self.rates(pod.trial),
+                segment=segment,
+                script=self.script,
+                at=self._began.setdefault(pod.trial, self.now).timestamp(),
+            )
+            ended = ContainerView("k6", exit_code=0)
+            self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+
+    def _run_profiler(self, pod: PodView) -> None:
+        assert pod.trial is not None
+        if self._fault():
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+        elif pod.phase == "Pending":
+            running = ContainerView("profile", ready=True, running=True)
+            self.pods[pod.name] = replace(pod, phase="Running", ready=True, containers=(running,))
+        else:
+            # The generator beside it goes on.
+            self.logs[pod.trial, 0] = profile_output(self.profile) + "\n"
+            ended = ContainerView("profile", exit_code=0)
+            self.pods[pod.name] = replace(pod, containers=(ended,))
+
+    def _break(self, pod: PodView) -> None:
+        kind = self.random.choice(["crash", "oom", "deleted"])
+        if kind == "deleted":
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+            return
+        restarts = pod.restarts + 1
+        broken = ContainerView(
+            "main",
+            restarts=restarts,
+            exit_code=137 if kind == "oom" else 1,
+            exit_reason="OOMKilled" if kind == "oom" else "Error",
+        )
+        self.pods[pod.name] = replace(pod, ready=False, last_started=self.now, containers=(broken,))
