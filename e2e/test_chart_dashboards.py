@@ -40,7 +40,7 @@ def _environment(rendered: Rendered) -> dict[str, str]:
 
 def test_every_dashboard_is_a_config_map_that_a_sidecar_finds(render: Any) -> None:
     rendered = render()
-    assert len(FILES) == 4
+    assert len(FILES) == 6
     for file, name in zip(FILES, NAMES, strict=True):
         config_map = rendered.find("ConfigMap", name)
         assert config_map["metadata"]["namespace"] == OPERATOR_NAMESPACE

@@ -188,7 +188,7 @@ def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
     assert {"Requests of each second A", "Results A"} <= found
     assert "Verdict A" not in found
     assert not {"HAProxy: queue A", "PgBouncer: pool A"} & found
-    assert "Postgres: connections A" in found
+    assert "Postgres: connections B" in found
     patch = {"spec": {"cancel": True}}
     cluster.kubectl(
         *("patch", "br", going_on, "-n", cluster.namespace, "--type=merge"),
