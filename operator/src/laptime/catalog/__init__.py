@@ -1,25 +1,28 @@
 """Scenarios and server presets as data, with a typed loader."""
 
-from laptime.catalog.loader import presets, scenarios
-from laptime.catalog.models import (
+from laptime.api.published import (
+    OrderClaim,
+    Published,
+    PublishedMeasurement,
+    PublishedServer,
+)
+from laptime.api.scenario import (
     ID_PLACEHOLDER,
+    Afterwards,
     Answers,
     Check,
     Exchange,
     Ids,
     IdUse,
-    OrderClaim,
-    Preset,
-    Published,
-    PublishedMeasurement,
-    PublishedServer,
     Request,
-    RequestsAtOnce,
-    Scenario,
 )
+from laptime.catalog.documents import ScenarioError, config_maps_of, scenario_of
+from laptime.catalog.loader import presets, scenarios
+from laptime.catalog.models import Preset, RequestsAtOnce, Scenario
 
 __all__ = [
     "ID_PLACEHOLDER",
+    "Afterwards",
     "Answers",
     "Check",
     "Exchange",
@@ -33,6 +36,9 @@ __all__ = [
     "Request",
     "RequestsAtOnce",
     "Scenario",
+    "ScenarioError",
+    "config_maps_of",
     "presets",
+    "scenario_of",
     "scenarios",
 ]
