@@ -17,21 +17,21 @@ from laptime.api.spec import BenchmarkRunSpec
 class PublishedServer(Model):
     """What a published benchmark reports of one server."""
 
-    preset: str
-    workers: int = 1
+    preset: str = Field(description="Preset of the catalogue that it is about.", max_length=40)
+    workers: int = Field(1, description="Worker processes.")
     any_workers: bool = Field(False, description="The source does not say or it does not matter.")
     threads: int | None = Field(None, description="None: it does not matter.")
     env: dict[str, str] = Field(
         default_factory=dict, description="Settings that tell it from others of its preset."
     )
     factor: float | None = Field(None, description="As printed; from the throughputs if absent.")
-    requests_per_second: float | None = None
-    timeouts: int | None = None
-    mean_ms: float | None = None
-    p50_ms: float | None = None
-    p99_ms: float | None = None
-    p999_ms: float | None = None
-    peak_memory_mib: float | None = None
+    requests_per_second: float | None = Field(None, description="Throughput.")
+    timeouts: int | None = Field(None, description="Requests that were given up.")
+    mean_ms: float | None = Field(None, description="Mean latency in ms.")
+    p50_ms: float | None = Field(None, description="Median latency in ms.")
+    p99_ms: float | None = Field(None, description="99th percentile of the latency in ms.")
+    p999_ms: float | None = Field(None, description="99.9th percentile of the latency in ms.")
+    peak_memory_mib: float | None = Field(None, description="Largest memory in MiB.")
     peak_cpu_percent: float | None = Field(None, description="Of the whole machine.")
 
     def is_about(self, server: Server) -> bool:
@@ -48,21 +48,21 @@ class PublishedServer(Model):
 class PublishedClosedLoad(Model):
     """The closed load of a published measurement; the number of requests does not matter."""
 
-    connections: int
-    keep_alive: bool
+    connections: int = Field(description="Concurrent connections.")
+    keep_alive: bool = Field(description="Whether a connection was used for many requests.")
 
 
 class PublishedOpenLoad(Model):
     """The open load of a published measurement, in requests per second."""
 
-    rate: int
+    rate: int = Field(description="Requests per second.")
 
 
 class PublishedLoad(Model):
     """The load of a published measurement; exactly one shape."""
 
-    closed: PublishedClosedLoad | None = None
-    open: PublishedOpenLoad | None = None
+    closed: PublishedClosedLoad | None = Field(None, description="A fixed number of connections.")
+    open: PublishedOpenLoad | None = Field(None, description="A fixed rate.")
     endpoints: list[str] | None = Field(
         None, description="It sent nothing but these; None: all, or the only one."
     )
@@ -86,7 +86,7 @@ class PublishedLoad(Model):
 class PublishedMeasurement(Model):
     """The published figures under one load."""
 
-    load: PublishedLoad
+    load: PublishedLoad = Field(description="What was sent.")
     servers: list[PublishedServer] = Field(
         default_factory=list, description="What is more special before what is less."
     )
@@ -116,10 +116,14 @@ class OrderClaim:
 class Published(Model):
     """The published benchmark behind a scenario."""
 
-    title: str
+    title: str = Field(description="What was measured, and by whom.", max_length=200)
     baseline: str = Field(description="Preset that its factors are against.")
-    notes: list[str] = Field(default_factory=list)
-    measurements: list[PublishedMeasurement] = Field(min_length=1)
+    notes: list[str] = Field(
+        default_factory=list, description="What to know before anything is compared with it."
+    )
+    measurements: list[PublishedMeasurement] = Field(
+        description="The figures, one entry for each load.", min_length=1
+    )
 
     @property
     def figures(self) -> dict[str, PublishedServer]:

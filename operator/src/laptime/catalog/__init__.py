@@ -16,12 +16,19 @@ from laptime.api.scenario import (
     IdUse,
     Request,
 )
-from laptime.catalog.documents import ScenarioError, config_maps_of, scenario_of
+from laptime.catalog.documents import (
+    ScenarioError,
+    config_maps_of,
+    document_of,
+    document_spec,
+    scenario_of,
+)
 from laptime.catalog.loader import presets, scenarios
-from laptime.catalog.models import Preset, RequestsAtOnce, Scenario
+from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
 
 __all__ = [
     "ID_PLACEHOLDER",
+    "UNKNOWN",
     "Afterwards",
     "Answers",
     "Check",
@@ -38,6 +45,8 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "config_maps_of",
+    "document_of",
+    "document_spec",
     "presets",
     "scenario_of",
     "scenarios",

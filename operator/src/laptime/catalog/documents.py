@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from laptime.api import API_VERSION
-from laptime.api.scenario import SCENARIO_KIND, BenchmarkScenarioSpec, ConfigMapKey, Sql
+from laptime.api import API_VERSION, SCENARIO_KIND
+from laptime.api.scenario import BenchmarkScenarioSpec, ConfigMapKey, Sql
 from laptime.catalog.models import Scenario
 
 
 class ScenarioError(ValueError):
     """A scenario cannot be used; the message says what to write instead.
 
-    `reason` is CamelCase.
+    `reason` is CamelCase. What is not `fatal` may still come.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, fatal: bool = True) -> None:
         super().__init__(message)
         self.reason = reason
+        self.fatal = fatal
 
 
 def scenario_of(
@@ -40,6 +41,28 @@ def scenario_of(
     spec = _with_texts(document["spec"], texts or {})
     named = {**spec, "name": document["metadata"]["name"], "builtin": builtin}
     return Scenario.model_validate(named)
+
+
+def document_of(scenario: Scenario, namespace: str) -> dict[str, Any]:
+    """Return the BenchmarkScenario that describes a scenario, all SQL in it."""
+    spec = scenario.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude={"name", "builtin"}
+    )
+    return {
+        "apiVersion": API_VERSION,
+        "kind": SCENARIO_KIND,
+        "metadata": {"name": scenario.name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def document_spec(document: Mapping[str, Any]) -> BenchmarkScenarioSpec:
+    """Return the spec of a document, with references to ConfigMaps as they are.
+
+    Raises:
+        pydantic.ValidationError: it does not fit the model.
+    """
+    return BenchmarkScenarioSpec.model_validate(document["spec"])
 
 
 def config_maps_of(spec: BenchmarkScenarioSpec) -> list[ConfigMapKey]:

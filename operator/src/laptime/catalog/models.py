@@ -142,6 +142,10 @@ class Scenario(BenchmarkScenarioSpec):
         ]
 
 
+UNKNOWN = Scenario.model_construct(name="", requests=[], checks=[])
+"""Stands for the scenario of a run that was not looked up, since nothing is made from it yet."""
+
+
 def _files(schema: Sequence[Sql], seed: Sequence[Sql]) -> list[tuple[str, str]]:
     parts = [("schema", one) for one in schema] + [("seed", one) for one in seed]
     return [(f"{n:02d}-{what}.sql", one.text) for n, (what, one) in enumerate(parts, start=1)]

@@ -22,6 +22,11 @@ MAX_SENT_BYTES = 80_000
 MAX_RESET_BYTES = 40_000
 """Of reset and warm together: they are in one variable with the requests."""
 
+_SET_BY_US = (
+    *("host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"),
+    *("expect", "te", "trailer"),
+)
+_TOKEN = re.compile(r"[-!#$%&*+.^_|~0-9A-Za-z]{1,128}")
 _NO_BODY = (204, 205, 304)
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -146,9 +151,9 @@ def _about_schema(place: str, check: Check) -> Iterator[str]:
             "jsonSchema"
         )
     if check.expected is not None and ID_PLACEHOLDER not in json.dumps(check.expected):
-        error = next(jsonschema.Draft202012Validator(schema).iter_errors(check.expected), None)
-        if error is not None:
-            yield f"{place}: expected does not meet its own jsonSchema: {error.message[:200]}"
+        broken = next(jsonschema.Draft202012Validator(schema).iter_errors(check.expected), None)
+        if broken is not None:
+            yield f"{place}: expected does not meet its own jsonSchema: {broken.message[:200]}"
 
 
 def _about_afterwards(place: str, check: Check, scenario: Scenario) -> Iterator[str]:
@@ -185,6 +190,21 @@ def _exchanges(place: str, exchanges: Iterable[Exchange]) -> Iterator[str]:
     for one in every:
         for name in _twice(header.lower() for header in one.headers):
             yield f"{place}.{one.name}.headers: {name} is there twice"
+        for name in one.headers:
+            if name.lower() in _SET_BY_US:
+                yield (
+                    f"{place}.{one.name}.headers: {name} is a field of the connection, which "
+                    "Laptime sets itself: leave it out"
+                )
+            elif name.lower() == "cookie":
+                yield f"{place}.{one.name}.headers: write cookies instead of the field {name}"
+        for what, names in (("headers", one.headers), ("cookies", one.cookies)):
+            for name in names:
+                if not _TOKEN.fullmatch(name):
+                    yield (
+                        f"{place}.{one.name}.{what}: {name[:40]!r} is no name: letters, digits and "
+                        "'-', such as x-api-key"
+                    )
         if one.method == "GET" and one.body is not None:
             yield f"{place}.{one.name}: a GET has no body: write method POST, or leave body out"
 
