@@ -155,7 +155,7 @@ def test_what_comes_with_laptime_could_be_anybodys(
         (f"{CHECK}.times", 0, "spec.checks[0].times: 0 is less than the minimum of 1"),
         ("checks.1.answers", "different", "compares several answers: write times of 2 or more"),
         (f"{CHECK}.minSeconds", 10, "minSeconds must be smaller than timeoutSeconds"),
-        (f"{CHECK}.timeoutSeconds", 0, "spec.checks[0].timeoutSeconds: 0 is less than or equal"),
+        (f"{CHECK}.timeoutSeconds", 0, "spec.checks[0].timeoutSeconds: 0 is less than the min"),
         ("checks.1.afterwards.0.rows", 10, "rows must be an array of rows, each an array"),
         ("checks.1.afterwards.0.query", "SELECT 1; SELECT 2", "query must be one query"),
         (POSTGRES, GONE, "afterwards asks Postgres: write data.postgres, or leave afterwards"),

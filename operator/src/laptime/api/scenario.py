@@ -293,11 +293,6 @@ class Check(Exchange):
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "!has(self.expected) || !has(self.expectedPart)",
-                "write either expected (the whole answer) or expectedPart (fields that it has)",
-                ".expectedPart",
-            ),
-            rule(
                 "!self.keepsId || has(self.jsonSchema)",
                 "keepsId takes the field id of the answer: write a jsonSchema that requires it",
                 ".keepsId",
@@ -349,7 +344,7 @@ class Check(Exchange):
         0.0, description="An answer before that is no right one.", ge=0, le=60
     )
     timeout_seconds: float = Field(
-        10.0, description="Longest time that the answer may take.", gt=0, le=120
+        10.0, description="Longest time that the answer may take.", ge=0.001, le=120
     )
     afterwards: list[Afterwards] = Field(
         default_factory=list,

@@ -114,6 +114,11 @@ def _about_checks(scenario: Scenario) -> Iterator[str]:
                 "a number instead of {id}"
             )
         kept = kept or check.keeps_id
+        if check.expected is not None and check.expected_part is not None:
+            yield (
+                f"{place}: write either expected (the whole answer) or expectedPart (fields that "
+                "it has)"
+            )
         if check.expect_status in _NO_BODY and check.knows_body:
             yield (
                 f"{place}: an answer with status {check.expect_status} has no body: leave "
