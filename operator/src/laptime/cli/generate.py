@@ -65,7 +65,6 @@ def write_reference(folder: Path, chart: Path) -> None:
 
     Beside the pages of runs and scenarios stand their JSON schemas, for editors.
 
-
     `chart` is the folder of the chart; OSError when something cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
