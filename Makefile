@@ -36,7 +36,7 @@ CHART_IMAGES := operator agent exporter prometheus postgres pgbouncer haproxy k6
 # Every folder with a Dockerfile below images/servers is a server, and all of them are tested.
 SERVER_FOLDERS := $(patsubst %/,%,$(dir $(wildcard images/servers/*/Dockerfile images/servers/*/*/Dockerfile)))
 TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty reference
-CRD := crds/laptime.dev_benchmarkruns.yaml
+CRDS := crds
 RESULTS_SCHEMA := docs/results.schema.json
 REFERENCE := docs/reference
 PYTHON_TESTS := agent cluster images dashboards bench proof
@@ -423,14 +423,14 @@ format: venv ## format all code
 
 .PHONY: generate
 generate: venv ## write the files that are made from others: CRD, schemas, reference, dashboards, golden manifests
-	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crd; write_crd(Path("$(CRD)"))'
-	cp $(CRD) charts/laptime/files/
+	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crds; write_crds(Path("$(CRDS)"))'
+	cp $(CRDS)/*.yaml charts/laptime/files/
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_results_schema; write_results_schema(Path("$(RESULTS_SCHEMA)"))'
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_reference; write_reference(Path("$(REFERENCE)"), Path("charts/laptime"))'
 	$(PYTHON) -W ignore::DeprecationWarning -m laptime_dashboards.write charts/laptime/files/dashboards
 	(cd operator && LAPTIME_GOLDEN=write ../$(PYTHON) -m pytest -q tests/manifests/test_golden.py)
 
-GENERATED := $(CRD) $(RESULTS_SCHEMA) $(REFERENCE) charts/laptime/files operator/tests/manifests/golden
+GENERATED := $(CRDS) $(RESULTS_SCHEMA) $(REFERENCE) charts/laptime/files operator/tests/manifests/golden
 
 .PHONY: verify
 verify: ## regenerate and compare with what is committed

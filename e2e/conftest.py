@@ -143,7 +143,7 @@ def crd(kubectl: Tool) -> dict[str, Any]:
     """The CRD of this checkout, installed in the cluster."""
     wanted: dict[str, Any] = yaml.safe_load(CRD_FILE.read_text())
     # Forced, because Helm may own it: what is tested is always the file of this checkout.
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD_FILE))
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(CRD_FILE.parent))
     kubectl("wait", "--for=condition=Established", f"crd/{CRD_NAME}", "--timeout=30s")
     return wanted
 

@@ -15,6 +15,7 @@ SHARDS = {
         "test_chart_dashboards.py",
         "test_chart_watching.py",
         "test_resource.py",
+        "test_scenario_schema.py",
         "test_schema.py",
     ),
     # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.

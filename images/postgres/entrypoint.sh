@@ -1,30 +1,37 @@
 #!/bin/sh
 # Starts Postgres. An empty data directory is first filled from the template, given its password
-# (POSTGRES_PASSWORD) and the SQL files of /etc/laptime/init.d; TCP opens only after that, so a
-# server that answers on port 5432 is complete. A directory that exists is used as it is.
+# (POSTGRES_PASSWORD), the extensions of /etc/laptime/extensions.sql and the SQL files of
+# /etc/laptime/init.d; TCP opens only after that, so a server that answers on port 5432 is complete.
+# A directory that exists is used as it is.
 set -eu
 
-# Sets the password and runs the init SQL on a server that only this container can reach.
+# Sets the password and runs the init SQL on a server that only this container can reach. The SQL is
+# a stranger's: it runs as the owner of the database, and without psql's own commands, since \! is a
+# shell. What would allow them again is a key that nobody can know.
 # usage: initialise DIRECTORY
 initialise() {
     # The port is fixed because the run's settings may name another one. Neither the password nor
     # the seeding belongs into the statement statistics of a run.
     pg_ctl --pgdata="$1" --silent --wait --options="-c listen_addresses='' -c port=5432 \
         -c fsync=off -c log_checkpoints=off -c pg_stat_statements.track=none" start
-    run_sql <<'SQL'
+    run_sql --username=postgres <<'SQL'
 \getenv password POSTGRES_PASSWORD
 ALTER ROLE laptime PASSWORD :'password'
 SQL
+    if [ -e /etc/laptime/extensions.sql ]; then
+        run_sql --username=postgres --file=/etc/laptime/extensions.sql
+    fi
+    key=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
     for file in /etc/laptime/init.d/*.sql; do
         [ -e "$file" ] || continue
         echo "laptime: running $file"
-        run_sql --file="$file"
+        run_sql --username=laptime --command="\\restrict $key" --file="$file"
     done
     pg_ctl --pgdata="$1" --silent --wait --mode=fast stop
 }
 
 run_sql() {
-    psql --host=/tmp --port=5432 --username=laptime --dbname=laptime --no-psqlrc --quiet \
+    psql --host=/tmp --port=5432 --dbname=laptime --no-psqlrc --quiet \
         --set=ON_ERROR_STOP=1 "$@" >/dev/null
 }
 

@@ -7,7 +7,7 @@ import json
 from tiers import Database
 
 from laptime.measure.generator import GeneratorStatement
-from laptime.measure.statement_counter import postgres_counter
+from laptime.measure.statement_counter import postgres_witness
 from laptime.measure.statements import statements_of_work
 
 # As the load generator asks, which cuts long ones too.
@@ -25,6 +25,6 @@ def reset(database: Database) -> None:
 def counted(database: Database) -> tuple[int, int]:
     """Statements of work since the last reset: as the verifier counts, and as a trial does."""
     ran = json.loads(database.query(_RAN))
-    with postgres_counter(database.url) as counter:
+    with postgres_witness(database.url) as counter:
         verified = counter.total()
     return verified, statements_of_work(GeneratorStatement.model_validate(one) for one in ran)

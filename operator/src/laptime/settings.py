@@ -29,6 +29,8 @@ class Settings:
     """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
     network: Network | None = None
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
+    extensions: frozenset[str] = frozenset()
+    """Extensions of Postgres that scenarios may ask for."""
     history: HistoryLimits = field(default_factory=HistoryLimits)
     """How many finished runs each namespace keeps."""
     turns: Turns = field(default_factory=Turns)
@@ -70,6 +72,7 @@ def load_settings() -> Settings:
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
         prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
+        extensions=frozenset((os.environ.get("LAPTIME_EXTENSIONS") or "").split()),
         history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
         turns=_turns(os.environ.get("LAPTIME_RUNS") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),

@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import cel
 import pytest
 
-from laptime.api.crd import build_crd, structural_schema
-from laptime.api.scenario_rules import ScenarioFacts
+from laptime.api.crd import build_crd, build_scenario_crd, structural_schema
+from laptime.api.scenario import BenchmarkScenarioSpec
 from laptime.api.spec import CHANGEABLE, MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.catalog import scenarios
 
-USERS = ScenarioFacts("users", ("list",), ("axum-sqlx", "fastapi-sync"), needs_database=True)
-TASKS = ScenarioFacts(
-    "tasks", ("read", "create"), ("fastapi-tasks",), needs_database=True, offers_sqlite=True
-)
-UPSTREAM = ScenarioFacts("upstream", ("users",), ("flask",), needs_upstream=True)
-CRD = build_crd([USERS, TASKS, UPSTREAM])
+CRD = build_crd(["flask", "axum-sqlx"])
+SCENARIO_CRD = build_scenario_crd()
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 SPEC = SCHEMA["properties"]["spec"]
+SCENARIO_SCHEMA = SCENARIO_CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:
@@ -37,60 +34,41 @@ def _nodes(node: Any) -> Iterator[dict[str, Any]]:
             yield from _nodes(child)
 
 
-def test_nothing_is_left_that_a_structural_schema_forbids() -> None:
-    for node in _nodes(SCHEMA):
+@pytest.mark.parametrize("schema", [SCHEMA, SCENARIO_SCHEMA], ids=["run", "scenario"])
+def test_nothing_is_left_that_a_structural_schema_forbids(schema: dict[str, Any]) -> None:
+    for node in _nodes(schema):
         assert not {"$ref", "$defs", "anyOf", "allOf", "const"} & set(node)
         assert "default" not in node or node["default"] is not None
         if node.get("type") == "object" and "properties" in node:
             assert "additionalProperties" not in node
 
 
-def test_names_of_the_catalogue_are_listed() -> None:
-    assert SPEC["properties"]["scenario"]["enum"] == ["tasks", "upstream", "users"]
+def test_presets_are_listed_and_scenarios_are_not() -> None:
     preset = SPEC["properties"]["servers"]["items"]["properties"]["preset"]
-    assert preset["enum"] == ["axum-sqlx", "fastapi-sync", "fastapi-tasks", "flask"]
-    endpoints = SPEC["properties"]["loads"]["items"]["properties"]["endpoints"]
-    assert endpoints["items"]["enum"] == ["create", "list", "read", "users"]
-
-
-def messages() -> list[str]:
-    return [one["message"] for one in SPEC["x-kubernetes-validations"]]
-
-
-def test_only_scenarios_with_a_database_ask_for_one() -> None:
-    assert [message for message in messages() if "need a database" in message] == [
-        "the presets of scenario users need a database: add postgres: {} to the topology",
-        "the presets of scenario tasks need a database: "
-        "add postgres: {} or database: sqlite to the topology",
-    ]
-
-
-def test_only_scenarios_with_an_upstream_ask_for_one() -> None:
-    (asked,) = [message for message in messages() if "add upstream: {}" in message]
-    assert "scenario upstream" in asked
-
-
-def test_sqlite_endpoints_and_presets_are_those_of_the_scenario() -> None:
-    assert "database: sqlite is offered by scenario tasks: use postgres: {} instead" in messages()
-    (endpoints,) = [message for message in messages() if "write endpoints" in message]
-    assert "; upstream has users; users has list" in endpoints
-    (preset,) = [message for message in messages() if "write a preset" in message]
-    assert preset.endswith("; upstream has flask; users has axum-sqlx or fastapi-sync")
-
-
-def test_more_scenarios_make_no_more_rules() -> None:
-    again = replace(TASKS, name="again")
-    longer = build_crd([USERS, TASKS, UPSTREAM, again])["spec"]["versions"][0]["schema"]
-    spec = longer["openAPIV3Schema"]["properties"]["spec"]
-    assert len(spec["x-kubernetes-validations"]) == len(SPEC["x-kubernetes-validations"])
+    assert preset["enum"] == ["axum-sqlx", "flask"]
+    assert "enum" not in SPEC["properties"]["scenario"]
+    assert not [name for name in scenarios() if f"'{name}'" in json.dumps(SCHEMA)]
 
 
 def test_it_is_the_same_every_time() -> None:
-    assert json.dumps(build_crd([UPSTREAM, TASKS, USERS])) == json.dumps(CRD)
+    assert json.dumps(build_crd(["axum-sqlx", "flask"])) == json.dumps(CRD)
+    assert json.dumps(build_scenario_crd()) == json.dumps(SCENARIO_CRD)
+
+
+def test_a_scenario_has_no_status_since_nobody_writes_one() -> None:
+    (version,) = SCENARIO_CRD["spec"]["versions"]
+    assert set(version["schema"]["openAPIV3Schema"]["properties"]) == {
+        "apiVersion",
+        "kind",
+        "metadata",
+        "spec",
+    }
+    assert "subresources" not in version
 
 
 def test_every_rule_has_a_message() -> None:
-    rules = [rule for node in _nodes(SCHEMA) for rule in node.get("x-kubernetes-validations", [])]
+    nodes = [*_nodes(SCHEMA), *_nodes(SCENARIO_SCHEMA)]
+    rules = [rule for node in nodes for rule in node.get("x-kubernetes-validations", [])]
     assert len(rules) > 30
     for rule in rules:
         assert len(rule["message"]) > 15, rule
@@ -111,6 +89,7 @@ def test_every_field_of_the_spec_is_described() -> None:
             check(node["items"], f"{path}[]")
 
     check(structural_schema(BenchmarkRunSpec.model_json_schema(by_alias=True)), "spec")
+    check(structural_schema(BenchmarkScenarioSpec.model_json_schema(by_alias=True)), "spec")
 
 
 def test_a_status_of_another_version_stays_readable() -> None:

@@ -13,7 +13,7 @@ import yaml
 from laptime.api import API_VERSION, KIND
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import presets, scenarios
-from laptime.cli.generate import crd_text
+from laptime.cli.generate import catalogue_crd, crd_text
 from laptime.cli.manifest_file import read_manifest
 from laptime.plan import load_problem
 from laptime.plan.estimate import remaining_seconds
@@ -65,7 +65,7 @@ def test_example_is_what_the_models_and_the_catalogue_know(path: Path) -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_uses_only_fields_that_the_crd_has(path: Path) -> None:
-    crd = yaml.safe_load(crd_text())
+    crd = yaml.safe_load(crd_text(catalogue_crd()))
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     closed = _closed(schema)
     misspelt = read_manifest(path).run

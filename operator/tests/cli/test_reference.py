@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.api.crd import build_scenario_crd
 from laptime.cli.generate import catalogue_crd, write_reference
-from laptime.cli.reference import benchmarkrun_page, values_page
+from laptime.cli.reference import resource_page, values_page
 
 CHART = Path(__file__).parents[3] / "charts" / "laptime"
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -62,10 +63,15 @@ def _rows(page: str) -> dict[str, list[str]]:
     return {row[0].strip(" `"): [cell.strip() for cell in row[1:]] for row in cells}
 
 
-@pytest.mark.parametrize("part", ["spec", "status"])
-def test_every_field_of_a_run_has_a_row_and_a_description(part: str) -> None:
-    rows = _rows(benchmarkrun_page(catalogue_crd()))
-    fields = dict(_fields(part, CRD_SCHEMA["properties"][part]))
+@pytest.mark.parametrize(
+    ("crd", "part"),
+    [(catalogue_crd(), "spec"), (catalogue_crd(), "status"), (build_scenario_crd(), "spec")],
+    ids=["run-spec", "run-status", "scenario-spec"],
+)
+def test_every_field_has_a_row_and_a_description(crd: dict[str, Any], part: str) -> None:
+    rows = _rows(resource_page(crd))
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    fields = dict(_fields(part, schema["properties"][part]))
     assert {path for path in rows if path.split(".")[0] == part} == set(fields)
     for path, field in fields.items():
         assert field.get("description"), f"{path} has no description"
@@ -73,7 +79,7 @@ def test_every_field_of_a_run_has_a_row_and_a_description(part: str) -> None:
 
 
 def test_every_rule_of_the_crd_is_said() -> None:
-    page = benchmarkrun_page(catalogue_crd())
+    page = resource_page(catalogue_crd())
     messages = set(re.findall(r'"message": "([^"]*)"', json.dumps(CRD_SCHEMA)))
     assert messages
     plain = page.replace("&lt;", "<").replace("\\*", "*").replace("\\|", "|")
@@ -122,6 +128,13 @@ def test_committed_pages_are_those_that_would_be_written(tmp_path: Path) -> None
     write_reference(tmp_path, CHART)
     committed = CHART.parents[1] / "docs" / "reference"
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["benchmarkrun.md", "reasons.md", "values.md"]
+    assert names == [
+        "benchmarkrun.md",
+        "benchmarkrun.schema.json",
+        "benchmarkscenario.md",
+        "benchmarkscenario.schema.json",
+        "reasons.md",
+        "values.md",
+    ]
     for name in names:
         assert (tmp_path / name).read_text() == (committed / name).read_text(), "make generate"

@@ -74,7 +74,7 @@ def test_how_long_it_takes_is_said(
         ({"repetitions": 0}, "spec.repetitions: 0 is less than the minimum of 1"),
         ({"repetitions": "five"}, "spec.repetitions: 'five' is not of type 'integer'"),
         ({"repetition": 3}, "spec: unknown field repetition"),
-        ({"scenario": "userz"}, "spec.scenario: 'userz' is not one of "),
+        ({"servers": [{"name": "a", "preset": "axum"}]}, "spec.servers[0].preset: 'axum' is not"),
         ({"loads": []}, "spec.loads: "),
         ({"servers": [{"preset": "axum-sqlx"}]}, "spec.servers[0]: name is missing"),
     ],
@@ -89,10 +89,7 @@ def test_the_schema_is_checked(
     ("spec", "expected"),
     [
         ({"baseline": "b"}, "spec.baseline: baseline must be the name of one of spec.servers"),
-        (
-            {"topology": {}},
-            "spec.topology: the presets of scenario recipes or users need a database",
-        ),
+        ({"scenario": "Users"}, "spec.scenario: must be the name of a scenario"),
         ({"servers": [*SERVERS, *SERVERS]}, "spec.servers: two servers have the same name"),
         (
             {"servers": [{"name": "a", "preset": "axum-sqlx", "port": 80}]},
@@ -131,6 +128,54 @@ def test_the_rules_are_checked_with_defaults_filled_in(
     assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (
+            {"topology": {}},
+            "topology: scenario users needs a database: add postgres: {} to the topology",
+        ),
+        (
+            {"topology": {"database": "sqlite"}},
+            "topology.database: scenario users has no data for SQLite: write postgres: {} instead",
+        ),
+        (
+            {"servers": [{"name": "a", "preset": "flask"}]},
+            "server a: preset flask does not do scenario users: write axum-sqlx, fastapi-async or "
+            "fastapi-sync, or an image",
+        ),
+        (
+            {"loads": [{"name": "x", "closed": CLOSED, "endpoints": ["hi"]}]},
+            "load x: scenario users has no endpoint hi; it has list",
+        ),
+        (
+            {"scenario": "upstream", "servers": [{"name": "a", "preset": "flask"}]},
+            "topology: scenario upstream asks another service: add upstream: {} to the topology",
+        ),
+        (
+            {
+                "scenario": "tasks",
+                "servers": [{"name": "a", "preset": "axum-diesel"}],
+                "loads": [{"name": "x", "closed": CLOSED, "endpoints": ["delete"]}],
+            },
+            "load x: delete uses each of its 50000 rows once: give closed.requests, at most 50000",
+        ),
+    ],
+)
+def test_a_run_that_does_not_fit_its_scenario_is_told_what_to_write(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
+
+
+def test_a_scenario_that_only_the_cluster_may_have_is_no_mistake(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    text = said(laptime, tmp_path, run(scenario="shop"))
+    assert "demo is valid" in text
+    assert "Scenario shop is not in the file and none of that name comes with Laptime" in text
+
+
 def test_the_name_of_the_run_has_rules_too(laptime: Laptime, tmp_path: Path) -> None:
     document = run() | {"metadata": {"name": "Demo", "labels": {"team": "a"}}}
     assert "metadata.name must be at most 35 lower-case letters" in said(
@@ -139,7 +184,7 @@ def test_the_name_of_the_run_has_rules_too(laptime: Laptime, tmp_path: Path) -> 
 
 
 def test_every_mistake_is_said_at_once(laptime: Laptime, tmp_path: Path) -> None:
-    text = said(laptime, tmp_path, run(repetitions=0, scenario="nope"))
+    text = said(laptime, tmp_path, run(repetitions=0, loads=[]))
     assert text.count("\n  spec.") == 2
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from laptime.api.durations import parse_duration
 from laptime.catalog import presets, scenarios
-from laptime.cli.generate import _facts, catalogue_crd
+from laptime.cli.generate import catalogue_crd
 from tests.attacks import ATTACKS
 
 Node = dict[str, Any]
@@ -222,7 +222,7 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
 def _arrange_topology(spec: Node, random: Random) -> None:
     topology = spec.setdefault("topology", {})
     scenario = scenarios()[spec["scenario"]]
-    sqlite = _facts(scenario).offers_sqlite and topology.get("database") == "sqlite"
+    sqlite = scenario.offers_sqlite and topology.get("database") == "sqlite"
     if sqlite:
         topology.pop("postgres", None)
     else:

@@ -43,13 +43,13 @@ SCENARIO = Scenario.model_validate(
         "name": "tiny",
         "title": "Tiny",
         "description": "One request.",
-        "needsDatabase": True,
-        "initSql": [
-            ("10-schema.sql", "CREATE TABLE t (id int);\n"),
-            ("20-seed.sql", "SELECT 1;\n"),
-        ],
-        "sqliteSql": [("20-schema.sqlite.sql", "CREATE TABLE t (id integer);\n")],
-        "resetSql": "CHECKPOINT;\n",
+        "data": {
+            "postgres": {
+                "schema": [{"sql": "CREATE TABLE t (id int);\n"}],
+                "seed": [{"sql": "SELECT 1;\n"}],
+            },
+            "sqlite": {"schema": [{"sql": "CREATE TABLE t (id integer);\n"}]},
+        },
         "requests": [{"name": "list", "path": "/"}],
         "checks": [{"name": "list", "path": "/", "contentType": "application/json"}],
     }

@@ -15,7 +15,6 @@ from laptime.catalog import Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
-from laptime.manifests.secret import secret_name
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
@@ -225,18 +224,20 @@ def test_the_database_is_reset_before_each_trial() -> None:
     assert document(context(), "closed")["resetStatements"]
     # A user's script does not: a container before it does.
     prepare, _ = pod(job(context(), "own"))["initContainers"]
-    assert prepare["command"][0] == "psql"
-    assert "--file=/etc/laptime/reset.sql" in prepare["command"]
-    seen = environment(prepare)
-    assert seen["PGHOST"] == "demo-postgres"
-    assert seen["PGPASSWORD"] == f"{secret_name(context())}/password"
+    # No psql, whose own commands would start programs.
+    assert (prepare["command"], prepare["args"]) == (
+        ["laptime"],
+        ["prepare", "/etc/laptime/reset.json"],
+    )
+    assert environment(prepare)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
 
 
-def test_without_a_database_or_reset_sql_nothing_is_prepared() -> None:
+def test_without_a_database_nothing_is_prepared() -> None:
     manifest = trial_job(context("bare"), Trial("demo-trial-001", 1, "own", "timed", 1))
     assert "initContainers" not in pod(manifest)
-    without = SCENARIO.model_copy(update={"reset_sql": ""})
-    assert "initContainers" not in pod(job(context(scenario=without), "closed"))
+    without = SCENARIO.model_copy(update={"data": None})
+    (wait,) = pod(job(context(scenario=without), "own"))["initContainers"]
+    assert wait["name"] == "wait"
 
 
 def test_a_script_runs_as_it_is() -> None:

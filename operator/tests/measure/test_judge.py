@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from laptime.catalog import Answers, Check, scenarios
+from laptime.catalog import Afterwards, Answers, Check, scenarios
 from laptime.measure.verdict import Verdict
 from laptime.measure.verify import Task, verify
 
@@ -275,6 +275,9 @@ class Counter:
     def total(self) -> int:
         return self.seen
 
+    def rows(self, query: str) -> list[list[Any]]:
+        return [[self.seen, query]]
+
 
 def counted(check: Check, statements: list[int]) -> Verdict:
     counter, each = Counter(), iter(statements)
@@ -319,3 +322,62 @@ def test_a_statement_that_is_counted_after_the_answer_is_none_too_few() -> None:
 
 def test_statements_are_not_asked_for_where_nobody_says_how_many() -> None:
     assert counted(Check(name="list", path="/list"), [0, 0]).ok
+
+
+def one_answer(check: Check, **response: Any) -> Verdict:
+    """Return what is said of a server that always gives the same answer."""
+    return verdict(lambda request: httpx.Response(**{"status_code": 200, **response}), [check])
+
+
+def test_part_of_an_answer_may_be_all_that_is_asked_for() -> None:
+    part = {"user": {"name": "Ada"}, "tags": [{"n": 1}]}
+    check = Check(name="me", path="/me", expected_part=part)
+    more = {"user": {"name": "Ada", "id": 7}, "tags": [{"n": 1, "m": 2}], "at": "now"}
+    assert one_answer(check, json=more).ok
+    wrong = one_answer(check, json={**more, "user": {"id": 7}})
+    assert wrong == Verdict(False, "WrongAnswer", 'GET /me: $.user: the field "name" is missing')
+    longer = one_answer(check, json={**more, "tags": [{"n": 1}, {"n": 2}]})
+    assert longer.message == "GET /me: $.tags: expected 1 items, got 2"
+
+
+def test_a_header_of_the_answer_must_be_as_expected() -> None:
+    check = Check(name="me", path="/me", expect_headers={"Cache-Control": "no-store"})
+    assert one_answer(check, headers={"cache-control": "no-store"}).ok
+    wrong = one_answer(check, headers={"cache-control": "public"})
+    assert wrong == Verdict(
+        False,
+        "WrongHeader",
+        'GET /me: header Cache-Control: expected "no-store", got "public"',
+    )
+    assert one_answer(check).message.endswith("got none")
+
+
+def test_cookies_are_sent_with_the_header_fields() -> None:
+    check = Check(name="me", path="/me", headers={"accept": "*/*"}, cookies={"a": "1", "b": "2"})
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=request.headers.get("cookie"))
+
+    assert verdict(answer, [check.model_copy(update={"expected": "a=1; b=2"})]).ok
+
+
+def test_what_must_hold_afterwards_is_asked_of_the_database() -> None:
+    def seen(rows: Any, query: str = "SELECT n") -> Verdict:
+        afterwards = [Afterwards(query=query, rows=rows)]
+        check = Check(name="create", path="/x", times=1, afterwards=afterwards)
+        task = Task(target="http://server:8080", wait_seconds=0, checks=[check])
+        transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
+        return verify(task, transport, Counter())
+
+    assert seen([[0, "SELECT n"]]).ok
+    assert seen([[1, "SELECT n"]]) == Verdict(
+        False,
+        "WrongRows",
+        'GET /x: afterwards "SELECT n" answers: rows[0][0]: expected 1, got 0',
+    )
+
+
+@pytest.mark.parametrize("kept", [{"id": "a/../b"}, {"id": None}, {"id": True}, {}, [], "x"])
+def test_an_id_that_would_lead_elsewhere_is_not_kept(kept: Any) -> None:
+    check = Check(name="create", path="/x", times=1, keeps_id=True, json_schema={})
+    assert one_answer(check, json=kept).reason == "WrongAnswer"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from laptime.measure.statement_counter import postgres_counter
+from laptime.measure.statement_counter import postgres_witness
 from laptime.measure.verdict import Wrong
 
 
 def test_a_database_that_is_not_there_is_no_fault_of_the_server() -> None:
     with (
         pytest.raises(Wrong) as caught,
-        postgres_counter("postgresql://laptime:secret@127.0.0.1:1/laptime"),
+        postgres_witness("postgresql://laptime:secret@127.0.0.1:1/laptime"),
     ):
         pass
     assert caught.value.verdict.reason == "DatabaseNotReachable"

@@ -410,7 +410,8 @@ def test_a_load_that_its_scenario_cannot_serve_fails_the_run_before_anything_is_
             "closed": {"connections": 1, "requests": 60_000},
         }
     ]
-    world = World(altered(scenario="tasks", loads=loads), Random(1))
+    servers = [{"name": "a", "preset": "axum-diesel"}]
+    world = World(altered(scenario="tasks", servers=servers, loads=loads), Random(1))
     run_to_the_end(world)
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None

@@ -28,6 +28,7 @@ from .test_decide import spec_of
 
 RUN = "demo"
 TRIALS = {"demo-trial-001", "demo-trial-002", "demo-trial-003", "demo-trial-004"}
+KEPT = TRIALS | {"demo-scenario"}
 
 
 def manifest() -> dict[str, Any]:
@@ -128,7 +129,7 @@ async def until_finishing() -> ApiServer:
         await until(reached.is_set, 60)
     server.fault = None
     assert state(server, RUN) == "Finishing"
-    assert {one["metadata"]["name"] for one in single(server)} == TRIALS
+    assert {one["metadata"]["name"] for one in single(server)} == KEPT
     return copy_of(server)
 
 
@@ -146,7 +147,7 @@ async def test_a_run_that_is_over_leaves_one_config_map() -> None:
     assert status["storage"]["version"] == STORED_VERSION
     assert abs(status["storage"]["bytes"] - size) < 3
     read = stored(server)
-    assert {one["metadata"]["name"] for one in read.objects} == TRIALS
+    assert {one["metadata"]["name"] for one in read.objects} == KEPT
     assert len(json.loads(read.files["results.json"])["trials"]) == 4
 
 
@@ -179,7 +180,7 @@ async def test_a_list_that_is_too_old_to_have_the_last_trial_loses_nothing() -> 
 async def test_at_no_write_is_anything_lost_or_doubled() -> None:
     base = await until_finishing()
     expected = said(stored(base))
-    assert len(expected) == 4
+    assert len(expected) == len(KEPT)
     whole = Killed(server := copy_of(base), 10**9)
     async with operating(server):
         await until(lambda: folded(server, RUN), 60)
@@ -199,7 +200,7 @@ async def test_at_no_write_is_anything_lost_or_doubled() -> None:
         assert said(stored(server)) == expected, writes[:after]
         if state(server, RUN) == "Finishing":
             # An older version would go on with it, and does not know archives.
-            assert {one["metadata"]["name"] for one in single(server)} == TRIALS
+            assert {one["metadata"]["name"] for one in single(server)} == KEPT
         server.fault = None
         async with operating(server):
             await until(lambda: folded(server, RUN), 60)
@@ -256,8 +257,8 @@ async def test_what_is_measured_after_the_archive_goes_into_it_too() -> None:
     async with working(server) as nodes, operating(server):
         await until(lambda: folded(server, RUN), 60)
     assert nodes.generators_started == ["demo-trial-004"]
-    assert {one["metadata"]["name"] for one in stored(server).objects} == TRIALS
-    assert len(set(said(stored(server))) & set(everything)) == 3
+    assert {one["metadata"]["name"] for one in stored(server).objects} == KEPT
+    assert len(set(said(stored(server))) & set(everything)) == len(KEPT) - 1
     assert len(json.loads(stored(server).files["results.json"])["trials"]) == 4
     assert len(server.of("ConfigMap")) == 1
 
@@ -312,7 +313,7 @@ async def test_an_archive_that_is_not_whole_deletes_nothing(monkeypatch: Any) ->
     async with operating(server):
         await until(broken.is_set, 60)
         await asyncio.sleep(0.3)
-    assert {one["metadata"]["name"] for one in single(server)} == TRIALS
+    assert {one["metadata"]["name"] for one in single(server)} == KEPT
     assert not folded(server, RUN)
     assert state(server, RUN) == "Succeeded"
 
@@ -329,7 +330,7 @@ async def test_a_quota_that_leaves_no_room_for_the_archive_loses_nothing() -> No
     server.fault = fault
     async with operating(server):
         await asyncio.sleep(1.0)
-    assert {one["metadata"]["name"] for one in single(server)} == TRIALS
+    assert {one["metadata"]["name"] for one in single(server)} == KEPT
     server.fault = None
     async with operating(server):
         await until(lambda: folded(server, RUN), 60)
@@ -381,7 +382,8 @@ class TestOtherVersions:
             await until(lambda: folded(server, "first"), 60)
         assert nodes.generators_started == ["first-trial-005", "first-trial-006"]
         after = {one["metadata"]["name"]: one for one in stored(server, "first").objects}
-        assert len(after) == 10
+        # Its ten results, and the scenario that it keeps from now on.
+        assert len(after) == 11
         for name, one in before.items():
             assert said(Archive({}, [after[name]])) == said(Archive({}, [one]))
         document = json.loads(stored(server, "first").files["results.json"])

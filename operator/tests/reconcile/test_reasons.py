@@ -18,7 +18,17 @@ SOURCES = ROOT / "operator" / "src" / "laptime"
 # or to the list.
 KUBERNETES = {
     *("Accept", "Lease", "NetworkPolicy"),
-    *("BenchmarkRun", "ConfigMap", "Deployment", "Event", "Job", "Pod", "Secret", "Service"),
+    *(
+        "BenchmarkRun",
+        "BenchmarkScenario",
+        "ConfigMap",
+        "Deployment",
+        "Event",
+        "Job",
+        "Pod",
+        "Secret",
+        "Service",
+    ),
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),

@@ -111,11 +111,23 @@ def welch_interval(before: Sequence[float], after: Sequence[float], confidence: 
     )
 
 
-def what_differs(before: BenchmarkRunSpec, after: BenchmarkRunSpec) -> list[str]:
-    """Return what else the two runs differ in: then a change need not be one of the server."""
+def what_differs(
+    before: BenchmarkRunSpec,
+    after: BenchmarkRunSpec,
+    works: tuple[str | None, str | None] = (None, None),
+) -> list[str]:
+    """Return what else the two runs differ in: then a change need not be one of the server.
+
+    `works` are the hashes of their scenarios, None where nobody knows it.
+    """
     said = []
     if before.scenario != after.scenario:
         said.append(f"the scenario: {before.scenario} and {after.scenario}")
+    elif None not in works and works[0] != works[1]:
+        said.append(
+            f"the work: scenario {before.scenario} was changed between them ({works[0]} and "
+            f"{works[1]})"
+        )
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition, generated from the models."""
+"""The CustomResourceDefinitions, generated from the models."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 from laptime.api.base import rule
-from laptime.api.scenario_rules import ScenarioFacts, scenario_rules
-from laptime.api.spec import CHANGEABLE, MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.api.scenario import BenchmarkScenarioSpec
+from laptime.api.spec import (
+    CHANGEABLE,
+    MAX_RUN_NAME_LENGTH,
+    MAX_SCENARIO_NAME_LENGTH,
+    BenchmarkRunSpec,
+)
 from laptime.api.status import RunStatus
 
-_COLUMNS = (
+Columns = tuple[tuple[str, str, str, int], ...]
+"""Of `kubectl get`: heading, type, path, and 1 for what is only shown when asked for."""
+
+_COLUMNS: Columns = (
     ("Scenario", "string", ".spec.scenario", 0),
     ("State", "string", ".status.state", 0),
     ("Progress", "string", ".status.progress.text", 0),
@@ -23,27 +31,21 @@ _COLUMNS = (
     ("Verdict", "string", ".status.verdict", 1),
     ("Age", "date", ".metadata.creationTimestamp", 0),
 )
+_SCENARIO_COLUMNS: Columns = (
+    ("Title", "string", ".spec.title", 0),
+    ("Age", "date", ".metadata.creationTimestamp", 0),
+)
 
 
-def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
-    """Return the CRD as a plain dict.
+def build_crd(presets: Iterable[str]) -> dict[str, Any]:
+    """Return the CRD of BenchmarkRun as a plain dict.
 
-    The schema lists the names that the catalogue offers, so that the API server refuses any other
-    name and says which there are.
+    The schema lists the presets, so that the API server refuses any other name and says which there
+    are. It names no scenario: those of a namespace are only there.
     """
-    known = sorted(scenarios, key=lambda one: one.name)
     spec = structural_schema(BenchmarkRunSpec.model_json_schema(by_alias=True))
-    properties = spec["properties"]
-    _only(properties["scenario"], [one.name for one in known])
-    _only(
-        properties["servers"]["items"]["properties"]["preset"],
-        {preset for one in known for preset in one.presets},
-    )
-    _only(
-        properties["loads"]["items"]["properties"]["endpoints"]["items"],
-        {endpoint for one in known for endpoint in one.endpoints},
-    )
-    spec["x-kubernetes-validations"] += [*scenario_rules(known), _unchanged(spec)]
+    _only(spec["properties"]["servers"]["items"]["properties"]["preset"], presets)
+    spec["x-kubernetes-validations"].append(_unchanged(spec))
     status = structural_schema(RunStatus.model_json_schema(by_alias=True, mode="serialization"))
     # The operator is the only writer of the status. A stored status of an older version must
     # stay readable, so nothing in it is required.
@@ -53,8 +55,51 @@ def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
         "x-kubernetes-list-map-keys": ["type"],
     }
     status["properties"]["conditions"]["items"]["required"] = ["type"]
-    schema = {
-        "description": "A comparison of servers under load, measured in this cluster.",
+    rules = [
+        rule(
+            f"size(self.metadata.name) <= {MAX_RUN_NAME_LENGTH} && "
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "metadata.name must be at most "
+            f"{MAX_RUN_NAME_LENGTH} lower-case letters, digits and '-', start with a letter "
+            "and end with a letter or digit: the names of the run's pods are made from it",
+        )
+    ]
+    what = "A comparison of servers under load, measured in this cluster."
+    crd = _crd(KIND, PLURAL, "br", _schema(what, spec, rules, status), _COLUMNS)
+    (version,) = crd["spec"]["versions"]
+    version["subresources"] = {"status": {}}
+    # So whoever asks for what is not over yet need not read thousands of runs.
+    version["selectableFields"] = [{"jsonPath": ".status.state"}]
+    return crd
+
+
+def build_scenario_crd() -> dict[str, Any]:
+    """Return the CRD of BenchmarkScenario as a plain dict.
+
+    It has no status: the operator reads scenarios, and writes none.
+    """
+    spec = structural_schema(BenchmarkScenarioSpec.model_json_schema(by_alias=True))
+    rules = [
+        rule(
+            f"size(self.metadata.name) <= {MAX_SCENARIO_NAME_LENGTH} && "
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            f"metadata.name must be at most {MAX_SCENARIO_NAME_LENGTH} lower-case letters, digits "
+            "and '-', start with a letter and end with a letter or digit",
+        )
+    ]
+    what = "The work that servers are compared on: data, requests, and what a right answer is."
+    schema = _schema(what, spec, rules)
+    return _crd(SCENARIO_KIND, SCENARIO_PLURAL, "bsc", schema, _SCENARIO_COLUMNS)
+
+
+def _schema(
+    description: str,
+    spec: dict[str, Any],
+    rules: list[dict[str, str]],
+    status: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    return {
+        "description": description,
         "type": "object",
         "required": ["spec"],
         "properties": {
@@ -62,31 +107,28 @@ def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
             "spec": spec,
-            "status": status,
+            **({"status": status} if status else {}),
         },
-        "x-kubernetes-validations": [
-            rule(
-                f"size(self.metadata.name) <= {MAX_RUN_NAME_LENGTH} && "
-                "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-                "metadata.name must be at most "
-                f"{MAX_RUN_NAME_LENGTH} lower-case letters, digits and '-', start with a letter "
-                "and end with a letter or digit: the names of the run's pods are made from it",
-            )
-        ],
+        "x-kubernetes-validations": rules,
     }
+
+
+def _crd(
+    kind: str, plural: str, short: str, schema: dict[str, Any], columns: Columns
+) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "metadata": {"name": f"{plural}.{GROUP}"},
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
             "names": {
-                "kind": KIND,
-                "listKind": f"{KIND}List",
-                "plural": PLURAL,
-                "singular": KIND.lower(),
-                "shortNames": ["br"],
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "singular": kind.lower(),
+                "shortNames": [short],
                 "categories": ["laptime"],
             },
             "versions": [
@@ -94,12 +136,9 @@ def build_crd(scenarios: Iterable[ScenarioFacts]) -> dict[str, Any]:
                     "name": VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
-                    # So whoever asks for what is not over yet need not read thousands of runs.
-                    "selectableFields": [{"jsonPath": ".status.state"}],
                     "additionalPrinterColumns": [
                         _column(name, type_, path, priority)
-                        for name, type_, path, priority in _COLUMNS
+                        for name, type_, path, priority in columns
                     ],
                     "schema": {"openAPIV3Schema": schema},
                 }

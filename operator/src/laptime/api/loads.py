@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
@@ -459,7 +459,7 @@ class Load(Model):
         None, description="The highest rate at which an objective is met."
     )
     script: ScriptLoad | None = Field(None, description="A k6 script of your own.")
-    endpoints: list[str] | None = Field(
+    endpoints: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = Field(
         None,
         description="Which requests of the scenario are sent, in turn; left out: all of them.",
         min_length=1,

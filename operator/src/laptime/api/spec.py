@@ -26,6 +26,7 @@ from laptime.api.topology import Topology
 # `<run>-server-<server>` names a Service and `<run>-verify-<server>` a Job: 63 characters at most,
 # 8 of them in the middle and 20 of the server's name.
 MAX_RUN_NAME_LENGTH = 35
+MAX_SCENARIO_NAME_LENGTH = 40
 MAX_SERVERS = 32
 MAX_LOADS = 16
 MAX_TRIALS = 2000
@@ -144,7 +145,16 @@ class BenchmarkRunSpec(Model):
         )
     )
     scenario: str = Field(
-        description="The work: schema, data, requests and what a right answer is.", max_length=40
+        description="The work: a BenchmarkScenario of the namespace, or one that comes with "
+        "Laptime.",
+        json_schema_extra=rules(
+            rule(
+                "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+                "must be the name of a scenario: lower-case letters, digits and '-', such as users",
+            ),
+            minLength=1,
+            maxLength=MAX_SCENARIO_NAME_LENGTH,
+        ),
     )
     servers: Annotated[
         list[Server],

@@ -134,6 +134,11 @@ class RunStatus(TolerantModel):
         None,
         description="The images that the run was begun with; an upgrade changes nothing of it.",
     )
+    scenario_hash: str | None = Field(
+        None,
+        description="Stands for the work that the run began with and keeps: two runs with the same "
+        "hash did the same work.",
+    )
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(
         None, description="Name of the trial that is set up or measured now."

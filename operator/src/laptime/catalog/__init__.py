@@ -1,25 +1,35 @@
 """Scenarios and server presets as data, with a typed loader."""
 
-from laptime.catalog.loader import presets, scenarios
-from laptime.catalog.models import (
+from laptime.api.published import (
+    OrderClaim,
+    Published,
+    PublishedMeasurement,
+    PublishedServer,
+)
+from laptime.api.scenario import (
     ID_PLACEHOLDER,
+    Afterwards,
     Answers,
     Check,
     Exchange,
     Ids,
     IdUse,
-    OrderClaim,
-    Preset,
-    Published,
-    PublishedMeasurement,
-    PublishedServer,
     Request,
-    RequestsAtOnce,
-    Scenario,
 )
+from laptime.catalog.documents import (
+    ScenarioError,
+    config_maps_of,
+    document_of,
+    document_spec,
+    scenario_of,
+)
+from laptime.catalog.loader import presets, scenarios
+from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
 
 __all__ = [
     "ID_PLACEHOLDER",
+    "UNKNOWN",
+    "Afterwards",
     "Answers",
     "Check",
     "Exchange",
@@ -33,6 +43,11 @@ __all__ = [
     "Request",
     "RequestsAtOnce",
     "Scenario",
+    "ScenarioError",
+    "config_maps_of",
+    "document_of",
+    "document_spec",
     "presets",
+    "scenario_of",
     "scenarios",
 ]

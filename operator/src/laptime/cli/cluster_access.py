@@ -16,7 +16,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
-from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 from laptime.api.profile import Profile
 from laptime.api.status import State
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
@@ -134,6 +134,10 @@ class Cluster:
         """
         self._patch_run(namespace, manifest, "check", dry_run="All")
 
+    def apply_scenario(self, namespace: str, manifest: dict[str, Any]) -> None:
+        """Create the scenario or bring it to the manifest; Mistake when refused."""
+        self._patch_run(namespace, manifest, "apply", SCENARIO_KIND, SCENARIO_PLURAL)
+
     def apply_run(self, namespace: str, manifest: dict[str, Any]) -> Run:
         """Create the run or bring it to the manifest by server-side apply; unknown fields refused.
 
@@ -149,15 +153,21 @@ class Cluster:
         return applied
 
     def _patch_run(
-        self, namespace: str, manifest: dict[str, Any], what: str, **options: Any
+        self,
+        namespace: str,
+        manifest: dict[str, Any],
+        what: str,
+        kind: str = KIND,
+        plural: str = PLURAL,
+        **options: Any,
     ) -> None:
         name = str(manifest["metadata"]["name"])
-        with _readable(f"{what} {KIND} {name}"):
+        with _readable(f"{what} {kind} {name}"):
             self._custom.patch_namespaced_custom_object(
                 GROUP,
                 VERSION,
                 namespace,
-                PLURAL,
+                plural,
                 name,
                 manifest,
                 field_manager=FIELD_MANAGER,

@@ -59,7 +59,11 @@ def compare(
     found = compare_runs(earlier.report.spec, earlier.report.trials, later.report.trials)
     if not found:
         raise Mistake(f"{before} and {after} have no server and load in common.")
-    differences = what_differs(earlier.report.spec, later.report.spec)
+    differences = what_differs(
+        earlier.report.spec,
+        later.report.spec,
+        (earlier.report.scenario_hash, later.report.scenario_hash),
+    )
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")

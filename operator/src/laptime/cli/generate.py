@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from laptime.api.crd import build_crd
-from laptime.api.scenario_rules import ScenarioFacts
-from laptime.catalog import Scenario, presets, scenarios
+from laptime.api import GROUP
+from laptime.api.crd import build_crd, build_scenario_crd
+from laptime.catalog import presets
 from laptime.cli.reasons_page import reasons_page
-from laptime.cli.reference import benchmarkrun_page, values_page
+from laptime.cli.reference import resource_page, values_page
+from laptime.cli.schema_rules import editor_schema
 from laptime.report import results_schema
 
 _HEADER = (
@@ -28,38 +29,29 @@ class _PlainDumper(yaml.SafeDumper):
 
 
 def catalogue_crd() -> dict[str, Any]:
-    """Return the CRD with the scenarios and presets of the catalogue in its schema."""
-    return build_crd(_facts(scenario) for scenario in scenarios().values())
+    """Return the CRD of runs, with the presets of the catalogue in its schema."""
+    return build_crd(presets())
 
 
-def crd_text() -> str:
-    """Return the CRD as YAML.
+def crd_text(crd: dict[str, Any]) -> str:
+    """Return a CRD as YAML.
 
-    Helm keeps it on uninstall: with the CRD every run and its results would go.
+    Helm keeps it on uninstall: with the CRD every object of it would go.
     """
-    crd = catalogue_crd()
-    crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-    body: str = yaml.dump(crd, Dumper=_PlainDumper, sort_keys=False, width=100, allow_unicode=True)
+    kept = {**crd["metadata"], "annotations": {"helm.sh/resource-policy": "keep"}}
+    body: str = yaml.dump(
+        {**crd, "metadata": kept}, Dumper=_PlainDumper, sort_keys=False, width=100,
+        allow_unicode=True,
+    )  # fmt: skip
     return _HEADER + body
 
 
-def _facts(scenario: Scenario) -> ScenarioFacts:
-    return ScenarioFacts(
-        name=scenario.name,
-        endpoints=tuple(request.name for request in scenario.requests),
-        presets=tuple(
-            name for name, preset in presets().items() if scenario.name in preset.scenarios
-        ),
-        needs_database=scenario.needs_database,
-        offers_sqlite=bool(scenario.sqlite_sql),
-        needs_upstream=scenario.needs_upstream,
-    )
-
-
-def write_crd(path: Path) -> None:
-    """Write the CRD to that file; OSError when it cannot be written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(crd_text(), encoding="utf-8")
+def write_crds(folder: Path) -> None:
+    """Write the CRDs to that folder; OSError when they cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for crd in (catalogue_crd(), build_scenario_crd()):
+        plural = crd["spec"]["names"]["plural"]
+        (folder / f"{GROUP}_{plural}.yaml").write_text(crd_text(crd), encoding="utf-8")
 
 
 def write_results_schema(path: Path) -> None:
@@ -71,11 +63,17 @@ def write_results_schema(path: Path) -> None:
 def write_reference(folder: Path, chart: Path) -> None:
     """Write the pages of every field, every value of the chart and every reason into that folder.
 
+    Beside the pages of runs and scenarios stand their JSON schemas, for editors.
+
     `chart` is the folder of the chart; OSError when something cannot be read or written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     schema = json.loads((chart / "values.schema.json").read_text(encoding="utf-8"))
     values = yaml.safe_load((chart / "values.yaml").read_text(encoding="utf-8"))
-    (folder / "benchmarkrun.md").write_text(benchmarkrun_page(catalogue_crd()), encoding="utf-8")
+    for crd in (catalogue_crd(), build_scenario_crd()):
+        name = crd["spec"]["names"]["singular"]
+        (folder / f"{name}.md").write_text(resource_page(crd), encoding="utf-8")
+        text = json.dumps(editor_schema(crd), indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
     (folder / "values.md").write_text(values_page(schema, values), encoding="utf-8")
     (folder / "reasons.md").write_text(reasons_page(), encoding="utf-8")

@@ -102,6 +102,16 @@ def make_sqlite(sql_folder: Path, file: Path) -> None:
     make_database(sql_folder, file)
 
 
+@app.command(rich_help_panel=_IN_CLUSTER)
+def prepare(file: Path) -> None:
+    """Bring the database of a run to the same state (in the Job of a script, before it)."""
+    from laptime.measure.prepare import prepare_database
+
+    if problem := prepare_database(file):
+        typer.echo(problem, err=True)
+        raise typer.Exit(1)
+
+
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
     sys.exit(run_command(sys.argv[1:]))

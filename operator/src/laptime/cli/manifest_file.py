@@ -9,18 +9,21 @@ from typing import Any
 
 import yaml
 
-from laptime.api import API_VERSION, KIND
+from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.cli.mistakes import Mistake
 
-_APPLICABLE = {(API_VERSION, KIND), ("v1", "ConfigMap")}
+_CONFIG_MAP = "ConfigMap"
+_APPLICABLE = {(API_VERSION, KIND), (API_VERSION, SCENARIO_KIND), ("v1", _CONFIG_MAP)}
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One BenchmarkRun and the ConfigMaps (k6 scripts) that stand beside it in the file."""
+    """One BenchmarkRun, and the scenarios and ConfigMaps that stand beside it in the file."""
 
-    run: dict[str, Any]
-    config_maps: tuple[dict[str, Any], ...]
+    run: Document
+    config_maps: tuple[Document, ...]
+    scenarios: tuple[Document, ...] = ()
 
     @property
     def name(self) -> str:
@@ -40,13 +43,28 @@ def read_manifest(path: Path) -> Manifest:
     Raises:
         Mistake: no such file, no YAML, not exactly one BenchmarkRun, another kind in it.
     """
+    name, text = _text(path)
+    return parse_manifest(text, name)
+
+
+def read_documents(path: Path) -> dict[str, list[Document]]:
+    """Return what a file holds by kind: runs, scenarios and ConfigMaps, of each as many as it has.
+
+    Raises:
+        Mistake: no such file, no YAML, another kind in it.
+    """
+    name, text = _text(path)
+    return parse_documents(text, name)
+
+
+def _text(path: Path) -> tuple[str, str]:
     name = "the standard input" if str(path) == "-" else str(path)
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise Mistake(f"Cannot read {name}: {reason}") from error
-    return parse_manifest(text, name)
+    return name, text
 
 
 def parse_manifest(text: str, source: str) -> Manifest:
@@ -55,6 +73,22 @@ def parse_manifest(text: str, source: str) -> Manifest:
     Raises:
         Mistake: as for `read_manifest`.
     """
+    found = parse_documents(text, source)
+    runs = found[KIND]
+    if len(runs) != 1:
+        raise Mistake(
+            f"{source} holds {len(runs) or 'no'} {KIND}{'s' if len(runs) != 1 else ''}: "
+            "give a file with exactly one"
+        )
+    return Manifest(runs[0], tuple(found[_CONFIG_MAP]), tuple(found[SCENARIO_KIND]))
+
+
+def parse_documents(text: str, source: str) -> dict[str, list[Document]]:
+    """Return what the text holds by kind; `source` names it in messages.
+
+    Raises:
+        Mistake: as for `read_documents`.
+    """
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
@@ -62,17 +96,11 @@ def parse_manifest(text: str, source: str) -> Manifest:
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
         raise Mistake(f"{source}{where} is not YAML: {problem}") from error
-    runs: list[dict[str, Any]] = []
-    config_maps: list[dict[str, Any]] = []
+    found: dict[str, list[Document]] = {kind: [] for _, kind in _APPLICABLE}
     for document in documents:
         _check_document(document, source)
-        (runs if document["kind"] == KIND else config_maps).append(document)
-    if len(runs) != 1:
-        raise Mistake(
-            f"{source} holds {len(runs) or 'no'} {KIND}{'s' if len(runs) != 1 else ''}: "
-            "give a file with exactly one"
-        )
-    return Manifest(run=runs[0], config_maps=tuple(config_maps))
+        found[document["kind"]].append(document)
+    return found
 
 
 def _check_document(document: Any, source: str) -> None:
@@ -81,8 +109,8 @@ def _check_document(document: Any, source: str) -> None:
     kind = (str(document.get("apiVersion")), str(document["kind"]))
     if kind not in _APPLICABLE:
         raise Mistake(
-            f"{source} holds {kind[1]} ({kind[0]}): laptime applies {KIND} ({API_VERSION}) and "
-            "ConfigMap (v1); use kubectl for anything else"
+            f"{source} holds {kind[1]} ({kind[0]}): laptime applies {KIND} and "
+            f"{SCENARIO_KIND} ({API_VERSION}) and {_CONFIG_MAP} (v1); use kubectl for anything else"
         )
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):

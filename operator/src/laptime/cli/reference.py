@@ -16,23 +16,24 @@ GENERATED = "<!-- Generated from {source}: change that, `make generate`. -->"
 _UNSET = object()
 
 
-def benchmarkrun_page(crd: Schema) -> str:
-    """Return the page of every field of a BenchmarkRun, from its CustomResourceDefinition."""
+def resource_page(crd: Schema) -> str:
+    """Return the page of every field of a resource, from its CustomResourceDefinition."""
     (version,) = crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
     parts = [
         GENERATED.format(source="the models in operator/src/laptime/api"),
-        "# Reference: BenchmarkRun",
+        f"# Reference: {crd['spec']['names']['kind']}",
         f"`{crd['spec']['group']}/{version['name']}`, kind `{crd['spec']['names']['kind']}`, short "
         f"name `{crd['spec']['names']['shortNames'][0]}`. {schema['description']} The API server "
         "refuses whatever breaks a bound or a rule, and says so in the words below; "
-        "`kubectl laptime validate FILE` says the same without a cluster. The spec is yours, "
-        "the status is the operator's.",
+        "`kubectl laptime validate FILE` says the same without a cluster. The spec is yours"
+        + (", the status is the operator's." if "status" in schema["properties"] else ".")
+        + f" For editors there is a [JSON schema]({crd['spec']['names']['singular']}.schema.json).",
         "`[]` stands for each entry of a list, `.*` for each value of a map. Where there is no "
         "default, nothing is set.",
         _rule_list("Of `metadata`:", schema),
     ]
-    for name in ("spec", "status"):
+    for name in [one for one in ("spec", "status") if one in schema["properties"]]:
         parts.append(f"## {name}")
         parts += _object_parts(name, schema["properties"][name], depth=3)
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -142,6 +143,8 @@ def _type(node: Schema, root: Schema) -> str:
         return _type(definition, root)
     if node.get("x-kubernetes-int-or-string"):
         return "quantity"
+    if "type" not in node and node.get("x-kubernetes-preserve-unknown-fields"):
+        return "any JSON"
     if isinstance(node.get("type"), list):
         return " or ".join(node["type"])
     if "items" in node:

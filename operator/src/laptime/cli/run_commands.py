@@ -55,6 +55,8 @@ def run(
         cluster.delete_run(before)
     for config_map in manifest.config_maps:
         cluster.apply_config_map(target, config_map)
+    for scenario in manifest.scenarios:
+        cluster.apply_scenario(target, scenario)
     applied = cluster.apply_run(target, manifest.run)
     if applied.over:
         console.print(

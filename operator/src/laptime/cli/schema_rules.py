@@ -37,6 +37,27 @@ def without_nulls(schema: Schema, value: Any) -> Any:
     }
 
 
+def editor_schema(crd: Schema) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of a CRD's objects, for editors that complete and check.
+
+    It knows fields, bounds and descriptions; rules over several fields `laptime validate` knows.
+    """
+    (version,) = crd["spec"]["versions"]
+    whole: dict[str, Any] = _closed(version["schema"]["openAPIV3Schema"])
+    api_version = f"{crd['spec']['group']}/{version['name']}"
+    properties = {
+        **{key: value for key, value in whole["properties"].items() if key != "status"},
+        "apiVersion": {"const": api_version},
+        "kind": {"const": crd["spec"]["names"]["kind"]},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **whole,
+        "required": ["apiVersion", "kind", "metadata", "spec"],
+        "properties": properties,
+    }
+
+
 def schema_violations(schema: Schema, document: Any) -> list[str]:
     """Return what breaks the schema, one sentence each: `spec.repetitions: 0 is less than …`."""
     validator = jsonschema.Draft202012Validator(_closed(schema))

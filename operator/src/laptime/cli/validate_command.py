@@ -1,13 +1,15 @@
-"""`laptime validate`: is this file a run that the API server would take?"""
+"""`laptime validate`: would the API server take what is in this file, and would it fit together?"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laptime.api import KIND, SCENARIO_KIND
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import (
     Context,
@@ -18,11 +20,19 @@ from laptime.cli.options import (
     program_name,
 )
 
+if TYPE_CHECKING:
+    from laptime.catalog import Scenario
+
 _METADATA = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
 def validate(
-    file: Annotated[Path, typer.Argument(help="Manifest of a BenchmarkRun; - reads stdin.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="Manifest of a BenchmarkRun, of BenchmarkScenarios, or of both; - reads stdin."
+        ),
+    ],
     server: Annotated[
         bool,
         typer.Option("--server", help="Ask the API server too, which stores nothing."),
@@ -31,33 +41,112 @@ def validate(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Check a manifest without a cluster: unknown fields, bounds, names, and every rule of the CRD.
+    """Check a manifest without a cluster: fields, bounds, rules, and whether all fits together.
 
-    What only a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
+    A run is checked against its scenario where that is in the file or comes with Laptime. What only
+    a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
     """
-    from laptime.cli.manifest_file import read_manifest
+    from laptime.cli.manifest_file import read_documents, read_manifest
     from laptime.cli.printing import say
 
+    found = read_documents(file)
+    scenarios, checked = _valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"])
+    for name in scenarios:
+        say(f"Scenario {name} is valid{_unchecked(checked)}.")
+    if not found[KIND] and scenarios and not server:
+        return
     manifest = read_manifest(file)
     said, checked = violations(manifest.run)
     if said:
-        lines = "\n".join(f"  {one}" for one in said)
-        raise Mistake(f"{manifest.name} would be refused.\n{lines}")
-    unchecked = (
-        ""
-        if checked
-        else "; its rules were not checked: pip install 'laptime[validate]', or "
-        f"{program_name()} validate --server"
-    )
+        raise _refused(manifest.name, said)
+    spec = as_taken(manifest.run)["spec"]
+    said, unknown = misfits_of(spec, scenarios)
+    if said:
+        raise _refused(manifest.name, said)
     if server:
         cluster = connect(kubeconfig, context)
         target = namespace_of(namespace, manifest.namespace, cluster)
         cluster.check_run(target, manifest.run)
         say(f"{manifest.name} is valid, and {cluster.server} would take it.")
     else:
-        say(f"{manifest.name} is valid{unchecked}.")
+        say(f"{manifest.name} is valid{_unchecked(checked)}.")
+    if unknown:
+        say(unknown)
     if checked or server:
-        say(expected_length(manifest.name, as_taken(manifest.run)["spec"]))
+        say(expected_length(manifest.name, spec))
+
+
+def _refused(name: str, said: list[str]) -> Mistake:
+    lines = "\n".join(f"  {one}" for one in said)
+    return Mistake(f"{name} would be refused.\n{lines}")
+
+
+def _unchecked(checked: bool) -> str:
+    if checked:
+        return ""
+    return (
+        "; its rules were not checked: pip install 'laptime[validate]', or "
+        f"{program_name()} validate --server"
+    )
+
+
+def _valid_scenarios(
+    documents: list[dict[str, Any]], config_maps: list[dict[str, Any]]
+) -> tuple[dict[str, Scenario], bool]:
+    """Return the scenarios of a file, and whether the rules of their CRD could be checked.
+
+    Raises:
+        Mistake: one of them would be refused.
+    """
+    from laptime.catalog import config_maps_of, document_spec, scenario_of
+    from laptime.catalog.problems import scenario_problems
+
+    found, checked = {}, True
+    texts = {
+        (one["metadata"]["name"], key): text
+        for one in config_maps
+        for key, text in (one.get("data") or {}).items()
+    }
+    for document in documents:
+        name = str(document["metadata"]["name"])
+        said, checked = violations(document, _scenario_schema())
+        if said:
+            raise _refused(f"Scenario {name}", said)
+        missing = [
+            one
+            for one in config_maps_of(document_spec(document))
+            if (one.name, one.key) not in texts
+        ]
+        if missing:
+            raise _refused(
+                f"Scenario {name}",
+                [
+                    f"its SQL is in key {one.key} of ConfigMap {one.name}, which is not in this "
+                    "file: add it, so that all can be checked"
+                    for one in missing
+                ],
+            )
+        scenario = scenario_of(document, texts)
+        if said := scenario_problems(scenario):
+            raise _refused(f"Scenario {name}", said)
+        found[name] = scenario
+    return found, checked
+
+
+def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[str], str | None]:
+    """Return what of a valid spec does not fit its scenario, or why that cannot be said."""
+    from laptime.api.spec import BenchmarkRunSpec
+    from laptime.catalog import scenarios
+    from laptime.plan import load_problems, misfits
+
+    asked = BenchmarkRunSpec.model_validate(spec)
+    scenario = own.get(asked.scenario) or scenarios().get(asked.scenario)
+    if scenario is None:
+        return [], (
+            f"Scenario {asked.scenario} is not in the file and none of that name comes with "
+            f"Laptime ({', '.join(scenarios())}): whether the run fits it was not checked."
+        )
+    return [*misfits(asked, scenario), *load_problems(asked, scenario)], None
 
 
 def expected_length(name: str, spec: dict[str, Any]) -> str:
@@ -84,25 +173,28 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
     return f"It takes {text}."
 
 
-def as_taken(run: dict[str, Any]) -> dict[str, Any]:
-    """Return a run as the API server takes it."""
+def as_taken(document: dict[str, Any], schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return a run, or what the schema is of, as the API server takes it."""
     from laptime.cli.schema_rules import without_nulls
 
-    taken: dict[str, Any] = without_nulls(_schema(), run)
+    taken: dict[str, Any] = without_nulls(schema or _schema(), document)
     return taken
 
 
-def violations(run: dict[str, Any]) -> tuple[list[str], bool]:
+def violations(
+    document: dict[str, Any], schema: dict[str, Any] | None = None
+) -> tuple[list[str], bool]:
     """Return what the API server would refuse in a run, and whether rules could be checked."""
     from laptime.cli.schema_rules import rule_violations, schema_violations
 
-    schema = _schema()
-    document = as_taken({**run, "metadata": {"name": run["metadata"]["name"]}})
-    said = schema_violations(schema, document)
+    schema = schema or _schema()
+    named = {**document, "metadata": {"name": document["metadata"]["name"]}}
+    taken = as_taken(named, schema)
+    said = schema_violations(schema, taken)
     if said:
         return said, True
     try:
-        return rule_violations(schema, document), True
+        return rule_violations(schema, taken), True
     except ImportError:
         return [], False
 
@@ -111,6 +203,17 @@ def violations(run: dict[str, Any]) -> tuple[list[str], bool]:
 def _schema() -> dict[str, Any]:
     from laptime.cli.generate import catalogue_crd
 
-    schema = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return _named(catalogue_crd())
+
+
+@cache
+def _scenario_schema() -> dict[str, Any]:
+    from laptime.api.crd import build_scenario_crd
+
+    return _named(build_scenario_crd())
+
+
+def _named(crd: dict[str, Any]) -> dict[str, Any]:
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     # The API server has a schema of its own for metadata; the rules see the name.
     return {**schema, "properties": {**schema["properties"], "metadata": _METADATA}}

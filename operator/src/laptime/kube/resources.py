@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from laptime.api import GROUP, KIND, PLURAL, VERSION
+from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 
 Manifest = dict[str, Any]
 
@@ -45,5 +45,6 @@ RESOURCES = {
         Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
         Resource("coordination.k8s.io", "v1", "leases", "Lease"),
         Resource(GROUP, VERSION, PLURAL, KIND),
+        Resource(GROUP, VERSION, SCENARIO_PLURAL, SCENARIO_KIND),
     )
 }

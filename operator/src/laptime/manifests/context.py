@@ -65,6 +65,7 @@ class Component(StrEnum):
     SQLITE = "sqlite"
     DELAY = "delay"
     NETWORK = "network"
+    SCENARIO = "scenario"
 
 
 @dataclass(frozen=True)

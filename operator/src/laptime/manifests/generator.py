@@ -19,11 +19,10 @@ from laptime.manifests.pods import (
     container,
     pod_spec,
     resources,
-    secret_variable,
     variable,
 )
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
-from laptime.manifests.secret import DATABASE, USER, database_variables, secret_name
+from laptime.manifests.secret import database_variables
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import wait_container
 from laptime.plan import MOST_STEPS, Trial, seed_of, sent_requests, weight_of
@@ -132,7 +131,7 @@ def _generators(ctx: RunContext) -> dict[str, Any]:
 
 
 def _has_reset(ctx: RunContext) -> bool:
-    return ctx.spec.topology.postgres is not None and bool(ctx.scenario.reset_sql)
+    return ctx.spec.topology.postgres is not None and bool(ctx.scenario.reset_statements)
 
 
 def deadline_seconds(ctx: RunContext, load: Load) -> int:
@@ -192,31 +191,15 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
 
 
 def _prepare(ctx: RunContext) -> Manifest:
-    """Return the container that runs the scenario's reset SQL, from a file and without a shell."""
+    """Return the container that runs the scenario's reset, from a file and without a shell."""
     return container(
         ctx,
         "prepare",
-        ctx.images.postgres,
-        resources=resources(None, cpu="10m", memory="16Mi"),
-        command=[
-            "psql",
-            "--no-psqlrc",
-            "--quiet",
-            "--set=ON_ERROR_STOP=1",
-            "--output=/dev/null",
-            f"--file=/etc/laptime/{RESET_KEY}",
-        ],
-        env=[
-            variable("PGHOST", postgres_name(ctx)),
-            variable("PGPORT", str(PORT)),
-            variable("PGUSER", USER),
-            variable("PGDATABASE", DATABASE),
-            variable("PGCONNECT_TIMEOUT", "10"),
-            # Nothing is encrypted here: one round trip less.
-            variable("PGSSLMODE", "disable"),
-            variable("PGGSSENCMODE", "disable"),
-            secret_variable("PGPASSWORD", secret_name(ctx), "password"),
-        ],
+        ctx.images.operator,
+        resources=resources(None, cpu="10m", memory="64Mi"),
+        command=["laptime"],
+        args=["prepare", f"/etc/laptime/{RESET_KEY}"],
+        env=[variable("HOME", "/tmp"), *database_variables(ctx, postgres_name(ctx), PORT)],
         mounts={"/etc/laptime": "sql"},
     )
 
@@ -254,7 +237,7 @@ def _request(request: Request, load: Load, ctx: RunContext) -> dict[str, Any]:
         "name": request.name,
         "method": request.method,
         "path": request.path,
-        "headers": dict(request.headers),
+        "headers": request.sent_headers,
         "body": request.body,
         "expectStatus": request.expect_status,
     }

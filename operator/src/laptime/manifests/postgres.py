@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from laptime.api.topology import Postgres
@@ -22,10 +23,11 @@ from laptime.manifests.pods import (
 from laptime.manifests.secret import DATABASE, USER, secret_name
 
 PORT = 5432
-RESET_KEY = "reset.sql"
+RESET_KEY = "reset.json"
 
 _CONFIG_KEY = "postgresql.conf"
-_SQL_FILE = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]*[.]sql")
+_EXTENSIONS_KEY = "extensions.sql"
+_EXTENSION = re.compile(r"[a-z][-_a-z0-9]*")
 _MIB = 2**20
 
 
@@ -80,18 +82,31 @@ def _shared_buffers_mib(postgres: Postgres) -> int:
 
 
 def _files(ctx: RunContext, postgres: Postgres) -> dict[str, str]:
-    files = {_CONFIG_KEY: postgres_config(postgres), RESET_KEY: ctx.scenario.reset_sql}
-    for name, sql in ctx.scenario.init_sql:
-        if not _SQL_FILE.fullmatch(name) or name in files:
-            raise ValueError(f"{name!r} of scenario {ctx.scenario.name} is not a new NAME.sql")
-        files[name] = sql
-    return files
+    return {
+        _CONFIG_KEY: postgres_config(postgres),
+        RESET_KEY: json.dumps(ctx.scenario.reset_statements, indent=1),
+        **_extensions(ctx),
+        **dict(ctx.scenario.init_sql),
+    }
+
+
+def _extensions(ctx: RunContext) -> dict[str, str]:
+    """Return the file that the superuser runs, if there is anything to run.
+
+    Raises:
+        ValueError: a name would be more than a name there.
+    """
+    names = ctx.scenario.extensions
+    for name in names:
+        if not _EXTENSION.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of an extension")
+    sql = "".join(f'CREATE EXTENSION IF NOT EXISTS "{name}";\n' for name in names)
+    return {_EXTENSIONS_KEY: sql} if sql else {}
 
 
 def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> Manifest:
-    paths = {_CONFIG_KEY: _CONFIG_KEY} | {
-        name: f"init.d/{name}" for name, _ in ctx.scenario.init_sql
-    }
+    paths = {key: key for key in (_CONFIG_KEY, _EXTENSIONS_KEY) if key in files}
+    paths |= {name: f"init.d/{name}" for name, _ in ctx.scenario.init_sql}
     pod = pod_spec(
         ctx,
         [

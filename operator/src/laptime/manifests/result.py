@@ -34,8 +34,8 @@ FLAME_GRAPH_KEY = "flamegraph.svg"
 PROFILE_PROBLEM_ANNOTATION = f"{GROUP}/profile-problem"
 PAYLOAD_OMITTED_ANNOTATION = f"{GROUP}/payload-omitted"
 
-RESULTS = frozenset({Component.RESULT, Component.READINGS, Component.PROFILE})
-"""Components whose ConfigMaps hold what was measured."""
+RESULTS = frozenset({Component.RESULT, Component.READINGS, Component.PROFILE, Component.SCENARIO})
+"""Components whose ConfigMaps hold what was measured, and on which work."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
 

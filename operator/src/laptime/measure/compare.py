@@ -27,17 +27,19 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-def first_difference(expected: Any, got: Any, path: str = "$") -> str | None:
+def first_difference(
+    expected: Any, got: Any, path: str = "$", *, partly: bool = False
+) -> str | None:
     """Return where and how two JSON values first differ, None when they are equal.
 
     The order of an array counts, the order of an object's fields does not; 1 and 1.0 are the same
-    number, 1 and true are not.
+    number, 1 and true are not. With `partly` objects may have fields that are not expected.
     """
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
-        return _object_difference(expected, got, path)
+        return _object_difference(expected, got, path, partly)
     if _is_array(expected) and _is_array(got):
         for index, (one, other) in enumerate(zip(expected, got, strict=False)):
-            difference = first_difference(one, other, f"{path}[{index}]")
+            difference = first_difference(one, other, f"{path}[{index}]", partly=partly)
             if difference:
                 return difference
         if len(expected) != len(got):
@@ -50,15 +52,15 @@ def first_difference(expected: Any, got: Any, path: str = "$") -> str | None:
 
 
 def _object_difference(
-    expected: Mapping[str, Any], got: Mapping[str, Any], path: str
+    expected: Mapping[str, Any], got: Mapping[str, Any], path: str, partly: bool
 ) -> str | None:
     for key, value in expected.items():
         if key not in got:
             return f"{path}: the field {quoted(key)} is missing"
-        difference = first_difference(value, got[key], f"{path}.{key}")
+        difference = first_difference(value, got[key], f"{path}.{key}", partly=partly)
         if difference:
             return difference
-    extra = next((key for key in got if key not in expected), None)
+    extra = None if partly else next((key for key in got if key not in expected), None)
     return None if extra is None else f"{path}: unexpected field {quoted(extra)}"
 
 

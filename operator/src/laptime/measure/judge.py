@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from laptime.catalog import ID_PLACEHOLDER, Answers, Check
+from laptime.catalog import ID_PLACEHOLDER, Afterwards, Answers, Check
 from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
 from laptime.measure.verdict import Wrong
 
 if TYPE_CHECKING:
-    from laptime.measure.statement_counter import StatementCounter
+    from laptime.measure.statement_counter import Witness
 
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 # Postgres counts a statement when its portal is closed. A server that ends its transaction after
 # the answer, such as one with a session for each request, is counted a little later.
 _COUNTED_SECONDS = 1.0
 _COUNT_AGAIN_SECONDS = 0.02
+# It goes into paths, bodies and queries: what ends none of them.
+_ID = re.compile(r"[-_0-9A-Za-z]{1,128}")
 
 
 class Judge:
@@ -29,7 +32,7 @@ class Judge:
         self,
         client: httpx.Client,
         upstream_url: str | None = None,
-        counter: StatementCounter | None = None,
+        counter: Witness | None = None,
     ) -> None:
         self._client = client
         self._upstream_url = upstream_url
@@ -71,7 +74,9 @@ class Judge:
                     f"database saw {each:g}",
                 )
         if check.keeps_id:
-            self._id = answers[-1]["id"]
+            self._id = _id_of(answers[-1], what)
+        for one in check.afterwards:
+            self._holds(one, what)
 
     def _with_id(self, check: Check) -> Check:
         if self._id is None:
@@ -80,8 +85,26 @@ class Judge:
             "path": check.path.replace(ID_PLACEHOLDER, str(self._id)),
             "body": check.body and check.body.replace(ID_PLACEHOLDER, str(self._id)),
             "expected": _filled(check.expected, self._id),
+            "expected_part": _filled(check.expected_part, self._id),
+            "afterwards": [
+                Afterwards(
+                    query=one.query.replace(ID_PLACEHOLDER, str(self._id)),
+                    rows=_filled(one.rows, self._id),
+                )
+                for one in check.afterwards
+            ],
         }
         return check.model_copy(update=changes)
+
+    def _holds(self, afterwards: Afterwards, what: str) -> None:
+        if self._counter is None:
+            return
+        rows = self._counter.rows(afterwards.query)
+        difference = first_difference(afterwards.rows, rows, "rows")
+        if difference is not None:
+            raise Wrong(
+                "WrongRows", f"{what}: afterwards {quoted(afterwards.query)} answers: {difference}"
+            )
 
     def _upstream_answer(self, what: str) -> Any:
         if self._upstream_url is None:
@@ -109,18 +132,27 @@ class Judge:
                     "WrongContentType",
                     f"{what}: expected content type {check.content_type}, got {quoted(got)}",
                 )
+        for name, value in check.expect_headers.items():
+            if (got := response.headers.get(name)) != value:
+                raise Wrong(
+                    "WrongHeader",
+                    f"{what}: header {name}: expected {quoted(value)}, got "
+                    f"{'none' if got is None else quoted(got)}",
+                )
         if seconds < check.min_seconds:
             raise Wrong(
                 "AnsweredTooSoon",
                 f"{what}: expected an answer after {check.min_seconds:g}s, got it after "
                 f"{seconds:.2f}s",
             )
-        if check.expected is None and check.json_schema is None:
+        if (check.expected, check.expected_part, check.json_schema) == (None, None, None):
             return None
         answer = _json(body, what)
         difference = None
         if check.expected is not None:
             difference = first_difference(check.expected, answer)
+        if difference is None and check.expected_part is not None:
+            difference = first_difference(check.expected_part, answer, partly=True)
         if difference is None and check.json_schema is not None:
             difference = first_violation(check.json_schema, answer)
         if difference is not None:
@@ -136,7 +168,7 @@ class Judge:
             with self._client.stream(
                 check.method,
                 check.path,
-                headers=check.headers,
+                headers=check.sent_headers,
                 content=content,
                 timeout=check.timeout_seconds,
             ) as response:
@@ -159,7 +191,7 @@ def said(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _statements(counter: StatementCounter, before: int, expected: float) -> int:
+def _statements(counter: Witness, before: int, expected: float) -> int:
     """Return the statements since `before`; those that are missing get a moment to appear."""
     deadline = time.monotonic() + _COUNTED_SECONDS
     while (seen := counter.total() - before) < expected and time.monotonic() < deadline:
@@ -174,6 +206,17 @@ def _filled(expected: Any, kept: int | str) -> Any:
     if isinstance(expected, Sequence) and not isinstance(expected, str):
         return [_filled(value, kept) for value in expected]
     return kept if expected == ID_PLACEHOLDER else expected
+
+
+def _id_of(answer: Any, what: str) -> int | str:
+    kept = answer.get("id") if isinstance(answer, Mapping) else None
+    if isinstance(kept, bool) or not isinstance(kept, int | str) or not _ID.fullmatch(str(kept)):
+        raise Wrong(
+            "WrongAnswer",
+            f"{what}: expected a field id with a number, or a text of letters, digits, '-' and "
+            f"'_', got {quoted(answer)}",
+        )
+    return kept
 
 
 def _json(body: bytes, what: str) -> Any:

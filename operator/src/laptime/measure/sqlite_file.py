@@ -6,6 +6,10 @@ import sqlite3
 from pathlib import Path
 
 
+def _own_file_only(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_ATTACH else sqlite3.SQLITE_OK
+
+
 def make_database(sql_folder: Path, file: Path) -> None:
     """Make a database in WAL mode from all `*.sql` of a folder, in the order of their names.
 
@@ -20,6 +24,8 @@ def make_database(sql_folder: Path, file: Path) -> None:
     for left in file.parent.glob(unfinished.name + "*"):
         left.unlink()
     connection = sqlite3.connect(unfinished)
+    # The statements are a stranger's: they are about this file and no other.
+    connection.set_authorizer(_own_file_only)
     try:
         # What was being made when the power went is made again: nothing needs to be safe here.
         connection.execute("PRAGMA synchronous = OFF")

@@ -1,16 +1,20 @@
-"""How many statements a server sends to Postgres for one request."""
+"""What a server does in Postgres: statements for one request, and rows that are there after it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from decimal import Decimal
+from typing import Any, Protocol
 
 import psycopg
 
 from laptime.measure.verdict import Wrong
 
 _CONNECT_SECONDS = 10
+_QUERY_SECONDS = 10
+_MOST_ROWS = 1000
 
 # Statements about tables, and the time zone that a scenario asks for (as a function it is a
 # set_config of constants that nobody can see). Neither the beginning and
@@ -25,14 +29,17 @@ AND (query ~* '\m(from|into|update)\M' OR query ~* '\mtime\s*zone\M|\mset_config
 """
 
 
-class StatementCounter(Protocol):
-    """Says how many statements were sent so far."""
+class Witness(Protocol):
+    """Sees what a server does in the database."""
 
     def total(self) -> int:
         """Return the number of statements about tables that ended until now."""
 
+    def rows(self, query: str) -> list[list[Any]]:
+        """Return what a query answers now, as JSON has it."""
 
-class PostgresCounter:
+
+class PostgresWitness:
     """Counts by pg_stat_statements."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
@@ -50,10 +57,38 @@ class PostgresCounter:
             raise _wrong("asked", error) from None
         return int(row[0]) if row else 0
 
+    def rows(self, query: str) -> list[list[Any]]:
+        """Return what a query answers now; numbers, texts, truth and null as JSON has them.
+
+        Raises:
+            Wrong: it is not one query that only reads.
+        """
+        try:
+            with self._connection.transaction():
+                self._connection.execute("SET TRANSACTION READ ONLY")
+                self._connection.execute(f"SET LOCAL statement_timeout = '{_QUERY_SECONDS}s'")
+                # Prepared, it cannot be several statements.
+                found = self._connection.execute(query, prepare=True).fetchmany(_MOST_ROWS)
+        except psycopg.Error as error:
+            if isinstance(error, psycopg.OperationalError):
+                raise _wrong("asked", error) from None
+            raise Wrong("QueryFailed", f"the scenario's query {query!r}: {error}") from None
+        return [[_as_json(value) for value in row] for row in found]
+
+
+def _as_json(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, list | dict):
+        return json.loads(json.dumps(value, default=str))
+    return str(value)
+
 
 @contextmanager
-def postgres_counter(url: str) -> Iterator[StatementCounter]:
-    """Yield a counter of the statements that the database of a run gets.
+def postgres_witness(url: str) -> Iterator[Witness]:
+    """Yield who sees what the database of a run gets.
 
     Raises:
         Wrong: the database cannot be reached.
@@ -63,7 +98,7 @@ def postgres_counter(url: str) -> Iterator[StatementCounter]:
     except psycopg.Error as error:
         raise _wrong("reached", error) from None
     with connection:
-        yield PostgresCounter(connection)
+        yield PostgresWitness(connection)
 
 
 def _wrong(what: str, error: psycopg.Error) -> Wrong:

@@ -20,7 +20,7 @@ from laptime.measure.judge import Judge, said
 from laptime.measure.verdict import Verdict, Wrong
 
 if TYPE_CHECKING:
-    from laptime.measure.statement_counter import StatementCounter
+    from laptime.measure.statement_counter import Witness
 
 ENVIRONMENT_VARIABLE = "LAPTIME_VERIFY"
 _DATABASE_VARIABLE = "DATABASE_URL"
@@ -69,10 +69,10 @@ def _verify_counting(task: Task, database_url: str | None) -> Verdict:
     if database_url is None:
         return verify(task)
     # Loaded only where it is needed: the driver takes longer to load than many a check.
-    from laptime.measure.statement_counter import postgres_counter
+    from laptime.measure.statement_counter import postgres_witness
 
     try:
-        with postgres_counter(database_url) as counter:
+        with postgres_witness(database_url) as counter:
             return verify(task, counter=counter)
     except Wrong as wrong:
         return wrong.verdict
@@ -81,7 +81,7 @@ def _verify_counting(task: Task, database_url: str | None) -> Verdict:
 def verify(
     task: Task,
     transport: httpx.BaseTransport | None = None,
-    counter: StatementCounter | None = None,
+    counter: Witness | None = None,
 ) -> Verdict:
     """Wait until the server is healthy, go through the checks, and return the verdict.
 

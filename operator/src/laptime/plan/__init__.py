@@ -2,6 +2,7 @@
 
 from laptime.plan.endpoints import load_problem, sent_requests, weight_of
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
+from laptime.plan.fitting import load_problems, misfits
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
@@ -18,6 +19,8 @@ __all__ = [
     "USUAL_RATE",
     "Trial",
     "load_problem",
+    "load_problems",
+    "misfits",
     "plan_profiles",
     "plan_trials",
     "profile_load",

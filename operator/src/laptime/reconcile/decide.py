@@ -21,7 +21,13 @@ from laptime.api.status import (
 from laptime.api.storage import STORED_VERSION, Storage
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision
-from laptime.reconcile.stages.deploy import deploy, impossible_load, missing_script, refused
+from laptime.reconcile.stages.deploy import (
+    deploy,
+    does_not_fit,
+    missing_script,
+    own_scenario,
+    refused,
+)
 from laptime.reconcile.stages.finish import finish
 from laptime.reconcile.stages.pause import (
     cancel,
@@ -60,7 +66,8 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         return cut_short(situation, context.longest_seconds)
     for stage in (
         suspend,
-        impossible_load,
+        own_scenario,
+        does_not_fit,
         missing_script,
         refused,
         deploy,

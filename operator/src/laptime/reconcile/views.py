@@ -12,6 +12,7 @@ from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 from laptime.api.text import plain
+from laptime.catalog import ScenarioError
 from laptime.manifests.context import TIERS_ANNOTATION, known_as
 
 LABEL = "laptime.dev/"
@@ -204,6 +205,9 @@ class Observed:
     kubelets: Mapping[str, Hearing] = field(default_factory=dict)
     # What cannot be done, again and again since some time.
     refusal: Refusal | None = None
+    # Whether the run keeps its scenario, or why there is none.
+    scenario_kept: bool = True
+    scenario_problem: ScenarioError | None = None
 
     def pods_of(
         self, component: str, *, server: str | None = None, trial: str | None = None

@@ -16,7 +16,7 @@ import pydantic
 from laptime.api import KIND
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
-from laptime.catalog import scenarios
+from laptime.catalog import UNKNOWN, Scenario
 from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
@@ -31,6 +31,7 @@ from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.scenarios import Found, ScenarioDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, cap_exceeded
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
@@ -52,14 +53,14 @@ _ERRORS_PASS_SECONDS = 300.0
 _PASSING_SECONDS = 20.0
 
 
-def context_of(run: Run, settings: Settings) -> RunContext:
-    """Return what the builders know of a run."""
+def context_of(run: Run, settings: Settings, scenario: Scenario = UNKNOWN) -> RunContext:
+    """Return what the builders know of a run; of one without its turn nothing is made."""
     return RunContext(
         name=run.name,
         namespace=run.namespace,
         uid=run.uid,
         spec=run.spec,
-        scenario=scenarios()[run.spec.scenario],
+        scenario=scenario,
         images=settings.images.pinned(run.status.images),
         cluster_domain=settings.cluster_domain,
         network=settings.network,
@@ -89,6 +90,8 @@ class Worker:
             ReadingsDesk(controller.query, self.wake, controller.metrics.handed_on),
             Kubelets(self._kube, self.wake),
         )
+        extensions = controller.settings.extensions
+        self._scenario = ScenarioDesk(self._kube, self._children, extensions)
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
 
@@ -186,10 +189,11 @@ class Worker:
         ):
             await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
             return None
-        context = context_of(run, self._controller.settings)
         try:
             await self._watches.first()
-            observed, decision, now = await self._decide(run, context)
+            found = await self._scenario.find(run)
+            context = context_of(run, self._controller.settings, found.scenario)
+            observed, decision, now = await self._decide(run, context, found)
         except KubeError as error:
             if not error.forbidden:
                 raise
@@ -226,13 +230,20 @@ class Worker:
             self._run = (version, run_view(manifest))
         return self._run[1]
 
-    async def _decide(self, run: Run, context: RunContext) -> tuple[Observed, Decision, datetime]:
+    async def _decide(
+        self, run: Run, context: RunContext, found: Found
+    ) -> tuple[Observed, Decision, datetime]:
         """Decide; what cannot be taken back only on what was read in this very moment."""
         for fresh in (False, True):
             observed = await observe(self._kube, run, context, self._memory)
             self._follow_logs(observed)
             now = datetime.now(UTC)
-            observed = replace(observed, refusal=self._refusal)
+            observed = replace(
+                observed,
+                refusal=self._refusal,
+                scenario_kept=found.kept,
+                scenario_problem=found.problem,
+            )
             decision = decide(run, observed, context, now)
             if fresh or not _grave(run.status, decision):
                 break

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from laptime.analysis import Summary, wording
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Published, scenarios
+from laptime.catalog import Published, Scenario, scenarios
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Report:
     """Where it was measured: names and values as the caller knows them, such as node and CPU."""
     left_out: Sequence[str] = ()
     """What its document had no place for, as in `leftOut` of results.json."""
+    scenario: Scenario | None = None
+    """What the run did; None where nobody kept it."""
+    scenario_hash: str | None = None
+    """Stands for the work, also where the scenario itself was left out."""
 
     @property
     def trials_known(self) -> bool:
@@ -61,7 +65,7 @@ class Report:
     @property
     def published(self) -> Published | None:
         """The published benchmark behind the scenario."""
-        scenario = scenarios().get(self.spec.scenario)
+        scenario = self.scenario or scenarios().get(self.spec.scenario)
         return scenario.published if scenario else None
 
     @property

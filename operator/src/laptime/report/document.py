@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from laptime import __version__
 from laptime.analysis import Summary
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import Scenario
+from laptime.manifests.scenario import scenario_document
 from laptime.report.contents import Report
 from laptime.report.results import SCHEMA_VERSION
 
@@ -29,10 +31,19 @@ def result_files(
     seed: int,
     summary: Summary,
     trials: Sequence[TrialResult],
-    environment: Mapping[str, str] | None = None,
+    scenario: Scenario | None = None,
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
-    report = Report(name, namespace, spec, seed, summary, trials, environment or {})
+    report = Report(
+        name,
+        namespace,
+        spec,
+        seed,
+        summary,
+        trials,
+        scenario=scenario,
+        scenario_hash=scenario.hash if scenario else None,
+    )
     return {JSON_FILE: to_json(report)}
 
 
@@ -74,6 +85,7 @@ def _document(report: Report) -> dict[str, Any]:
             "startedAt": begin,
             "finishedAt": end,
         },
+        "scenario": _scenario(report),
         "environment": dict(sorted(report.environment.items())),
         "verdict": summary.verdict,
         "fastest": summary.fastest,
@@ -87,6 +99,13 @@ def _document(report: Report) -> dict[str, Any]:
         "trials": [trial.to_wire() for trial in report.trials],
         "leftOut": [],
     }
+
+
+def _scenario(report: Report) -> dict[str, Any] | None:
+    if report.scenario_hash is None:
+        return None
+    kept = report.scenario
+    return {"hash": report.scenario_hash, "document": scenario_document(kept) if kept else None}
 
 
 def _in_a_line(numbers: re.Match[str]) -> str:
@@ -113,10 +132,16 @@ def _without_metrics(row: dict[str, Any]) -> dict[str, Any]:
 
 def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield document
-    left_out: list[str] = []
+    copies: list[str] = []
+    if scenario := document["scenario"]:
+        # The archive has it a second time, as what the run keeps.
+        document = {**document, "scenario": {**scenario, "document": None}}
+        copies = ["scenario.document"]
+        yield {**document, "leftOut": copies}
+    left_out = copies
     trials = [_without_curves(trial) for trial in document["trials"]]
     if trials != document["trials"]:
-        left_out = ["trials.usage.components.coresOverTime"]
+        left_out = [*left_out, "trials.usage.components.coresOverTime"]
         yield {**document, "trials": trials, "leftOut": left_out}
     if any("script" in trial for trial in trials):
         left_out = [*left_out, "trials.script"]
@@ -131,10 +156,10 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if rows != document["rows"]:
         metrics = ["rows.script.metrics"]
         yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
-    yield {**document, "rows": rows, "trials": [], "leftOut": ["trials", *metrics]}
+    yield {**document, "rows": rows, "trials": [], "leftOut": [*copies, "trials", *metrics]}
     texts = ("message", "validityReasons", "limitedBy", "usage", "script", "latencyFigures")
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
     ]
-    left_out = ["trials", *(f"rows.{text}" for text in texts), "spec"]
+    left_out = [*copies, "trials", *(f"rows.{text}" for text in texts), "spec"]
     yield {**document, "trials": [], "rows": rows, "spec": None, "leftOut": left_out}

@@ -58,7 +58,7 @@ def _lines(report: Report) -> Iterator[str]:
 def _facts(report: Report) -> Iterator[str]:
     spec, summary = report.spec, report.summary
     begin, end = report.measured_between
-    yield f"- Scenario: {spec.scenario}; baseline: {spec.baseline_name}"
+    yield f"- Scenario: {scenario_said(report)}; baseline: {spec.baseline_name}"
     yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(spec.topology)}"
     yield f"- Trials: {report.trials_said}, shuffled with seed {report.seed}"
     if spec.precision:
@@ -67,6 +67,15 @@ def _facts(report: Report) -> Iterator[str]:
         yield f"- Control under {one.load}: {wording.control(one)}"
     if begin and end:
         yield f"- Measured from {begin} to {end}"
+
+
+def scenario_said(report: Report) -> str:
+    """Return which work it was: `shop, of namespace web, work 0123456789abcdef`."""
+    name, kept = report.spec.scenario, report.scenario
+    if report.scenario_hash is None:
+        return name
+    where = "" if kept is None or kept.builtin else f", of namespace {report.namespace}"
+    return f"{name}{where}, work {report.scenario_hash}"
 
 
 def _widest(report: Report) -> str:

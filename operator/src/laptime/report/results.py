@@ -12,7 +12,7 @@ from laptime.api.base import TolerantModel
 from laptime.api.results import ControlResult, ObjectiveResult, Outcome, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import plain_tree
-from laptime.catalog import Published
+from laptime.catalog import Published, Scenario
 from laptime.report.contents import Report
 
 SCHEMA_VERSION = 2
@@ -34,6 +34,13 @@ class RunFacts(TolerantModel):
     finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
 
 
+class ScenarioKept(TolerantModel):
+    """The work that the servers of the run were compared on."""
+
+    hash: str = Field(description="Stands for the work: the same hash, the same work.")
+    document: Scenario | None = Field(None, description="The scenario itself, all SQL in it.")
+
+
 class Results(TolerantModel):
     """The results of one run of Laptime. A field without a value is null or left out."""
 
@@ -43,6 +50,9 @@ class Results(TolerantModel):
     )
     laptime_version: str
     run: RunFacts
+    scenario: ScenarioKept | None = Field(
+        None, description="What the run did; null where nobody kept it."
+    )
     environment: dict[str, str] = Field(
         default_factory=dict, description="Where it was measured, as far as known."
     )
@@ -117,7 +127,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         half_width=results.half_width,
         finished=True,
     )
-    run = results.run
+    run, kept = results.run, results.scenario
     return results, Report(
         run.name,
         run.namespace,
@@ -127,6 +137,8 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         results.trials,
         results.environment,
         tuple(results.left_out),
+        kept.document if kept else None,
+        kept.hash if kept else None,
     )
 
 

@@ -64,6 +64,22 @@ ANSWERS = Section(
             "wait as long as the request says",
         ),
         Reason(
+            "WrongHeader",
+            "a header field of the answer is missing or different",
+            "send what `expectHeaders` of the check says",
+        ),
+        Reason(
+            "WrongRows",
+            "the answer was right, and the database does not have afterwards what the "
+            "check asks for",
+            "do what the request asks for before it is answered",
+        ),
+        Reason(
+            "QueryFailed",
+            "the query of a check's `afterwards` fails: that is the scenario, not the server",
+            "write one query that only reads",
+        ),
+        Reason(
             "StatementMissing",
             "the answer is right and the database was asked less often than it should be",
             "send the statements for each request; do not cache",

@@ -40,6 +40,48 @@ BEFORE = Section(
             "([scenarios](scenarios.md#endpoints))",
         ),
         Reason(
+            "ScenarioMissing",
+            "neither the namespace has a BenchmarkScenario of that name, nor does one "
+            "come with Laptime",
+            "apply it within `startupTimeout`, or write another name ([scenarios](scenarios.md))",
+        ),
+        Reason(
+            "ScenarioTextMissing",
+            "a ConfigMap or a key that the scenario takes SQL from is not there",
+            "create it with the command of the message, within `startupTimeout`",
+        ),
+        Reason(
+            "ScenarioNotUnderstood",
+            "the scenario is of another version's schema",
+            "write what the message says, or use the version of Laptime that it was written for",
+        ),
+        Reason(
+            "ScenarioWrong",
+            "the scenario breaks a rule that its schema cannot say",
+            "write what the message says; `kubectl laptime validate` says the same "
+            "without a cluster",
+        ),
+        Reason(
+            "ExtensionNotAllowed",
+            "the scenario asks for an extension of Postgres that the administrator does not allow",
+            "leave it out, or have it added to the chart's `scenarios.extensions`",
+        ),
+        Reason(
+            "ScenarioDoesNotFit",
+            "a preset does other work, or the topology lacks what the scenario needs",
+            "write what the message says",
+        ),
+        Reason(
+            "ScenarioChanged",
+            "what the run keeps of its scenario was deleted, and the resource is other work by now",
+            "apply the run under another name",
+        ),
+        Reason(
+            "ScenarioUnreadable",
+            "what the run keeps of its scenario is not what this version of Laptime stores",
+            "apply the run under another name, or use the version that began it",
+        ),
+        Reason(
             "ConfigMapMissing",
             "the ConfigMap with a script is not in the namespace of the run",
             "create it with the command of the message, within `startupTimeout` ([own "

@@ -8,9 +8,10 @@ from typing import Any
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.network import network_name, network_policy
+from laptime.manifests.scenario import scenario_config_map
 from laptime.manifests.server import server_deployment, server_name
 from laptime.manifests.tiers import tier_objects
-from laptime.plan import load_problem
+from laptime.plan import load_problems, misfits
 from laptime.reconcile.actions import Apply, Create, CreateDatabaseSecret, Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
@@ -22,18 +23,41 @@ _PATIENCE_WITH_RESULTS_SECONDS = 60.0
 _ORDER = ("ConfigMap", "Service", "Deployment")
 
 
-def impossible_load(situation: Situation) -> Decision | None:
-    """Fail a run with a load that its scenario cannot serve, before anything is deployed."""
-    for load in situation.spec.loads:
-        message = load_problem(
-            load, situation.context.scenario, situation.spec.generator.parallelism
-        )
-        if message is not None:
-            problem = Problem("LoadImpossible", message)
+def own_scenario(situation: Situation) -> Decision | None:
+    """Have the run keep its scenario; wait for one that is missing, fail with one that is wrong."""
+    error = situation.observed.scenario_problem
+    if error is not None:
+        problem = Problem(error.reason, str(error), fatal=error.fatal)
+        situation.progressing("", "", problem)
+        if problem.fatal or _waited(situation) >= situation.spec.startup_seconds:
+            situation.fail(problem)
+        return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+    if situation.observed.scenario_kept:
+        return None
+    # Nothing is made from it before: what is measured is what is kept.
+    situation.actions.append(Create(scenario_config_map(situation.context)))
+    situation.progressing("Deploying", "the run keeps its scenario")
+    return refused(situation) or situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+
+
+def does_not_fit(situation: Situation) -> Decision | None:
+    """Fail a run that its scenario cannot serve, before anything is deployed."""
+    spec, scenario = situation.spec, situation.context.scenario
+    for reason, problems in (
+        ("ScenarioDoesNotFit", misfits(spec, scenario)),
+        ("LoadImpossible", load_problems(spec, scenario)),
+    ):
+        if problems:
+            problem = Problem(reason, "; ".join(problems))
             situation.progressing("", "", problem)
             situation.fail(problem)
             return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
     return None
+
+
+def _waited(situation: Situation) -> float:
+    started = parse_time(situation.run.status.started_at)
+    return (situation.now - started).total_seconds() if started else 0.0
 
 
 def missing_script(situation: Situation) -> Decision | None:
@@ -67,9 +91,7 @@ def missing_script(situation: Situation) -> Decision | None:
             )
         )
         situation.progressing("", "", problem)
-        started = parse_time(situation.run.status.started_at)
-        waited = (situation.now - started).total_seconds() if started else 0.0
-        if waited >= situation.spec.startup_seconds:
+        if _waited(situation) >= situation.spec.startup_seconds:
             situation.fail(problem)
         return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
     return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
+from laptime.catalog import UNKNOWN
 from laptime.manifests.result import readings_name, results_name
+from laptime.manifests.scenario import scenario_name
 from laptime.reconcile.actions import Decision, Delete, Fold
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.profiles import say_profiled
@@ -80,8 +82,10 @@ def _store_results(situation: Situation) -> list[str]:
     ):
         return []
     trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
+    known = situation.context.scenario
+    scenario = None if known is UNKNOWN else known
     files = result_files(
-        run.name, run.namespace, run.spec, situation.seed, observed.summary, trials
+        run.name, run.namespace, run.spec, situation.seed, observed.summary, trials, scenario
     )
     # Before anything is deleted: it is what the run was made for.
     situation.actions.insert(0, Fold(files))
@@ -97,6 +101,7 @@ def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> l
     observed, run = situation.observed, situation.run
     keep = {
         results_name(run.name),
+        scenario_name(run.name),
         *observed.results,
         *map(readings_name, observed.results),
         *observed.profiles,

@@ -21,6 +21,7 @@ from laptime.api.status import (
     State,
 )
 from laptime.api.storage import STORED_VERSION, Storage
+from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
@@ -260,6 +261,7 @@ class Situation:
             finished_at=(old.finished_at or now) if finished else None,
             retries=self.spec.retry if old.retries is None else old.retries,
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
+            scenario_hash=old.scenario_hash or self._scenario_hash(state),
             progress=self._progress(state, text),
             current_trial=current_trial,
             step_started_at=None
@@ -277,6 +279,12 @@ class Situation:
             storage=self._storage(state),
             conditions=self._conditions(now),
         )
+
+    def _scenario_hash(self, state: State) -> str | None:
+        known = self.context.scenario
+        if known is UNKNOWN or not state.active or not self.observed.scenario_kept:
+            return None
+        return known.hash
 
     def _storage(self, state: State) -> Storage:
         folding = state.terminal and self.observed.results_config_map is not None

@@ -14,6 +14,7 @@ from laptime import __version__
 from laptime.analysis import wording
 from laptime.api import API_VERSION, KIND
 from laptime.api.profile import Profile
+from laptime.catalog import document_of
 from laptime.report.contents import Report
 from laptime.report.html.limits import watchers
 from laptime.report.html.palette import (
@@ -25,7 +26,7 @@ from laptime.report.html.palette import (
 )
 from laptime.report.html.profiles import shown_profiles
 from laptime.report.html.sections import SHARES, section
-from laptime.report.markdown import tiers
+from laptime.report.markdown import scenario_said, tiers
 from laptime.report.published import published_tables
 
 _TEMPLATE = "page.html.j2"
@@ -57,6 +58,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         version=__version__,
         begin=begin,
         end=end,
+        scenario=scenario_said(report),
         tiers=tiers(spec.topology),
         sections=[section(report, load, payloads) for load in spec.loads],
         shares=[f"{share * 100:g} %" for share in SHARES],
@@ -73,7 +75,10 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
 
 
 def manifest_to_repeat(report: Report) -> str:
-    """Return the BenchmarkRun that measures the same again in the same order, as YAML."""
+    """Return the BenchmarkRun that measures the same again in the same order, as YAML.
+
+    A scenario that does not come with Laptime stands before it.
+    """
     spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
     # The operator adds the control itself, and refuses a server of that name.
     spec["servers"] = [one for one in spec["servers"] if one["name"] != report.spec.control_name]
@@ -83,7 +88,10 @@ def manifest_to_repeat(report: Report) -> str:
         "metadata": {"name": report.name, "namespace": report.namespace},
         "spec": spec,
     }
-    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    documents = [document]
+    if report.scenario is not None and not report.scenario.builtin:
+        documents.insert(0, document_of(report.scenario, report.namespace))
+    text: str = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=100)
     return text
 
 

@@ -1,0 +1,178 @@
+"""A scenario that somebody writes, from resources only, with a server that is there already."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .harness import Cluster, condition, namespace_for_runs, run_manifest
+
+SECONDS_TO_SAY_SO = 30
+SERVER = {"name": "go", "image": "docker.io/laptime/server-go-nethttp:0.1.0"}
+SEED = """\
+INSERT INTO posts
+SELECT n, 'post ' || n, repeat('x', 10) FROM generate_series(1, 30) AS n;
+"""
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "blog-sql"},
+    "data": {"seed.sql": SEED},
+}
+BLOG: dict[str, Any] = {
+    "apiVersion": "laptime.dev/v1alpha1",
+    "kind": "BenchmarkScenario",
+    "metadata": {"name": "blog"},
+    "spec": {
+        "title": "A blog of thirty posts",
+        "data": {
+            "postgres": {
+                "extensions": ["pg_trgm"],
+                "schema": [
+                    {
+                        "sql": "CREATE TABLE posts (id integer PRIMARY KEY, title text NOT NULL, "
+                        "body text NOT NULL); CREATE INDEX ON posts USING gin (title gin_trgm_ops);"
+                    }
+                ],
+                "seed": [{"configMap": {"name": "blog-sql", "key": "seed.sql"}}],
+                "reset": [{"sql": "DELETE FROM posts WHERE id > 30;"}],
+                "warm": [{"sql": "SELECT count(*) FROM posts;"}],
+            }
+        },
+        "requests": [{"name": "latest", "path": "/posts", "statements": 1}],
+        "checks": [
+            {
+                "name": "latest",
+                "path": "/posts",
+                "contentType": "application/json",
+                "expected": [
+                    {"id": n, "title": f"post {n}", "body": "x" * 10} for n in range(30, 20, -1)
+                ],
+                "afterwards": [
+                    {"query": "SELECT count(*), max(id) FROM posts", "rows": [[30, 30]]}
+                ],
+            },
+            {"name": "nothing", "path": "/nothing", "expectStatus": 404},
+        ],
+    },
+}
+RUN = run_manifest(
+    "own",
+    [SERVER],
+    scenario="blog",
+    topology={"postgres": {}},
+    loads=[{"name": "few", "closed": {"connections": 2, "requests": 200}, "warmup": "0s"}],
+    repetitions=1,
+)
+
+
+def changed(name: str, **places: Any) -> dict[str, Any]:
+    """Return the blog under another name with something else at places of its spec."""
+    document = copy.deepcopy(BLOG)
+    document["metadata"]["name"] = name
+    for place, value in places.items():
+        node: Any = document["spec"]
+        *parents, last = place.split("__")
+        for part in parents:
+            node = node[int(part)] if part.isdigit() else node[part]
+        node[last] = value
+    return document
+
+
+def run_of(scenario: str, **spec: Any) -> dict[str, Any]:
+    """Return the run on another scenario, named like it."""
+    return {
+        **RUN,
+        "metadata": {"name": scenario},
+        "spec": {**RUN["spec"], "scenario": scenario, **spec},
+    }
+
+
+@pytest.fixture(scope="module")
+def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
+    with namespace_for_runs(kubectl) as name:
+        found = Cluster(kubectl, reader, name)
+        found.apply(CONFIG_MAP)
+        yield found
+
+
+def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> None:
+    cluster.apply(BLOG)
+    cluster.apply(RUN)
+    cluster.wait("own", "its check", lambda status: status.get("state") == "Running", 120)
+    # Somebody changes it in the middle.
+    cluster.apply(changed("blog", checks__1__expectStatus=500))
+    status = cluster.wait_end("own", 120)
+    assert status["state"] == "Succeeded", status
+    assert status["results"][0]["trials"] == 1
+    cluster.wait_folded("own")
+    stored = cluster.stored("own")
+    results = json.loads(stored.files["results.json"])
+    assert results["scenario"]["hash"] == status["scenarioHash"]
+    kept = results["scenario"]["document"]
+    assert kept["checks"][1]["expectStatus"] == 404
+    assert kept["data"]["postgres"]["seed"] == [{"sql": SEED}]
+
+
+# What only the operator can see: a scenario, the reason, and words that say what to write.
+WRONG = {
+    "missing": (None, "ScenarioMissing", "apply it, or write apibench"),
+    "no-map": (
+        changed("no-map", data__postgres__seed=[{"configMap": {"name": "none", "key": "a.sql"}}]),
+        "ScenarioTextMissing",
+        "kubectl create configmap none --from-file=a.sql",
+    ),
+    "no-check": (
+        changed("no-check", requests__0__path="/other"),
+        "ScenarioWrong",
+        "add a check with method GET and path /other",
+    ),
+    "leads-out": (
+        changed("leads-out", checks__1__jsonSchema={"$ref": "http://metadata.internal/"}),
+        "ScenarioWrong",
+        "leads out of the schema",
+    ),
+    "dblink": (
+        changed("dblink", data__postgres__extensions=["dblink"]),
+        "ExtensionNotAllowed",
+        "does not allow dblink",
+    ),
+}
+
+
+def test_what_is_wrong_with_a_scenario_is_said_with_what_to_write(cluster: Cluster) -> None:
+    for name, (document, _, _) in WRONG.items():
+        if document is not None:
+            cluster.apply(document)
+        cluster.apply(run_of(name, startupTimeout="2s"))
+    for name, (_, reason, words) in WRONG.items():
+        status = cluster.wait_end(name, SECONDS_TO_SAY_SO * len(WRONG))
+        said = condition(status, "Succeeded")
+        assert (status["state"], said["reason"]) == ("Failed", reason), said
+        assert words in said["message"]
+        assert not [one for one in cluster.left_of(name) if one.startswith("Deployment")]
+
+
+# SQL that would be more than SQL, and what stops it.
+ATTACKS = {
+    "program": ("COPY (SELECT 1) TO PROGRAM 'id > /tmp/seen';", "external program"),
+    "shell": ("SELECT 1;\n\\! id > /tmp/seen\n", "backslash commands are restricted"),
+    "file": ("SELECT pg_read_file('/etc/laptime/postgresql.conf');", "permission denied"),
+    "superuser": ("ALTER ROLE laptime SUPERUSER;", "permission denied to alter role"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_sql_of_a_scenario_is_sql_and_nothing_else(cluster: Cluster, attack: str) -> None:
+    sql, stopped = ATTACKS[attack]
+    name = f"sql-{attack}"
+    cluster.apply(changed(name, data__postgres__seed=[{"sql": sql}]))
+    cluster.apply(run_of(name))
+    status = cluster.wait_end(name, 120)
+    said = condition(status, "Succeeded")
+    assert status["state"] == "Failed"
+    assert stopped in said["message"], said

@@ -1,0 +1,82 @@
+"""The API server takes the scenarios that come with Laptime, and refuses wrong ones at the door.
+
+What it cannot see (names of header fields, relations between requests and checks) the operator
+says; operator/tests/cli/test_wrong_scenarios.py has a case for each rule.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from laptime.catalog import document_of, scenarios
+
+
+@pytest.fixture(scope="module")
+def custom(api: client.ApiClient, crd: dict[str, Any]) -> client.CustomObjectsApi:
+    return client.CustomObjectsApi(api)
+
+
+def refusal(
+    custom: client.CustomObjectsApi, namespace: str, document: dict[str, Any]
+) -> str | None:
+    """Return why the API server would refuse a scenario, None when it would take it."""
+    try:
+        custom.create_namespaced_custom_object(
+            *("laptime.dev", "v1alpha1", namespace, "benchmarkscenarios", document),
+            dry_run="All",
+            field_validation="Strict",
+        )
+    except client.ApiException as error:
+        message: str = json.loads(error.body or "{}")["message"]
+        return message
+    return None
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_what_comes_with_laptime_is_taken(
+    custom: client.CustomObjectsApi, namespace: str, name: str
+) -> None:
+    assert refusal(custom, namespace, document_of(scenarios()[name], namespace)) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        ("titel", "x", 'unknown field "spec.titel"'),
+        ("requests", [], "should have at least 1 items"),
+        ("requests.1.name", "Create", "must be lower-case letters, digits and '-'"),
+        ("requests.1.name", "hello", "Duplicate value"),
+        ("requests.1.method", "HEAD", 'supported values: "GET", "POST"'),
+        ("requests.2.path", "http://other.ns.svc/{id}", "must be a path that begins with one /"),
+        ("requests.2.path", "//other.ns.svc/{id}", "must be a path that begins with one /"),
+        ("requests.2.path", "/tasks", "ids goes with {id}"),
+        ("requests.2.ids.last", 1, "last must be at least first"),
+        ("requests.1.headers", {"a": "b\r\nc: d"}, "values of header fields are printable ASCII"),
+        ("requests.1.cookies", {"a": "b; c=d"}, "values of cookies have no spaces"),
+        ("checks.3.jsonSchema", None, "keepsId takes the field id of the answer"),
+        ("checks.0.minSeconds", 30, "minSeconds must be smaller than timeoutSeconds"),
+        ("checks.3.answers", "different", "write times of 2 or more"),
+        ("data", {}, "write postgres or sqlite or both"),
+        ("data.postgres.schema.0", {}, "write either sql"),
+        ("data.postgres.schema.0.configMap", {"name": "A", "key": "b"}, "write either sql"),
+        ("data.postgres.extensions", ['x"; DROP'], "must be the name of an extension"),
+    ],
+)
+def test_a_wrong_scenario_is_refused_with_what_to_write(
+    custom: client.CustomObjectsApi, namespace: str, place: str, value: Any, says: str
+) -> None:
+    document = copy.deepcopy(document_of(scenarios()["tasks"], namespace))
+    node: Any = document["spec"]
+    *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+    for part in parents:
+        node = node[part]
+    if value is None:
+        del node[last]
+    else:
+        node[last] = value
+    assert says in (refusal(custom, namespace, document) or "it was taken")

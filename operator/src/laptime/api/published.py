@@ -1,0 +1,207 @@
+"""Figures that somebody has published about a scenario, to set beside those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from pydantic import Field
+
+from laptime.api.base import Model
+from laptime.api.loads import Load
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
+
+
+class PublishedServer(Model):
+    """What a published benchmark reports of one server."""
+
+    preset: str = Field(description="Preset of the catalogue that it is about.", max_length=40)
+    workers: int = Field(1, description="Worker processes.")
+    any_workers: bool = Field(False, description="The source does not say or it does not matter.")
+    threads: int | None = Field(None, description="None: it does not matter.")
+    env: dict[str, str] = Field(
+        default_factory=dict, description="Settings that tell it from others of its preset."
+    )
+    factor: float | None = Field(None, description="As printed; from the throughputs if absent.")
+    requests_per_second: float | None = Field(None, description="Throughput.")
+    timeouts: int | None = Field(None, description="Requests that were given up.")
+    mean_ms: float | None = Field(None, description="Mean latency in ms.")
+    p50_ms: float | None = Field(None, description="Median latency in ms.")
+    p99_ms: float | None = Field(None, description="99th percentile of the latency in ms.")
+    p999_ms: float | None = Field(None, description="99.9th percentile of the latency in ms.")
+    peak_memory_mib: float | None = Field(None, description="Largest memory in MiB.")
+    peak_cpu_percent: float | None = Field(None, description="Of the whole machine.")
+
+    def is_about(self, server: Server) -> bool:
+        """Whether the figures are about a server set up like this one."""
+        own = {one.name: one.value for one in server.env}
+        return (
+            self.preset == server.preset
+            and (self.any_workers or self.workers == server.workers)
+            and self.threads in (None, server.threads or 1)
+            and self.env.items() <= own.items()
+        )
+
+
+class PublishedClosedLoad(Model):
+    """The closed load of a published measurement; the number of requests does not matter."""
+
+    connections: int = Field(description="Concurrent connections.")
+    keep_alive: bool = Field(description="Whether a connection was used for many requests.")
+
+
+class PublishedOpenLoad(Model):
+    """The open load of a published measurement, in requests per second."""
+
+    rate: int = Field(description="Requests per second.")
+
+
+class PublishedLoad(Model):
+    """The load of a published measurement; exactly one shape."""
+
+    closed: PublishedClosedLoad | None = Field(None, description="A fixed number of connections.")
+    open: PublishedOpenLoad | None = Field(None, description="A fixed rate.")
+    endpoints: list[str] | None = Field(
+        None, description="It sent nothing but these; None: all, or the only one."
+    )
+
+    def is_like(self, load: Load) -> bool:
+        """Whether factors under this load can be set beside those of the published one."""
+        if self.endpoints is not None and not (
+            load.endpoints and set(load.endpoints) <= set(self.endpoints)
+        ):
+            return False
+        if self.closed is not None and load.closed is not None:
+            return (
+                self.closed.connections == load.closed.connections
+                and self.closed.keep_alive == load.closed.keep_alive
+            )
+        if self.open is not None and load.open is not None:
+            return self.open.rate == load.open.rate
+        return False
+
+
+class PublishedMeasurement(Model):
+    """The published figures under one load."""
+
+    load: PublishedLoad = Field(description="What was sent.")
+    servers: list[PublishedServer] = Field(
+        default_factory=list, description="What is more special before what is less."
+    )
+    order: list[str] = Field(
+        default_factory=list, description="Presets, fastest first, where no figures are published."
+    )
+    behind: list[str] = Field(
+        default_factory=list,
+        description="Presets slower than all of `order`, in no order among themselves.",
+    )
+
+    def of(self, server: Server) -> PublishedServer | None:
+        """Return what was published about a server set up like this one."""
+        return next((one for one in self.servers if one.is_about(server)), None)
+
+
+@dataclass(frozen=True)
+class OrderClaim:
+    """What a source says of two servers."""
+
+    faster: str
+    slower: str
+    alike: bool = False
+    """The source has the same figure for both."""
+
+
+class Published(Model):
+    """The published benchmark behind a scenario."""
+
+    title: str = Field(description="What was measured, and by whom.", max_length=200)
+    baseline: str = Field(description="Preset that its factors are against.")
+    notes: list[str] = Field(
+        default_factory=list, description="What to know before anything is compared with it."
+    )
+    measurements: list[PublishedMeasurement] = Field(
+        description="The figures, one entry for each load.", min_length=1
+    )
+
+    @property
+    def figures(self) -> dict[str, PublishedServer]:
+        """Figures by preset, of the first measurement with one worker."""
+        return {one.preset: one for one in self.measurements[0].servers if one.workers == 1}
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Factors against the published baseline by preset, of the first measurement."""
+        base = self.figures[self.baseline]
+        factors = {preset: _factor(one, base) for preset, one in self.figures.items()}
+        return {preset: factor for preset, factor in factors.items() if factor is not None}
+
+    def factor(self, spec: BenchmarkRunSpec, server: str, load: str) -> float | None:
+        """Return the published factor of a server of a run against the run's baseline.
+
+        None when the source says nothing about one of the two, or nothing under such a load.
+        """
+        for measurement in self._like(spec, load):
+            one = measurement.of(spec.server(server))
+            base = measurement.of(spec.server(spec.baseline_name))
+            if one is not None and base is not None:
+                return _factor(one, base)
+        return None
+
+    def about(self, spec: BenchmarkRunSpec, server: str, load: str) -> PublishedServer | None:
+        """Return what was published about a server of a run under such a load; None if nothing."""
+        found = (one.of(spec.server(server)) for one in self._like(spec, load))
+        return next((one for one in found if one is not None), None)
+
+    def order(self, spec: BenchmarkRunSpec, load: str) -> list[str]:
+        """Return the servers of a run that the source ranks under such a load, fastest first."""
+        for measurement in self._like(spec, load):
+            places = _places(measurement, spec)
+            return sorted(places, key=places.__getitem__)
+        return []
+
+    def claims(self, spec: BenchmarkRunSpec, load: str) -> list[OrderClaim]:
+        """Return what the source says of each two servers of a run under such a load."""
+        for measurement in self._like(spec, load):
+            places = _places(measurement, spec)
+            behind = [
+                one.name
+                for one in spec.servers
+                if one.preset in measurement.behind and one.name != spec.control_name
+            ]
+            claims = [OrderClaim(first, last) for first in places for last in behind]
+            for one, other in combinations(sorted(places, key=places.__getitem__), 2):
+                rows = [measurement.of(spec.server(name)) for name in (one, other)]
+                if places[one] < places[other]:
+                    claims.append(OrderClaim(one, other))
+                elif not measurement.order and rows[0] is not rows[1]:
+                    # One row for both says nothing about what tells them apart.
+                    claims.append(OrderClaim(one, other, alike=True))
+            return claims
+        return []
+
+    def _like(self, spec: BenchmarkRunSpec, load: str) -> Iterator[PublishedMeasurement]:
+        return (one for one in self.measurements if one.load.is_like(spec.load(load)))
+
+
+def _places(measurement: PublishedMeasurement, spec: BenchmarkRunSpec) -> dict[str, float]:
+    """Return the place of each server that the source ranks; the lower, the faster."""
+    places: dict[str, float] = {}
+    for server in spec.servers:
+        if server.name == spec.control_name:
+            continue  # the source knows the baseline once
+        one = measurement.of(server)
+        if server.preset in measurement.order:
+            places[server.name] = measurement.order.index(server.preset)
+        elif one is not None and one.requests_per_second is not None:
+            places[server.name] = -one.requests_per_second
+    return places
+
+
+def _factor(one: PublishedServer, base: PublishedServer) -> float | None:
+    if one.factor is not None and base.factor is not None:
+        return one.factor / base.factor
+    if one.requests_per_second is not None and base.requests_per_second is not None:
+        return one.requests_per_second / base.requests_per_second
+    return None

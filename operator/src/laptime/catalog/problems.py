@@ -1,0 +1,253 @@
+"""What is wrong with a scenario that its schema cannot say. Pure.
+
+The same rules hold for the scenarios of the catalogue, for `kubectl laptime validate`, and for the
+operator before a run begins. Each message says what to write instead.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, Sql
+from laptime.catalog.models import Scenario
+from laptime.catalog.statements import statements_of
+
+MAX_SQL_BYTES = 700_000
+"""Of schema and seed together: they are in one ConfigMap of the run."""
+MAX_SENT_BYTES = 80_000
+"""Of requests, and of checks: each are in one variable of a pod, which has 128 KiB at most."""
+MAX_RESET_BYTES = 40_000
+"""Of reset and warm together: they are in one variable with the requests."""
+
+_SET_BY_US = (
+    *("host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"),
+    *("expect", "te", "trailer"),
+)
+_TOKEN = re.compile(r"[-!#$%&*+.^_|~0-9A-Za-z]{1,128}")
+_NO_BODY = (204, 205, 304)
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def scenario_problems(scenario: Scenario) -> list[str]:
+    """Return all that is wrong, one sentence each; nothing for a good one."""
+    return [
+        *_about_data(scenario),
+        *_about_requests(scenario),
+        *_about_checks(scenario),
+        *_about_published(scenario),
+    ]
+
+
+def _about_data(scenario: Scenario) -> Iterator[str]:
+    postgres = scenario.data.postgres if scenario.data else None
+    sqlite = scenario.data.sqlite if scenario.data else None
+    if postgres is not None:
+        yield from _statements("data.postgres.schema", postgres.schema_)
+        yield from _statements("data.postgres.seed", postgres.seed)
+        yield from _statements("data.postgres.reset", postgres.reset)
+        yield from _statements("data.postgres.warm", postgres.warm)
+        for name in _twice(postgres.extensions):
+            yield f"data.postgres.extensions: {name} is there twice"
+        size = _bytes(one.text for one in (*postgres.reset, *postgres.warm))
+        if size > MAX_RESET_BYTES:
+            yield (
+                f"data.postgres: reset and warm have {size} bytes, the most is {MAX_RESET_BYTES}: "
+                "make a function in the schema and call it"
+            )
+    if sqlite is not None:
+        yield from _statements("data.sqlite.schema", sqlite.schema_)
+        yield from _statements("data.sqlite.seed", sqlite.seed)
+    for where, files in (("postgres", scenario.init_sql), ("sqlite", scenario.sqlite_sql)):
+        size = _bytes(text for _, text in files)
+        if size > MAX_SQL_BYTES:
+            yield (
+                f"data.{where}: schema and seed have {size} bytes, the most is {MAX_SQL_BYTES}: "
+                "make rows by SQL, such as generate_series, instead of writing them out"
+            )
+
+
+def _statements(place: str, parts: Iterable[Sql]) -> Iterator[str]:
+    for number, part in enumerate(parts):
+        if not statements_of(part.text):
+            yield f"{place}[{number}] has no statement: write one that ends with ;, or leave it out"
+
+
+def _about_requests(scenario: Scenario) -> Iterator[str]:
+    yield from _exchanges("requests", scenario.requests)
+    if (size := _sent(scenario.requests)) > MAX_SENT_BYTES:
+        yield f"requests have {size} bytes together, the most is {MAX_SENT_BYTES}"
+    for request in scenario.requests:
+        if not any(_asks_the_same(check, request) for check in scenario.checks):
+            number = request.ids.first if request.ids else 1
+            example = request.path.replace(ID_PLACEHOLDER, str(number))
+            yield (
+                f"requests.{request.name}: no check asks {request.method} {request.path}, so "
+                "nobody would know whether its answers are right: add a check with method "
+                f"{request.method} and path {example}"
+            )
+
+
+def _asks_the_same(check: Check, request: Exchange) -> bool:
+    if check.method != request.method:
+        return False
+    parts = request.path.split(ID_PLACEHOLDER)
+    pattern = r"(?:\d+|\{id\})".join(re.escape(part) for part in parts)
+    return re.fullmatch(pattern, check.path) is not None
+
+
+def _about_checks(scenario: Scenario) -> Iterator[str]:
+    yield from _exchanges("checks", scenario.checks)
+    if (size := _sent(scenario.checks)) > MAX_SENT_BYTES:
+        yield (
+            f"checks have {size} bytes together, the most is {MAX_SENT_BYTES}: compare less of "
+            "large answers, by expectedPart or jsonSchema"
+        )
+    kept = False
+    for check in scenario.checks:
+        place = f"checks.{check.name}"
+        if not kept and _mentions_id(check):
+            yield (
+                f"{place}: no check before it keeps an id: write keepsId: true in one of them, or "
+                "a number instead of {id}"
+            )
+        kept = kept or check.keeps_id
+        if check.expected is not None and check.expected_part is not None:
+            yield (
+                f"{place}: write either expected (the whole answer) or expectedPart (fields that "
+                "it has)"
+            )
+        if check.expect_status in _NO_BODY and check.knows_body:
+            yield (
+                f"{place}: an answer with status {check.expect_status} has no body: leave "
+                "contentType, jsonSchema and expected out"
+            )
+        if check.content_type is not None and not re.fullmatch(
+            r"[-+.\w]+/[-+.\w]+", check.content_type
+        ):
+            yield (
+                f"{place}.contentType: {check.content_type!r} is no media type: write for example "
+                "application/json, without parameters"
+            )
+        yield from _about_schema(place, check)
+        yield from _about_afterwards(place, check, scenario)
+
+
+def _about_schema(place: str, check: Check) -> Iterator[str]:
+    schema = check.json_schema
+    if schema is None:
+        return
+    import jsonschema
+
+    if (leads := next(_leading_out(schema), None)) is not None:
+        yield f"{place}.jsonSchema: {leads} leads out of the schema: write #/$defs/... instead"
+        return
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        where = "/".join(map(str, error.absolute_path)) or "the schema"
+        yield f"{place}.jsonSchema is no JSON Schema: {where}: {error.message[:200]}"
+        return
+    if check.keeps_id and "id" not in schema.get("required", []):
+        yield (
+            f"{place}: keepsId takes the field id of the answer: write required: [id] in its "
+            "jsonSchema"
+        )
+    if check.expected is not None and ID_PLACEHOLDER not in json.dumps(check.expected):
+        broken = next(jsonschema.Draft202012Validator(schema).iter_errors(check.expected), None)
+        if broken is not None:
+            yield f"{place}: expected does not meet its own jsonSchema: {broken.message[:200]}"
+
+
+def _about_afterwards(place: str, check: Check, scenario: Scenario) -> Iterator[str]:
+    if check.afterwards and not scenario.offers_postgres:
+        yield f"{place}.afterwards asks Postgres: write data.postgres, or leave afterwards out"
+    for number, one in enumerate(check.afterwards):
+        rows = one.rows
+        if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+            yield (
+                f"{place}.afterwards[{number}].rows must be an array of rows, each an array of "
+                "values, such as [[3]]"
+            )
+        if len(statements_of(one.query)) != 1:
+            yield f"{place}.afterwards[{number}].query must be one query"
+
+
+def _about_published(scenario: Scenario) -> Iterator[str]:
+    for number, one in enumerate(scenario.published.measurements if scenario.published else []):
+        if (one.load.closed is None) == (one.load.open is None):
+            yield f"published.measurements[{number}].load: write either closed or open"
+        known = {request.name for request in scenario.requests}
+        for name in one.load.endpoints or []:
+            if name not in known:
+                yield (
+                    f"published.measurements[{number}].load.endpoints: there is no request {name}; "
+                    f"there is {', '.join(sorted(known))}"
+                )
+
+
+def _exchanges(place: str, exchanges: Iterable[Exchange]) -> Iterator[str]:
+    every = list(exchanges)
+    for name in _twice(one.name for one in every):
+        yield f"{place}: two have the name {name}: give each a name of its own"
+    for one in every:
+        for name in _twice(header.lower() for header in one.headers):
+            yield f"{place}.{one.name}.headers: {name} is there twice"
+        for name in one.headers:
+            if name.lower() in _SET_BY_US:
+                yield (
+                    f"{place}.{one.name}.headers: {name} is a field of the connection, which "
+                    "Laptime sets itself: leave it out"
+                )
+            elif name.lower() == "cookie":
+                yield f"{place}.{one.name}.headers: write cookies instead of the field {name}"
+        for what, names in (("headers", one.headers), ("cookies", one.cookies)):
+            for name in names:
+                if not _TOKEN.fullmatch(name):
+                    yield (
+                        f"{place}.{one.name}.{what}: {name[:40]!r} is no name: letters, digits and "
+                        "'-', such as x-api-key"
+                    )
+        if one.method == "GET" and one.body is not None:
+            yield f"{place}.{one.name}: a GET has no body: write method POST, or leave body out"
+
+
+def _mentions_id(check: Check) -> bool:
+    said = (check.path, check.body or "", json.dumps([check.expected, check.expected_part]))
+    return any(ID_PLACEHOLDER in text for text in said)
+
+
+def _leading_out(node: Any) -> Iterator[str]:
+    """Yield references that a library might fetch from somewhere."""
+    if isinstance(node, list):
+        for child in node:
+            yield from _leading_out(child)
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key in _REFERENCES and not str(value).startswith("#"):
+                yield f"{key}: {str(value)[:100]}"
+            elif key == "$id":
+                yield f"$id: {str(value)[:100]}"
+            yield from _leading_out(value)
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    again: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            again[name] = None
+        seen.add(name)
+    return list(again)
+
+
+def _sent(exchanges: Iterable[Exchange]) -> int:
+    text = json.dumps([one.to_wire() for one in exchanges])
+    # Each $ is written twice, so that the kubelet expands none.
+    return len(text.encode()) + text.count("$")
+
+
+def _bytes(texts: Iterable[str]) -> int:
+    return sum(len(text.encode()) + text.count("$") for text in texts)

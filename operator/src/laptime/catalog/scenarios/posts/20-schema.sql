@@ -1,5 +1,0 @@
-CREATE TABLE posts (
-    id integer PRIMARY KEY,
-    title text NOT NULL,
-    body text NOT NULL
-);

@@ -1,2 +1,0 @@
--- Now, so that autovacuum has no reason to start in the middle of a trial.
-VACUUM (FREEZE, ANALYZE) posts;

@@ -1,0 +1,164 @@
+"""Which scenario a run is measured on: the one that it keeps, else the one that there is now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pydantic
+
+from laptime.api import SCENARIO_KIND
+from laptime.api.scenario import ConfigMapKey
+from laptime.api.text import plain
+from laptime.catalog import (
+    UNKNOWN,
+    Scenario,
+    ScenarioError,
+    config_maps_of,
+    document_spec,
+    scenario_of,
+    scenarios,
+)
+from laptime.catalog.problems import scenario_problems
+from laptime.kube import Kube, Manifest
+from laptime.manifests.context import known_as
+from laptime.manifests.result import results_name
+from laptime.manifests.scenario import read_scenario, scenario_name
+from laptime.reconcile.children import Children
+from laptime.reconcile.fold import read_archive
+from laptime.reconcile.views import Run
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Found:
+    """The scenario of a run, or why there is none."""
+
+    scenario: Scenario = UNKNOWN
+    kept: bool = False
+    """The run has it, in an object of its own."""
+    problem: ScenarioError | None = None
+
+
+class ScenarioDesk:
+    """Looks the scenario of one run up, and remembers it once the run keeps it."""
+
+    def __init__(self, kube: Kube, children: Children, extensions: Collection[str]) -> None:
+        """`extensions` of Postgres are those that the administrator allows."""
+        self._kube = kube
+        self._children = children
+        self._extensions = extensions
+        self._kept: Scenario | None = None
+
+    async def find(self, run: Run) -> Found:
+        """Return the scenario that the run keeps, else the one that it would begin with now.
+
+        Raises:
+            KubeError: the API server cannot be asked.
+        """
+        if self._kept is None:
+            try:
+                self._kept = await self._stored(run)
+            except ValueError as error:
+                what = "the scenario that the run keeps cannot be read"
+                return _refused("ScenarioUnreadable", f"{what}: {plain(str(error))}")
+        if self._kept is not None:
+            return Found(self._kept, kept=True)
+        try:
+            scenario = await self._current(run)
+        except ScenarioError as error:
+            return Found(problem=error)
+        began_with = run.status.scenario_hash
+        if began_with is not None and scenario.hash != began_with:
+            return _refused(
+                "ScenarioChanged",
+                f"the run has lost what it kept of scenario {scenario.name}, which is other work "
+                f"by now ({scenario.hash}, it began with {began_with}): apply the run under "
+                "another name",
+            )
+        return Found(scenario)
+
+    async def _stored(self, run: Run) -> Scenario | None:
+        child = self._children.find("ConfigMap", scenario_name(run.name))
+        if child is not None:
+            manifest = await self._kube.get("ConfigMap", run.namespace, child.name)
+            return None if manifest is None else read_scenario(manifest)
+        head = self._children.find("ConfigMap", results_name(run.name))
+        archive = await read_archive(self._kube, run.namespace, head.name) if head else None
+        for one in archive.objects if archive else []:
+            if known_as(one["metadata"]) == scenario_name(run.name):
+                return read_scenario(one)
+        return None
+
+    async def _current(self, run: Run) -> Scenario:
+        name = run.spec.scenario
+        document = await self._kube.get(SCENARIO_KIND, run.namespace, name)
+        if document is None:
+            if name in scenarios():
+                return scenarios()[name]
+            raise ScenarioError(
+                "ScenarioMissing",
+                f"there is no {SCENARIO_KIND} {name} in namespace {run.namespace}, and none of "
+                f"that name comes with Laptime: apply it, or write {', '.join(scenarios())}",
+                fatal=False,
+            )
+        scenario = await self._with_texts(document, run.namespace)
+        problems = scenario_problems(scenario)
+        if problems:
+            more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+            said = plain("; ".join(problems[:_NAMED]))
+            raise ScenarioError("ScenarioWrong", f"scenario {name}: {said}{more}")
+        self._allow(scenario)
+        return scenario
+
+    async def _with_texts(self, document: Manifest, namespace: str) -> Scenario:
+        name = document["metadata"]["name"]
+        try:
+            wanted = config_maps_of(document_spec(document))
+            maps = {
+                one: await self._kube.get("ConfigMap", namespace, one)
+                for one in sorted({key.name for key in wanted})
+            }
+            texts = {}
+            for one in wanted:
+                config_map = maps[one.name]
+                data = (config_map.get("data") or {}) if config_map is not None else {}
+                if one.key not in data:
+                    raise _text_missing(name, namespace, one, config_map)
+                texts[one.name, one.key] = data[one.key]
+            return scenario_of(document, texts)
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(part) for part in first["loc"])
+            raise ScenarioError(
+                "ScenarioNotUnderstood", f"scenario {name}: {place}: {plain(first['msg'])}"
+            ) from error
+
+    def _allow(self, scenario: Scenario) -> None:
+        refused = [one for one in scenario.extensions if one not in self._extensions]
+        if refused:
+            allowed = ", ".join(sorted(self._extensions)) or "none"
+            raise ScenarioError(
+                "ExtensionNotAllowed",
+                f"scenario {scenario.name}: the administrator does not allow {', '.join(refused)} "
+                f"(scenarios.extensions of the chart); allowed: {allowed}",
+            )
+
+
+def _text_missing(
+    scenario: str, namespace: str, wanted: ConfigMapKey, found: Manifest | None
+) -> ScenarioError:
+    if found is None:
+        said = (
+            f"there is no ConfigMap {wanted.name} in namespace {namespace}: create it with kubectl "
+            f"create configmap {wanted.name} --from-file={wanted.key} -n {namespace}"
+        )
+    else:
+        keys = plain(", ".join(sorted(found.get("data") or {}))) or "no keys"
+        said = f"ConfigMap {wanted.name} has no key {wanted.key}; it has {keys}"
+    return ScenarioError("ScenarioTextMissing", f"scenario {scenario}: {said}", fatal=False)
+
+
+def _refused(reason: str, message: str) -> Found:
+    return Found(problem=ScenarioError(reason, message))

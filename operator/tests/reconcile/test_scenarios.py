@@ -1,0 +1,285 @@
+"""A run keeps the scenario it began with, and says at once what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from laptime.catalog import document_of, scenarios
+from laptime.manifests.scenario import SCENARIO_KEY, read_scenario
+
+from .api_server import ApiServer
+from .nodes import working
+from .test_controller import operating, reason, run_manifest, state, until
+from .test_decide import spec_of
+from .test_folding import stored
+from .test_pause import patched
+
+USERS = scenarios()["users"]
+
+
+def mine(name: str = "shop", **changes: Any) -> dict[str, Any]:
+    """Return a scenario of a namespace, which does what `users` does."""
+    document = document_of(USERS, "default")
+    document["metadata"]["name"] = name
+    return {**document, "spec": {**deepcopy(document["spec"]), **changes}}
+
+
+def run_of(scenario: str, name: str = "demo", **changes: Any) -> dict[str, Any]:
+    manifest = run_manifest(name)
+    spec = {**manifest["spec"], "scenario": scenario, "topology": {"postgres": {}}, **changes}
+    return {**manifest, "spec": spec}
+
+
+def kept(server: ApiServer, run: str = "demo") -> dict[str, Any] | None:
+    return server.get("ConfigMap", "default", f"{run}-scenario")
+
+
+def hash_of(server: ApiServer, run: str = "demo") -> str | None:
+    found = server.get("BenchmarkRun", "default", run) or {}
+    said: str | None = (found.get("status") or {}).get("scenarioHash")
+    return said
+
+
+def message(server: ApiServer, type_: str = "Progressing", run: str = "demo") -> str:
+    found = server.get("BenchmarkRun", "default", run) or {}
+    conditions = (found.get("status") or {}).get("conditions") or []
+    return next((one["message"] for one in conditions if one["type"] == type_), "")
+
+
+async def test_a_run_keeps_the_scenario_that_comes_with_laptime_too() -> None:
+    server = ApiServer()
+    server.add(run_of("users"))
+    async with operating(server):
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+        await until(lambda: hash_of(server) == USERS.hash)
+    found = kept(server)
+    assert found is not None
+    assert found["immutable"]
+    assert read_scenario(found) == USERS
+
+
+async def test_a_scenario_of_the_namespace_comes_before_one_of_its_name() -> None:
+    server = ApiServer()
+    other = [{**document_of(USERS, "")["spec"]["requests"][0], "path": "/"}]
+    server.add(mine("users", title="Ours", requests=other))
+    server.add(run_of("users"))
+    async with operating(server):
+        await until(lambda: hash_of(server))
+    found = kept(server)
+    assert found is not None
+    assert not read_scenario(found).builtin
+    assert read_scenario(found).title == "Ours"
+
+
+async def test_changing_the_resource_changes_no_run_that_has_begun() -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+    before = deepcopy(server.get("ConfigMap", "default", "demo-postgres"))
+    changed = mine()
+    changed["spec"]["data"]["postgres"]["seed"] = [{"sql": "SELECT 'another';"}]
+    server.change("BenchmarkScenario", "default", "shop", spec=changed["spec"])
+    # Another process, which remembers nothing.
+    async with operating(server):
+        await until(lambda: server.get("ConfigMap", "default", "demo-postgres"))
+        await until(lambda: hash_of(server) == USERS.hash)
+        after = server.get("ConfigMap", "default", "demo-postgres")
+    assert before is not None
+    assert after is not None
+    assert after["data"] == before["data"]
+
+
+async def test_a_run_that_has_lost_what_it_kept_goes_on_with_the_same_work_only() -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: hash_of(server) == USERS.hash)
+    server.remove("ConfigMap", "default", "demo-scenario")
+    async with operating(server):
+        await until(lambda: kept(server))
+    server.remove("ConfigMap", "default", "demo-scenario")
+    server.change("BenchmarkScenario", "default", "shop", spec=mine(checks=[])["spec"])
+    changed = mine()
+    changed["spec"]["checks"][0]["times"] = 5
+    server.change("BenchmarkScenario", "default", "shop", spec=changed["spec"])
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Succeeded") == "ScenarioChanged")
+        assert "apply the run under another name" in message(server, "Succeeded")
+
+
+async def test_sql_is_taken_from_config_maps_in_order_and_kept() -> None:
+    server = ApiServer()
+    document = mine()
+    postgres = document["spec"]["data"]["postgres"]
+    texts = {"a.sql": "CREATE TABLE a (n int);", "b.sql": "CREATE TABLE b (n int);"}
+    postgres["schema"] = [{"configMap": {"name": "sql", "key": key}} for key in ("b.sql", "a.sql")]
+    server.add(document)
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Progressing") == "ScenarioTextMissing")
+        assert "there is no ConfigMap sql in namespace default: create it with kubectl" in message(
+            server
+        )
+        server.add({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "sql"},
+                    "data": {"a.sql": texts["a.sql"]}})  # fmt: skip
+        await until(lambda: "has no key b.sql; it has a.sql" in message(server))
+        server.change("ConfigMap", "default", "sql", data=texts)
+        await until(lambda: server.get("ConfigMap", "default", "demo-postgres"))
+    stored = server.get("ConfigMap", "default", "demo-postgres")
+    assert stored is not None
+    assert stored["data"]["01-schema.sql"] == texts["b.sql"]
+    assert stored["data"]["02-schema.sql"] == texts["a.sql"]
+    found = kept(server)
+    assert found is not None
+    assert "configMap" not in found["data"][SCENARIO_KEY]
+
+
+async def test_a_scenario_that_is_not_there_yet_is_waited_for() -> None:
+    server = ApiServer()
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Progressing") == "ScenarioMissing")
+        said = message(server)
+        assert "there is no BenchmarkScenario shop in namespace default" in said
+        assert "users" in said
+        assert kept(server) is None
+        server.add(mine())
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+
+
+async def test_a_scenario_that_does_not_come_ends_the_run() -> None:
+    server = ApiServer()
+    server.add(run_of("shop", startupTimeout="1ms"))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == "ScenarioMissing"
+    assert not server.of("Deployment")
+
+
+def _wrong(**changes: Any) -> dict[str, Any]:
+    document = mine()
+    for place, value in changes.items():
+        node: Any = document["spec"]
+        *parents, last = place.split("__")
+        for part in parents:
+            node = node[int(part)] if part.isdigit() else node[part]
+        node[last] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("document", "expected", "says"),
+    [
+        (_wrong(requests=[]), "ScenarioNotUnderstood", "requests"),
+        (_wrong(more="x"), "ScenarioNotUnderstood", "more"),
+        (_wrong(requests__0__path="/x"), "ScenarioWrong", "add a check with method GET and path"),
+        (_wrong(checks__0__method="POST"), "ScenarioWrong", "no check asks GET /"),
+        (_wrong(checks__0__jsonSchema={"$ref": "http://x/"}), "ScenarioWrong", "leads out"),
+        (_wrong(checks__0__headers={"Host": "x"}), "ScenarioWrong", "leave it out"),
+        (
+            _wrong(data__postgres__extensions=["dblink"]),
+            "ExtensionNotAllowed",
+            "the administrator does not allow dblink (scenarios.extensions of the chart); allowed: "
+            "pg_trgm",
+        ),
+        (_wrong(data__postgres__schema=[{"sql": "--"}]), "ScenarioWrong", "has no statement"),
+        (_wrong(checks__0__expected={"a": 1}), "ScenarioWrong", "does not meet its own jsonSchema"),
+        (_wrong(checks__0__expectStatus=204), "ScenarioWrong", "has no body"),
+    ],
+)
+async def test_a_wrong_scenario_ends_the_run_at_once_with_what_to_write(
+    document: dict[str, Any], expected: str, says: str
+) -> None:
+    server = ApiServer()
+    server.add(document)
+    server.add(run_of("shop"))
+    async with operating(server, extensions=frozenset({"pg_trgm"})):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == expected
+    assert says in message(server, "Succeeded")
+    assert not server.of("Deployment")
+    assert kept(server) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "says"),
+    [
+        ({"topology": {}}, "ScenarioDoesNotFit", "needs a database: add postgres: {}"),
+        ({"topology": {"database": "sqlite"}}, "ScenarioDoesNotFit", "has no data for SQLite"),
+        (
+            {"loads": [{"name": "l", "closed": {"connections": 1, "requests": 9},
+                        "endpoints": ["red"]}]},
+            "LoadImpossible",
+            "load l: scenario shop has no endpoint red; it has list",
+        ),
+    ],
+)  # fmt: skip
+async def test_a_run_that_does_not_fit_ends_before_anything_is_deployed(
+    changes: dict[str, Any], expected: str, says: str
+) -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop", **changes))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == expected
+    assert says in message(server, "Succeeded")
+    assert not server.of("Deployment")
+
+
+async def test_a_preset_that_does_other_work_is_refused_for_what_comes_with_laptime() -> None:
+    server = ApiServer()
+    servers = [{"name": "a", "preset": "flask"}]
+    server.add(run_of("users", servers=servers))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == "ScenarioDoesNotFit"
+    assert "preset flask does not do scenario users: write axum-sqlx" in message(
+        server, "Succeeded"
+    )
+
+
+async def test_the_work_is_in_the_archive_of_a_run_that_is_over() -> None:
+    server = ApiServer()
+    server.add(mine())
+    server.add(run_of("shop", cancel=False, servers=[{"name": "a", "image": "x"}]))
+    async with operating(server):
+        await until(lambda: kept(server))
+        run = server.get("BenchmarkRun", "default", "demo")
+        assert run is not None
+        server.change("BenchmarkRun", "default", "demo", spec={**run["spec"], "cancel": True})
+        await until(lambda: kept(server) is None, seconds=20)
+        found = server.get("BenchmarkRun", "default", "demo")
+    assert found is not None
+    assert found["status"]["scenarioHash"] == USERS.hash
+    (stored_scenario,) = [
+        one for one in stored(server, "demo").objects if SCENARIO_KEY in one["data"]
+    ]
+    assert read_scenario(stored_scenario).hash == USERS.hash
+    results = json.loads(stored(server, "demo").files["results.json"])
+    assert results["scenario"]["hash"] == USERS.hash
+    assert results["scenario"]["document"]["name"] == "shop"
+
+
+async def test_what_failed_is_measured_again_on_the_work_that_the_run_began_with() -> None:
+    server = ApiServer()
+    server.add(mine())
+    async with operating(server), working(server) as nodes:
+        nodes.failing = {"s1"}
+        spec = {**spec_of(2, 1, 1, seed=1).to_wire(), "scenario": "shop"}
+        server.add({**run_manifest("demo"), "spec": spec})
+        await until(lambda: state(server, "demo") == "Failed" and kept(server) is None, 20)
+        changed = mine()
+        changed["spec"]["checks"][0]["times"] = 5
+        server.change("BenchmarkScenario", "default", "shop", spec=changed["spec"])
+        nodes.failing = set()
+        patched(server, "demo", retry=1)
+        await until(lambda: state(server, "demo") == "Succeeded", 20)
+    assert hash_of(server) == USERS.hash
