@@ -271,9 +271,15 @@ def generator_logs() -> Iterator[Callable[[], dict[str, str]]]:
     kept.mkdir(exist_ok=True)
     over = threading.Event()
 
+    def logs() -> set[Path]:
+        return set((LOGS / "pods").glob(f"{NAMESPACE}_*-trial-*/k6/*.log"))
+
+    # A fault that did not bite has another run of the same name, and the kubelet takes its time.
+    of_others = logs()
+
     def look() -> None:
         while not over.wait(0.2):
-            for log in (LOGS / "pods").glob(f"{NAMESPACE}_*-trial-*/k6/*.log"):
+            for log in logs() - of_others:
                 pod = log.parent.parent.name.split("_")[1]
                 with suppress(OSError):
                     os.link(log, kept / f"{pod}.{log.name}")

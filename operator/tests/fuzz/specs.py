@@ -178,6 +178,9 @@ _OF_PATTERN: Mapping[str, list[str]] = {
 
 def _arrange(spec: Node, random: Random, most_trials: int) -> None:
     """Make parts of a spec agree with each other."""
+    if spec["scenario"] not in scenarios():
+        # A name of any other scenario is right as well; there would be nothing to simulate.
+        spec["scenario"] = random.choice(sorted(scenarios()))
     scenario = scenarios()[spec["scenario"]]
     fitting = [name for name, one in presets().items() if scenario.name in one.scenarios]
     for number, server in enumerate(spec["servers"]):

@@ -358,7 +358,7 @@ async def test_in_mid_trial_the_other_one_takes_over_and_nothing_is_lost(how: st
         assert (row["trials"], row["failedTrials"]) == (3, 0)
         stored = stored_in(server.of("ConfigMap"))
         names = {one["metadata"]["name"] for one in stored.objects}
-        assert names == {f"a-trial-00{n}" for n in (1, 2, 3)}
+        assert names == {"a-scenario", *(f"a-trial-00{n}" for n in (1, 2, 3))}
         assert stored.files
 
 
