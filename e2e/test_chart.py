@@ -194,6 +194,10 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
         "LAPTIME_NETWORK": environment["LAPTIME_NETWORK"],
         # No limits: nulls are left out.
         "LAPTIME_HISTORY": '{"minimumAgeSeconds":86400}',
+        "LAPTIME_EXTENSIONS": (
+            "btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray ltree "
+            "pg_trgm pgcrypto tablefunc unaccent uuid-ossp"
+        ),
     }
 
 
