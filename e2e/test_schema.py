@@ -197,6 +197,7 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
         "spec.objectives": None,
         "spec.repetitions": 1,
         "spec.precision": None,
+        "spec.budget": None,
         "spec.maxRepetitions": None,
     },
     "spec.loads minItems": {"spec.objectives": None},
