@@ -80,7 +80,7 @@ class Server:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
             connection.request(
-                request.method, path, request.body, {**request.headers, "Connection": "close"}
+                request.method, path, request.body, {**request.sent_headers, "Connection": "close"}
             )
             response = connection.getresponse()
             response.read()

@@ -37,7 +37,7 @@ def test_says_what_it_answers(run: Run, kind: Kind, database: Database) -> None:
     request = kind.query.request
     with start(run, kind, DATABASE_URL=database.url) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-        connection.request("GET", path_of(request), headers=dict(request.headers))
+        connection.request("GET", path_of(request), headers=request.sent_headers)
         response = connection.getresponse()
         assert response.status == 200
         assert response.headers.get_content_type() == "application/json"
