@@ -179,6 +179,21 @@ def test_who_answers_for_what_became_of_a_servers_pod(case: str) -> None:
     assert what in problem.message
 
 
+def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:
+    """For a moment after a restart it has no last state; the words of the crash must not go."""
+    begun = pod_view(pod(container(RUNNING, restartCount=2)))
+    problem = diagnose("server mine", [begun], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("Crashed", False)
+    assert "None" not in problem.message
+    last = {"terminated": {"reason": "Error", "exitCode": 3, "message": "no such table"}}
+    told = pod_view(pod(container(RUNNING, restartCount=2, lastState=last)))
+    problem = diagnose("server mine", [told], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("CrashLoop", True)
+    assert "exit code 3; its last words: no such table" in problem.message
+
+
 @pytest.mark.parametrize(
     "silence",
     [Hearing(), Hearing(heard_seconds=1.0)],

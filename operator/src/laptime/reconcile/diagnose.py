@@ -243,6 +243,9 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             "runtime was started anew",
             fatal=True,
         )
+    if container.restarts > 0 and container.exit_code is None:
+        # Just started again: for a moment the kubelet does not say how it ended.
+        return Problem("Crashed", f"{what} was started again")
     if container.restarts >= _CRASHES_ENOUGH or waiting == "CrashLoopBackOff":
         return Problem(
             "CrashLoop",
@@ -250,7 +253,7 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             f"{_last_words(container)})",
             fatal=container.restarts >= _CRASHES_ENOUGH,
         )
-    if container.restarts > 0 and container.exit_code is not None:
+    if container.restarts > 0:
         return Problem(
             "Crashed",
             f"{what} ended with exit code {container.exit_code}{_last_words(container)}",
