@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +18,34 @@ if TYPE_CHECKING:
 NAMESPACE = "default"
 
 
-def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> str:
-    """Return kubectl's output; exit with what it said when it fails."""
+def _program() -> str:
     cache = Path(os.environ.get("LAPTIME_CACHE", Path.home() / ".cache" / "laptime"))
-    program = shutil.which("kubectl", path=f"{cache}/bin/kubectl") or next(
+    return shutil.which("kubectl", path=f"{cache}/bin/kubectl") or next(
         (str(path) for path in sorted(cache.glob("bin/kubernetes-*/kubectl"))),
         shutil.which("kubectl") or sys.exit("kubectl is missing: run `make cluster` first"),
     )
+
+
+def kubectl(*arguments: str, stdin: str | None = None, check: bool = True) -> str:
+    """Return kubectl's output; exit with what it said when it fails."""
     done = subprocess.run(
-        [program, "-n", NAMESPACE, *arguments], input=stdin, capture_output=True, text=True
+        [_program(), "-n", NAMESPACE, *arguments], input=stdin, capture_output=True, text=True
     )
     if check and done.returncode != 0:
         sys.exit(f"kubectl {' '.join(arguments)}: {done.stderr}")
     return done.stdout
+
+
+@contextmanager
+def watching(*arguments: str) -> Iterator[Iterable[str]]:
+    """Give the lines of a kubectl that goes on until it is ended here."""
+    command = [_program(), "-n", NAMESPACE, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout
+        finally:
+            process.terminate()
 
 
 def kubectl_json(*arguments: str) -> Any:

@@ -26,12 +26,13 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
-from cluster_access import kubectl, stored_of
+from cluster_access import kubectl, stored_of, watching
 
 from laptime.manifests.result import PAYLOAD_KEY
 
@@ -111,6 +112,23 @@ def taken_by_hypervisor(begin: float, end: float) -> float:
     return sum(more for one, more in pairs if one["metric"]["mode"] == "steal") / sum(seconds)
 
 
+def followed() -> Iterator[tuple[str, str, float]]:
+    """Give the run's state and how many trials its figures have, each time that they change.
+
+    With the Unix time of each, for as long as a run may take. One watch: a kubectl for each look
+    is work that counts against Laptime in every figure here.
+    """
+    columns = 'jsonpath={.status.state}|{.status.results[0].trials}{"\\n"}'
+    last = None
+    limit = f"--request-timeout={LONGEST_SECONDS}s"
+    with watching("get", "br", NAME, "--watch", limit, "-o", columns) as lines:
+        for line in lines:
+            told = line.strip().partition("|")
+            if told != last:
+                last = told
+                yield told[0], told[2], time.time()
+
+
 def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
     """Run the benchmark; return the seconds of each kind of waiting."""
     kubectl("delete", "benchmarkrun", NAME, "--ignore-not-found", "--wait=true")
@@ -118,20 +136,15 @@ def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
         time.sleep(0.5)
     applied = time.time()
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest(trials, measured)))
-    shown = 0.0
-    while not shown:
-        if time.time() - applied > LONGEST_SECONDS:
-            sys.exit(f"the run did not end: {kubectl('get', 'br', NAME, '-o', 'yaml')}")
-        status = json.loads(kubectl("get", "br", NAME, "-o", "json")).get("status") or {}
-        if status.get("state") == "Failed":
-            sys.exit(f"the run failed: {json.dumps(status['conditions'], indent=1)}")
-        rows = status.get("results") or [{}]
-        if rows[0].get("trials") == trials:
-            shown = time.time()
-        done = (status.get("progress") or {}).get("text", "")
-        print(f"\r{time.time() - applied:6.1f} s  {status.get('state', '')}  {done}   ", end="")
-        time.sleep(0.05)
-    print()
+    for state, shown, told_at in followed():
+        print(f"[{told_at - applied:5.1f} s] {state} {shown}", flush=True)
+        if state == "Failed":
+            conditions = kubectl("get", "br", NAME, "-o", "jsonpath={.status.conditions}")
+            sys.exit(f"the run failed: {conditions}")
+        if shown == str(trials):
+            break
+    else:
+        sys.exit(f"the run did not end: {kubectl('get', 'br', NAME, '-o', 'yaml')}")
     measured_phases = phases()
     return {
         "apply to first request": [measured_phases[0]["warmup"]["firstRequestAt"] - applied],
@@ -139,7 +152,7 @@ def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
             after["warmup"]["firstRequestAt"] - before["measured"]["lastResponseAt"]
             for before, after in pairwise(measured_phases)
         ],
-        "last response to figures": [shown - measured_phases[-1]["measured"]["lastResponseAt"]],
+        "last response to figures": [told_at - measured_phases[-1]["measured"]["lastResponseAt"]],
     }
 
 
