@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from laptime.manifests.context import TIERS_ANNOTATION
+from laptime.manifests.context import PODS_ANNOTATION
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
 
@@ -90,7 +90,7 @@ class SimulatedCluster:
                     name,
                     self.now,
                     trial=metadata["labels"].get(LABEL + "trial"),
-                    tiers=frozenset(metadata["annotations"].get(TIERS_ANNOTATION, "").split(",")),
+                    pods=frozenset(metadata["annotations"].get(PODS_ANNOTATION, "").split(",")),
                 )
                 self.jobs_started.append(name)
         elif manifest["kind"] == "NetworkPolicy":

@@ -12,6 +12,7 @@ import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
 from laptime.reconcile.views import ContainerView, Observed, PodView
 
@@ -30,6 +31,13 @@ def until(world: World, reached: Callable[[World], Any]) -> None:
             # Nothing more happens by itself: only deadlines come.
             world.now += timedelta(seconds=5)
         assert world.now - START < LONGEST, world.run.status
+
+
+def warmed_up(warmup: str, repetitions: int = 2) -> BenchmarkRunSpec:
+    load = {"name": "l0", "closed": {"connections": 2, "duration": "2s"}, "warmup": warmup}
+    return BenchmarkRunSpec.model_validate(
+        {**spec_of(2, 1, repetitions).to_wire(), "loads": [load]}
+    )
 
 
 def over(world: World) -> bool:
@@ -181,7 +189,7 @@ def test_a_kubelet_that_never_comes_back_ends_the_run_and_blames_no_server() -> 
 
 
 def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_none() -> None:
-    world = World(spec_of(2, 1, 1), Random(3))
+    world = World(warmed_up("10s", 1), Random(3))
     until(world, lambda world: measuring(world) and not world.results_written)
     (slow,) = (pod for pod in world.pods.values() if pod.component == "server" and not pod.deleting)
     world.stubborn.add(slow.name)
@@ -208,7 +216,7 @@ def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_non
 
 
 def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -> None:
-    world = World(spec_of(2, 1, 2), Random(3))
+    world = World(warmed_up("10s"), Random(3))
     for _ in range(3):
         slow = until_a_server_is_measured_that_will_not_end(world)
         wait(world, timedelta(seconds=30))
@@ -220,6 +228,20 @@ def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -
         one.reason for result in world.observe().results.values() for one in result.lost_attempts
     ]
     assert lost == ["PodsOverlapped"]
+
+
+@pytest.mark.parametrize(("warmup", "waits"), [("1s", True), ("10s", False)])
+def test_a_short_warmup_begins_when_the_pods_before_it_have_ended(warmup: str, waits: bool) -> None:
+    world = World(warmed_up(warmup), Random(3))
+    slow = until_a_server_is_measured_that_will_not_end(world)
+    begun = len(world.jobs_started)
+    wait(world, timedelta(seconds=10))
+    assert slow in world.pods
+    assert (len(world.jobs_started) == begun) is waits
+    world.stubborn.clear()
+    until(world, over)
+    lost = [one.lost_attempts for one in world.observe().results.values()]
+    assert not waits or not any(lost)
 
 
 def wait(world: World, long: timedelta) -> None:
@@ -262,3 +284,27 @@ def test_a_tier_that_is_started_again_is_noticed_whatever_its_clock_says() -> No
         one.reason for result in world.observe().results.values() for one in result.lost_attempts
     ]
     assert lost == ["TierRestarted"]
+
+
+def test_a_server_replaced_within_the_second_of_its_job_is_measured_again() -> None:
+    """Creation times have whole seconds: the new pod looks as if it had always been there."""
+    world = World(spec_of(1, 1, 2), Random(3))
+    until(world, measuring)
+    first = next(pod for pod in world.pods.values() if pod.component == "server")
+    del world.pods[first.name]
+    job = world.jobs[world.jobs_started[-1]]
+    world.pods["another-one"] = replace(first, name="another-one", created=job.created)
+    until(world, over)
+    results = sorted(world.observe().results.values(), key=lambda one: one.ordinal)
+    assert [one.reason for one in results[0].lost_attempts] == ["PodDeleted"]
+    assert [one.attempt for one in results] == [2, 1]
+
+
+def test_nothing_is_measured_before_it_is_known_which_pod_is() -> None:
+    world = World(spec_of(2, 1, 2), Random(3))
+    while not over(world):
+        jobs = set(world.jobs)
+        servers = {pod.trial for pod in world.pods.values() if pod.component == "server"}
+        world.step()
+        assert {world.jobs[name].trial or name for name in set(world.jobs) - jobs} <= servers
+        world.advance()

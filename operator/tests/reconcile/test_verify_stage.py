@@ -57,6 +57,18 @@ def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -
     assert state_of(world) == (ServerState.FAILED, "ConnectionLost")
 
 
+def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> None:
+    world, server = world_with_a_lost_connection("WrongAnswer")
+    (job,) = (name for name in world.jobs_started if "-verify-" in name)
+    del world.pods[server.name]
+    world.pods["another-one"] = replace(server, name="another-one")
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+    assert world.jobs_started.count(job) == 2
+
+
 def test_a_check_that_did_not_get_to_the_database_is_made_again_and_blames_no_server() -> None:
     world, _ = world_with_a_lost_connection("DatabaseNotReachable")
     (job,) = (name for name in world.jobs_started if "-verify-" in name)

@@ -13,7 +13,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
-from laptime.manifests.context import TIERS_ANNOTATION, known_as
+from laptime.manifests.context import PODS_ANNOTATION, known_as
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -143,8 +143,8 @@ class WorkloadView:
     refused_message: str | None = None
     failed_reason: str | None = None
     failed_message: str | None = None
-    # The pods of the tiers when a Job was made, with how often each had been started again.
-    tiers: frozenset[str] | None = None
+    # Those of server and tiers when a Job was made, with how often each had been started again.
+    pods: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -378,12 +378,12 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
         deleting="deletionTimestamp" in metadata,
         failed_reason=_said(failed, "reason"),
         failed_message=_said(failed, "message"),
-        tiers=_tiers(metadata),
+        pods=_begun_on(metadata),
     )
 
 
-def _tiers(metadata: Mapping[str, Any]) -> frozenset[str] | None:
-    said = (metadata.get("annotations") or {}).get(TIERS_ANNOTATION)
+def _begun_on(metadata: Mapping[str, Any]) -> frozenset[str] | None:
+    said = (metadata.get("annotations") or {}).get(PODS_ANNOTATION)
     return None if said is None else frozenset(filter(None, said.split(",")))
 
 

@@ -15,15 +15,16 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
 )
+from laptime.reconcile.stages.rests_on import came_since
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.views import PodView
+from laptime.reconcile.views import PodView, WorkloadView
 
 
 def run_only(situation: Situation, server: str, purpose: str) -> bool:
     """Have one fresh pod of a server, made for a purpose (a trial), and none of any other.
 
-    Returns whether the Deployments say so and no other server's or trial's pod is alive. The pod
-    itself need not be ready yet.
+    Returns whether the Deployments say so, the pod is there and no other server's or trial's one is
+    alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
     """
     settled = True
     for one in situation.spec.servers:
@@ -37,11 +38,10 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
                 situation.actions.append(Apply(service))
             situation.actions.append(Apply(server_deployment(situation.context, one, wanted)))
             settled = False
-    return settled and not [
-        pod
-        for pod in situation.observed.pods_of("server")
-        if not pod.deleting and (pod.server, pod.trial) != (server, purpose)
-    ]
+    alive = {
+        (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
+    }
+    return settled and alive == {(server, purpose)}
 
 
 def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
@@ -107,6 +107,16 @@ def server_taken_away(situation: Situation, server: str, purpose: str) -> Proble
     if not wanted or deployment is None or deployment.trial != purpose:
         return None
     return taken_away(f"server {server}", server_pods(situation, server, purpose))
+
+
+def server_replaced(
+    situation: Situation, server: str, purpose: str, job: WorkloadView
+) -> Problem | None:
+    """Return that another pod of the server took the place of the one that a Job was begun on."""
+    pods = server_pods(situation, server, purpose)
+    if not any(came_since(pod, job) for pod in pods):
+        return None
+    return Problem("PodDeleted", f"the pod of server {server} was replaced while it was needed")
 
 
 def others_alive(situation: Situation, purpose: str) -> list[PodView]:

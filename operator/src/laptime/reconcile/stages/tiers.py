@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
-from laptime.manifests.context import TIERS_ANNOTATION
 from laptime.reconcile.diagnose import (
     Part,
     Problem,
@@ -17,6 +14,7 @@ from laptime.reconcile.diagnose import (
     taken_away,
 )
 from laptime.reconcile.fault import STANDSTILLS
+from laptime.reconcile.stages.rests_on import new_since
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.views import PodView, WorkloadView
 
@@ -78,24 +76,9 @@ def tiers_ready(situation: Situation) -> bool:
     return False
 
 
-def on_these_tiers(situation: Situation, job: dict[str, Any]) -> dict[str, Any]:
-    """Return a Job that says on which tiers it was begun, so that no clocks have to tell."""
-    pods = (pod for name in tier_names(situation) for pod in situation.observed.pods_of(name))
-    said = ",".join(sorted(_known_by(pod) for pod in pods if pod.live))
-    metadata = job["metadata"]
-    annotations = {**metadata.get("annotations", {}), TIERS_ANNOTATION: said}
-    return {**job, "metadata": {**metadata, "annotations": annotations}}
-
-
-def _known_by(pod: PodView) -> str:
-    return f"{pod.name}/{pod.restarts}"
-
-
-def _started_again(pod: PodView, job: WorkloadView) -> bool:
-    if job.tiers is not None:
-        return pod.live and _known_by(pod) not in job.tiers
-    # A Job of an earlier version.
-    return pod.last_started is not None and pod.last_started > job.created
+def tier_pods(situation: Situation) -> list[PodView]:
+    """Return the pods of all tiers of the run."""
+    return [pod for name in tier_names(situation) for pod in situation.observed.pods_of(name)]
 
 
 def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
@@ -107,7 +90,7 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
         what, pods = _TITLES[name], situation.observed.pods_of(name)
         # One that was evicted stays to be seen, long after another one took its place.
         problem = taken_away(what, pods[-1:])
-        if problem is None and any(_started_again(pod, job) for pod in pods):
+        if problem is None and any(new_since(pod, job) for pod in pods):
             said = diagnose(what, pods, situation.now)
             text = f": {said.message}" if said else ""
             problem = Problem("TierRestarted", f"{what} was started again meanwhile{text}")

@@ -31,16 +31,18 @@ from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, taken_away
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
+from laptime.reconcile.stages.rests_on import on_these_pods
 from laptime.reconcile.stages.servers import (
     never_prepared,
     others_alive,
     run_only,
     server_pods,
     server_problem,
+    server_replaced,
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.tiers import on_these_tiers, tier_names, tier_trouble
+from laptime.reconcile.stages.tiers import tier_names, tier_pods, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
@@ -53,6 +55,8 @@ _CUT_SHORT = ("ResultMissing", "ResultGarbled")
 _POD_MISSING_SECONDS = 15.0
 # How long the second and the third attempt wait, for what was wrong to pass.
 _BACK_OFF_SECONDS = (5.0, 30.0)
+# A kubelet needs some 0.3 s to end a pod, and up to 2.5 s for one that got ready just before.
+_LATE_END_SECONDS = 4.0
 # Times of Kubernetes have whole seconds.
 _ROUNDING_SECONDS = 1.0
 _TIMED_OUT = Problem(
@@ -137,8 +141,9 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
     settled = run_only(situation, trial.server, attempt.name)
     in_the_way = generators_alive(situation, attempt)
     lost = situation.lost_attempts(trial.name)
-    if lost or _overlapped_before(situation):
-        # Other than a first attempt it has time: it waits until nothing of the others runs.
+    short = situation.spec.load(trial.load).warmup_seconds < _LATE_END_SECONDS
+    if lost or short or _overlapped_before(situation):
+        # Elsewhere pods end while others start and warm up, and nobody waits for them.
         others = others_alive(situation, attempt.name)
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
     if lost:
@@ -146,9 +151,8 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
         settled = settled and (begins is None or situation.now >= begins + wait)
     if settled and situation.tiers_ready and not in_the_way:
-        situation.actions.append(
-            Create(on_these_tiers(situation, trial_job(situation.context, attempt)))
-        )
+        pods = [*tier_pods(situation), *server_pods(situation, trial.server, attempt.name)]
+        situation.actions.append(Create(on_these_pods(trial_job(situation.context, attempt), pods)))
         return None
     problem = server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:
@@ -227,7 +231,7 @@ def _follow(
         situation.context.scenario.requests,
         quantity(resources.cpu) if resources and resources.cpu else None,
     )
-    problem = _failed_or_replaced(situation, attempt, job, result)
+    problem = _failed_or_replaced(situation, attempt, result)
     if problem is not None:
         _lose_or_fail(situation, trial, problem)
         return problem
@@ -269,8 +273,10 @@ def _disturbance(
 
     The tiers come first: what a server does without its database is not its own doing.
     """
-    trouble = tier_trouble(situation, job) or server_taken_away(
-        situation, attempt.server, attempt.name
+    trouble = (
+        tier_trouble(situation, job)
+        or server_taken_away(situation, attempt.server, attempt.name)
+        or server_replaced(situation, attempt.server, attempt.name, job)
     )
     if trouble is None and not job.deleting:
         trouble = _of_generator(taken_away("the generator", generators))
@@ -287,9 +293,6 @@ def _disturbance(
             "ServerRestarted",
             f"server {attempt.server} was started again while it was measured",
         )
-    if len(pods) > 1:
-        text = f"the pod of server {attempt.server} was replaced while it was measured"
-        return Problem("PodDeleted", text)
     return _overlap(situation, attempt, generators)
 
 
@@ -322,24 +325,15 @@ def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
 
 
 def _failed_or_replaced(
-    situation: Situation, attempt: Trial, job: WorkloadView, result: TrialResult
+    situation: Situation, attempt: Trial, result: TrialResult
 ) -> Problem | None:
     """Return why figures that came do not count: there are none, or not of one pod's work alone.
 
-    A pod that was deleted by force is gone at once, and only the new one tells of it. Clocks of
-    nodes may differ, those of the API server do not: both have to say so.
+    A pod that was deleted by force is gone at once, and its Deployment may be late with another.
     """
     if result.outcome is TrialOutcome.FAILED:
         return Problem(result.reason or "ResultMissing", result.message or "", part=Part.GENERATOR)
-    pods, began = (
-        server_pods(situation, attempt.server, attempt.name),
-        parse_time(result.started_at),
-    )
-    rounding = timedelta(seconds=_ROUNDING_SECONDS)
-    if pods and pods[-1].created <= job.created + rounding:
-        return _overlapped(situation, attempt)
-    since = pods[-1].running_since if pods else None
-    if since is not None and began is not None and since <= began + rounding:
+    if server_pods(situation, attempt.server, attempt.name):
         return _overlapped(situation, attempt)
     text = f"the pod of server {attempt.server} was replaced while it was measured"
     return Problem("PodDeleted", text)

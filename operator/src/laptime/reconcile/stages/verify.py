@@ -11,15 +11,17 @@ from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
+from laptime.reconcile.stages.rests_on import on_these_pods
 from laptime.reconcile.stages.servers import (
     never_checked,
     run_only,
     server_pods,
     server_problem,
+    server_replaced,
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.stages.tiers import on_these_tiers, tier_trouble
+from laptime.reconcile.stages.tiers import tier_pods, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
@@ -85,7 +87,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     settled = run_only(situation, server, job_name)
     if settled and situation.tiers_ready and job is None:
         job_of_it = verify_job(situation.context, situation.spec.server(server))
-        situation.actions.append(Create(on_these_tiers(situation, job_of_it)))
+        pods = [*tier_pods(situation), *server_pods(situation, server, job_name)]
+        situation.actions.append(Create(on_these_pods(job_of_it, pods)))
     return problem or verifier_problem
 
 
@@ -100,7 +103,11 @@ def _excused(problem: Problem) -> bool:
 
 def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Problem | None:
     """Return why a check says nothing of its server: what it rests on went down meanwhile."""
-    trouble = tier_trouble(situation, job) or server_taken_away(situation, server, job.name)
+    trouble = (
+        tier_trouble(situation, job)
+        or server_taken_away(situation, server, job.name)
+        or server_replaced(situation, server, job.name, job)
+    )
     if trouble is not None or job.deleting:
         return trouble
     what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
