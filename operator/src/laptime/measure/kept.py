@@ -10,18 +10,20 @@ from typing import Any
 from laptime.measure.figures import NOT_MEASURED
 from laptime.measure.generator import GeneratorResult, document_of
 
-_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency", "lateness")
+_HISTOGRAMS = frozenset(("latency", "serverTime", "connect", "uncorrectedLatency", "lateness"))
+_UNREAD = frozenset(("connect",))
+"""No figure comes from them, in whichever phase."""
 
 
 def kept_payload(result: GeneratorResult) -> str:
-    """Return the payload without the histograms of the warm-up and of a script's own set-up.
+    """Return the payload without the histograms of which nothing is ever reckoned.
 
-    Nothing is ever reckoned from these, and they are a third of all that a run leaves. Counts,
-    errors and each second of those phases stay.
+    Those of the warm-up and of a script's own set-up, a third of all that a run leaves, and those
+    of connecting, a tenth of it. Counts, errors and each second of all phases stay.
     """
     document = document_of(result)
     document["phases"] = {
-        name: _without_histograms(phase) if name in NOT_MEASURED else phase
+        name: _without(_HISTOGRAMS if name in NOT_MEASURED else _UNREAD, phase)
         for name, phase in document["phases"].items()
     }
     plain = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
@@ -59,11 +61,11 @@ def _without_latency(phase: Any) -> Any:
     }
 
 
-def _without_histograms(phase: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: one for key, one in phase.items() if key not in _HISTOGRAMS}
+def _without(left_out: frozenset[str], phase: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: one for key, one in phase.items() if key not in left_out}
     if "endpoints" in kept:
         kept["endpoints"] = {
-            name: {key: one for key, one in endpoint.items() if key not in _HISTOGRAMS}
+            name: {key: one for key, one in endpoint.items() if key not in left_out}
             for name, endpoint in kept["endpoints"].items()
         }
     return kept
