@@ -187,6 +187,7 @@ class SimulatedCluster:
             component = "verifier" if verifier else "profiler" if profiler else "generator"
             for index in range(count):
                 self._add_pod(component, name, server, job.trial, index)
+            self.jobs[name] = replace(job, made=count)
         elif len(mine) < count:
             self.jobs[name] = replace(
                 job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"

@@ -33,6 +33,30 @@ def until(world: World, reached: Callable[[World], Any]) -> None:
         assert world.now - START < LONGEST, world.run.status
 
 
+def test_a_quota_that_keeps_a_generator_back_for_a_while_loses_no_attempt() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    until(world, lambda world: world.jobs_started and "trial" in world.jobs_started[-1])
+    world.dead = {"Job"}
+    held_back = world.now + timedelta(seconds=20)
+    while world.now < held_back:
+        world.step()
+        world.advance()
+    assert not measuring(world)
+    world.dead = set()
+    until(world, over)
+    assert [one.attempt for one in world.observe().results.values()] == [1, 1]
+
+
+def test_a_generator_that_never_gets_a_pod_is_lost_to_the_cluster_and_not_to_itself() -> None:
+    world = World(spec_of(2, 1, 1), Random(3))
+    until(world, lambda world: world.jobs_started and "trial" in world.jobs_started[-1])
+    world.dead = {"Job"}
+    until(world, lambda world: world.run.status.lost_attempts)
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("PodMissing", Fault.CLUSTER)
+    assert "the generator has no pod after 30 s" in lost.message
+
+
 def warmed_up(warmup: str, repetitions: int = 2) -> BenchmarkRunSpec:
     load = {"name": "l0", "closed": {"connections": 2, "duration": "2s"}, "warmup": warmup}
     return BenchmarkRunSpec.model_validate(

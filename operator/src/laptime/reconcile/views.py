@@ -145,6 +145,8 @@ class WorkloadView:
     failed_message: str | None = None
     # Those of server and tiers when a Job was made, with how often each had been started again.
     pods: frozenset[str] | None = None
+    # How many pods the controller of a Job has made, as far as it has said so.
+    made: int = 0
 
 
 @dataclass(frozen=True)
@@ -379,7 +381,14 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
         failed_reason=_said(failed, "reason"),
         failed_message=_said(failed, "message"),
         pods=_begun_on(metadata),
+        made=_made(manifest.get("status") or {}),
     )
+
+
+def _made(status: Mapping[str, Any]) -> int:
+    ended = status.get("uncountedTerminatedPods") or {}
+    counted = sum(status.get(key) or 0 for key in ("active", "succeeded", "failed"))
+    return counted + sum(len(ended.get(key) or ()) for key in ("succeeded", "failed"))
 
 
 def _begun_on(metadata: Mapping[str, Any]) -> frozenset[str] | None:

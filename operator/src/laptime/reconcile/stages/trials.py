@@ -28,7 +28,7 @@ from laptime.measure import (
 )
 from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Part, Problem, diagnose, late, taken_away
+from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.rests_on import on_these_pods
@@ -347,6 +347,7 @@ def _lost_or_late(
     generators: list[PodView],
 ) -> Problem | None:
     problem = _diagnosis(situation, generators)
+    wanted, startup = situation.spec.generator.parallelism, situation.spec.startup_seconds
     age = (situation.now - job.created).total_seconds()
     longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
     if job.failed_reason is not None:
@@ -357,12 +358,17 @@ def _lost_or_late(
         begun = any(one.running or one.exit_code for pod in generators for one in pod.containers)
         problem = problem or _never_started(situation, generators) or _TIMED_OUT
         _lose_or_fail(situation, trial, problem, last=not begun)
-    elif age >= _POD_MISSING_SECONDS and (
-        len({pod.index for pod in generators}) < situation.spec.generator.parallelism
+    elif len({pod.index for pod in generators}) < wanted and age >= (
+        # One that was made is gone; one that was not, a quota or a policy may keep back.
+        _POD_MISSING_SECONDS if job.made >= wanted else startup
     ):
-        problem = _lost("the generator's pod is gone: it was deleted or killed")
+        problem = (
+            _lost("the generator's pod is gone: it was deleted or killed")
+            if job.made >= wanted
+            else not_ready("the generator", [], startup).of(Part.GENERATOR)
+        )
         _lose_or_fail(situation, trial, problem)
-    elif problem is not None and (problem.fatal or age >= situation.spec.startup_seconds):
+    elif problem is not None and (problem.fatal or age >= startup):
         _lose_or_fail(situation, trial, problem)
     return problem or server_problem(situation, trial.server, attempt.name)
 
