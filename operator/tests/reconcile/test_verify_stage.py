@@ -10,7 +10,7 @@ from random import Random
 from laptime.api.status import ConditionType, ServerState, State
 from laptime.reconcile.views import ContainerView, PodView
 
-from .test_decide import spec_of
+from .test_decide import MANY_PASSES, spec_of
 from .world import World
 
 
@@ -31,8 +31,8 @@ def world_with_a_lost_connection(reason: str = "ConnectionLost") -> tuple[World,
     return world, alive
 
 
-def state_of(world: World) -> tuple[ServerState, str | None]:
-    (server,) = world.run.status.servers or []
+def state_of_first(world: World) -> tuple[ServerState, str | None]:
+    server, *_ = world.run.status.servers or []
     return server.state, server.reason
 
 
@@ -40,21 +40,21 @@ def test_a_crash_that_shows_a_moment_later_is_named_and_not_the_lost_connection(
     world, server = world_with_a_lost_connection()
     world.now += timedelta(seconds=1)
     world.step()
-    assert state_of(world) == (ServerState.PENDING, None)
+    assert state_of_first(world) == (ServerState.PENDING, None)
     killed = ContainerView(
         "server", restarts=1, exit_code=137, exit_reason="OOMKilled", limited=True
     )
     world.pods[server.name] = replace(server, ready=False, containers=(killed,))
     world.now += timedelta(seconds=1)
     world.step()
-    assert state_of(world) == (ServerState.FAILED, "OutOfMemory")
+    assert state_of_first(world) == (ServerState.FAILED, "OutOfMemory")
 
 
 def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -> None:
     world, _ = world_with_a_lost_connection()
     world.now += timedelta(seconds=10)
     world.step()
-    assert state_of(world) == (ServerState.FAILED, "ConnectionLost")
+    assert state_of_first(world) == (ServerState.FAILED, "ConnectionLost")
 
 
 def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> None:
@@ -63,17 +63,56 @@ def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> N
     del world.pods[server.name]
     world.pods["another-one"] = replace(server, name="another-one")
     while world.run.status.state is not State.SUCCEEDED:
-        assert state_of(world)[0] is not ServerState.FAILED
+        assert state_of_first(world)[0] is not ServerState.FAILED
         world.step()
         world.advance()
     assert world.jobs_started.count(job) == 2
+
+
+def refuse(world: World, text: str | None) -> None:
+    """Have a quota keep back all pods of servers, or no more."""
+    if text:
+        world.pods = {name: pod for name, pod in world.pods.items() if pod.component != "server"}
+    for name, one in world.deployments.items():
+        if "-server-" in name:
+            world.deployments[name] = replace(one, refused_message=text)
+
+
+def until_all_servers_are_refused_for(seconds: float) -> World:
+    world = World(spec_of(2, 1, 1), Random(1))
+    end = None
+    while end is None or world.now < end:
+        world.advance()
+        refuse(world, "exceeded quota")
+        world.step()
+        assert world.passes < MANY_PASSES
+        if end is None and world.run.status.state is State.VERIFYING:
+            end = world.now + timedelta(seconds=seconds)
+    return world
+
+
+def test_servers_that_a_quota_keeps_back_for_a_while_are_checked_after_it() -> None:
+    world = until_all_servers_are_refused_for(25)
+    assert state_of_first(world) == (ServerState.PENDING, None)
+    refuse(world, None)
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of_first(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+
+
+def test_servers_that_a_quota_keeps_back_for_ever_are_out_and_it_is_said_why() -> None:
+    world = until_all_servers_are_refused_for(90)
+    assert [(one.state, one.reason) for one in world.run.status.servers or []] == [
+        (ServerState.FAILED, "PodRefused")
+    ] * 2
 
 
 def test_a_check_that_did_not_get_to_the_database_is_made_again_and_blames_no_server() -> None:
     world, _ = world_with_a_lost_connection("DatabaseNotReachable")
     (job,) = (name for name in world.jobs_started if "-verify-" in name)
     while world.run.status.state is not State.SUCCEEDED:
-        assert state_of(world)[0] is not ServerState.FAILED
+        assert state_of_first(world)[0] is not ServerState.FAILED
         world.step()
         world.advance()
     assert world.jobs_started.count(job) == 2
@@ -94,4 +133,4 @@ def test_a_database_that_is_never_reached_ends_the_run_and_says_so() -> None:
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
     assert succeeded.reason == "DatabaseNotReachable"
-    assert state_of(world)[0] is not ServerState.FAILED
+    assert state_of_first(world)[0] is not ServerState.FAILED

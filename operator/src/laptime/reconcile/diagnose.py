@@ -78,14 +78,13 @@ def diagnose(what: str, pods: Sequence[PodView], now: datetime) -> Problem | Non
 
 
 def diagnose_refusal(what: str, workload: WorkloadView | None) -> Problem | None:
-    """Return why the API server refuses a Deployment's pods (quota, Pod Security), or None."""
+    """Return why the API server refuses a Deployment's pods (quota, Pod Security), or None.
+
+    Its controller tries again and again, and somebody may make room.
+    """
     if workload is None or workload.refused_message is None:
         return None
-    return Problem(
-        "PodRefused",
-        f"the pod of {what} was refused: {workload.refused_message}",
-        fatal=True,
-    )
+    return Problem("PodRefused", f"the pod of {what} was refused: {workload.refused_message}")
 
 
 def taken_away(what: str, pods: Sequence[PodView]) -> Problem | None:

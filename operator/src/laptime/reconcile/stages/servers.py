@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from laptime.api.status import State
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import check_seconds, verify_name
@@ -92,11 +94,13 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     """Return what keeps a server from getting ready; fatal when its time is over."""
     what = f"server {server}"
     deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
-    pods = server_pods(situation, server, purpose)
-    problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
+    pods, limit = server_pods(situation, server, purpose), situation.spec.startup_seconds
+    refused = diagnose_refusal(what, deployment)
+    if refused is not None:
+        return replace(refused, fatal=situation.step_seconds(State.VERIFYING) >= limit)
+    problem = diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
-    limit = situation.spec.startup_seconds
     return late(what, pods, situation.observed.kubelets, limit, situation.now) or problem
 
 
