@@ -14,6 +14,7 @@ from laptime.api.metrics import Metric
 STORED = {
     "0.49% of the requests had no right answer": doubts.ERRORS,
     "no right answer": doubts.NO_RIGHT_ANSWER,
+    "no answer came within the measured time: 4 right ones came after it": doubts.ALL_TOO_LATE,
     "no right answer, mostly status (9 of 9 requests)": doubts.NO_RIGHT_ANSWER,
     "the generator used 95% of its CPU and may have been the limit": doubts.GENERATOR_BUSY,
     "the generator was held back by a CPU limit in 3% of time": doubts.GENERATOR_HELD_BACK,

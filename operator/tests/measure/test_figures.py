@@ -101,6 +101,15 @@ def test_a_busy_generator_makes_it_doubtful(cost: dict[str, float], validity: Va
     assert all("generator" in reason for reason in result.validity_reasons)
 
 
+def test_answers_that_all_came_after_the_window_are_not_called_missing() -> None:
+    late = phase([9_000_000] * 4, errors=2, window=1.0, completedInWindow=0)
+    result = result_of(document(late))
+    assert result.validity is Validity.INVALID
+    assert result.validity_reasons == [
+        "no answer came within the measured time: 4 right ones came after it"
+    ]
+
+
 def test_no_right_answer_is_invalid_and_says_what_came_instead() -> None:
     result = result_of(document(phase([], errors=40)))
     assert result.outcome is TrialOutcome.MEASURED

@@ -88,6 +88,10 @@ NO_RIGHT_ANSWER = Doubt(
     "no right answer{mostly}",
     "look at the server's log, and at `errorsByKind` of the trials",
 )
+ALL_TOO_LATE = Doubt(
+    "no answer came within the measured time: {late} right ones came after it",
+    "measure for several times as long as one request takes (`duration`)",
+)
 # A request that fails costs a server less, or more, than the work. Percentiles count it as slower
 # than all others already, and the bound says how many may fail.
 ERRORS = Doubt(

@@ -69,6 +69,9 @@ class Judgement:
 
 def judge_answers(figures: Figures) -> Judgement:
     """Judge by what came back: whether anything did, and how many errors."""
+    late = figures.requests - figures.errors
+    if figures.latency is not None and figures.requests_per_second <= 0 and late > 0:
+        return Judgement(Validity.INVALID, (doubts.ALL_TOO_LATE.says(late=late),))
     if figures.latency is None or figures.requests_per_second <= 0:
         most = max(figures.errors_by_kind.items(), key=lambda kind: kind[1], default=None)
         why = f", mostly {most[0]} ({most[1]} of {figures.requests} requests)" if most else ""
