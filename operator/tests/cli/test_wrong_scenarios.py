@@ -63,11 +63,49 @@ SHOP: dict[str, Any] = {
     },
 }
 CHECK, REQUEST, POSTGRES = "checks.0", "requests.0", "data.postgres"
+LOGIN = {
+    "method": "POST",
+    "path": "/login",
+    "headers": {"content-type": "application/json"},
+    "body": '{"name": "{{users.name}}"}',
+    "captures": [{"name": "token", "json": "/token"}],
+}
+CREATE = {
+    "method": "POST",
+    "path": "/items?n={{n}}",
+    "headers": {"authorization": "Bearer {{token}}"},
+    "captures": [{"name": "item", "header": "location", "regex": "/items/(.+)"}],
+}
+READ = {"path": "/items/{{item}}", "cookies": {"colour": "{{colour}}"}}
+MARKET: dict[str, Any] = {
+    **SHOP,
+    "metadata": {"name": "market"},
+    "spec": {
+        "feeders": [
+            {"name": "users", "csv": {"text": "name,mail\nada,a@x\nbob,b c\n"}},
+            {"name": "n", "range": {"first": 1, "last": 9}, "use": "once", "per": "request"},
+            {"name": "colour", "values": ["red", "green"], "use": "random"},
+        ],
+        "requests": [
+            {"name": "login", **LOGIN, "thinkTime": {"min": "1s", "max": "2s"}},
+            {"name": "create", **CREATE},
+            {"name": "read", **READ},
+            {"name": "front", "path": "/", "weight": 9},
+        ],
+        "sessions": [{"name": "shop", "weight": 2, "steps": ["login", "create", "read"]}],
+        "checks": [
+            {"name": "login", **LOGIN, "times": 1},
+            {"name": "create", **CREATE, "times": 1, "expectHeaders": {"x": "{{users.name}}"}},
+            {"name": "read", **READ, "expected": {"id": "{{item}}", "name": "{{users.name}}"}},
+            {"name": "front", "path": "/"},
+        ],
+    },
+}
 
 
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """Return the shop with something else, or nothing, at a place of its spec."""
-    document = copy.deepcopy(SHOP)
+def changed(path: str, value: Any, base: dict[str, Any] = SHOP) -> dict[str, Any]:
+    """Return a scenario with something else, or nothing, at a place of its spec."""
+    document = copy.deepcopy(base)
     node: Any = document["spec"]
     *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     for part in parents:
@@ -87,10 +125,12 @@ def said(laptime: Laptime, folder: Path, *documents: dict[str, Any]) -> str:
     return out + err
 
 
-def test_the_scenario_that_the_others_are_made_from_is_valid(
-    laptime: Laptime, tmp_path: Path
+@pytest.mark.parametrize("document", [SHOP, MARKET], ids=lambda one: one["metadata"]["name"])
+def test_the_scenarios_that_the_others_are_made_from_are_valid(
+    laptime: Laptime, tmp_path: Path, document: dict[str, Any]
 ) -> None:
-    assert said(laptime, tmp_path, SHOP) == "Scenario shop is valid.\n"
+    name = document["metadata"]["name"]
+    assert said(laptime, tmp_path, document) == f"Scenario {name} is valid.\n"
 
 
 @pytest.mark.parametrize("name", scenarios())
@@ -189,6 +229,133 @@ def test_a_wrong_scenario_is_refused_with_what_to_write(
     assert expected in text
 
 
+USERS, LIST = "feeders.0", "feeders.2"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        # Feeders.
+        (f"{USERS}.name", "1st", "spec.feeders[0].name: must be letters, digits, '_' and '-'"),
+        (f"{USERS}.name", "id", "is what {id} stands for: choose another name, such as item"),
+        (f"{LIST}.name", "users", "spec.feeders[2]: users is there twice"),
+        (f"{USERS}.csv", GONE, "write exactly one of csv (a table), range (whole numbers) and"),
+        (f"{USERS}.values", ["a"], "write exactly one of csv (a table), range (whole numbers) and"),
+        (f"{USERS}.use", "twice", "spec.feeders[0].use: 'twice' is not one of cycle, once, random"),
+        (f"{USERS}.per", "step", "spec.feeders[0].per: 'step' is not one of session, request"),
+        ("feeders.1.range.last", 0, "spec.feeders[1].range.last: last must be at least first"),
+        (f"{LIST}.values", [], "spec.feeders[2].values: [] should be non-empty"),
+        (f"{LIST}.values", ["x" * 1000] * 90, "write long lists of values as csv"),
+        (f"{USERS}.csv", {}, "write either text (the table itself) or configMap (where it is)"),
+        (f"{USERS}.csv.text", "name\n", "feeders.users.csv: no row follows the names"),
+        (f"{USERS}.csv.text", "name,mail\nx\n", "feeders.users.csv: line 2 has 1 cell, the first"),
+        (f"{USERS}.csv.text", 'name,mail\na"b,x\n', "feeders.users.csv: line 2 is no CSV: write"),
+        (f"{USERS}.csv.text", "name,name\na,b\n", "write different names of letters"),
+        # Templates.
+        ("requests.0.path", "/login{{", "requests.login.path: {{: no }} follows; for the text"),
+        ("requests.0.path", "/login/{{ users.name }}", "of printable ASCII without spaces"),
+        ("requests.0.path", "/{{users.name|hex}}", "'hex' is no encoding; write raw, url or json"),
+        ("requests.0.path", "/{{users}}", "{{users}} is neither of a feeder nor captured before: "
+         "there is {{users.name}}, {{users.mail}}, {{n}}, {{colour}}, {{item}}, {{token}}"),
+        ("requests.0.path", "/{{users.phone}}", "{{users.phone}} is neither of a feeder nor"),
+        ("requests.0.body", "{{1}}", "requests.login.body: {{1}}: write a name, such as {{token}}"),
+        ("requests.3.path", "/{{users.mail|raw}}", "requests.front.path: feeder users, row 2: "
+         "{{users.mail}}: 'b c' cannot stand in a path, which takes no control characters"),
+        ("requests.3.cookies", {"a": "{{users.mail}}"}, "requests.front.cookies.a: feeder users, "
+         "row 2: {{users.mail}}: 'b c' cannot stand in a cookie"),
+        # Captures.
+        ("requests.0.captures.0.name", "users", "requests.login.captures.users: a feeder has this"),
+        ("requests.0.captures.0.name", "id", "is what {id} stands for"),
+        ("requests.0.captures.0.json", "token", "must be a JSON pointer, such as /token"),
+        ("requests.0.captures.0.header", "x", "write one of json, header and cookie, with or"),
+        ("requests.0.captures.0", {"name": "token"}, "write one of json, header and cookie, with"),
+        ("requests.1.captures.0.regex", "(?<=x)y", "spec.requests[1].captures[0].regex: must "
+         "be a regular expression as RE2 has it"),
+        ("requests.1.captures.0.regex", "[[:alpha:]]+", "create.captures.item.regex: "
+         "'[[:alpha:]]+' is not known everywhere: write groups, classes such as [0-9a-f]"),
+        ("requests.1.captures.0.regex", "(", "must be a regular expression as RE2 has it, such as"),
+        ("requests.1.captures.0.regex", r"\pL", r"'\\pL' is not known everywhere: write groups"),
+        ("requests.1.captures.0.header", "a b", "must be a name of letters, digits and '-'"),
+        # Sessions.
+        ("sessions.0.steps", [], "spec.sessions[0].steps: [] should be non-empty"),
+        ("sessions.0.steps", ["logn"], "sessions.shop.steps: there is no request logn; there is "
+         "login, create, read, front"),
+        ("sessions.0.steps", ["create", "login", "read"], "sessions.shop.steps: create needs "
+         "{{token}}, which no step before it captures: write login before it"),
+        ("sessions.0.steps", ["login", "create"], "requests.read: it needs {{item}}, and is no "
+         "step of a session: write a session such as {name: read-session, steps: [create, read]}"),
+        ("sessions", [], "requests.create: it needs {{token}}, and is no step of a session"),
+        ("sessions.0.name", "login", "sessions.login: a request has this name too"),
+        ("sessions.0.weight", 0, "spec.sessions[0].weight: 0 is less than the minimum of 1"),
+        ("requests.0.weight", 2, "requests.login.weight: it is a step of a session: write the"),
+        ("requests.0.thinkTime.min", "3s", "spec.requests[0].thinkTime.min: min must be at most"),
+        # Checks.
+        ("checks.0.captures", [], "checks.create.headers.authorization: {{token}} is neither of a "
+         "feeder nor captured before"),
+        ("checks.2.expected.id", "{{itm}}", "checks.read.expected: {{itm}} is neither of a feeder"),
+        ("checks.1.expectHeaders.x", "{{x}}", "checks.create.expectHeaders.x: {{x}} is neither"),
+        ("checks.1.path", "/items", "requests.create: no check asks POST /items?n={{n}}"),
+        ("checks.2.path", "/items/{{item}}/x", "no check asks GET /items/{{item}}, so nobody"),
+        # What is read is a text of this scenario: no file, no other namespace, no variable.
+        (f"{USERS}.csv", {"file": "/etc/passwd"}, "spec.feeders[0].csv: unknown field file"),
+        (f"{USERS}.csv", {"configMap": {"name": "x", "key": "k", "namespace": "other"}},
+         "csv.configMap: unknown field namespace"),
+        (f"{USERS}.csv", {"configMap": {"name": "other/x", "key": "k"}}, "must be the name of a "
+         "ConfigMap in the namespace of the scenario"),
+        (f"{USERS}.csv", {"configMap": {"name": "x", "key": "../k"}}, "must be a key, such as"),
+        (f"{USERS}.csv", {"secret": {"name": "x", "key": "k"}}, "csv: unknown field secret"),
+        (f"{USERS}.name", "../../etc/passwd", "must be letters, digits, '_' and '-'"),
+        (f"{USERS}.csv.text", 'name,mail\n"a\r\nEvil: 1",x\n', "checks.create.expectHeaders.x: "
+         "{{users.name}}: 'a\\nEvil: 1' cannot stand in a header field"),
+        ("requests.3.headers", {"x": "{{env.DATABASE_PASSWORD}}"}, "{{env.DATABASE_PASSWORD}} is "
+         "neither of a feeder nor captured before"),
+        ("requests.3.headers", {"host": "{{users.name}}"}, "host is a field of the connection"),
+    ],
+)  # fmt: skip
+def test_wrong_feeders_and_sessions_are_refused_with_what_to_write(
+    laptime: Laptime, tmp_path: Path, path: str, value: Any, expected: str
+) -> None:
+    text = said(laptime, tmp_path, changed(path, value, MARKET))
+    assert "Scenario market would be refused.\n" in text
+    assert expected in text
+
+
+def test_tables_that_do_not_fit_into_one_object_are_refused_with_what_to_write(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    large = {"text": "name,mail\n" + "someone,someone@example.com\n" * 15_000}
+    more = [{"name": f"more-{n}", "csv": large} for n in range(2)]
+    document = changed("feeders", [*MARKET["spec"]["feeders"], *more], MARKET)
+    text = said(laptime, tmp_path, document)
+    assert "their tables have 840" in text
+    assert "the most is 700000, since a ConfigMap holds 1 MiB: leave columns out" in text
+    document["spec"]["feeders"].pop()
+    sql = [{"sql": f"SELECT '{'x' * 330_000}';"}] * 2
+    document["spec"]["data"] = {"postgres": {"schema": sql}}
+    text = said(laptime, tmp_path, document)
+    assert "with all its texts, the most is 1000000, since a run keeps it in a ConfigMap" in text
+
+
+def test_a_table_of_a_config_map_is_checked_where_it_is_in_the_file(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    table = {"configMap": {"name": "people", "key": "users.csv"}}
+    document = changed("feeders.0.csv", table, MARKET)
+    text = said(laptime, tmp_path, document)
+    assert "it takes key users.csv of ConfigMap people, which is not in this file" in text
+    rows = "".join(f"user{n},u{n}@x\n" for n in range(10_000))
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "people"},
+        "data": {"users.csv": f"name,mail\n{rows}"},
+    }
+    assert said(laptime, tmp_path, config_map, document) == "Scenario market is valid.\n"
+    config_map["data"] = {"users.csv": f"name\n{rows}"}
+    text = said(laptime, tmp_path, document, config_map)
+    assert "feeders.users.csv: line 2 has 2 cells, the first line has 1" in text
+
+
 def test_a_name_that_no_run_could_write_is_refused(laptime: Laptime, tmp_path: Path) -> None:
     document = {**SHOP, "metadata": {"name": "s" * 41}}
     assert "metadata.name must be at most 40 lower-case letters" in said(
@@ -201,7 +368,7 @@ def test_sql_of_a_config_map_is_checked_where_it_is_in_the_file(
 ) -> None:
     document = changed("data.postgres.seed.0", {"configMap": {"name": "sql", "key": "seed.sql"}})
     text = said(laptime, tmp_path, document)
-    assert "its SQL is in key seed.sql of ConfigMap sql, which is not in this file" in text
+    assert "it takes key seed.sql of ConfigMap sql, which is not in this file" in text
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -72,6 +72,67 @@ CRUD_SCENARIO = SCENARIO.model_copy(
     }
 )
 
+MARKET = Scenario.model_validate(
+    {
+        "name": "market",
+        "data": {"postgres": {"schema": [{"sql": "CREATE TABLE item (id int);\n"}]}},
+        "feeders": [
+            {
+                "name": "users",
+                "csv": {"text": 'name,password\r\nada,"pa,ss"\r\nbob,x\r\n'},
+            },
+            {"name": "colour", "values": ["red", "$(DATABASE_PASSWORD)"], "use": "random"},
+            {"name": "n", "range": {"first": 1, "last": 5000}, "use": "once", "per": "request"},
+        ],
+        "requests": [
+            {
+                "name": "login",
+                "method": "POST",
+                "path": "/login",
+                "headers": {"content-type": "application/json"},
+                "body": '{"name": "{{users.name}}", "password": "{{users.password}}"}',
+                "captures": [{"name": "token", "json": "/token"}],
+                "thinkTime": {"min": "500ms", "max": "2s"},
+            },
+            {
+                "name": "create",
+                "method": "POST",
+                "path": "/items?colour={{colour}}&n={{n}}",
+                "headers": {"authorization": "Bearer {{token}}"},
+                "cookies": {"name": "{{users.name|url}}"},
+                "expectStatus": 201,
+                "captures": [{"name": "item", "header": "location", "regex": "/items/(.+)"}],
+            },
+            {"name": "read", "path": "/items/{{item}}"},
+            {"name": "front", "path": "/", "weight": 9},
+        ],
+        "sessions": [{"name": "shop", "steps": ["login", "create", "read"]}],
+        "checks": [
+            {
+                "name": "login",
+                "method": "POST",
+                "path": "/login",
+                "headers": {"content-type": "application/json"},
+                "body": '{"name": "{{users.name}}", "password": "{{users.password}}"}',
+                "times": 1,
+                "captures": [{"name": "token", "json": "/token"}],
+            },
+            {
+                "name": "create",
+                "method": "POST",
+                "path": "/items?colour={{colour}}&n={{n}}",
+                "headers": {"authorization": "Bearer {{token}}"},
+                "expectStatus": 201,
+                "times": 1,
+                "captures": [{"name": "item", "header": "location", "regex": "/items/(.+)"}],
+            },
+            {"name": "read", "path": "/items/{{item}}", "expectedPart": {"id": "{{item}}"}},
+            {"name": "front", "path": "/"},
+        ],
+    }
+)
+SCENARIOS = {one.name: one for one in (SCENARIO, MARKET)}
+
 CLOSED = {"name": "closed", "closed": {"connections": 10, "requests": 50000, "keepAlive": False}}
 TIMED = {"name": "timed", "closed": {"connections": 2, "duration": "10s"}, "warmup": "0s"}
 OPEN = {"name": "open", "open": {"rate": 1000, "duration": "30s"}, "timeout": "45s"}
@@ -166,6 +227,27 @@ SPECS: dict[str, dict[str, Any]] = {
         "loads": [CLOSED],
         "repetitions": 1,
     },
+    "sessions": {
+        "scenario": "market",
+        "servers": [OWN],
+        "topology": {"postgres": {}},
+        "loads": [
+            {"name": "all", "closed": {"connections": 8, "requests": 900}},
+            {
+                "name": "shop",
+                "open": {"rate": 100, "duration": "10s"},
+                "mix": [{"name": "shop", "weight": 1}, {"name": "login", "weight": 2}],
+            },
+            {
+                "name": "alone",
+                "closed": {"connections": 1, "duration": "5s"},
+                "endpoints": ["login", "front"],
+                "thinkTime": {"min": "1s"},
+            },
+        ],
+        "repetitions": 1,
+        "seed": 3,
+    },
     "proxied": {
         "scenario": "tiny",
         "servers": [OWN, AXUM],
@@ -178,12 +260,13 @@ SPECS: dict[str, dict[str, Any]] = {
 
 def context(spec: str | dict[str, Any] = "full", **changes: Any) -> RunContext:
     """Return the context of one of SPECS, or of a spec."""
+    asked = BenchmarkRunSpec.model_validate(SPECS[spec] if isinstance(spec, str) else spec)
     arguments: dict[str, Any] = {
         "name": "demo",
         "namespace": "bench",
         "uid": UID,
-        "spec": BenchmarkRunSpec.model_validate(SPECS[spec] if isinstance(spec, str) else spec),
-        "scenario": SCENARIO,
+        "spec": asked,
+        "scenario": SCENARIOS.get(asked.scenario, SCENARIO),
         "images": IMAGES,
         "network": NETWORK,
     } | changes

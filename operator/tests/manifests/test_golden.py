@@ -5,22 +5,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from laptime.api.loads import ClosedLoad
 from laptime.manifests.context import Manifest
-from laptime.manifests.generator import trial_job
+from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
-from laptime.plan import plan_profiles, plan_trials
+from laptime.plan import load_problem, plan_profiles, plan_trials
 from tests.manifests.runs import context
 
 GOLDEN = Path(__file__).parent / "golden"
+DOCUMENTS = Path(__file__).parents[3] / "images/k6/internal/spec/testdata/operator.json"
 
 
 class Dumper(yaml.SafeDumper):
@@ -41,7 +45,7 @@ Dumper.add_representer(str, _text)
 
 def _cases() -> dict[str, list[Manifest]]:
     cases: dict[str, list[Manifest]] = {}
-    for name in ("full", "bare", "several", "embedded"):
+    for name in ("full", "bare", "several", "embedded", "sessions"):
         ctx = context(name)
         trials = {trial.load: trial for trial in plan_trials(ctx.name, ctx.spec, 1)}
         server = ctx.spec.servers[0]
@@ -72,6 +76,25 @@ def test_manifests_are_as_committed(name: str) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     assert text == path.read_text()
+
+
+def test_the_generator_is_tested_with_documents_that_it_is_given() -> None:
+    """What is written here images/k6/internal/spec/operator_test.go understands."""
+    ctx = context("sessions")
+    many = {"closed": ClosedLoad(connections=8, requests=10**6)}
+    problem = load_problem(ctx.spec.load("all").model_copy(update=many), ctx.scenario)
+    found = re.search(r"send at most (\d+)", problem or "")
+    assert found is not None
+    document = {
+        "files": ctx.scenario.feeder_files,
+        "mostRequests": int(found[1]),
+        "trials": [trial_document(ctx, one) for one in plan_trials(ctx.name, ctx.spec, 1)],
+    }
+    text = json.dumps(document, indent=1) + "\n"
+    if os.environ.get("LAPTIME_GOLDEN") == "write":
+        DOCUMENTS.parent.mkdir(exist_ok=True)
+        DOCUMENTS.write_text(text)
+    assert text == DOCUMENTS.read_text()
 
 
 def test_there_is_no_golden_file_without_a_case() -> None:

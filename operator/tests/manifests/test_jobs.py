@@ -11,7 +11,7 @@ import pytest
 
 from laptime.api.loads import Load
 from laptime.api.results import TrialOutcome, TrialResult
-from laptime.catalog import Request, scenarios
+from laptime.catalog import Check, Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
@@ -297,7 +297,8 @@ def test_the_verifier_is_told_the_checks() -> None:
     assert (container["command"], container["args"]) == (["laptime"], ["verify"])
     seen = json.loads(environment(container)["LAPTIME_VERIFY"])
     assert seen["target"] == "http://demo-haproxy:8002"
-    assert seen["checks"] == [check.to_wire() for check in scenarios()["users"].counting_checks]
+    asked = scenarios()["users"].counting_checks
+    assert [Check.model_validate(one) for one in seen["checks"]] == asked
     assert seen["checks"][0]["statements"] == 1
 
 

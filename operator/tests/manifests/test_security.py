@@ -116,7 +116,7 @@ def test_no_script_gets_credentials(spec: str) -> None:
                 built_in = {"/opt/laptime/trial.js", "verify"} & set(container["args"])
                 assert built_in or "secretKeyRef" not in str(container)
                 mounts = {mount["name"] for mount in container["volumeMounts"]}
-                assert mounts <= {"tmp", "scripts"}
+                assert mounts <= {"tmp", "scripts", "feeders"}
 
 
 def test_pull_secrets_and_policy_reach_every_pod() -> None:

@@ -141,6 +141,76 @@ async def test_sql_is_taken_from_config_maps_in_order_and_kept() -> None:
     assert "configMap" not in found["data"][SCENARIO_KEY]
 
 
+def market(**changes: Any) -> dict[str, Any]:
+    """Return a scenario whose sessions take users from a table in a ConfigMap."""
+    people: dict[str, Any] = {"configMap": {"name": "people", "key": "users.csv"}}
+    login = {"path": "/login?name={{users.name}}", "captures": [{"name": "t", "json": "/t"}]}
+    read = {"path": "/me", "headers": {"x-token": "{{t}}"}}
+    spec = {
+        "feeders": [{"name": "users", "csv": people}],
+        "requests": [{"name": "login", **login}, {"name": "read", **read}],
+        "sessions": [{"name": "visit", "steps": ["login", "read"]}],
+        "checks": [{"name": "login", **login}, {"name": "read", **read}],
+        **changes,
+    }
+    return {**mine("market"), "spec": spec}
+
+
+PEOPLE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "people"},
+    "data": {"users.csv": "name\r\nada\r\nbob\r\n"},
+}
+ANY_SERVER = [{"name": "a", "image": "x"}]
+
+
+async def test_a_table_is_taken_from_a_config_map_kept_and_given_to_the_generators() -> None:
+    server = ApiServer()
+    server.add(market())
+    server.add(run_of("market", topology={}, servers=ANY_SERVER))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Progressing") == "ScenarioTextMissing")
+        assert "kubectl create configmap people --from-file=users.csv" in message(server)
+        server.add(deepcopy(PEOPLE))
+        await until(lambda: server.get("ConfigMap", "default", "demo-feeders"))
+        # What the run began with stays, whoever changes the table.
+        server.change("ConfigMap", "default", "people", data={"users.csv": "name\neve\n"})
+        server.remove("ConfigMap", "default", "demo-feeders")
+        await until(lambda: server.get("ConfigMap", "default", "demo-feeders"))
+    given = server.get("ConfigMap", "default", "demo-feeders")
+    assert given is not None
+    assert given["data"] == {"users.csv": "name\nada\nbob\n"}
+    found = kept(server)
+    assert found is not None
+    feeder = read_scenario(found).feeders[0]
+    assert feeder.csv is not None
+    assert feeder.csv.text == PEOPLE["data"]["users.csv"]
+
+
+async def test_a_table_of_another_namespace_is_out_of_reach() -> None:
+    server = ApiServer()
+    server.add(market())
+    server.add({**deepcopy(PEOPLE), "metadata": {"name": "people", "namespace": "other"}})
+    server.add(run_of("market", topology={}, servers=ANY_SERVER))
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Progressing") == "ScenarioTextMissing")
+    assert "there is no ConfigMap people in namespace default" in message(server)
+
+
+async def test_a_table_of_another_run_is_not_taken_for_ones_own() -> None:
+    server = ApiServer()
+    server.add(market())
+    server.add(deepcopy(PEOPLE))
+    another = {"metadata": {"name": "demo-feeders", "labels": {"laptime.dev/run": "another"}}}
+    server.add({**PEOPLE, **another, "data": {"users.csv": "name\nmallory\n"}})
+    server.add(run_of("market", topology={}, servers=ANY_SERVER, startupTimeout="1s"))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Failed")
+    assert reason(server, "demo", "Succeeded") == "NameTaken"
+    assert not server.of("Job")
+
+
 async def test_a_scenario_that_is_not_there_yet_is_waited_for() -> None:
     server = ApiServer()
     server.add(run_of("shop"))
@@ -192,6 +262,32 @@ def _wrong(**changes: Any) -> dict[str, Any]:
         (_wrong(data__postgres__schema=[{"sql": "--"}]), "ScenarioWrong", "has no statement"),
         (_wrong(checks__0__expected={"a": 1}), "ScenarioWrong", "does not meet its own jsonSchema"),
         (_wrong(checks__0__expectStatus=204), "ScenarioWrong", "has no body"),
+        (
+            _wrong(feeders=[{"name": "u", "csv": {"text": "a,b\n1\n"}}]),
+            "ScenarioWrong",
+            "feeders.u.csv: line 2 has 1 cell, the first line has 2: write one for each column",
+        ),
+        (
+            _wrong(requests__0__headers={"x": "{{token}}"}),
+            "ScenarioWrong",
+            "requests.list.headers.x: {{token}} is neither of a feeder nor captured before: write "
+            "feeders, or captures of an earlier request",
+        ),
+        (
+            _wrong(sessions=[{"name": "s", "steps": ["list", "red"]}]),
+            "ScenarioWrong",
+            "sessions.s.steps: there is no request red; there is list",
+        ),
+        (
+            _wrong(checks__0__captures=[{"name": "a", "regex": "[[:alpha:]]"}]),
+            "ScenarioWrong",
+            "is not known everywhere: write groups",
+        ),
+        (
+            _wrong(feeders=[{"name": "u", "csv": {"file": "/etc/passwd"}}]),
+            "ScenarioNotUnderstood",
+            "feeders.0.csv.file",
+        ),
     ],
 )
 async def test_a_wrong_scenario_ends_the_run_at_once_with_what_to_write(

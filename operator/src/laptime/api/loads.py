@@ -393,9 +393,11 @@ class Generator(Model):
 
 
 class Share(Model):
-    """How often one request comes beside the others."""
+    """How often one session, or one request, comes beside the others."""
 
-    name: str = Field(description="Name of a request of the scenario.", min_length=1, max_length=63)
+    name: str = Field(
+        description="Name of a session or a request of the scenario.", min_length=1, max_length=63
+    )
     weight: int = Field(description="Of the sum of all weights.", ge=1, le=1000)
 
 
@@ -461,14 +463,15 @@ class Load(Model):
     script: ScriptLoad | None = Field(None, description="A k6 script of your own.")
     endpoints: list[Annotated[str, Field(min_length=1, max_length=40)]] | None = Field(
         None,
-        description="Which requests of the scenario are sent, in turn; left out: all of them.",
+        description="Which sessions or requests of the scenario are sent, in turn; left out: all "
+        "of them, by their weights.",
         min_length=1,
         max_length=16,
     )
     mix: list[Share] | None = Field(
         None,
-        description="Which requests of the scenario are sent, and how often beside each other, in "
-        "an order that is the same for all servers.",
+        description="Which sessions or requests of the scenario are sent, and how often beside "
+        "each other, in an order that is the same for all servers.",
         min_length=1,
         max_length=16,
         json_schema_extra=_BY_NAME,

@@ -12,7 +12,17 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from laptime.api.base import Model, rule, rules
+from laptime.api.config_maps import ConfigMapKey
+from laptime.api.feeders import MAX_FEEDERS, Feeder
+from laptime.api.loads import ThinkTime
 from laptime.api.published import Published
+from laptime.api.sessions import (
+    LOWER_CASE_NAME,
+    MAX_CAPTURES,
+    MAX_SESSIONS,
+    Capture,
+    Session,
+)
 
 MAX_REQUESTS = 32
 MAX_CHECKS = 64
@@ -20,37 +30,12 @@ MAX_CHECKS = 64
 ID_PLACEHOLDER = "{id}"
 """Stands in a path or a body for the id of a row."""
 
-_NAME = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 _ANY = {"x-kubernetes-preserve-unknown-fields": True}
 
 Json = Annotated[JsonValue, WithJsonSchema(_ANY)]
 JsonObject = Annotated[dict[str, Any], WithJsonSchema({"type": "object", **_ANY})]
 HeaderValue = Annotated[str, Field(max_length=2048)]
-
-
-class ConfigMapKey(Model):
-    """A key of a ConfigMap in the namespace of the scenario."""
-
-    name: str = Field(
-        description="Name of the ConfigMap.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
-                "must be the name of a ConfigMap in the namespace of the scenario, such as my-sql",
-            ),
-            minLength=1,
-            maxLength=253,
-        ),
-    )
-    key: str = Field(
-        description="Key of the text in it.",
-        json_schema_extra=rules(
-            rule("self.matches('^[-._a-zA-Z0-9]+$')", "must be a key, such as schema.sql"),
-            minLength=1,
-            maxLength=253,
-        ),
-    )
 
 
 class Sql(Model):
@@ -173,21 +158,16 @@ class Ids(Model):
         return self.last - self.first + 1
 
 
-_ID_NAME: dict[str, Any] = rules(
-    rule(
-        f"self.matches('{_NAME}')",
-        "must be lower-case letters, digits and '-', start with a letter and end with a letter or "
-        "digit, such as read-one",
-    ),
-    minLength=1,
-    maxLength=40,
-)
-
-
 class Exchange(Model):
-    """A request, and the status that a right answer has."""
+    """A request, and the status that a right answer has.
 
-    name: str = Field(description="Its name in figures and messages.", json_schema_extra=_ID_NAME)
+    Path, values of headers and cookies, and body are templates: {{users.name}} is a value of a
+    feeder, {{token}} one that was captured.
+    """
+
+    name: str = Field(
+        description="Its name in figures and messages.", json_schema_extra=LOWER_CASE_NAME
+    )
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = Field(
         "GET", description="The method."
     )
@@ -235,6 +215,14 @@ class Exchange(Model):
         le=1000,
     )
 
+    captures: list[Capture] = Field(
+        default_factory=list,
+        description="What of the answer is kept: for the next steps of the same session, and of a "
+        "check for the checks after it.",
+        max_length=MAX_CAPTURES,
+        json_schema_extra=_BY_NAME,
+    )
+
     @property
     def sent_headers(self) -> dict[str, str]:
         """The header fields as they are sent, cookies among them."""
@@ -266,6 +254,18 @@ class Request(Exchange):
         description="How long the server waits on purpose, without any CPU.",
         ge=0,
         le=60,
+    )
+    weight: int = Field(
+        1,
+        description="How often it comes beside the others where a load says no mix. A step of a "
+        "session comes as often as its session.",
+        ge=1,
+        le=1000,
+    )
+    think_time: ThinkTime | None = Field(
+        None,
+        description="How long a user waits after the answer before his next request, where a load "
+        "says nothing else; it is part of no response time.",
     )
 
 
@@ -392,10 +392,23 @@ class BenchmarkScenarioSpec(Model):
     data: Data | None = Field(
         None, description="Schema and rows; left out: the work needs no database."
     )
+    feeders: list[Feeder] = Field(
+        default_factory=list,
+        description="Where the values in requests come from. In a check stands the first row.",
+        max_length=MAX_FEEDERS,
+        json_schema_extra=_BY_NAME,
+    )
     requests: list[Request] = Field(
-        description="What a load sends, in turn.",
+        description="What a load sends, in turn or by weight.",
         min_length=1,
         max_length=MAX_REQUESTS,
+        json_schema_extra=_BY_NAME,
+    )
+    sessions: list[Session] = Field(
+        default_factory=list,
+        description="Requests that belong together; one that no session has as a step is sent "
+        "alone.",
+        max_length=MAX_SESSIONS,
         json_schema_extra=_BY_NAME,
     )
     checks: list[Check] = Field(

@@ -1,5 +1,6 @@
 """Scenarios and server presets as data, with a typed loader."""
 
+from laptime.api.feeders import Feeder, Use
 from laptime.api.published import (
     OrderClaim,
     Published,
@@ -16,23 +17,38 @@ from laptime.api.scenario import (
     IdUse,
     Request,
 )
+from laptime.api.sessions import Capture, Session
 from laptime.catalog.documents import (
     ScenarioError,
     config_maps_of,
     document_of,
     document_spec,
     scenario_of,
+    stored_document,
+    stored_text,
 )
+from laptime.catalog.feeding import rows_of
+from laptime.catalog.filling import filled
 from laptime.catalog.loader import presets, scenarios
 from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
+from laptime.catalog.needs import missing_capture, values_of
+from laptime.catalog.regexes import pattern_of
+from laptime.catalog.templates import (
+    Value,
+    check_templates,
+    names_in,
+    plain_text,
+)
 
 __all__ = [
     "ID_PLACEHOLDER",
     "UNKNOWN",
     "Afterwards",
     "Answers",
+    "Capture",
     "Check",
     "Exchange",
+    "Feeder",
     "IdUse",
     "Ids",
     "OrderClaim",
@@ -44,10 +60,23 @@ __all__ = [
     "RequestsAtOnce",
     "Scenario",
     "ScenarioError",
+    "Session",
+    "Use",
+    "Value",
+    "check_templates",
     "config_maps_of",
     "document_of",
     "document_spec",
+    "filled",
+    "missing_capture",
+    "names_in",
+    "pattern_of",
+    "plain_text",
     "presets",
+    "rows_of",
     "scenario_of",
     "scenarios",
+    "stored_document",
+    "stored_text",
+    "values_of",
 ]

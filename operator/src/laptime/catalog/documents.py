@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from laptime.api import API_VERSION, SCENARIO_KIND
-from laptime.api.scenario import BenchmarkScenarioSpec, ConfigMapKey, Sql
+from laptime.api.config_maps import ConfigMapKey
+from laptime.api.feeders import Csv
+from laptime.api.scenario import BenchmarkScenarioSpec, Sql
 from laptime.catalog.models import Scenario
 
 
@@ -43,6 +46,16 @@ def scenario_of(
     return Scenario.model_validate(named)
 
 
+def stored_text(scenario: Scenario) -> str:
+    """Return the text in which a run keeps its scenario."""
+    return json.dumps(stored_document(scenario), ensure_ascii=False, indent=1)
+
+
+def stored_document(scenario: Scenario) -> dict[str, Any]:
+    """Return a scenario as JSON has it, without what it does not say."""
+    return scenario.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+
+
 def document_of(scenario: Scenario, namespace: str) -> dict[str, Any]:
     """Return the BenchmarkScenario that describes a scenario, all SQL in it."""
     spec = scenario.model_dump(
@@ -66,7 +79,7 @@ def document_spec(document: Mapping[str, Any]) -> BenchmarkScenarioSpec:
 
 
 def config_maps_of(spec: BenchmarkScenarioSpec) -> list[ConfigMapKey]:
-    """Return the ConfigMaps that a scenario takes its SQL from, each key once."""
+    """Return the ConfigMaps that a scenario takes SQL and tables from, each key once."""
     wanted = {
         (one.config_map.name, one.config_map.key): one.config_map
         for one in _parts(spec)
@@ -75,7 +88,8 @@ def config_maps_of(spec: BenchmarkScenarioSpec) -> list[ConfigMapKey]:
     return [wanted[key] for key in sorted(wanted)]
 
 
-def _parts(spec: BenchmarkScenarioSpec) -> Iterator[Sql]:
+def _parts(spec: BenchmarkScenarioSpec) -> Iterator[Sql | Csv]:
+    yield from (feeder.csv for feeder in spec.feeders if feeder.csv is not None)
     if spec.data is None:
         return
     if (postgres := spec.data.postgres) is not None:
@@ -85,20 +99,30 @@ def _parts(spec: BenchmarkScenarioSpec) -> Iterator[Sql]:
 
 
 def _with_texts(node: Any, texts: Mapping[tuple[str, str], str]) -> Any:
-    """Return data with the text of each ConfigMap in its place."""
-    data = node.get("data")
-    if data is None or not texts:
+    """Return a spec with the text of each ConfigMap in its place."""
+    if not texts:
         return node
-    filled = {
-        database: {
-            what: [_filled(one, texts) for one in parts] if what != "extensions" else parts
-            for what, parts in content.items()
+    filled = dict(node)
+    if node.get("data") is not None:
+        filled["data"] = {
+            database: {
+                what: [_filled(one, "sql", texts) for one in parts]
+                if what != "extensions"
+                else parts
+                for what, parts in content.items()
+            }
+            for database, content in node["data"].items()
         }
-        for database, content in data.items()
-    }
-    return {**node, "data": filled}
+    if node.get("feeders") is not None:
+        filled["feeders"] = [
+            {**one, "csv": _filled(one["csv"], "text", texts)} if one.get("csv") else one
+            for one in node["feeders"]
+        ]
+    return filled
 
 
-def _filled(part: Mapping[str, Any], texts: Mapping[tuple[str, str], str]) -> Mapping[str, Any]:
+def _filled(
+    part: Mapping[str, Any], what: str, texts: Mapping[tuple[str, str], str]
+) -> Mapping[str, Any]:
     wanted = part.get("configMap")
-    return part if wanted is None else {"sql": texts[wanted["name"], wanted["key"]]}
+    return part if wanted is None else {what: texts[wanted["name"], wanted["key"]]}

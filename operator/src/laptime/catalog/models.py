@@ -12,7 +12,11 @@ from pydantic import Field
 from laptime.api.base import Model
 from laptime.api.scenario import BenchmarkScenarioSpec, Check, Request, Sql
 from laptime.api.server import Server
+from laptime.catalog.feeding import first_values
+from laptime.catalog.needs import values_of
 from laptime.catalog.statements import statements_of
+from laptime.catalog.tables import csv_text
+from laptime.catalog.templates import Value
 
 _FRESH_STATISTICS = (
     "SELECT pg_stat_reset()",
@@ -98,6 +102,25 @@ class Scenario(BenchmarkScenarioSpec):
             *(one for part in postgres.warm for one in statements_of(part.text)),
         ]
 
+    @property
+    def feeder_names(self) -> list[str]:
+        """The names of its feeders."""
+        return [feeder.name for feeder in self.feeders]
+
+    @property
+    def feeder_files(self) -> dict[str, str]:
+        """The tables of feeders: name of the file, CSV."""
+        return {
+            f"{feeder.name}.csv": csv_text(feeder.csv)
+            for feeder in self.feeders
+            if feeder.csv is not None
+        }
+
+    @property
+    def check_values(self) -> dict[str, Value]:
+        """What stands for the values of feeders in checks: those of the first row."""
+        return first_values(self.feeders)
+
     def request(self, name: str) -> Request:
         """Return the request of that name; KeyError if there is none."""
         for request in self.requests:
@@ -120,7 +143,7 @@ class Scenario(BenchmarkScenarioSpec):
         if check.expect_status != request.expect_status or not check.knows_body:
             return None
         asked = (check.path, check.sent_headers, check.body)
-        constant = check.is_constant and request.ids is None
+        constant = check.is_constant and request.ids is None and not values_of(request)
         if constant and asked == (request.path, request.sent_headers, request.body):
             return "same"
         return "nonEmpty"

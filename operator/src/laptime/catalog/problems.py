@@ -11,16 +11,23 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, Sql
+from laptime.api.base import Model
+from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, Request, Sql
+from laptime.catalog.documents import stored_text
 from laptime.catalog.models import Scenario
 from laptime.catalog.statements import statements_of
+from laptime.catalog.templates import Encoding, Part, parts_of
+from laptime.catalog.work_problems import work_problems
 
 MAX_SQL_BYTES = 700_000
 """Of schema and seed together: they are in one ConfigMap of the run."""
 MAX_SENT_BYTES = 80_000
-"""Of requests, and of checks: each are in one variable of a pod, which has 128 KiB at most."""
+"""Of requests with their sessions, and of checks: each are in one variable of a pod, which has 128
+KiB at most."""
 MAX_RESET_BYTES = 40_000
 """Of reset and warm together: they are in one variable with the requests."""
+MAX_KEPT_BYTES = 1_000_000
+"""Of the whole scenario, all texts in it: a run keeps it in a ConfigMap, which holds 1 MiB."""
 
 _SET_BY_US = (
     *("host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"),
@@ -28,6 +35,8 @@ _SET_BY_US = (
 )
 _TOKEN = re.compile(r"[-!#$%&*+.^_|~0-9A-Za-z]{1,128}")
 _NO_BODY = (204, 205, 304)
+_VALUE = "\0"
+"""Stands for a value in the path of a check, which cannot hold it."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
@@ -35,9 +44,11 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     """Return all that is wrong, one sentence each; nothing for a good one."""
     return [
         *_about_data(scenario),
+        *work_problems(scenario),
         *_about_requests(scenario),
         *_about_checks(scenario),
         *_about_published(scenario),
+        *_about_size(scenario),
     ]
 
 
@@ -77,25 +88,47 @@ def _statements(place: str, parts: Iterable[Sql]) -> Iterator[str]:
 
 def _about_requests(scenario: Scenario) -> Iterator[str]:
     yield from _exchanges("requests", scenario.requests)
-    if (size := _sent(scenario.requests)) > MAX_SENT_BYTES:
-        yield f"requests have {size} bytes together, the most is {MAX_SENT_BYTES}"
+    # Tables are in a file of their own.
+    feeders = [one for one in scenario.feeders if one.csv is None]
+    if (size := _sent([*scenario.requests, *scenario.sessions, *feeders])) > MAX_SENT_BYTES:
+        yield (
+            f"requests, sessions and lists of values have {size} bytes together, the most is "
+            f"{MAX_SENT_BYTES}: write long lists of values as csv"
+        )
     for request in scenario.requests:
         if not any(_asks_the_same(check, request) for check in scenario.checks):
-            number = request.ids.first if request.ids else 1
-            example = request.path.replace(ID_PLACEHOLDER, str(number))
             yield (
                 f"requests.{request.name}: no check asks {request.method} {request.path}, so "
                 "nobody would know whether its answers are right: add a check with method "
-                f"{request.method} and path {example}"
+                f"{request.method} and path {_example(request)}"
             )
 
 
+def _example(request: Request) -> str:
+    number = request.ids.first if request.ids else 1
+    return request.path.replace(ID_PLACEHOLDER, str(number))
+
+
 def _asks_the_same(check: Check, request: Exchange) -> bool:
+    """Whether a check asks for what a load asks for: any text stands for a value of its path."""
     if check.method != request.method:
         return False
-    parts = request.path.split(ID_PLACEHOLDER)
-    pattern = r"(?:\d+|\{id\})".join(re.escape(part) for part in parts)
-    return re.fullmatch(pattern, check.path) is not None
+    try:
+        asked = "".join(part.text or _VALUE for part in parts_of(check.path, ids=True))
+        wanted = parts_of(request.path, ids=True)
+    except ValueError:
+        # What is wrong with the template is said already.
+        return True
+    pattern = "".join(_pattern(part) for part in wanted)
+    return re.fullmatch(pattern, asked) is not None
+
+
+def _pattern(part: Part) -> str:
+    if part.text:
+        return re.escape(part.text)
+    if part.name == ID_PLACEHOLDER:
+        return rf"(?:\d+|{_VALUE})"
+    return ".+" if part.encoding is Encoding.RAW else rf"(?:[^/?&=]+|{_VALUE})"
 
 
 def _about_checks(scenario: Scenario) -> Iterator[str]:
@@ -155,7 +188,8 @@ def _about_schema(place: str, check: Check) -> Iterator[str]:
             f"{place}: keepsId takes the field id of the answer: write required: [id] in its "
             "jsonSchema"
         )
-    if check.expected is not None and ID_PLACEHOLDER not in json.dumps(check.expected):
+    said = json.dumps(check.expected)
+    if check.expected is not None and ID_PLACEHOLDER not in said and "{{" not in said:
         broken = next(jsonschema.Draft202012Validator(schema).iter_errors(check.expected), None)
         if broken is not None:
             yield f"{place}: expected does not meet its own jsonSchema: {broken.message[:200]}"
@@ -243,8 +277,18 @@ def _twice(names: Iterable[str]) -> list[str]:
     return list(again)
 
 
-def _sent(exchanges: Iterable[Exchange]) -> int:
-    text = json.dumps([one.to_wire() for one in exchanges])
+def _about_size(scenario: Scenario) -> Iterator[str]:
+    size = len(stored_text(scenario).encode())
+    if size > MAX_KEPT_BYTES:
+        yield (
+            f"the scenario has {size} bytes with all its texts, the most is {MAX_KEPT_BYTES}, "
+            "since a run keeps it in a ConfigMap: make rows by SQL, or leave columns of tables out"
+        )
+
+
+def _sent(parts: Iterable[Model]) -> int:
+    wire = [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in parts]
+    text = json.dumps(wire)
     # Each $ is written twice, so that the kubelet expands none.
     return len(text.encode()) + text.count("$")
 

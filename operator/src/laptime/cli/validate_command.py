@@ -121,7 +121,7 @@ def _valid_scenarios(
             raise _refused(
                 f"Scenario {name}",
                 [
-                    f"its SQL is in key {one.key} of ConfigMap {one.name}, which is not in this "
+                    f"it takes key {one.key} of ConfigMap {one.name}, which is not in this "
                     "file: add it, so that all can be checked"
                     for one in missing
                 ],

@@ -66,6 +66,7 @@ class Component(StrEnum):
     DELAY = "delay"
     NETWORK = "network"
     SCENARIO = "scenario"
+    FEEDERS = "feeders"
 
 
 @dataclass(frozen=True)

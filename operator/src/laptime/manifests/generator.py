@@ -11,8 +11,9 @@ from typing import Any
 from laptime.api.durations import parse_duration
 from laptime.api.loads import Arrivals, Load, ScriptLoad
 from laptime.api.server import Server
-from laptime.catalog import Request
+from laptime.catalog import Request, Use, values_of
 from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
 from laptime.manifests.pods import (
     config_volume,
@@ -25,7 +26,14 @@ from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
 from laptime.manifests.secret import database_variables
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import wait_container
-from laptime.plan import MOST_STEPS, Trial, seed_of, sent_requests, weight_of
+from laptime.plan import (
+    MOST_STEPS,
+    SentSession,
+    Trial,
+    seed_of,
+    sent_requests,
+    sent_sessions,
+)
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
@@ -76,6 +84,8 @@ def load_job(
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
         init.append(wait_container(ctx, server))
         volumes.append({"name": "scripts", "configMap": {"name": load.script.config_map}})
+    else:
+        volumes += feeder_volumes(ctx)
     return ctx.manifest(
         "batch/v1",
         "Job",
@@ -105,17 +115,22 @@ def load_job(
 def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     """Return what LAPTIME_TRIAL says to the generator: the requests, the load, the target."""
     load = ctx.spec.load(trial.load)
+    sessions = sent_sessions(load, ctx.scenario)
+    requests = sent_requests(sessions)
+    feeders = _feeders(ctx, requests)
     document = {
         "trial": trial.name,
         "target": target_url(ctx, ctx.spec.server(trial.server)),
         "waitSeconds": ctx.spec.startup_seconds,
-        "requests": [_request(request, load, ctx) for request in sent_requests(load, ctx.scenario)],
+        **_work(ctx, load, sessions, requests),
+        **({"feeders": feeders} if feeders else {}),
         "load": _shape(load),
         **_generators(ctx),
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
     }
-    if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
+    by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
+    if by_chance or any(feeder.get("use") == Use.RANDOM for feeder in feeders):
         # The same for all servers of a repetition, and another one in each of them.
         document["seed"] = seed_of(ctx.spec, ctx.uid) + trial.repetition
     if _has_reset(ctx):
@@ -136,10 +151,10 @@ def _has_reset(ctx: RunContext) -> bool:
 
 def deadline_seconds(ctx: RunContext, load: Load) -> int:
     """Return after how many seconds a trial's Job is ended, however far it is."""
-    measured = load.measured_seconds
+    measured, tail = load.measured_seconds, _tail_seconds(ctx, load)
     if load.saturation is not None:
         measured = MOST_STEPS * (
-            load.saturation.step_seconds + load.timeout_seconds + load.connect_seconds
+            load.saturation.step_seconds + load.timeout_seconds + load.connect_seconds + tail
         )
     elif measured is None:
         measured = _REQUESTS_BOUND_SECONDS
@@ -152,13 +167,31 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
         + load.warmup_seconds
         + 2 * load.connect_seconds
         + measured
-        + 2 * load.timeout_seconds
+        + 2 * (load.timeout_seconds + tail)
     )
+
+
+def _tail_seconds(ctx: RunContext, load: Load) -> float:
+    """Return how long a session that began with the last request of a load may go on."""
+    if load.script is not None:
+        return 0.0
+    tails = (
+        sum(load.timeout_seconds + _think_seconds(step, load)[1] for step in one.steps[:-1])
+        for one in sent_sessions(load, ctx.scenario)
+    )
+    return max(tails, default=0.0)
+
+
+def _think_seconds(request: Request, load: Load) -> tuple[float, float]:
+    think_time = load.think_time or request.think_time
+    return (0.0, 0.0) if think_time is None else think_time.seconds
 
 
 def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
     ports: dict[str, int] = {}
+    mounts: dict[str, str] = {}
     if load.script is not None:
+        mounts["/scripts"] = "scripts"
         target = target_url(ctx, server)
         args = [*_K6[1:], *_script_flags(load.script, target), _script_path(load.script)]
         env = [variable("TARGET", target), variable("LAPTIME_TRIAL_NAME", trial.name)]
@@ -172,6 +205,8 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
             variable("LAPTIME_METRICS_ADDRESS", f":{METRICS_PORT}"),
         ]
         ports["metrics"] = METRICS_PORT
+        if feeder_volumes(ctx):
+            mounts[FOLDER] = "feeders"
         if _has_reset(ctx):
             env += database_variables(ctx, postgres_name(ctx), PORT)
     if ctx.spec.generator.parallelism > 1:
@@ -186,7 +221,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         args=args,
         env=[variable("HOME", "/tmp"), *env],
         ports=ports,
-        mounts={"/scripts": "scripts"} if load.script else None,
+        mounts=mounts,
     )
 
 
@@ -232,27 +267,60 @@ def _script_path(script: ScriptLoad) -> str:
     return f"/scripts/{script.key}"
 
 
+def _work(
+    ctx: RunContext, load: Load, sessions: Sequence[SentSession], requests: Sequence[Request]
+) -> dict[str, Any]:
+    """Return what users do: requests by their weights, or sessions of them."""
+    written = {request.name: _request(request, load, ctx) for request in requests}
+    if len(sessions) > len(requests) or any(len(one.steps) > 1 for one in sessions):
+        return {
+            "requests": list(written.values()),
+            "sessions": [
+                {"name": one.name, "weight": one.weight, "steps": [step.name for step in one.steps]}
+                for one in sessions
+            ],
+        }
+    if len({one.weight for one in sessions}) > 1 or load.mix is not None:
+        for one in sessions:
+            written[one.steps[0].name]["weight"] = one.weight
+    return {"requests": list(written.values())}
+
+
 def _request(request: Request, load: Load, ctx: RunContext) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": request.name,
         "method": request.method,
         "path": request.path,
-        "headers": request.sent_headers,
+        "headers": dict(request.headers),
         "body": request.body,
         "expectStatus": request.expect_status,
     }
+    if request.cookies:
+        document["cookies"] = dict(request.cookies)
     check = ctx.scenario.body_check(request)
     if check is not None:
         document["check"] = check
     if request.ids is not None:
         document["ids"] = request.ids.to_wire()
-    weight = weight_of(load, request)
-    if weight is not None:
-        document["weight"] = weight
-    if load.think_time is not None:
-        shortest, longest = load.think_time.seconds
+    if request.captures:
+        document["captures"] = [one.to_wire() for one in request.captures]
+    shortest, longest = _think_seconds(request, load)
+    if longest > 0:
         document["thinkSeconds"] = {"min": shortest, "max": longest}
     return document
+
+
+def _feeders(ctx: RunContext, requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Return the feeders that requests take values from: tables are in files."""
+    used = {name.partition(".")[0] for request in requests for name in values_of(request)}
+    return [
+        {
+            **feeder.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+            **({"csv": {"file": feeder_path(feeder)}} if feeder.csv is not None else {}),
+        }
+        for feeder in ctx.scenario.feeders
+        if feeder.name in used
+    ]
 
 
 def _shape(load: Load) -> dict[str, Any]:

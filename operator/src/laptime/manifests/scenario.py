@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
-from laptime.catalog import Scenario
+from laptime.catalog import Scenario, stored_text
 from laptime.manifests.context import Component, Manifest, RunContext
 
 SCENARIO_KEY = "scenario.json"
@@ -19,23 +18,17 @@ def scenario_name(run_name: str) -> str:
 
 
 def scenario_config_map(ctx: RunContext) -> Manifest:
-    """Return the immutable ConfigMap with the scenario, all SQL in it.
+    """Return the immutable ConfigMap with the scenario, all SQL and all tables in it.
 
     It goes into the archive of the run with everything else that was stored.
     """
-    text = json.dumps(scenario_document(ctx.scenario), ensure_ascii=False, indent=1)
     labels = ctx.labels(Component.SCENARIO)
     manifest = ctx.manifest(
         "v1", "ConfigMap", scenario_name(ctx.name), labels, immutable=True,
-        data={SCENARIO_KEY: text},
+        data={SCENARIO_KEY: stored_text(ctx.scenario)},
     )  # fmt: skip
     manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(STORED_VERSION)
     return manifest
-
-
-def scenario_document(scenario: Scenario) -> dict[str, Any]:
-    """Return a scenario as JSON has it, without what it does not say."""
-    return scenario.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def read_scenario(manifest: Mapping[str, Any]) -> Scenario:

@@ -11,6 +11,7 @@ from laptime.manifests.delay import (
     delay_objects,
     delayed_port,
 )
+from laptime.manifests.feeders import feeder_objects
 from laptime.manifests.haproxy import haproxy_name, haproxy_objects, haproxy_port
 from laptime.manifests.meeting import meeting_objects
 from laptime.manifests.pgbouncer import pgbouncer_objects
@@ -29,6 +30,7 @@ def tier_objects(ctx: RunContext) -> list[Manifest]:
     return [
         *postgres_objects(ctx),
         *sqlite_objects(ctx),
+        *feeder_objects(ctx),
         *upstream_objects(ctx),
         # HAProxy resolves them when it starts, so they come before it.
         *(server_service(ctx, server) for server in ctx.spec.servers),

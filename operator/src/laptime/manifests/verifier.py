@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laptime.api.server import Server
-from laptime.catalog import Check
+from laptime.catalog import Check, Value, check_templates, names_in
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import container, pod_spec, resources, variable
 from laptime.manifests.postgres import PORT, postgres_name
@@ -66,11 +66,26 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
     document: dict[str, Any] = {
         "target": target_url(ctx, server),
         "waitSeconds": ctx.spec.startup_seconds,
-        "checks": [check.to_wire() for check in checks],
+        "checks": [
+            check.model_dump(mode="json", by_alias=True, exclude_defaults=True) for check in checks
+        ],
     }
+    if values := _values(ctx, checks):
+        document["values"] = values
     if (url := upstream_url(ctx)) is not None:
         document["upstreamUrl"] = url
     return document
+
+
+def _values(ctx: RunContext, checks: Sequence[Check]) -> dict[str, Value]:
+    """Return the values of feeders that checks name: those of the first row."""
+    named = {
+        name
+        for check in checks
+        for _, _, template in check_templates(check)
+        for name in names_in(template)
+    }
+    return {name: value for name, value in ctx.scenario.check_values.items() if name in named}
 
 
 def _verifier(

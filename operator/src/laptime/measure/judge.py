@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from laptime.catalog import ID_PLACEHOLDER, Afterwards, Answers, Check
+from laptime.catalog import ID_PLACEHOLDER, Afterwards, Answers, Capture, Check, Value, filled
+from laptime.measure.captures import captured
 from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
 from laptime.measure.verdict import Wrong
 
@@ -25,6 +27,16 @@ _COUNT_AGAIN_SECONDS = 0.02
 _ID = re.compile(r"[-_0-9A-Za-z]{1,128}")
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a server has answered, and was right."""
+
+    headers: httpx.Headers
+    body: bytes
+    json: Any = None
+    """None where nothing is compared."""
+
+
 class Judge:
     """One conversation with a server: what it said before matters for what is right now."""
 
@@ -33,11 +45,13 @@ class Judge:
         client: httpx.Client,
         upstream_url: str | None = None,
         counter: Witness | None = None,
+        values: Mapping[str, Value] | None = None,
     ) -> None:
+        """`values` stand for those of feeders, by their names in templates."""
         self._client = client
         self._upstream_url = upstream_url
         self._counter = counter
-        self._id: int | str | None = None
+        self._values: dict[str, Value] = dict(values or {})
 
     def judge(self, check: Check) -> None:
         """Ask as often as the check says.
@@ -45,7 +59,7 @@ class Judge:
         Raises:
             Wrong: with the first thing that is not right.
         """
-        check = self._with_id(check)
+        check = self._filled(check)
         what = f"{check.method} {check.path}"
         if check.same_as_upstream:
             check = check.model_copy(update={"expected": self._upstream_answer(what)})
@@ -53,7 +67,7 @@ class Judge:
         answers = [self._right_answer(check, what)]
         for _ in range(check.times - 1):
             answers.append(self._right_answer(check, f"{what}, asked again"))
-        differences = [first_difference(answers[0], other) for other in answers[1:]]
+        differences = [first_difference(answers[0].json, other.json) for other in answers[1:]]
         if check.answers is Answers.DIFFERENT:
             if not any(differences):
                 raise Wrong(
@@ -74,27 +88,19 @@ class Judge:
                     f"database saw {each:g}",
                 )
         if check.keeps_id:
-            self._id = _id_of(answers[-1], what)
+            self._values[ID_PLACEHOLDER] = _id_of(answers[-1].json, what)
+        for capture in check.captures:
+            self._values[capture.name] = _kept(capture, answers[-1], what)
         for one in check.afterwards:
             self._holds(one, what)
 
-    def _with_id(self, check: Check) -> Check:
-        if self._id is None:
-            return check
-        changes = {
-            "path": check.path.replace(ID_PLACEHOLDER, str(self._id)),
-            "body": check.body and check.body.replace(ID_PLACEHOLDER, str(self._id)),
-            "expected": _filled(check.expected, self._id),
-            "expected_part": _filled(check.expected_part, self._id),
-            "afterwards": [
-                Afterwards(
-                    query=one.query.replace(ID_PLACEHOLDER, str(self._id)),
-                    rows=_filled(one.rows, self._id),
-                )
-                for one in check.afterwards
-            ],
-        }
-        return check.model_copy(update=changes)
+    def _filled(self, check: Check) -> Check:
+        """Return a check with values in place of the templates."""
+        try:
+            return filled(check, self._values)
+        except ValueError as error:
+            # The scenario was checked: only what an answer had in it can be wrong.
+            raise Wrong("CaptureMissing", f"{check.method} {check.path}: {error}") from None
 
     def _holds(self, afterwards: Afterwards, what: str) -> None:
         if self._counter is None:
@@ -115,7 +121,7 @@ class Judge:
             raise Wrong("NoUpstream", f"the upstream answers {response.status_code}")
         return _json(body, f"the upstream {self._upstream_url}")
 
-    def _right_answer(self, check: Check, what: str) -> Any:
+    def _right_answer(self, check: Check, what: str) -> Answer:
         began = time.monotonic()
         response, body = self._request(check, what)
         seconds = time.monotonic() - began
@@ -146,7 +152,7 @@ class Judge:
                 f"{seconds:.2f}s",
             )
         if (check.expected, check.expected_part, check.json_schema) == (None, None, None):
-            return None
+            return Answer(response.headers, body)
         answer = _json(body, what)
         difference = None
         if check.expected is not None:
@@ -157,18 +163,19 @@ class Judge:
             difference = first_violation(check.json_schema, answer)
         if difference is not None:
             raise Wrong("WrongAnswer", f"{what}: {difference}")
-        return answer
+        return Answer(response.headers, body, answer)
 
     def _request(self, check: Check, what: str) -> tuple[httpx.Response, bytes]:
         deadline = time.monotonic() + check.timeout_seconds
         limit = f"{check.timeout_seconds:g}s"
         content = None if check.body is None else check.body.encode()
         body = bytearray()
+        sent = check.sent_headers
         try:
             with self._client.stream(
                 check.method,
                 check.path,
-                headers=check.sent_headers,
+                headers=[(name.encode(), text.encode()) for name, text in sent.items()],
                 content=content,
                 timeout=check.timeout_seconds,
             ) as response:
@@ -199,13 +206,21 @@ def _statements(counter: Witness, before: int, expected: float) -> int:
     return seen
 
 
-def _filled(expected: Any, kept: int | str) -> Any:
-    """Return a JSON value with the kept id where the placeholder is the whole of a string."""
-    if isinstance(expected, Mapping):
-        return {key: _filled(value, kept) for key, value in expected.items()}
-    if isinstance(expected, Sequence) and not isinstance(expected, str):
-        return [_filled(value, kept) for value in expected]
-    return kept if expected == ID_PLACEHOLDER else expected
+def _kept(capture: Capture, answer: Answer, what: str) -> Value:
+    value = captured(capture, answer.headers, answer.body)
+    if value is None:
+        raise Wrong(
+            "CaptureMissing",
+            f"{what}: the answer has nothing for {{{{{capture.name}}}}}, which is "
+            f"{_source(capture)}{_excerpt(answer.body)}",
+        )
+    return value
+
+
+def _source(capture: Capture) -> str:
+    named = (("JSON at", capture.pointer), ("header", capture.header), ("cookie", capture.cookie))
+    source = next((f"{what} {name}" for what, name in named if name is not None), "in the body")
+    return source if capture.regex is None else f"{source}, where {capture.regex} finds it"
 
 
 def _id_of(answer: Any, what: str) -> int | str:

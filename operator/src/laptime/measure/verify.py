@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,9 @@ class Task(TolerantModel):
     target: str = Field(description="Such as http://demo-server-axum:8080.")
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(min_length=1)
+    values: dict[str, str | int] = Field(
+        default_factory=dict, description="What stands for the values of feeders."
+    )
     upstream_url: str | None = Field(None, description="What the server's upstream answers at.")
 
 
@@ -90,7 +94,9 @@ def verify(
     """
     # Neither proxies nor certificates of the environment: the server is next door.
     with httpx.Client(base_url=task.target, trust_env=False, transport=transport) as client:
-        judge = Judge(client, task.upstream_url, counter)
+        # A user of a load sends the cookies that he is told to, and no others.
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        judge = Judge(client, task.upstream_url, counter, task.values)
         try:
             wait_until_healthy(client, task.wait_seconds)
             for check in task.checks:

@@ -1,6 +1,6 @@
 """From a spec to its ordered trials. Pure."""
 
-from laptime.plan.endpoints import load_problem, sent_requests, weight_of
+from laptime.plan.endpoints import SentSession, load_problem, sent_requests, sent_sessions
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
 from laptime.plan.fitting import load_problems, misfits
 from laptime.plan.profiles import (
@@ -17,6 +17,7 @@ __all__ = [
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
     "USUAL_RATE",
+    "SentSession",
     "Trial",
     "load_problem",
     "load_problems",
@@ -29,5 +30,5 @@ __all__ = [
     "remaining_seconds",
     "seed_of",
     "sent_requests",
-    "weight_of",
+    "sent_sessions",
 ]

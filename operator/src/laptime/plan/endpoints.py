@@ -3,82 +3,117 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from laptime.api.durations import parse_duration
 from laptime.api.loads import Load
-from laptime.catalog import IdUse, Request, Scenario
-
-# With several requests in turn, each thread of the generator begins with another one: one of them
-# may be sent by so many more than its share (images/k6/internal/spec/ids.go).
-_SPREAD = 8
-# With weights the order is not that even: by so many times more.
-_UNEVEN = 3
+from laptime.catalog import Request, Scenario, missing_capture
+from laptime.plan.rows import MAX_WEIGHTS, most_requests, weights_sum
 
 
-def sent_requests(load: Load, scenario: Scenario) -> list[Request]:
-    """Return the requests that a load sends, in the order of the scenario.
+@dataclass(frozen=True)
+class SentSession:
+    """What one user sends from beginning to end: the steps of a session, or a request alone."""
+
+    name: str
+    weight: int
+    """How often it comes beside the others."""
+    steps: tuple[Request, ...]
+
+
+def sent_sessions(load: Load, scenario: Scenario) -> list[SentSession]:
+    """Return the sessions that a load sends, in the order of the scenario.
+
+    A load that names none sends all of them, and each request alone that is a step of none.
 
     Raises:
-        ValueError: the scenario has no such request; the message lists those it has.
+        ValueError: the scenario has none of that name, or none that could be sent alone; the
+            message says what there is.
     """
+    every = _every(scenario)
     wanted = load.endpoints
+    weights: dict[str, int] = {}
     if load.mix is not None:
-        wanted = [one.name for one in load.mix]
+        weights = {one.name: one.weight for one in load.mix}
+        wanted = list(weights)
     if wanted is None:
-        return list(scenario.requests)
-    names = [request.name for request in scenario.requests]
-    unknown = [name for name in wanted if name not in names]
-    if unknown:
-        raise ValueError(
-            f"load {load.name}: scenario {scenario.name} has no endpoint {unknown[0]}; it has "
-            f"{', '.join(names)}"
-        )
-    return [request for request in scenario.requests if request.name in wanted]
-
-
-def weight_of(load: Load, request: Request) -> int | None:
-    """Return how often a load sends a request beside its others; None: they take turns."""
+        steps = {step for session in scenario.sessions for step in session.steps}
+        return [one for one in every if one.name not in steps]
+    names = [one.name for one in every]
+    for name in wanted:
+        if name not in names:
+            raise ValueError(
+                f"load {load.name}: scenario {scenario.name} has no endpoint {name}; it has "
+                f"{', '.join(names)}"
+            )
+    chosen = [one for one in every if one.name in wanted]
+    for one in chosen:
+        missing = missing_capture(one.steps, scenario.feeder_names)
+        if missing is not None:
+            sessions = [s.name for s in scenario.sessions if one.name in s.steps]
+            raise ValueError(
+                f"load {load.name}: {one.name} needs {{{{{missing[1]}}}}} of an answer before it: "
+                f"name a session instead, such as {' or '.join(sessions)}"
+            )
     if load.mix is None:
-        return None
-    return next(one.weight for one in load.mix if one.name == request.name)
+        # Named without a mix they take turns, as ever.
+        return [SentSession(one.name, 1, one.steps) for one in chosen]
+    return [SentSession(one.name, weights[one.name], one.steps) for one in chosen]
+
+
+def _every(scenario: Scenario) -> list[SentSession]:
+    requests = {request.name: request for request in scenario.requests}
+    sessions = [
+        SentSession(one.name, one.weight, tuple(requests[step] for step in one.steps))
+        for one in scenario.sessions
+    ]
+    alone = [SentSession(one.name, one.weight, (one,)) for one in scenario.requests]
+    return [*sessions, *alone]
+
+
+def sent_requests(sessions: Sequence[SentSession]) -> list[Request]:
+    """Return the requests that sessions have as steps, each once."""
+    return list({step.name: step for one in sessions for step in one.steps}.values())
 
 
 def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | None:
     """Return why a load cannot be sent and what to write instead; None when it can.
 
-    Several generators share the rows of a request: each must do with the smallest part.
+    Several generators share the rows of a feeder: each must do with the smallest part.
     """
     if load.script is not None:
         return None
     try:
-        requests = sent_requests(load, scenario)
+        sessions = sent_sessions(load, scenario)
     except ValueError as error:
         return str(error)
-    for request in requests:
-        if request.ids is None or request.ids.use is not IdUse.ONCE:
-            continue
-        most = _most_sent(load, request, requests, generators)
-        sent = _number_sent(load)
-        what = f"load {load.name}: {request.name} uses each of its {request.ids.count} rows once"
-        if sent is None:
-            return (
-                f"{what}: give closed.requests, at most {most}, instead of a duration or a search"
-            )
-        if sent > most:
-            return f"{what}: {sent} requests are too many, send at most {most}"
+    weights = [one.weight for one in sessions]
+    if (total := weights_sum(weights)) > MAX_WEIGHTS:
+        return (
+            f"load {load.name}: the weights add up to {total}, which is more than {MAX_WEIGHTS}: "
+            "write smaller ones"
+        )
+    scarce = most_requests(
+        [(one.weight, one.steps) for one in sessions],
+        scenario.feeders,
+        load.connections or 1,
+        generators,
+    )
+    if scarce is None:
+        return None
+    what = f"load {load.name}: {scarce.what} once"
+    sent = _number_sent(load)
+    if scarce.requests <= 0:
+        return f"{what}, which is too few for this load: make more rows, or write use: cycle"
+    if sent is None:
+        return (
+            f"{what}: give closed.requests, at most {scarce.requests}, instead of a duration or "
+            "a search"
+        )
+    if sent > scarce.requests:
+        return f"{what}: {sent} requests are too many, send at most {scarce.requests}"
     return None
-
-
-def _most_sent(load: Load, request: Request, requests: list[Request], generators: int) -> int:
-    """Return how many requests a load can send until this one has used up its rows."""
-    assert request.ids is not None
-    each = request.ids.count // generators
-    if len(requests) == 1:
-        return each * generators
-    weights = [weight_of(load, one) or 1 for one in requests]
-    spread = _SPREAD if len(set(weights)) == 1 else _SPREAD * _UNEVEN
-    own = weight_of(load, request) or 1
-    return max(0, each - spread) * sum(weights) // own * generators
 
 
 def _number_sent(load: Load) -> int | None:

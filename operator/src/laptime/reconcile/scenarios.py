@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pydantic
 
 from laptime.api import SCENARIO_KIND
-from laptime.api.scenario import ConfigMapKey
+from laptime.api.config_maps import ConfigMapKey
 from laptime.api.text import plain
 from laptime.catalog import (
     UNKNOWN,

@@ -11,8 +11,7 @@ from laptime import __version__
 from laptime.analysis import Summary
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Scenario
-from laptime.manifests.scenario import scenario_document
+from laptime.catalog import Scenario, stored_document
 from laptime.report.contents import Report
 from laptime.report.results import SCHEMA_VERSION
 
@@ -105,7 +104,7 @@ def _scenario(report: Report) -> dict[str, Any] | None:
     if report.scenario_hash is None:
         return None
     kept = report.scenario
-    return {"hash": report.scenario_hash, "document": scenario_document(kept) if kept else None}
+    return {"hash": report.scenario_hash, "document": stored_document(kept) if kept else None}
 
 
 def _in_a_line(numbers: re.Match[str]) -> str:

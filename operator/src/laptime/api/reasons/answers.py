@@ -69,6 +69,13 @@ ANSWERS = Section(
             "send what `expectHeaders` of the check says",
         ),
         Reason(
+            "CaptureMissing",
+            "the answer has not what a check keeps of it for later ones, or what it has cannot "
+            "stand where a later one needs it",
+            "answer what the check's `captures` names; or write another place, a `regex` or an "
+            "encoding, such as `{{token | url}}`",
+        ),
+        Reason(
             "WrongRows",
             "the answer was right, and the database does not have afterwards what the "
             "check asks for",

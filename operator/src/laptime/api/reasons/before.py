@@ -34,8 +34,8 @@ BEFORE = Section(
         ),
         Reason(
             "LoadImpossible",
-            "a load would use up the rows of the scenario, or names an endpoint that it does not "
-            "have",
+            "a load would use up the rows of the scenario, names an endpoint that it does not "
+            "have, or one that needs what another one captures",
             "write what the message says, such as a number of requests "
             "([scenarios](scenarios.md#endpoints))",
         ),
@@ -47,7 +47,7 @@ BEFORE = Section(
         ),
         Reason(
             "ScenarioTextMissing",
-            "a ConfigMap or a key that the scenario takes SQL from is not there",
+            "a ConfigMap or a key that the scenario takes SQL or a table from is not there",
             "create it with the command of the message, within `startupTimeout`",
         ),
         Reason(

@@ -1,0 +1,60 @@
+"""Templates are read as the generator reads them: both are tested with the same cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laptime.catalog.templates import Place, parts_of, rendered
+
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[3] / "images/k6/internal/session/testdata/templates.json").read_text(
+        "utf-8"
+    )
+)
+PLACES = {
+    "path": Place.PATH,
+    "header": Place.HEADER,
+    "cookie": Place.COOKIE,
+    "body": Place.BODY,
+    "jsonBody": Place.JSON_BODY,
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['place']} {case['template']}")
+def test_a_template_becomes_what_the_generator_makes_of_it(case: dict[str, Any]) -> None:
+    values = {"users.name": case["name"]}
+    if "text" in case:
+        assert rendered(case["template"], PLACES[case["place"]], values) == case["text"]
+    else:
+        with pytest.raises(ValueError, match=r"write|there is no value"):
+            rendered(case["template"], PLACES[case["place"]], values)
+
+
+def test_the_short_form_is_a_value_only_where_there_are_ids() -> None:
+    assert [part.name for part in parts_of("/a/{id}/b/{id}", ids=True)] == ["", "{id}", "", "{id}"]
+    assert [part.text for part in parts_of("/a/{id}")] == ["/a/{id}"]
+    assert rendered("/a/{id}", Place.PATH, {"{id}": 7}) == "/a/7"
+    assert rendered("/a/{id}", Place.PATH, {}) == "/a/{id}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(7, "7"), (True, "true"), ([1, 2], "[1,2]"), (1.5, "1.5"), ("x", "x")]
+)
+def test_what_is_no_text_is_written_as_json_has_it(value: Any, text: str) -> None:
+    assert rendered("{{a}}", Place.BODY, {"a": value}) == text
+
+
+def test_no_value_names_another_host() -> None:
+    with pytest.raises(ValueError, match="would name another host"):
+        rendered("/{{a|raw}}", Place.PATH, {"a": "/other.namespace.svc/"})
+
+
+@pytest.mark.parametrize("value", ["1 OR 1=1", "1; DROP TABLE item", "'", "a" * 129, "ü"])
+def test_no_value_ends_a_query(value: str) -> None:
+    with pytest.raises(ValueError, match="letters, digits, '-' and '_' only"):
+        rendered("SELECT {{a}}", Place.QUERY, {"a": value})
+    assert rendered("SELECT '{{a}}'", Place.QUERY, {"a": "5f-1_a"}) == "SELECT '5f-1_a'"
