@@ -185,7 +185,7 @@ async def test_a_table_is_taken_from_a_config_map_kept_and_given_to_the_generato
     assert found is not None
     feeder = read_scenario(found).feeders[0]
     assert feeder.csv is not None
-    assert feeder.csv.text == PEOPLE["data"]["users.csv"]
+    assert feeder.csv.text == "name\r\nada\r\nbob\r\n"
 
 
 async def test_a_table_of_another_namespace_is_out_of_reach() -> None:
