@@ -118,6 +118,98 @@ def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> No
     assert kept["data"]["postgres"]["seed"] == [{"sql": SEED}]
 
 
+ROWS = 10_000
+PEOPLE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "people"},
+    "data": {"users.csv": "name\n" + "".join(f"user-{n}\n" for n in range(ROWS))},
+}
+LOGIN = {
+    "name": "login",
+    "method": "POST",
+    "path": "/login",
+    "headers": {"content-type": "application/json"},
+    "body": '{"name": "{{users.name}}", "password": "secret of {{users.name}}"}',
+    "captures": [{"name": "token", "json": "/token"}],
+}
+BEARER = {"headers": {"authorization": "Bearer {{token}}"}}
+CREATE = {
+    **BEARER,
+    "name": "create",
+    "method": "POST",
+    "path": "/items",
+    "expectStatus": 201,
+    "captures": [{"name": "item", "json": "/id"}],
+}
+READ = {**BEARER, "name": "read", "path": "/items/{{item}}"}
+MARKET: dict[str, Any] = {
+    "apiVersion": "laptime.dev/v1alpha1",
+    "kind": "BenchmarkScenario",
+    "metadata": {"name": "market"},
+    "spec": {
+        "title": "Each user logs in, creates an item and reads it back",
+        "feeders": [
+            {
+                "name": "users",
+                "csv": {"configMap": {"name": "people", "key": "users.csv"}},
+                "use": "once",
+            }
+        ],
+        "requests": [LOGIN, CREATE, READ],
+        "sessions": [{"name": "visit", "steps": ["login", "create", "read"]}],
+        "checks": [
+            {**LOGIN, "expectedPart": {}},
+            {**CREATE, "times": 1, "expectedPart": {"owner": "{{users.name}}"}},
+            {**READ, "expected": {"id": "{{item}}", "owner": "{{users.name}}"}},
+            {
+                "name": "not-his",
+                "path": "/items/{{item}}",
+                "headers": {"authorization": "Bearer of somebody else"},
+                "expectStatus": 401,
+            },
+        ],
+    },
+}
+
+
+def test_users_log_in_create_and_read_back_what_is_theirs(cluster: Cluster) -> None:
+    cluster.apply(PEOPLE)
+    cluster.apply(MARKET)
+    visits = 40
+    cluster.apply(
+        run_manifest(
+            "market",
+            # It refuses whoever comes with the token or the item of somebody else.
+            [{"name": "shop", "image": "docker.io/laptime/faulty:0.1.0"}],
+            scenario="market",
+            topology={},
+            loads=[
+                {"name": "visits", "open": {"rate": 60, "duration": "2s"}, "warmup": "0s"},
+                {"name": "logins", "closed": {"connections": 2, "requests": 20}, "warmup": "0s",
+                 "endpoints": ["login"]},
+            ],
+            repetitions=1,
+        )
+    )  # fmt: skip
+    status = cluster.wait_end("market", 120)
+    assert status["state"] == "Succeeded", status
+    cluster.wait_folded("market")
+    results = json.loads(cluster.stored("market").files["results.json"])
+    sent = {
+        trial["load"]: {
+            name: (one["requests"], one["errors"]) for name, one in trial["endpoints"].items()
+        }
+        for trial in results["trials"]
+    }
+    assert sent == {
+        "visits": dict.fromkeys(("login", "create", "read"), (visits, 0)),
+        "logins": {"login": (20, 0)},
+    }
+    kept = results["scenario"]["document"]["feeders"][0]["csv"]["text"]
+    assert kept == PEOPLE["data"]["users.csv"]
+
+
 # What only the operator can see: a scenario, the reason, and words that say what to write.
 WRONG = {
     "missing": (None, "ScenarioMissing", "apply it, or write apibench"),
@@ -135,6 +227,18 @@ WRONG = {
         changed("leads-out", checks__1__jsonSchema={"$ref": "http://metadata.internal/"}),
         "ScenarioWrong",
         "leads out of the schema",
+    ),
+    "no-rows": (
+        changed(
+            "no-rows", feeders=[{"name": "u", "csv": {"configMap": {"name": "none", "key": "u"}}}]
+        ),
+        "ScenarioTextMissing",
+        "kubectl create configmap none --from-file=u",
+    ),
+    "not-captured": (
+        changed("not-captured", requests__0__headers={"x": "{{token}}"}),
+        "ScenarioWrong",
+        "{{token}} is neither of a feeder nor captured before",
     ),
     "dblink": (
         changed("dblink", data__postgres__extensions=["dblink"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,10 +10,23 @@ import pytest
 
 from laptime.api.server import EnvironmentVariable
 from laptime.cli.generate import catalogue_crd
-from laptime.manifests.context import Manifest
+from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.feeders import feeder_objects
+from laptime.manifests.generator import trial_job
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment
-from tests.manifests.runs import PASSWORD, SPECS, containers, context, objects, pod_specs
+from laptime.manifests.verifier import verify_job
+from laptime.plan import plan_trials
+from tests.manifests.runs import (
+    MARKET,
+    PASSWORD,
+    SPECS,
+    containers,
+    context,
+    environment,
+    objects,
+    pod_specs,
+)
 
 ALLOWED_VOLUMES = {"configMap", "secret", "emptyDir"}
 
@@ -165,6 +179,48 @@ def test_no_field_of_a_run_can_name_a_secret() -> None:
     names = set(fields(schema["properties"]["spec"]))
     assert {"env", "value", "configMap"} <= names
     assert not {name for name in names if "secret" in name.lower() or name.endswith("From")}
+
+
+def test_no_value_of_a_feeder_takes_anything_from_other_variables() -> None:
+    ctx = context("sessions")
+    for trial in plan_trials(ctx.name, ctx.spec, 1):
+        (one,) = containers(trial_job(ctx, trial)["spec"]["template"]["spec"])
+        seen = environment(one)
+        assert seen["DATABASE_PASSWORD"]
+        feeders = json.loads(seen["LAPTIME_TRIAL"]).get("feeders", [])
+        for feeder in feeders:
+            assert feeder.get("values") in (None, ["red", "$(DATABASE_PASSWORD)"])
+    assert json.loads(environment(_verifier(ctx))["LAPTIME_VERIFY"])["values"]["colour"] == "red"
+
+
+def test_no_word_of_a_scenario_is_a_word_of_a_command() -> None:
+    for name, _, pod in pod_specs(objects(context("sessions"))):
+        for container in containers(pod):
+            words = str([container.get("command"), container.get("args")])
+            assert not [part for part in ("{{", "users", "login", "ada") if part in words], name
+
+
+def test_tables_are_files_of_the_runs_own_generators_and_of_nobody_else() -> None:
+    for name, template, pod in pod_specs(objects(context("sessions"))):
+        found = [one for one in pod["volumes"] if one["name"] == "feeders"]
+        generator = template["metadata"]["labels"]["laptime.dev/component"] == "generator"
+        assert bool(found) == generator, name
+        for one in found:
+            assert one["configMap"]["name"] == "demo-feeders"
+            assert one["configMap"]["items"] == [{"key": "users.csv", "path": "users.csv"}]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a/b", "..", "x.csv/../y", "$(HOME)", ""])
+def test_the_name_of_a_feeder_is_no_path(name: str) -> None:
+    feeder = MARKET.feeders[0].model_copy(update={"name": name})
+    ctx = context("sessions", scenario=MARKET.model_copy(update={"feeders": [feeder]}))
+    with pytest.raises(ValueError, match="is not the name of a feeder's table"):
+        feeder_objects(ctx)
+
+
+def _verifier(ctx: RunContext) -> Manifest:
+    (one,) = containers(verify_job(ctx, ctx.spec.servers[0])["spec"]["template"]["spec"])
+    return one
 
 
 def test_a_value_of_the_author_takes_nothing_from_other_variables() -> None:

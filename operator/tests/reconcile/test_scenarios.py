@@ -156,7 +156,7 @@ def market(**changes: Any) -> dict[str, Any]:
     return {**mine("market"), "spec": spec}
 
 
-PEOPLE = {
+PEOPLE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {"name": "people"},

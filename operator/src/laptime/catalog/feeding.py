@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from laptime.api.feeders import Feeder, NumberRange
-from laptime.catalog.tables import table_of
+from laptime.catalog.tables import glance_at, table_of
 from laptime.catalog.templates import Value
 
 
@@ -46,10 +46,16 @@ def rows_of(feeder: Feeder) -> int:
         return feeder.range.last - feeder.range.first + 1
     if feeder.csv is None:
         return len(feeder.values or [])
-    return len(table_of(feeder.csv).rows)
+    return glance_at(feeder.csv).rows
 
 
 def first_values(feeders: Sequence[Feeder]) -> dict[str, Value]:
     """Return what stands in checks: the first row of each feeder; ValueError as `columns_of`."""
-    columns = {name: one for feeder in feeders for name, one in columns_of(feeder).items()}
-    return {name: column.first for name, column in columns.items()}
+    values: dict[str, Value] = {}
+    for feeder in feeders:
+        if feeder.csv is not None:
+            row = glance_at(feeder.csv).first
+            values |= {f"{feeder.name}.{name}": cell for name, cell in row.items()}
+        else:
+            values |= {name: column.first for name, column in columns_of(feeder).items()}
+    return values

@@ -31,8 +31,23 @@ def csv_text(source: Csv) -> str:
     return source.content.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-# It is asked for in each pass over a run.
+@dataclass(frozen=True)
+class Glance:
+    """What is asked of a table in each pass over a run."""
+
+    first: dict[str, str]
+    """The first row, by the names of the columns."""
+    rows: int
+
+
+# The tables themselves would fill the memory of an operator with many runs.
 @lru_cache(maxsize=8)
+def glance_at(source: Csv) -> Glance:
+    """Return the first row and the number of rows of a table; ValueError as `table_of`."""
+    table = table_of(source)
+    return Glance(dict(zip(table.columns, table.rows[0], strict=True)), len(table.rows))
+
+
 def table_of(source: Csv) -> Table:
     """Return the table of a feeder.
 
