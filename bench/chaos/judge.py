@@ -42,6 +42,8 @@ class Facts:
     """The stored result of each trial."""
     counted: Mapping[str, Counted] = field(default_factory=dict)
     """By the name of the attempt: what its generator printed."""
+    printed: Mapping[str, Any] = field(default_factory=dict)
+    """By the name of the attempt: all phases of that, which a reader wants to see of a failure."""
     created: Sequence[str] = ()
     """Names of the Jobs of trials that the API server has created for the operator, in order."""
     left: frozenset[str] = frozenset()

@@ -39,7 +39,7 @@ from laptime_proof.journal import commit_of
 from laptime_proof.runner import NOT_JUDGED_CODE
 
 from laptime.manifests.result import RESULT_KEY
-from laptime.measure.generator import GeneratorResult, parse_generator_output
+from laptime.measure.generator import GeneratorResult, document_of, parse_generator_output
 from laptime.report.archive import stored_in
 from laptime_cluster.certificates import certificate_path, key_path
 from laptime_cluster.layout import API_PORT, NODE_ADDRESS
@@ -278,12 +278,14 @@ def facts_of(run: str, proxy: Proxy, logs: Any, deadline: float) -> Facts:
         for one in stored.objects
         if RESULT_KEY in (one.get("data") or {})
     ]
-    counted = {}
+    counted, printed = {}, {}
     for pod, log in logs().items():
         result = parse_generator_output(log)
         if isinstance(result, GeneratorResult):
             phase = result.phases["measured"]
-            counted[pod.rpartition("-")[0]] = Counted(phase.requests, sum(phase.errors.values()))
+            attempt = pod.rpartition("-")[0]
+            counted[attempt] = Counted(phase.requests, sum(phase.errors.values()))
+            printed[attempt] = document_of(result)["phases"]
     created = [
         one.name
         for one in proxy.seen
@@ -298,6 +300,7 @@ def facts_of(run: str, proxy: Proxy, logs: Any, deadline: float) -> Facts:
         status=found.get("status") or {},
         ended=ended,
         results=results,
+        printed=printed,
         counted=counted,
         created=created,
         left=frozenset(left),
