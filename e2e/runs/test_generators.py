@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
+from .test_scripts import own_script
 
 GENERATORS = 2
 LOADS = [
@@ -99,3 +100,49 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
     assert lost["reason"] in ("GeneratorLost", "PodDeleted"), lost
     (row,) = status["results"]
     assert (row["state"], row["lostAttempts"]) == ("Measured", 1), row
+
+
+SHARED = """
+import http from 'k6/http';
+import exec from 'k6/execution';
+import { check } from 'k6';
+import { Counter, Trend } from 'k6/metrics';
+const setups = new Counter('setups');
+const teardowns = new Counter('teardowns');
+const numbers = new Trend('numbers');
+export const options = {
+  scenarios: { own: { executor: 'shared-iterations', vus: 6, iterations: 301 } },
+  thresholds: { numbers: ['max==300', 'min==0'], setups: ['count==1'], teardowns: ['count==1'] },
+};
+export function setup() { setups.add(1); return { word: 'told' }; }
+export default function (data) {
+  numbers.add(exec.scenario.iterationInTest);
+  check(data, { told: (one) => one.word === 'told' });
+  http.get(`${__ENV.TARGET}/`, { tags: { name: 'list' } });
+}
+export function teardown() { teardowns.add(1); }
+"""
+
+
+def test_three_generators_run_one_script_together(cluster: Cluster) -> None:
+    script = {"configMap": own_script(cluster, "shared", SHARED), "duration": "30s", "warmup": "0s"}
+    run = cluster.apply(
+        run_manifest(
+            "three-scripts",
+            [AXUM],
+            loads=[{"name": "own", "script": script}],
+            topology=POSTGRES_ALONE,
+            repetitions=1,
+            generator={"parallelism": 3},
+        )
+    )
+    status = cluster.wait_end(run, 180)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    (result,) = cluster.documents(run).values()
+    said = result["script"]
+    assert (result["figures"]["requests"], result["figures"]["errors"]) == (301, 0)
+    assert (said["iterations"], said["checksPassed"], said["checksFailed"]) == (301, 301, 0)
+    assert {one["outcome"] for one in status["objectives"]} == {"met"}, status["objectives"]
+    for readings in cluster.documents(run, "readings.json").values():
+        parts = {one["component"]: one for one in readings["usage"]["components"]}
+        assert parts["generator"]["pods"] == 3

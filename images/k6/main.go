@@ -7,13 +7,30 @@ import (
 
 	"go.k6.io/k6/v2/cmd"
 
-	_ "laptime.dev/k6/internal/generator"
-	_ "laptime.dev/k6/internal/output"
+	"laptime.dev/k6/internal/generator"
+	"laptime.dev/k6/internal/output"
+	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/sharing"
 )
 
 func main() {
 	quiet()
+	share()
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		output.Watch()
+	}
 	cmd.Execute()
+}
+
+// share has k6 run its part of a script that several generators run.
+func share() {
+	place, err := sharing.Read(os.Getenv)
+	if err == nil {
+		os.Args, err = place.Arguments(os.Args)
+	}
+	if err != nil {
+		result.GiveUp("InvalidTrial", err, generator.ExitInvalidTrial)
+	}
 }
 
 // quiet keeps k6 from talking to anything but the target: no usage report, no download of

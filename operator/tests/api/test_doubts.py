@@ -45,6 +45,8 @@ STORED = {
     "failed: GeneratorLost": doubts.FAILED,
     "check 'status is 200' failed in 1,000 of 2,000 answers (50.00%)": doubts.CHECK_FAILED,
     "3 more checks failed as well": doubts.MORE_CHECKS_FAILED,
+    "1 of 1,000 iterations ended with an exception: Error: no list at default "
+    "(file:///scripts/script.js:7:10(5))": doubts.THROWN,
     "4 more doubts, which the trials say": doubts.MORE_DOUBTS,
     "k6 dropped 1,000 of 2,000 iterations: it had no VU left for them (maxVUs), so the load was "
     "less than the script asks for": doubts.ITERATIONS_DROPPED,

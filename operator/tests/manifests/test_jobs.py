@@ -19,7 +19,7 @@ from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
 from laptime.plan import Trial
-from tests.manifests.runs import SCENARIO, SPECS, context, environment, users_context
+from tests.manifests.runs import SCENARIO, SCRIPT, SPECS, context, environment, users_context
 
 
 def job(ctx: RunContext, load: str, server: str = "axum") -> Manifest:
@@ -256,6 +256,7 @@ def test_a_script_runs_as_it_is() -> None:
         "HOME": "/tmp",
         "TARGET": "http://demo-haproxy:8002",
         "LAPTIME_TRIAL_NAME": "demo-trial-007",
+        "LAPTIME_DURATION_SECONDS": "300",
     }
     assert {"name": "scripts", "configMap": {"name": "my-script"}} in pod(manifest)["volumes"]
     assert {"name": "scripts", "mountPath": "/scripts"} in k6["volumeMounts"]
@@ -348,6 +349,20 @@ def test_several_generators_are_an_indexed_job() -> None:
     alone = job(context("direct"), "closed")["spec"]
     assert "completionMode" not in alone
     assert "generators" not in document(context("direct"), "closed")
+
+
+def test_several_generators_of_a_script_know_of_each_other() -> None:
+    manifest = job(
+        context({**SPECS["direct"], "generator": {"parallelism": 4}, "loads": [SCRIPT]}), "own"
+    )
+    (k6,) = pod(manifest)["containers"]
+    said = environment(k6)
+    names = ("LAPTIME_GENERATORS", "LAPTIME_MEET", "LAPTIME_WAIT_SECONDS")
+    assert [said[name] for name in names] == ["4", "demo-generator:7117", "30"]
+    assert said["LAPTIME_TRIAL_NAME"] == "demo-trial-007"
+    assert k6["ports"] == [{"name": "meet", "containerPort": 7117, "protocol": "TCP"}]
+    alone = job(context({**SPECS["direct"], "loads": [SCRIPT]}), "own")
+    assert not set(names) & set(environment(pod(alone)["containers"][0]))
 
 
 def test_the_built_in_trial_shows_its_figures_to_prometheus() -> None:

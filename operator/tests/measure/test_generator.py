@@ -51,6 +51,49 @@ def test_fields_of_a_newer_generator_are_ignored() -> None:
     assert isinstance(parse_generator_output(line(newer)), GeneratorResult)
 
 
+TIME = 'time="2026-11-23T13:20:24Z"'
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (
+            r'level=error msg="SyntaxError: file:///scripts/s.js: Unexpected (3:4)\n> 3 | \"a"',
+            'k6 says: SyntaxError: file:///scripts/s.js: Unexpected (3:4) > 3 | "a',
+        ),
+        (
+            r'level=error msg="Error: no\n\tat file:///scripts/s.js:2:7(3)\n" hint="a hint"',
+            "k6 says: Error: no  at file:///scripts/s.js:2:7(3)",
+        ),
+        (r'level=error msg="\x1b[31m \u00e9 \\"', "k6 says: �[31m é \\"),
+        ("level=error msg=short", "k6 says: short"),
+    ],
+)
+def test_k6s_own_words_are_passed_on_with_the_line(said: str, message: str) -> None:
+    console = f'{TIME} level=error msg="what the script says" source=console'
+    lines = (
+        f"{TIME} level=error msg=before",
+        f"{TIME} {said}",
+        console,
+        f"{TIME} level=info msg=x",
+    )
+    log = "\n".join(lines)
+    assert error_of(log) == GeneratorError("ScriptFailed", message)
+
+
+def test_a_generator_that_was_ended_failed_by_no_doing_of_the_script() -> None:
+    said = "\"test run was aborted because k6 received a 'terminated' signal\""
+    assert error_of(f"{TIME} level=error msg={said}\n").reason == "ResultMissing"
+
+
+def test_what_k6_warned_of_is_kept_but_for_single_requests() -> None:
+    warned = [f'{TIME} level=warning msg="{text}"' for text in ("Request Failed", "odd", "odd")]
+    console = f'{TIME} level=warning msg="of the script" source=console'
+    result = parse_generator_output("\n".join([*warned, console, LINE]))
+    assert isinstance(result, GeneratorResult)
+    assert result.warnings == ("odd",)
+
+
 def test_what_the_generator_reports_is_passed_on() -> None:
     log = 'LAPTIME-ERROR {"reason":"TargetNotReachable","message":"no answer in 30s"}\n'
     assert error_of(log) == GeneratorError("TargetNotReachable", "no answer in 30s")

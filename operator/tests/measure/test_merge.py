@@ -275,6 +275,40 @@ def test_statements_are_those_that_generator_0_counted() -> None:
     assert document_of(merged(results))["statements"] == contents[0]["statements"]
 
 
+def scripted(index: int, clock: float, began: float, rows: list[int]) -> GeneratorResult:
+    """Return what a script's generator has whose first request was `began` s after the start."""
+    times = {"startedAt": clock + began, "firstRequestAt": clock + began + 0.25}
+    measured = {**phase([1000] * sum(rows)), **times, "lastResponseAt": clock + began + len(rows)}
+    measured["seconds"] = [{"t": t, "requests": count} for t, count in enumerate(rows)]
+    content = document(measured)
+    content["segment"] = {"index": index, "count": 2, "startedAt": clock}
+    result = parse_generator_output(line(content))
+    assert isinstance(result, GeneratorResult)
+    return result
+
+
+def test_phases_of_a_script_are_laid_over_each_other_by_their_common_start() -> None:
+    # The clock of the second is an hour ahead; its first iteration is due two seconds later.
+    parts = [scripted(0, START, 1.0, [5, 5, 5]), scripted(1, START + 3600, 3.0, [7, 7])]
+    measured = document_of(merged(parts))["phases"]["measured"]
+    assert {row["t"]: row["requests"] for row in measured["seconds"]} == {0: 5, 1: 5, 2: 12, 3: 7}
+    assert measured["startedAt"] == START + 1.0
+    assert measured["firstRequestAt"] == START + 1.25
+    assert measured["lastResponseAt"] == START + 5.0
+    assert measured["windowSeconds"] == 3.75
+
+
+def test_a_generator_without_work_changes_nothing() -> None:
+    idle = {**phase([]), "firstRequestAt": 0.0, "lastResponseAt": 0.0, "windowSeconds": 0.0}
+    content = document(idle)
+    content["segment"] = {"index": 1, "count": 2, "startedAt": START + 3600}
+    result = parse_generator_output(line(content))
+    assert isinstance(result, GeneratorResult)
+    measured = document_of(merged([scripted(0, START, 1.0, [5, 5]), result]))["phases"]["measured"]
+    assert (measured["requests"], measured["windowSeconds"]) == (10, 1.75)
+    assert [row["t"] for row in measured["seconds"]] == [0, 1]
+
+
 def test_a_histogram_that_cannot_be_read_is_an_error() -> None:
     broken = phase([1000])
     broken["endpoints"]["list"]["latency"] = "HISTFAAA"

@@ -108,6 +108,33 @@ def test_dropped_iterations_are_no_requests_and_make_the_figures_doubtful() -> N
     assert result.script.dropped_iterations == 1000
 
 
+TRACE = "TypeError: x is not a function\n\tat default (file:///scripts/script.js:7:10(5))\n"
+
+
+@pytest.mark.parametrize(
+    ("thrown", "validity"),
+    [(0, Validity.VALID), (1, Validity.DOUBTFUL), (10, Validity.DOUBTFUL), (11, Validity.INVALID)],
+)
+def test_iterations_that_end_with_an_exception_are_told_with_its_words(
+    thrown: int, validity: Validity
+) -> None:
+    result = said({"checks": {}, "exceptions": {TRACE: thrown} if thrown else {}})
+    assert result.validity is validity
+    if thrown:
+        (reason,) = result.validity_reasons
+        assert reason.startswith(f"{thrown} of 1,000 iterations ended with an exception: TypeError")
+        assert "script.js:7:10" in reason
+
+
+def test_exceptions_beyond_the_bound_are_counted_together() -> None:
+    thrown = {"Error: a": 3, "Error: b": 4}
+    result = said({"exceptions": thrown, "moreExceptions": 5})
+    assert result.script is not None
+    found = [(one.message, one.iterations) for one in result.script.exceptions]
+    assert found == [("all further exceptions", 5), ("Error: b", 4), ("Error: a", 3)]
+    assert "12 of 1,000 iterations" in result.validity_reasons[0]
+
+
 def test_a_run_that_a_threshold_ended_is_doubtful() -> None:
     assert "abortOnFail" in said({"aborted": True}).validity_reasons[0]
 
@@ -181,10 +208,16 @@ def test_what_several_generators_say_adds_up() -> None:
         script = {
             **QUIET,
             "iterationSeconds": 1.5,
+            "exceptions": {"Error: a": 1, f"Error: {index}": 2},
+            "moreExceptions": index,
             "checks": {"one": {"passed": 3, "failed": 1}, f"own {index}": {"failed": 2}},
             "otherHosts": {"cdn:80": {"requests": 5, "errors": index}},
             "aborted": index == 1,
             **({"moreChecks": {"passed": 4, "failed": 0}} if index else {}),
+            "metrics": {
+                "vus": {"type": "gauge", "samples": 3, "min": 1, "max": 5, "last": 4 + index},
+                "depth": {"type": "gauge", "samples": 3, "min": 1, "max": 5, "last": 4 + index},
+            },
         }
         content = {**document(phase([1000])), "segment": {"index": index, "count": 2}}
         parsed = parse_generator_output(line({**content, "script": script}))
@@ -201,5 +234,11 @@ def test_what_several_generators_say_adds_up() -> None:
     assert found.more_checks.passed == 4
     assert found.other_hosts["cdn:80"].requests == 10
     assert found.other_hosts["cdn:80"].errors == 1
+    assert found.exceptions == {"Error: a": 2, "Error: 0": 2, "Error: 1": 2}
+    assert found.more_exceptions == 1
+    # Each generator has VUs of its own; what else a gauge is about nobody knows.
+    vus, depth = found.metrics["vus"], found.metrics["depth"]
+    assert (vus.samples, vus.min, vus.max, vus.last) == (6, 2, 10, 9)
+    assert (depth.samples, depth.min, depth.max, depth.last) == (6, 1, 5, 5)
     assert found.warmup == "time"
     assert found.executors == ["constant-vus"]

@@ -2,10 +2,7 @@
 package generator
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 
 	"go.k6.io/k6/v2/js/modules"
@@ -13,6 +10,7 @@ import (
 	"laptime.dev/k6/internal/database"
 	"laptime.dev/k6/internal/meeting"
 	"laptime.dev/k6/internal/readiness"
+	"laptime.dev/k6/internal/result"
 	"laptime.dev/k6/internal/spec"
 )
 
@@ -50,12 +48,12 @@ func (i *instance) trial(text string) error {
 	}
 	trial, err := spec.Parse(text)
 	if err != nil {
-		giveUp("InvalidTrial", err, ExitInvalidTrial)
+		result.GiveUp("InvalidTrial", err, ExitInvalidTrial)
 	}
 	// Set by the controller of Indexed Jobs.
 	segment, err := trial.Segment(os.Getenv("JOB_COMPLETION_INDEX"))
 	if err != nil {
-		giveUp("InvalidTrial", err, ExitInvalidTrial)
+		result.GiveUp("InvalidTrial", err, ExitInvalidTrial)
 	}
 	err = Run(i.vu.Context(), trial, segment, os.Stdout, os.Stderr)
 	switch {
@@ -64,26 +62,13 @@ func (i *instance) trial(text string) error {
 	case i.vu.Context().Err() != nil:
 		return err // stopped from outside: k6 itself exits with the code for that
 	case errors.Is(err, readiness.ErrNotReachable):
-		giveUp("TargetNotReachable", err, ExitTargetNotReachable)
+		result.GiveUp("TargetNotReachable", err, ExitTargetNotReachable)
 	case errors.Is(err, database.ErrNotReachable):
-		giveUp("DatabaseNotReachable", err, ExitFailed)
+		result.GiveUp("DatabaseNotReachable", err, ExitFailed)
 	case errors.Is(err, meeting.ErrIncomplete):
-		giveUp("GeneratorsIncomplete", err, ExitIncomplete)
+		result.GiveUp("GeneratorsIncomplete", err, ExitIncomplete)
 	default:
-		giveUp("GeneratorFailed", err, ExitFailed)
+		result.GiveUp("GeneratorFailed", err, ExitFailed)
 	}
 	return err
-}
-
-func giveUp(reason string, err error, code int) {
-	printError(os.Stdout, reason, err)
-	os.Exit(code)
-}
-
-func printError(w io.Writer, reason string, err error) {
-	text, _ := json.Marshal(struct { // two strings always encode
-		Reason  string `json:"reason"`
-		Message string `json:"message"`
-	}{reason, err.Error()})
-	_, _ = fmt.Fprintf(w, "LAPTIME-ERROR %s\n", text)
 }

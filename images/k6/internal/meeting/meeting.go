@@ -6,6 +6,7 @@
 package meeting
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,10 @@ const (
 	readTimeout = 5 * time.Second
 	// Generator 0 answered before and now it does not: it has been lost.
 	lostAfter = 10 * time.Second
+	// What one generator hands to the others, in bytes.
+	maxData = 64 << 20
+	// The round that each generator comes to when its load has ended.
+	over = "end"
 )
 
 // ErrIncomplete says that not all generators came in time.
@@ -43,12 +48,15 @@ type Meeting struct {
 	mutex        sync.Mutex
 	rounds       map[string]*round
 	answered     bool // generator 0 was there once
+	stopped      bool // one of all was stopped before its end; generator 0 knows
 }
 
 type round struct {
 	present []bool
 	all     chan struct{} // closed when the last one has come
 	start   time.Time     // zero until it is fixed
+	data    []byte        // what generator 0 hands to the others
+	handing bool          // data matters, and no start
 }
 
 // Join begins to take part as generator index of count; address (host:port) leads to generator 0,
@@ -96,6 +104,28 @@ func (m *Meeting) Close() {
 // the moment at which they all begin. On generator 0 prepare runs when all are there, before that
 // moment is fixed.
 func (m *Meeting) Wait(ctx context.Context, name string, longest time.Duration, prepare func() error) (time.Time, error) {
+	told, err := m.meet(ctx, name, longest, false, func() ([]byte, error) {
+		if prepare == nil {
+			return nil, nil
+		}
+		return nil, prepare()
+	})
+	return told.start, err
+}
+
+// Share waits as Wait does, and gives what one() made, which runs on generator 0 when all are there.
+func (m *Meeting) Share(ctx context.Context, name string, longest time.Duration, one func() ([]byte, error)) ([]byte, error) {
+	told, err := m.meet(ctx, name, longest, true, one)
+	return told.data, err
+}
+
+// told is what generator 0 tells the others of a round.
+type told struct {
+	start time.Time
+	data  []byte
+}
+
+func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, handing bool, one func() ([]byte, error)) (told, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, ErrIncomplete)
 	defer cancel()
 	if m.index != 0 {
@@ -103,12 +133,11 @@ func (m *Meeting) Wait(ctx context.Context, name string, longest time.Duration, 
 	}
 	r := m.come(name, 0)
 	if err := m.complete(ctx, r, name, longest); err != nil {
-		return time.Time{}, err
+		return told{}, err
 	}
-	if prepare != nil {
-		if err := prepare(); err != nil {
-			return time.Time{}, err
-		}
+	data, err := one()
+	if err != nil {
+		return told{}, err
 	}
 	start := time.Now()
 	if m.count > 1 {
@@ -116,8 +145,44 @@ func (m *Meeting) Wait(ctx context.Context, name string, longest time.Duration, 
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	r.start = start
-	return start, nil
+	r.start, r.data, r.handing = start, data, handing
+	return told{start, data}, nil
+}
+
+// Finish says that the load of this generator has ended. On generator 0 it waits until all have said so.
+func (m *Meeting) Finish(ctx context.Context) error {
+	if m.index != 0 {
+		return m.tell(ctx, url.Values{"round": {over}})
+	}
+	r := m.come(over, 0)
+	select {
+	case <-r.all:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Stop says that this generator was stopped before its end, and that the others are to end as well.
+func (m *Meeting) Stop(ctx context.Context) error {
+	if m.index != 0 {
+		return m.tell(ctx, url.Values{"stop": {"1"}})
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	m.stopped = true
+	return nil
+}
+
+// Stopped says whether a generator was stopped before its end; not, where generator 0 does not answer.
+func (m *Meeting) Stopped(ctx context.Context) bool {
+	if m.index != 0 {
+		err := m.tell(ctx, url.Values{"stopped": {"1"}})
+		return errors.Is(err, errStopped)
+	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.stopped
 }
 
 // complete waits until all have come to a round. All may be there already, and then no limit, not
@@ -170,96 +235,129 @@ func (m *Meeting) missing(r *round) string {
 	return strings.Join(missing, ", ")
 }
 
-// answer tells another generator how many nanoseconds are left until the start: 202 while some are
-// missing, 410 when it is over.
+// answer tells another generator how many nanoseconds are left until the start, and after them what
+// generator 0 hands on: 202 while some are missing, 410 when it is over. It says 205 to whoever asks
+// whether one of all was stopped, if one was.
 func (m *Meeting) answer(w http.ResponseWriter, r *http.Request) {
 	index, err := strconv.Atoi(r.FormValue("index"))
 	if err != nil || index < 1 || index >= m.count || r.FormValue("trial") != m.trial {
 		http.Error(w, "not of this trial", http.StatusConflict)
 		return
 	}
+	if r.FormValue("round") == "" {
+		m.mutex.Lock()
+		m.stopped = m.stopped || r.FormValue("stop") != ""
+		stopped := m.stopped
+		m.mutex.Unlock()
+		if stopped && r.FormValue("stopped") != "" {
+			w.WriteHeader(http.StatusResetContent)
+		}
+		return
+	}
 	met := m.come(r.FormValue("round"), index)
 	m.mutex.Lock()
-	start := met.start
+	start, data, handing := met.start, met.data, met.handing
 	m.mutex.Unlock()
 	left := time.Until(start)
 	switch {
 	case start.IsZero():
 		w.WriteHeader(http.StatusAccepted)
-	case left <= 0:
+	case left <= 0 && !handing:
 		w.WriteHeader(http.StatusGone)
 	default:
-		_, _ = io.WriteString(w, strconv.FormatInt(left.Nanoseconds(), 10))
+		_, _ = fmt.Fprintf(w, "%d\n", left.Nanoseconds())
+		_, _ = w.Write(data)
 	}
 }
 
 var (
 	errTooLate       = errors.New("the others have begun already")
 	errOthersMissing = errors.New("others are missing")
+	errStopped       = errors.New("a generator was stopped")
 )
 
+// tell says something to generator 0 that it answers at once.
+func (m *Meeting) tell(ctx context.Context, what url.Values) error {
+	_, err := m.askOnce(ctx, m.question(what))
+	if err == nil || errors.Is(err, errOthersMissing) || errors.Is(err, errTooLate) {
+		return nil
+	}
+	return err
+}
+
+func (m *Meeting) question(what url.Values) string {
+	what.Set("trial", m.trial)
+	what.Set("index", strconv.Itoa(m.index))
+	return "http://" + m.address + "/?" + what.Encode()
+}
+
 // ask asks generator 0 until it tells the start.
-func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (time.Time, error) {
-	query := url.Values{"trial": {m.trial}, "round": {name}, "index": {strconv.Itoa(m.index)}}
-	where := "http://" + m.address + "/?" + query.Encode()
+func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (told, error) {
+	where := m.question(url.Values{"round": {name}})
 	var last error
 	heard := time.Now()
 	for {
-		start, err := m.askOnce(ctx, where)
+		said, err := m.askOnce(ctx, where)
 		switch {
 		case err == nil:
 			m.answered = true
-			return start, nil
+			return said, nil
 		case errors.Is(err, errOthersMissing):
 			m.answered, heard, last = true, time.Now(), err
 		case m.answered && time.Since(heard) > lostAfter:
-			return time.Time{}, fmt.Errorf("%w: generator 0 (%s) is gone: %v", ErrIncomplete, m.address, err)
+			return told{}, fmt.Errorf("%w: generator 0 (%s) is gone: %v", ErrIncomplete, m.address, err)
 		case errors.Is(err, errTooLate):
-			return time.Time{}, fmt.Errorf("%w: generator %d came to the %s, but %w", ErrIncomplete, m.index, name, err)
+			return told{}, fmt.Errorf("%w: generator %d came to the %s, but %w", ErrIncomplete, m.index, name, err)
 		case ctx.Err() == nil:
 			last = err // not what the end of the waiting makes of a question under way
 		}
 		select {
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrIncomplete) {
-				return time.Time{}, cause
+				return told{}, cause
 			}
-			return time.Time{}, fmt.Errorf("%w: generator %d waited %s for the %s; generator 0 (%s): %v",
+			return told{}, fmt.Errorf("%w: generator %d waited %s for the %s; generator 0 (%s): %v",
 				ErrIncomplete, m.index, longest, name, m.address, last)
 		case <-time.After(askEvery):
 		}
 	}
 }
 
-func (m *Meeting) askOnce(ctx context.Context, where string) (time.Time, error) {
+func (m *Meeting) askOnce(ctx context.Context, where string) (told, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, where, nil)
 	if err != nil {
-		return time.Time{}, err
+		return told{}, err
 	}
 	asked := time.Now()
 	response, err := m.client.Do(request)
 	if err != nil {
-		return time.Time{}, err
+		return told{}, err
 	}
 	answered := time.Now()
 	defer func() { _ = response.Body.Close() }()
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusAccepted:
-		return time.Time{}, errOthersMissing
+		return told{}, errOthersMissing
 	case http.StatusGone:
-		return time.Time{}, errTooLate
+		return told{}, errTooLate
+	case http.StatusResetContent:
+		return told{}, errStopped
 	default:
-		return time.Time{}, fmt.Errorf("it answered %s", response.Status)
+		return told{}, fmt.Errorf("it answered %s", response.Status)
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, 32))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxData))
 	if err != nil {
-		return time.Time{}, err
+		return told{}, err
 	}
-	left, err := strconv.ParseInt(string(text), 10, 64)
+	number, data, _ := bytes.Cut(text, []byte("\n"))
+	if len(number) == 0 {
+		return told{}, nil // to what is only told
+	}
+	left, err := strconv.ParseInt(string(number), 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("it answered %q", text)
+		return told{}, fmt.Errorf("it answered %q", number)
 	}
 	// Half of the round trip had passed when generator 0 looked at its clock.
-	return asked.Add(answered.Sub(asked) / 2).Add(time.Duration(left)), nil
+	return told{asked.Add(answered.Sub(asked) / 2).Add(time.Duration(left)), data}, nil
 }

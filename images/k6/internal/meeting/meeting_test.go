@@ -29,7 +29,7 @@ func join(t *testing.T, trial string, index, count int, address string) *Meeting
 	return m
 }
 
-type told struct {
+type answered struct {
 	start time.Time
 	err   error
 }
@@ -37,7 +37,7 @@ type told struct {
 func TestAllGeneratorsLearnTheSameStart(t *testing.T) {
 	const count = 4
 	address := freeAddress(t)
-	answers := make(chan told, count)
+	answers := make(chan answered, count)
 	prepared := false
 	for index := range count {
 		go func() {
@@ -45,11 +45,11 @@ func TestAllGeneratorsLearnTheSameStart(t *testing.T) {
 			time.Sleep(time.Duration(count-index) * 30 * time.Millisecond)
 			m, err := Join("demo", index, count, address)
 			if err != nil {
-				answers <- told{err: err}
+				answers <- answered{err: err}
 				return
 			}
 			defer m.Close()
-			var last told
+			var last answered
 			for _, round := range []string{"warm-up", "measured part"} {
 				last.start, last.err = m.Wait(context.Background(), round, 20*time.Second, func() error {
 					prepared = index == 0

@@ -54,14 +54,17 @@ func (o *Output) checkOf(tags *metrics.TagSet) *result.CheckCount {
 	return count
 }
 
-// cut shortens a name to maxName bytes, at the end of a character.
-func cut(name string) string {
-	if len(name) <= maxName {
-		return name
+// cut shortens a name to maxName bytes.
+func cut(name string) string { return shortened(name, maxName) }
+
+// shortened gives at most so many bytes of a text, up to the end of a character.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	end := maxName
-	for end > 0 && !utf8.RuneStart(name[end]) {
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return name[:end]
+	return text[:end]
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.k6.io/k6/v2/errext"
@@ -19,6 +20,7 @@ import (
 
 	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/result"
+	"laptime.dev/k6/internal/sharing"
 )
 
 // The phases of a script. What setup() and teardown() ask is no load, what they check counts.
@@ -40,8 +42,12 @@ type Output struct {
 	params output.Params
 	epoch  time.Time
 	warmup time.Duration
-	began  time.Time // the first thing that a scenario did
-	first  time.Time // of all that counts
+	mutex  sync.Mutex     // the start comes from beside k6
+	share  *sharing.Share // nil: this generator is alone
+	start  time.Time      // of all generators together; zero: not known, or alone
+	abort  func(error)    // ends the run
+	began  time.Time      // the first thing that a scenario did
+	first  time.Time      // of all that counts
 	last   time.Time
 	target target
 
@@ -54,6 +60,9 @@ type Output struct {
 	thresholds []*limits
 	trails     bool // a threshold is about requests
 	script     result.Script
+	exceptions exceptions
+	longest    time.Duration // that scenarios may take; 0: nobody said
+	limited    bool          // and that is watched
 
 	cpu     time.Duration // used before the first measured sample came
 	wall    time.Time
@@ -69,13 +78,14 @@ type phase struct {
 	counts    bool // checks, metrics and thresholds are about it
 }
 
-// New makes the output. k6 calls AddMetricSamples from one goroutine, so nothing is locked.
+// New makes the output.
 func New(params output.Params) *Output {
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
 		checks: map[*metrics.TagSet]*result.CheckCount{}, groups: map[string]*measure{}, measures: map[*metrics.Metric][]*measure{},
 		script: result.Script{
 			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
+			Exceptions: map[string]int64{},
 		},
 	}
 }
@@ -105,11 +115,17 @@ func (o *Output) Start() error {
 	}
 	o.target = newTarget(os.Getenv("TARGET"))
 	o.epoch = time.Now()
-	return nil
+	o.listen()
+	if err := o.guard(); err != nil {
+		return err
+	}
+	return o.join()
 }
 
 // AddMetricSamples records what k6 collected since the last call, some 50 ms ago.
 func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
 	if o.began.IsZero() {
 		o.began = o.earliest(containers)
 	}
@@ -128,6 +144,7 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 			}
 		}
 	}
+	o.countExceptions()
 	if seen {
 		o.lastCPU, o.lastAt = process.CPU(), time.Now()
 	}
@@ -175,6 +192,10 @@ func (o *Output) single(s *metrics.Sample) {
 		p.recorder.Drop(int64(s.Value))
 	case metrics.DataReceivedName:
 		p.bytes += int64(s.Value)
+	case metrics.VUsName:
+		if s.Value > 0 {
+			o.limit()
+		}
 	}
 	if !p.counts {
 		return
@@ -244,6 +265,11 @@ func (o *Output) Stop() error { return o.StopWithTestError(nil) }
 // StopWithTestError prints the result unless the run was cut short: half a measurement must not
 // pass for a whole one. Thresholds that were missed do not make the figures wrong.
 func (o *Output) StopWithTestError(runError error) error {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if err := o.ended(abortReason(runError) == errext.AbortedByThreshold || cutShort(runError)); err != nil {
+		return err
+	}
 	if cutShort(runError) || !result.Claim() {
 		return nil
 	}
@@ -263,7 +289,7 @@ func (o *Output) StopWithTestError(runError error) error {
 	if err := o.conclude(abortReason(runError)); err != nil {
 		return err
 	}
-	out.Script = &o.script
+	out.Script, out.Segment = &o.script, o.segment()
 	out.Generator = process.Describe(o.lastCPU-o.cpu, o.lastAt.Sub(o.wall))
 	return result.WriteLine(o.params.StdOut, out)
 }
@@ -273,6 +299,7 @@ func (o *Output) conclude(reason errext.AbortReason) (err error) {
 	if o.script.Warmup == "" && o.phases[warmup] != nil {
 		o.script.Warmup = "scenario"
 	}
+	o.countExceptions()
 	o.script.Aborted = reason == errext.AbortedByThreshold
 	o.script.Metrics = o.metricsKept()
 	from := o.first

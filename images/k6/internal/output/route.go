@@ -130,6 +130,7 @@ func (o *Output) named(name string) *phase {
 			endpoints: map[string]int{},
 			counts:    name != warmup,
 		}
+		o.align(p.recorder, name)
 		o.phases[name] = p
 		if name == measured {
 			o.cpu, o.wall = process.CPU(), now

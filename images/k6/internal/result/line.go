@@ -40,6 +40,8 @@ type Result struct {
 type Segment struct {
 	Index int `json:"index"`
 	Count int `json:"count"`
+	// When all began, by this generator's clock; absent where the phases of all begin together.
+	StartedAt float64 `json:"startedAt,omitempty"`
 }
 
 // Generator says what the measuring itself cost during the measured phase.

@@ -8,7 +8,7 @@ import (
 // Phase is the figures of one phase as they stand in the result. Times are unix seconds,
 // latencies microseconds.
 type Phase struct {
-	// When the phase began, which is before the first request; absent for scripts.
+	// When the phase began, which is before the first request; absent for a script that runs alone.
 	StartedAt float64 `json:"startedAt,omitempty"`
 	// Absent where the number of requests ends the phase.
 	DurationSeconds   float64 `json:"durationSeconds,omitempty"`
@@ -121,6 +121,9 @@ func Merge(recorders ...*Recorder) (*Phase, error) {
 		p.FirstRequestAt = UnixSeconds(base.epoch, first)
 		p.LastResponseAt = UnixSeconds(base.epoch, last)
 		p.WindowSeconds = time.Duration(last - first).Seconds()
+	}
+	if base.aligned && first >= 0 {
+		p.StartedAt = UnixSeconds(base.epoch, base.start)
 	}
 	if base.windowEnd > 0 {
 		p.WindowSeconds = time.Duration(base.windowEnd - base.start).Seconds()

@@ -63,6 +63,8 @@ const openSeconds = 3
 type Recorder struct {
 	epoch     time.Time
 	start     int64
+	aligned   bool  // the phase begins a whole number of seconds after origin
+	origin    int64 // in nanoseconds since the epoch
 	endpoints []*endpoint
 	statuses  map[int]int64
 	lastCode  int
@@ -93,6 +95,11 @@ func NewRecorder(epoch time.Time, start int64, endpoints []string) *Recorder {
 	}
 	return r
 }
+
+// Align has a phase that begins with its first sample begin up to a second before it, a whole number of
+// seconds after that many nanoseconds since the epoch: so the seconds of several generators, who
+// have different first samples, can be laid over each other.
+func (r *Recorder) Align(origin int64) { r.aligned, r.origin = true, origin }
 
 // AddEndpoint adds an endpoint and gives its number for Sample.Endpoint.
 func (r *Recorder) AddEndpoint(name string) int {
@@ -131,7 +138,7 @@ func (r *Recorder) Record(s *Sample) {
 		r.first = s.Issued
 	}
 	if r.start < 0 {
-		r.start = s.Issued
+		r.begin(s.Issued)
 	}
 	if s.Done > r.last {
 		r.last = s.Done
@@ -168,6 +175,14 @@ func (r *Recorder) Record(s *Sample) {
 		sec.open.Add(us)
 	} else {
 		sec.sealed = append(sec.sealed, cell{uint32(bucketOf(clamp(us))), 1})
+	}
+}
+
+func (r *Recorder) begin(first int64) {
+	r.start = first
+	if r.aligned {
+		since := first - r.origin
+		r.start -= (since%int64(time.Second) + int64(time.Second)) % int64(time.Second)
 	}
 }
 

@@ -24,6 +24,9 @@ type Script struct {
 	Aborted    bool                   `json:"aborted"`
 	Checks     map[string]*CheckCount `json:"checks"`
 	MoreChecks *CheckCount            `json:"moreChecks,omitempty"` // of all names beyond the bound
+	// Iterations that ended with an exception, by its words and its stack.
+	Exceptions     map[string]int64 `json:"exceptions"`
+	MoreExceptions int64            `json:"moreExceptions,omitempty"` // of all beyond the bound
 	// Requests to others than the target, by host and port.
 	OtherHosts     map[string]*HostCount `json:"otherHosts"`
 	MoreHosts      *HostCount            `json:"moreHosts,omitempty"`

@@ -11,6 +11,7 @@ from laptime.api.script import ComparedBy, ScriptFigures, ScriptMetric, Threshol
 from laptime.measure import (
     GeneratorError,
     checks_together,
+    exceptions_together,
     hosts_together,
     merged_metrics,
     parse_payload,
@@ -24,6 +25,7 @@ MAX_CHECKS = 20
 MAX_THRESHOLDS = 32
 MAX_METRICS = 60
 MAX_HOSTS = 10
+MAX_EXCEPTIONS = 3
 """What a row shows one by one; the trials have all."""
 
 
@@ -49,6 +51,9 @@ def script_of_row(
         checks_passed=sum(one.checks_passed for one in scripts),
         checks_failed=sum(one.checks_failed for one in scripts),
         checks=checks[:MAX_CHECKS],
+        exceptions=exceptions_together(thrown for one in scripts for thrown in one.exceptions)[
+            :MAX_EXCEPTIONS
+        ],
         thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
         metrics=list(_metrics_shown(tuple(payloads)))[:MAX_METRICS],

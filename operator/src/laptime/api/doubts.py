@@ -129,6 +129,10 @@ CHECK_FAILED = Doubt(
 MORE_CHECKS_FAILED = Doubt(
     "{count:d} more checks failed as well", "as for the checks that are named"
 )
+THROWN = Doubt(
+    "{count:,} of {iterations:,} iterations ended with an exception: {message}",
+    "mend the script where it says, or the server whose answer it cannot read",
+)
 NO_WARMUP = Doubt(
     "no warm-up was named, so the start of the script is in the figures: write script.warmup, such "
     "as 10s, or name a scenario warmup",

@@ -33,6 +33,13 @@ class CheckResult(TolerantModel):
         return self.failed / total if total else 0.0
 
 
+class ExceptionResult(TolerantModel):
+    """One exception that ended iterations of a script."""
+
+    message: str = Field(description="In k6's words, with where it was thrown.")
+    iterations: int = Field(0, description="How many it ended.")
+
+
 class OtherHost(TolerantModel):
     """Requests of a script to another host than the target; in no figure of the server."""
 
@@ -99,6 +106,10 @@ class ScriptFigures(TolerantModel):
     checks_failed: int = Field(0, description="Answers of all checks that were wrong.")
     checks: list[CheckResult] = Field(
         default_factory=list, description="Check by check; those that failed most come first."
+    )
+    exceptions: list[ExceptionResult] = Field(
+        default_factory=list,
+        description="What iterations ended with before their time; the most frequent first.",
     )
     thresholds: list[ThresholdResult] = Field(
         default_factory=list, description="The thresholds of the script's options."

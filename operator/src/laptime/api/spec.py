@@ -129,10 +129,11 @@ class BenchmarkRunSpec(Model):
                 ".generator",
             ),
             rule(
-                "!has(self.generator) || self.generator.parallelism == 1 || "
-                "self.loads.all(l, !has(l.script))",
-                "a script runs in one generator: leave generator.parallelism at 1, or move the "
-                "script's load to a run of its own",
+                "!has(self.generator) || self.loads.all(l, !has(l.script) || "
+                "!has(l.script.options) || !has(l.script.options.rate) || "
+                "l.script.options.rate >= self.generator.parallelism)",
+                "generators share the requests per second of a script: make options.rate at least "
+                "generator.parallelism",
                 ".generator",
             ),
             rule(

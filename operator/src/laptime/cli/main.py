@@ -19,6 +19,7 @@ from laptime import __version__
 from laptime.cli.catalogue_commands import list_scenarios, servers
 from laptime.cli.compare_command import compare
 from laptime.cli.completion import VARIABLE, Shell, completion_script, prepare_completion
+from laptime.cli.init_command import init
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
 from laptime.cli.report_command import report
@@ -51,6 +52,7 @@ app.command()(compare)
 app.command()(servers)
 app.command("scenarios")(list_scenarios)
 app.command()(validate)
+app.command()(init)
 
 
 @app.command()

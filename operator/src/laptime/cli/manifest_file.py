@@ -89,18 +89,32 @@ def parse_documents(text: str, source: str) -> dict[str, list[Document]]:
     Raises:
         Mistake: as for `read_documents`.
     """
-    try:
-        documents = [document for document in yaml.safe_load_all(text) if document is not None]
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise Mistake(f"{source}{where} is not YAML: {problem}") from error
+    documents = _parsed(text, source)
     found: dict[str, list[Document]] = {kind: [] for _, kind in _APPLICABLE}
     for document in documents:
         _check_document(document, source)
         found[document["kind"]].append(document)
     return found
+
+
+def read_any(path: Path) -> list[Any]:
+    """Return the documents of a file, whatever they are about.
+
+    Raises:
+        Mistake: no such file, no YAML.
+    """
+    name, text = _text(path)
+    return _parsed(text, name)
+
+
+def _parsed(text: str, source: str) -> list[Any]:
+    try:
+        return [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise Mistake(f"{source}{where} is not YAML: {problem}") from error
 
 
 def _check_document(document: Any, source: str) -> None:

@@ -194,7 +194,17 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         mounts["/scripts"] = "scripts"
         target = target_url(ctx, server)
         args = [*_K6[1:], *_script_flags(load.script, target), _script_path(load.script)]
-        env = [variable("TARGET", target), variable("LAPTIME_TRIAL_NAME", trial.name)]
+        env = [
+            variable("TARGET", target),
+            variable("LAPTIME_TRIAL_NAME", trial.name),
+            variable("LAPTIME_DURATION_SECONDS", f"{parse_duration(load.script.duration):g}"),
+        ]
+        if ctx.spec.generator.parallelism > 1:
+            env += [
+                variable("LAPTIME_GENERATORS", str(ctx.spec.generator.parallelism)),
+                variable("LAPTIME_MEET", meeting_address(ctx)),
+                variable("LAPTIME_WAIT_SECONDS", f"{ctx.spec.startup_seconds:g}"),
+            ]
         if load.script.warmup is not None:
             env.append(variable(WARMUP_VARIABLE, f"{parse_duration(load.script.warmup):g}"))
     else:

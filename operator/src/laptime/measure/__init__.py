@@ -20,7 +20,7 @@ from laptime.measure.images import of_the_same_bits
 from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
-from laptime.measure.script import checks_together, hosts_together
+from laptime.measure.script import checks_together, exceptions_together, hosts_together
 from laptime.measure.script_metrics import merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import error_reason
@@ -34,6 +34,7 @@ __all__ = [
     "ProfileProblem",
     "checks_together",
     "error_reason",
+    "exceptions_together",
     "failed_trial",
     "hosts_together",
     "kept_payload",

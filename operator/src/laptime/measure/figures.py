@@ -70,7 +70,11 @@ def trial_result(
             name: _figures_of_endpoint(endpoint, phase) for name, endpoint in _most_used(phase)
         }
         share = generator_share(result, generator_cpus)
-        script = script_figures(result.script, phase.dropped_iterations) if result.script else None
+        script = (
+            script_figures(result.script, phase.dropped_iterations, result.warnings)
+            if result.script
+            else None
+        )
         judgement = _judged(figures, endpoints, phase, result, script, share, load, requests)
     except HistogramError as error:
         return failed_trial(

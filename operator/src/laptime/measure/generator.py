@@ -7,7 +7,7 @@ import binascii
 import json
 import re
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -25,7 +25,22 @@ MAX_PAYLOAD_LENGTH = 900_000
 """Largest result in base64: it is stored in a ConfigMap, which holds 1 MiB at most."""
 MAX_PLAIN_BYTES = 32 * 1024 * 1024
 _QUOTED = 300
+_WORDS = 500
 _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
+# A line of k6's own log, as logrus writes texts: quoted as Go does it where that must be.
+_K6_LINE = re.compile(
+    r'time="[^"]*" level=(?P<level>error|warning) '
+    r'msg=(?P<message>"(?:[^"\\]|\\.)*"|\S*)(?P<fields>.*)'
+)
+_ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+# What k6 says when it is ended from outside: the pod knows more of that.
+_ENDED = "test run was aborted because k6 received"
+# Its last words after those with which the script said so.
+_MARKED = "test run was marked as failed"
+# k6's words for each request without an answer, which are counted as errors.
+_FAILED_REQUEST = "Request Failed"
+MAX_WARNINGS = 5
 
 Count = Annotated[int, Field(ge=0, le=2**53)]
 Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
@@ -166,6 +181,8 @@ class GeneratorScript(TolerantModel):
     aborted: bool = False
     checks: dict[str, GeneratorCheck] = Field(default_factory=dict)
     more_checks: GeneratorCheck | None = None
+    exceptions: dict[str, Count] = Field(default_factory=dict)
+    more_exceptions: Count = 0
     other_hosts: dict[str, GeneratorHost] = Field(default_factory=dict)
     more_hosts: GeneratorHost | None = None
     metrics: dict[str, GeneratorMetric] = Field(default_factory=dict)
@@ -202,6 +219,8 @@ class GeneratorResult:
     search: GeneratorSearch | None = None
     script: GeneratorScript | None = None
     """What a script says beside its requests; None for the other loads."""
+    warnings: tuple[str, ...] = ()
+    """What k6 warned of in its log, each text once."""
 
     @property
     def cores(self) -> float:
@@ -222,6 +241,8 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
     """Return the result in a generator's log, or why there is none; other lines do not matter."""
     results: list[str] = []
     said: list[str] = []
+    errors: list[str] = []
+    warnings: dict[str, None] = {}
     # Not splitlines(): it also breaks lines at characters that JSON texts may hold.
     for line in log_text.split("\n"):
         line = line.strip()
@@ -231,6 +252,13 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
             results.append(line)
         elif line and not line.startswith("LAPTIME-"):
             said.append(line)
+            level, text = _of_k6(line)
+            if level == "error" and not (errors and text == _MARKED):
+                errors.append(text)
+            elif level == "warning" and text != _FAILED_REQUEST:
+                warnings[shown(text, _QUOTED)] = None
+    if not results and errors and not errors[-1].startswith(_ENDED):
+        return GeneratorError("ScriptFailed", f"k6 says: {shown(errors[-1].strip(), _WORDS)}")
     if not results:
         last = f"; its last line was: {shown(said[-1], _QUOTED)}" if said else "; its log is empty"
         cut = log_text.startswith(f"{CUT_LINE}\n")
@@ -240,7 +268,29 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
         return GeneratorError(
             "ResultDuplicate", f"the generator printed {len(results)} results instead of one"
         )
-    return parse_payload(results[0].removeprefix(RESULT_PREFIX))
+    parsed = parse_payload(results[0].removeprefix(RESULT_PREFIX))
+    if isinstance(parsed, GeneratorResult):
+        return replace(parsed, warnings=tuple(warnings)[:MAX_WARNINGS])
+    return parsed
+
+
+def _of_k6(line: str) -> tuple[str, str]:
+    """Return level and message of a line of k6's own log; empty texts where it is none.
+
+    What the script writes to its console is not k6's.
+    """
+    found = _K6_LINE.fullmatch(line)
+    if found is None or "source=console" in found["fields"]:
+        return "", ""
+    text = found["message"]
+    if text.startswith('"'):
+        text = _ESCAPE.sub(_unescaped, text[1:-1])
+    return found["level"], text
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    text = escape[1]
+    return chr(int(text[1:], 16)) if len(text) > 1 else _ESCAPED.get(text, text)
 
 
 def parse_payload(payload: str) -> GeneratorResult | GeneratorError:

@@ -1,7 +1,8 @@
 """One result of what the generators of a trial measured together; nothing is lost.
 
 Counts and histograms add. Generators begin together, so their times are laid over each other at
-their starts: the clocks of two nodes need not agree.
+their starts: the clocks of two nodes need not agree. A phase of a script begins with its first
+request, so that of two generators one may begin some seconds later: those are kept.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from laptime.measure.generator import (
+    MAX_WARNINGS,
     GeneratorError,
+    GeneratorMetric,
     GeneratorResult,
     GeneratorScript,
     document_of,
@@ -33,7 +37,9 @@ _ADDED = (
     "droppedIterations",
     "retried",
 )
-_SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds")
+_SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds", "moreExceptions")
+# Gauges of what each generator has for itself, so that all together have the sum.
+_HELD_BY_EACH = ("vus", "vus_max")
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -49,10 +55,12 @@ def merge_results(results: Sequence[GeneratorResult]) -> GeneratorResult | Gener
     error = _incomplete(results)
     if error is not None:
         return error
-    documents = [
-        document_of(result)
-        for result in sorted(results, key=lambda one: one.segment.index if one.segment else 0)
-    ]
+    documents = _phases_together(
+        [
+            document_of(result)
+            for result in sorted(results, key=lambda one: one.segment.index if one.segment else 0)
+        ]
+    )
     try:
         merged = _merged(documents)
     except HistogramError as garbled:
@@ -60,7 +68,11 @@ def merge_results(results: Sequence[GeneratorResult]) -> GeneratorResult | Gener
             "ResultGarbled", f"a histogram of the generator cannot be read: {garbled}"
         )
     packed = gzip.compress(json.dumps(merged, separators=(",", ":")).encode(), mtime=0)
-    return parse_payload(base64.b64encode(packed).decode())
+    parsed = parse_payload(base64.b64encode(packed).decode())
+    if isinstance(parsed, GeneratorError):
+        return parsed
+    warnings = dict.fromkeys(text for one in results for text in one.warnings)
+    return replace(parsed, warnings=tuple(warnings)[:MAX_WARNINGS])
 
 
 def _incomplete(results: Sequence[GeneratorResult]) -> GeneratorError | None:
@@ -77,6 +89,52 @@ def _incomplete(results: Sequence[GeneratorResult]) -> GeneratorError | None:
             "ResultOfAnotherTrial", "the generators answered for different trials"
         )
     return None
+
+
+def _phases_together(documents: list[Document]) -> list[Document]:
+    """Return the results with each phase beginning at one moment after the common start.
+
+    That is the moment at which it began on the first of the generators; the seconds of the others
+    are counted from there. Results without a common start have such phases already.
+    """
+    if not all(one.get("segment", {}).get("startedAt") for one in documents):
+        return documents
+    names = {name for one in documents for name in one["phases"]}
+    first = {
+        name: min(since, default=0.0)
+        for name in names
+        for since in [[_since_start(one, name) for one in documents if _begun(one, name)]]
+    }
+    return [
+        {
+            **one,
+            "phases": {
+                name: _later(phase, _since_start(one, name) - first[name])
+                if _begun(one, name)
+                else phase
+                for name, phase in one["phases"].items()
+            },
+        }
+        for one in documents
+    ]
+
+
+def _begun(document: Document, phase: str) -> bool:
+    return bool(document["phases"].get(phase, {}).get("startedAt"))
+
+
+def _since_start(document: Document, phase: str) -> float:
+    since: float = document["phases"][phase]["startedAt"] - document["segment"]["startedAt"]
+    return since
+
+
+def _later(phase: Document, seconds: float) -> Document:
+    """Return a phase as one that began so many seconds before."""
+    return {
+        **phase,
+        "startedAt": phase["startedAt"] - seconds,
+        "seconds": [{**row, "t": row["t"] + round(seconds)} for row in phase.get("seconds", [])],
+    }
 
 
 def _merged(documents: list[Document]) -> Document:
@@ -116,6 +174,7 @@ def _script(parts: list[Document]) -> Document:
             name: _sums(part[key][name] for part in parts if name in part.get(key, {}))
             for name in names
         }
+    merged["exceptions"] = _sums(part.get("exceptions", {}) for part in parts)
     for key in ("moreChecks", "moreHosts"):
         counts = [part[key] for part in parts if part.get(key)]
         if counts:
@@ -126,6 +185,11 @@ def _script(parts: list[Document]) -> Document:
 def _thresholds(parts: list[GeneratorScript]) -> Document:
     seconds = max(part.seconds for part in parts)
     metrics = merged_metrics([part.metrics for part in parts])
+    metrics |= {
+        name: _of_all(metrics[name], [part.metrics.get(name) for part in parts])
+        for name in _HELD_BY_EACH
+        if name in metrics
+    }
     # Every generator has the same script, and so the same thresholds in the same order.
     thresholds = [
         judged_again(of_one, metrics.get(of_one[0].metric), seconds)
@@ -137,6 +201,17 @@ def _thresholds(parts: list[GeneratorScript]) -> Document:
         "metricsLeftOut": max(part.metrics_left_out for part in parts),
         "thresholds": [one.to_wire() for one in thresholds],
     }
+
+
+def _of_all(merged: GeneratorMetric, parts: Sequence[GeneratorMetric | None]) -> GeneratorMetric:
+    """Return a gauge of what all generators have together; its highest value is theirs added up."""
+    known = [part for part in parts if part is not None and part.samples]
+    sums = {
+        "last": sum(part.last for part in known),
+        "min": sum(part.min for part in known),
+        "max": sum(part.max for part in known),
+    }
+    return merged.model_copy(update=sums)
 
 
 def _phase(parts: list[Document]) -> Document:

@@ -18,8 +18,11 @@ _CONNECT_SECONDS = 10
 def prepare_database(file: Path) -> str | None:
     """Run the statements of a file, an array of JSON, one by one on the database of DATABASE_URL.
 
-    Returns what went wrong, None when nothing did.
+    Of several generators the first one does it, as JOB_COMPLETION_INDEX says; the others begin when
+    it does. Returns what went wrong, None when nothing did.
     """
+    if os.environ.get("JOB_COMPLETION_INDEX", "0") != "0":
+        return None
     statements = json.loads(file.read_text("utf-8"))
     url = os.environ["DATABASE_URL"]
     try:

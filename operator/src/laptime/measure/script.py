@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from laptime.api.script import (
     CheckResult,
     ComparedBy,
+    ExceptionResult,
     OtherHost,
     ScriptFigures,
     ThresholdResult,
@@ -22,10 +23,15 @@ LEAST_REST_SECONDS = 0.005
 _MAX_EXECUTOR = 40
 MORE_CHECKS = "all further checks"
 MORE_HOSTS = "all further hosts"
+MORE_EXCEPTIONS = "all further exceptions"
+MAX_TRACE = 300
+"""What is shown of an exception, in characters."""
 
 
-def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFigures:
-    """Return what a script says, with names that can be shown."""
+def script_figures(
+    script: GeneratorScript, dropped_iterations: int, warned: Iterable[str] = ()
+) -> ScriptFigures:
+    """Return what a script says, with names that can be shown; `warned` is what k6 warned of."""
     checks = [
         CheckResult(name=shown(name), passed=one.passed, failed=one.failed)
         for name, one in script.checks.items()
@@ -34,7 +40,7 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         OtherHost(host=shown(name), requests=one.requests, errors=one.errors)
         for name, one in script.other_hosts.items()
     ]
-    warnings = []
+    warnings = [f"k6 warned: {text}" for text in warned]
     if script.more_checks is not None:
         more = script.more_checks
         checks.append(CheckResult(name=MORE_CHECKS, passed=more.passed, failed=more.failed))
@@ -49,6 +55,13 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
             f"more than {len(script.other_hosts)} other hosts: all further ones are counted "
             "together"
         )
+    exceptions = [
+        ExceptionResult(message=shown(message, MAX_TRACE), iterations=count)
+        for message, count in script.exceptions.items()
+    ]
+    if script.more_exceptions:
+        more_thrown = ExceptionResult(message=MORE_EXCEPTIONS, iterations=script.more_exceptions)
+        exceptions.append(more_thrown)
     if script.metrics_left_out:
         warnings.append(
             f"{script.metrics_left_out} metrics are left out: {len(script.metrics)} are kept"
@@ -67,6 +80,7 @@ def script_figures(script: GeneratorScript, dropped_iterations: int) -> ScriptFi
         checks_passed=sum(one.passed for one in together),
         checks_failed=sum(one.failed for one in together),
         checks=together,
+        exceptions=exceptions_together(exceptions),
         thresholds=[_threshold(one) for one in script.thresholds[:MAX_THRESHOLDS]],
         other_hosts=hosts_together(hosts),
         metrics=shown_metrics(script.metrics),
@@ -115,6 +129,15 @@ def checks_together(checks: Iterable[CheckResult]) -> list[CheckResult]:
             name=one.name, passed=before.passed + one.passed, failed=before.failed + one.failed
         )
     return sorted(by_name.values(), key=lambda one: (-one.failed_share, one.name))
+
+
+def exceptions_together(exceptions: Iterable[ExceptionResult]) -> list[ExceptionResult]:
+    """Return the exceptions with those of one text added up; the most frequent come first."""
+    by_text: dict[str, int] = {}
+    for one in exceptions:
+        by_text[one.message] = by_text.get(one.message, 0) + one.iterations
+    ordered = sorted(by_text.items(), key=lambda one: (-one[1], one[0]))
+    return [ExceptionResult(message=text, iterations=count) for text, count in ordered]
 
 
 def hosts_together(hosts: Iterable[OtherHost]) -> list[OtherHost]:

@@ -26,6 +26,8 @@ MAX_ERROR_RATE = 0.001
 DOUBTFUL_CHECKS = 0.001
 INVALID_CHECKS = 0.01
 """A check of a script that fails in more than this share of its answers."""
+INVALID_EXCEPTIONS = 0.01
+"""A script that threw in more than this share of its iterations did not do its work."""
 MAX_GENERATOR_SHARE = 0.9
 """A generator that uses this share of its CPU may have been the limit itself."""
 MAX_STOLEN_SHARE = 0.01
@@ -99,6 +101,15 @@ def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
         worst = [one for one in failed if one.failed_share > INVALID_CHECKS]
         wrong += _failed_checks(worst)
         doubtful += _failed_checks([one for one in failed if one not in worst])
+    count = sum(one.iterations for one in script.exceptions)
+    if count:
+        thrown = doubts.THROWN.says(
+            count=count,
+            iterations=max(script.iterations, count),
+            message=script.exceptions[0].message,
+        )
+        often = count > INVALID_EXCEPTIONS * script.iterations
+        (wrong if often else doubtful).append(thrown)
     if not script.warmup_named:
         doubtful.append(doubts.NO_WARMUP.says())
     if script.aborted:

@@ -24,6 +24,11 @@ def script_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
             tuple(_checks(rows)),
         ),
         SmallTable(
+            "Exceptions that ended iterations of the script",
+            ("Server", "exception", "iterations"),
+            tuple(_exceptions(rows)),
+        ),
+        SmallTable(
             "Requests of the script to other hosts, which are in no figure of the server",
             ("Server", "host", "requests", "errors"),
             tuple(_hosts(rows)),
@@ -55,6 +60,12 @@ def _checks(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
         for one in row.script.checks if row.script else []:
             share = wording.share(one.failed_share)
             yield (row.server, one.name, f"{one.passed:,}", f"{one.failed:,}", share)
+
+
+def _exceptions(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        for one in row.script.exceptions if row.script else []:
+            yield (row.server, one.message, f"{one.iterations:,}")
 
 
 # Of requests and VUs there are better figures than k6's own.

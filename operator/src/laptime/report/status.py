@@ -69,6 +69,7 @@ def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:
             "checks": failed[:most],
             "thresholds": script.thresholds[:most],
             "other_hosts": script.other_hosts[:most],
+            "exceptions": script.exceptions[:most],
             "warnings": script.warnings[:most],
         }
     )

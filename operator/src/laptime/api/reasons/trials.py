@@ -70,7 +70,14 @@ TRIALS = Section(
         Reason(
             "ResultMissing",
             "the generator ended without a result; its last line is in the message",
-            "for a script: an error in it, or it stopped itself; otherwise report it",
+            "report it",
+            blame=Blame.GENERATOR,
+        ),
+        Reason(
+            "ScriptFailed",
+            "the script came to no good end: it cannot be read, `setup()` or `teardown()` threw, "
+            "it ended itself, or took too much memory; the message has k6's words and the line",
+            "mend the script where it says; `k6 run` shows the same",
             blame=Blame.GENERATOR,
         ),
         Reason(

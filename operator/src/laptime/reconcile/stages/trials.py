@@ -402,6 +402,8 @@ def _failure(
     When one of several fails, its Job ends the others, so what one said of itself comes first.
     """
     said = [one for one in errors if one.reason not in _CUT_SHORT]
+    # Those who waited for another one say less than that one.
+    said.sort(key=lambda one: one.reason == "GeneratorsIncomplete")
     if any(one.reason == "TargetNotReachable" for one in said):
         pods = server_pods(situation, attempt.server, attempt.name)
         ended = [c.ended_at for pod in generators for c in pod.containers if c.ended_at is not None]

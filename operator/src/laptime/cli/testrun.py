@@ -1,0 +1,334 @@
+"""A TestRun of k6-operator as a BenchmarkRun, and what of it is left out. Pure.
+
+Nothing is left out without a word: each field that a TestRun has is translated here, or named with
+the reason why not and what to write instead.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from laptime.api import API_VERSION, KIND
+from laptime.cli.mistakes import Mistake
+
+Document = dict[str, Any]
+
+KINDS = ("TestRun", "K6")
+"""What k6-operator calls it, now and in earlier versions."""
+_API_GROUP = "k6.io/"
+_MOST_GENERATORS = 16
+_TARGET = "$(TARGET)"
+_URL = re.compile("https?://.+")
+_OURS = re.compile("LAPTIME_.*|TARGET|HOME")
+# k6's own variables that a run has a field for.
+_SETTINGS = {
+    "K6_VUS": "vus",
+    "K6_DURATION": "duration",
+    "K6_ITERATIONS": "iterations",
+    "K6_RPS": "rate",
+    "K6_STAGES": "stages",
+}
+_SHORT = {"-e": "env", "-u": "vus", "-d": "duration", "-i": "iterations", "-s": "stage"}
+_SHORT |= {"-o": "out", "-v": "verbose", "-q": "quiet", "-p": "paused", "-l": "linger"}
+_OPTIONS = {"vus": "vus", "duration": "duration", "iterations": "iterations", "rps": "rate"}
+# Flags without a value of their own.
+_SWITCHES = {
+    *("verbose", "quiet", "paused", "linger", "no-color", "no-setup", "no-teardown"),
+    *("no-thresholds", "no-summary", "no-usage-report", "insecure-skip-tls-verify", "throw"),
+    *("no-connection-reuse", "no-vu-connection-reuse", "discard-response-bodies"),
+    *("include-system-env-vars", "no-cookies-reset"),
+}
+_NODES = "nodes are the administrator's: they have lanes and placements (docs/real-cluster.md)"
+_POD = "pods of a run have no rights, volumes or settings of their own"
+_FIGURES = "figures are in status, report and Grafana"
+_FLAGS = {
+    "out": _FIGURES,
+    "paused": "generators begin together by themselves",
+    "linger": "generators end when the script does",
+    "quiet": "nobody reads the log of a generator but for errors",
+    "no-color": "nobody reads the log of a generator but for errors",
+    "verbose": "nobody reads the log of a generator but for errors",
+    "no-thresholds": "thresholds are objectives: take those out that are not meant",
+    "no-summary": _FIGURES,
+    "summary-mode": _FIGURES,
+    "summary-export": _FIGURES,
+    "execution-segment": "parallelism divides the load",
+    "execution-segment-sequence": "parallelism divides the load",
+}
+_SPEC = {
+    "separate": _NODES,
+    "ports": "generators have no ports of their own",
+    "initializer": "k6 reads the script in the generator itself; what is wrong with it is said",
+    "starter": "generators begin together without another pod",
+    "scuttle": "generators have no proxy beside them; a mesh must leave the namespace out",
+    "cleanup": "deleting the run deletes all of it; historyLimit of the chart bounds how many stay",
+    "cloud": "nothing is sent to Grafana Cloud k6",
+    "token": "nothing is sent to Grafana Cloud k6",
+    "testRunId": "nothing is sent to Grafana Cloud k6",
+    "quiet": "nobody reads the log of a generator but for errors",
+    "paused": "generators begin together by themselves",
+}
+_RUNNER = {
+    "image": "a k6 of one's own is the administrator's choice: images.generator of the chart",
+    "imagePullPolicy": "images are the administrator's choice",
+    "imagePullSecrets": "images are the administrator's choice",
+    "nodeSelector": _NODES,
+    "affinity": _NODES,
+    "tolerations": _NODES,
+    "topologySpreadConstraints": _NODES,
+    "priorityClassName": _NODES,
+    "schedulerName": _NODES,
+    "metadata": "labels and annotations of pods are Laptime's",
+    "envFrom": "write the variables in env, or the script's ConfigMap; no Secret reaches a script",
+    "readinessProbe": "Laptime knows when a generator is ready",
+    "livenessProbe": "Laptime knows when a generator is ready",
+    "initContainers": "put what they fetch or make into the script's ConfigMap",
+    "volumes": "put the files into the script's ConfigMap",
+    "volumeMounts": "put the files into the script's ConfigMap",
+}
+
+
+@dataclass
+class Translation:
+    """A run that does what a TestRun does, and in words what it does not."""
+
+    run: Document = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+    """Field by field, with the reason and what to write instead."""
+    to_write: list[str] = field(default_factory=list)
+    """What a TestRun does not know and a run needs."""
+
+
+def is_testrun(document: Any) -> bool:
+    """Return whether a document is a TestRun of k6-operator."""
+    return (
+        isinstance(document, dict)
+        and document.get("kind") in KINDS
+        and str(document.get("apiVersion", "")).startswith(_API_GROUP)
+    )
+
+
+def translated(document: Document) -> Translation:
+    """Return a TestRun as a run.
+
+    Raises:
+        Mistake: it has no script, or its arguments cannot be read.
+    """
+    spec: Document = document.get("spec") or {}
+    runner: Document = spec.get("runner") or {}
+    into = Translation()
+    script = _script(spec, into)
+    script["duration"] = "5m"
+    values = _Values()
+    _arguments(str(spec.get("arguments") or ""), values, into)
+    _variables(runner, values, into)
+    script |= values.fields(into)
+    metadata = document.get("metadata") or {}
+    run: Document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            key: metadata[key]
+            for key in ("name", "namespace")
+            if isinstance(metadata.get(key), str)
+        },
+        "spec": {
+            "scenario": "hello",
+            "servers": [{"name": "mine", "image": "registry.example/my-server:1.0", "port": 8080}],
+            "loads": [{"name": "k6", "script": script}],
+            "repetitions": 5,
+        },
+    }
+    if generator := _generator(spec, runner, into):
+        run["spec"]["generator"] = generator
+    for key in spec:
+        if key in _SPEC:
+            into.left_out.append(f"spec.{key}: {_SPEC[key]}")
+        elif key not in ("script", "parallelism", "arguments", "runner"):
+            into.left_out.append(f"spec.{key}: Laptime does not know it")
+    for key in runner:
+        if key not in ("env", "resources"):
+            into.left_out.append(f"spec.runner.{key}: {_RUNNER.get(key, _POD)}")
+    into.to_write += [
+        "spec.servers: the servers under test, which a run starts itself; a TestRun finds its "
+        "server where the script says",
+        "spec.scenario: the work, by which the answers of the servers are checked before they are "
+        "measured (`laptime scenarios`, or one of your own)",
+        "spec.loads[0].script.duration: the longest time that the script takes",
+        "spec.loads[0].script.warmup: what of the script is not measured, such as 10s",
+    ]
+    into.run = run
+    return into
+
+
+def _script(spec: Document, into: Translation) -> Document:
+    script: Document = spec.get("script") or {}
+    if config_map := script.get("configMap"):
+        key = str(config_map.get("file") or "test.js")
+        return {"configMap": str(config_map.get("name")), "key": key}
+    volume, local = script.get("volumeClaim"), script.get("localFile")
+    if not volume and not local:
+        raise Mistake("the TestRun has no spec.script: write configMap, volumeClaim or localFile")
+    file = str((volume or {}).get("file") or "test.js") if volume else str(local)
+    name = file.rsplit("/", 1)[-1]
+    where = f"spec.script.{'volumeClaim' if volume else 'localFile'}"
+    into.left_out.append(
+        f"{where}: a run reads its script from a ConfigMap. Make one: kubectl create configmap "
+        f"k6-script --from-file={name} (and --from-file for each file that it imports or opens; or "
+        "one archive of `k6 archive` for all)"
+    )
+    return {"configMap": "k6-script", "key": name}
+
+
+def _generator(spec: Document, runner: Document, into: Translation) -> Document:
+    generator: Document = {}
+    parallelism = spec.get("parallelism")
+    if isinstance(parallelism, int) and parallelism > 1:
+        generator["parallelism"] = min(parallelism, _MOST_GENERATORS)
+        if parallelism > _MOST_GENERATORS:
+            into.left_out.append(
+                f"spec.parallelism: {parallelism} is more than {_MOST_GENERATORS} generators; "
+                "give each of them more CPU instead"
+            )
+    asked: Document = runner.get("resources") or {}
+    for name in ("cpu", "memory"):
+        said = {part: (asked.get(part) or {}).get(name) for part in ("limits", "requests")}
+        value = said["limits"] or said["requests"]
+        if value is not None:
+            generator.setdefault("resources", {})[name] = str(value)
+        if said["limits"] and said["requests"] not in (None, said["limits"]):
+            into.left_out.append(
+                f"spec.runner.resources.requests.{name}: of a generator request and limit are the "
+                "same; the limit was taken"
+            )
+    return generator
+
+
+@dataclass
+class _Values:
+    """What a script is told, from arguments and from variables."""
+
+    env: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def fields(self, into: Translation) -> Document:
+        """Return the fields of `script`; the one address among the variables becomes the target."""
+        addresses = [name for name, value in self.env.items() if _URL.fullmatch(value)]
+        if len(addresses) == 1:
+            (name,) = addresses
+            into.left_out.append(
+                f"the address {self.env[name]} in the variable {name}: it is $(TARGET) now, the "
+                "server that is measured"
+            )
+            self.env[name] = _TARGET
+        else:
+            into.to_write.append(
+                "spec.loads[0].script.env: give the variable that the script takes the address of "
+                "its server from the value $(TARGET); a script that has the address in its text "
+                "must ask __ENV.TARGET instead"
+            )
+        found: Document = {}
+        if self.env:
+            found["env"] = [{"name": name, "value": value} for name, value in self.env.items()]
+        if self.options:
+            found["options"] = self.options
+        if self.tags:
+            found["tags"] = [{"name": name, "value": value} for name, value in self.tags.items()]
+        return found
+
+
+def _arguments(text: str, values: _Values, into: Translation) -> None:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise Mistake(f"spec.arguments cannot be read ({error}): {text}") from error
+    for flag, value in _flags(words):
+        where = f"spec.arguments: --{flag}"
+        if flag in ("env", "tag"):
+            name, _, content = value.partition("=")
+            if flag == "env":
+                _variable(name, content, where, values, into)
+            else:
+                values.tags[name] = content
+        elif flag in _OPTIONS:
+            _option(_OPTIONS[flag], value, where, values, into)
+        elif flag == "stage":
+            for stage in value.split(","):
+                _stage(stage, where, values, into)
+        else:
+            why = _FLAGS.get(flag, "write it into the options of the script, if there is one")
+            into.left_out.append(f"{where}{f'={value}' if value else ''}: {why}")
+
+
+def _flags(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield flags and their values, by their long names."""
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not word.startswith("-"):
+            yield word, ""
+            continue
+        flag = name.removeprefix("--")
+        if not name.startswith("--"):
+            flag = _SHORT.get(name[:2], name.removeprefix("-"))
+            if len(name) > 2 and name[:2] in _SHORT:  # -u10, -eA=1
+                value, equals = word[2:], "="
+        if not equals and flag not in _SWITCHES:
+            value = next(rest, "")
+        yield flag, value
+
+
+def _option(name: str, value: Any, where: str, values: _Values, into: Translation) -> None:
+    if name == "duration":
+        values.options[name] = str(value)
+    elif str(value).isdecimal():
+        values.options[name] = int(value)
+    else:
+        into.left_out.append(f"{where}={value}: it is no whole number")
+
+
+def _stage(text: str, where: str, values: _Values, into: Translation) -> None:
+    duration, colon, target = text.strip().partition(":")
+    if not colon or not target.isdecimal():
+        into.left_out.append(f"{where}={text}: a stage is written 30s:10")
+        return
+    stages = values.options.setdefault("stages", [])
+    stages.append({"duration": duration, "target": int(target)})
+
+
+def _variable(name: str, value: str, where: str, values: _Values, into: Translation) -> None:
+    if name.startswith("K6_"):
+        into.left_out.append(
+            f"{where} {name}: a setting of k6 itself, which a run has no field for"
+        )
+    elif _OURS.fullmatch(name):
+        why = "Laptime sets it: give it another name in the script"
+        into.left_out.append(f"{where} {name}: {why}")
+    else:
+        values.env[name] = value
+
+
+def _variables(runner: Document, values: _Values, into: Translation) -> None:
+    for one in runner.get("env") or []:
+        name, where = str(one.get("name")), "spec.runner.env:"
+        if "valueFrom" in one:
+            into.left_out.append(
+                f"{where} {name}: valueFrom reads what a run must not (Secrets) or does not have; "
+                "write a value"
+            )
+        elif name in _SETTINGS and _SETTINGS[name] in values.options:
+            into.left_out.append(f"{where} {name}: spec.arguments say it too, and win in k6")
+        elif name in _SETTINGS:
+            value = str(one.get("value", ""))
+            if name == "K6_STAGES":
+                for stage in value.split(","):
+                    _stage(stage, f"{where} {name}", values, into)
+            else:
+                _option(_SETTINGS[name], value, f"{where} {name}", values, into)
+        elif name not in values.env:  # flags win in k6
+            _variable(name, str(one.get("value", "")), where, values, into)

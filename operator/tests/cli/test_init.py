@@ -1,0 +1,134 @@
+"""A TestRun of k6-operator becomes a run, and what of it is left out is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laptime.cli.main import run_command
+from laptime.cli.mistakes import Mistake
+from laptime.cli.testrun import translated
+from laptime.cli.validate_command import violations
+
+WHOLE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: crocodile}
+data: {main.js: "export default function () {}"}
+---
+apiVersion: k6.io/v1alpha1
+kind: TestRun
+metadata: {name: sample, namespace: shop, labels: {a: b}}
+spec:
+  parallelism: 4
+  separate: true
+  cleanup: post
+  script: {configMap: {name: crocodile, file: main.js}}
+  arguments: >-
+    --out json=x.json -e A=1 --env "BASE_URL=https://shop.example/api" --tag testid=7 -u10
+    --duration 30s --rps=100 --http-debug=full --insecure-skip-tls-verify -e HOME=/root
+  runner:
+    image: registry.example/k6:1
+    env:
+      - {name: K6_VUS, value: "20"}
+      - {name: K6_OUT, value: cloud}
+      - {name: WORD, value: hello}
+      - {name: SECRET, valueFrom: {secretKeyRef: {name: a, key: b}}}
+    resources: {limits: {cpu: 200m, memory: 1Gi}, requests: {cpu: 100m}}
+    nodeSelector: {"a": "b\\nspec: {}"}
+    novelty: 1
+"""
+
+
+def k6_operators(**spec: Any) -> dict[str, Any]:
+    script = {"configMap": {"name": "crocodile"}}
+    return {"metadata": {"name": "sample"}, "spec": {"script": script, **spec}}
+
+
+def script_of(document: dict[str, Any]) -> dict[str, Any]:
+    script: dict[str, Any] = translated(document).run["spec"]["loads"][0]["script"]
+    return script
+
+
+def test_a_whole_testrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "testrun.yaml"
+    file.write_text(WHOLE)
+    assert run_command(["init", "--from", str(file)]) == 0
+    printed = capsys.readouterr().out
+    config_map, run = yaml.safe_load_all(printed)
+    assert config_map["data"] == {"main.js": "export default function () {}"}
+    assert violations(run) == ([], True)
+    assert run["metadata"] == {"name": "sample", "namespace": "shop"}
+    assert run["spec"]["generator"] == {
+        "parallelism": 4,
+        "resources": {"cpu": "200m", "memory": "1Gi"},
+    }
+    assert run["spec"]["loads"][0]["script"] == {
+        "configMap": "crocodile",
+        "key": "main.js",
+        "duration": "5m",
+        "env": [
+            {"name": "A", "value": "1"},
+            {"name": "BASE_URL", "value": "$(TARGET)"},
+            {"name": "WORD", "value": "hello"},
+        ],
+        "options": {"vus": 10, "duration": "30s", "rate": 100},
+        "tags": [{"name": "testid", "value": "7"}],
+    }
+    said = [line for line in printed.splitlines() if line.startswith("# - ")]
+    for left_out in (
+        *("spec.separate", "spec.cleanup", "--out=json=x.json", "--http-debug=full"),
+        *("--insecure-skip-tls-verify", "HOME", "K6_VUS", "K6_OUT", "SECRET"),
+        *("runner.image", "runner.nodeSelector", "runner.novelty", "requests.cpu"),
+        *("https://shop.example/api", "spec.servers", "spec.scenario", "warmup"),
+    ):
+        assert any(left_out in line for line in said), left_out
+
+
+@pytest.mark.parametrize("where", ["volumeClaim", "localFile"])
+def test_a_script_that_is_in_no_config_map_says_how_to_make_one(where: str) -> None:
+    source = {"name": "disk", "file": "dir/x.js"} if where == "volumeClaim" else "/test/x.js"
+    found = translated(k6_operators(script={where: source}))
+    assert found.run["spec"]["loads"][0]["script"]["key"] == "x.js"
+    assert any("--from-file=x.js" in line for line in found.left_out)
+
+
+def test_stages_and_variables_of_k6() -> None:
+    env = [{"name": "K6_STAGES", "value": "10s:5,1m:0"}, {"name": "K6_ITERATIONS", "value": "ten"}]
+    found = translated(k6_operators(runner={"env": env}))
+    assert found.run["spec"]["loads"][0]["script"]["options"] == {
+        "stages": [{"duration": "10s", "target": 5}, {"duration": "1m", "target": 0}]
+    }
+    assert any("K6_ITERATIONS=ten" in line for line in found.left_out)
+    said = script_of(k6_operators(arguments="--stage 10s:5 -s 20s:7"))["options"]["stages"]
+    assert [one["target"] for one in said] == [5, 7]
+
+
+def test_of_several_addresses_none_is_taken_for_the_servers() -> None:
+    found = translated(k6_operators(arguments="-e A=http://a -e B=http://b"))
+    values = [one["value"] for one in found.run["spec"]["loads"][0]["script"]["env"]]
+    assert values == ["http://a", "http://b"]
+    assert any("$(TARGET)" in line for line in found.to_write)
+
+
+def test_more_generators_than_a_run_has() -> None:
+    found = translated(k6_operators(parallelism=40))
+    assert found.run["spec"]["generator"]["parallelism"] == 16
+    assert any("spec.parallelism: 40" in line for line in found.left_out)
+    assert "generator" not in translated(k6_operators(parallelism=1)).run["spec"]
+
+
+def test_what_cannot_be_read_is_a_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(Mistake, match="cannot be read"):
+        translated(k6_operators(arguments="-e 'A"))
+    with pytest.raises(Mistake, match=r"no spec\.script"):
+        translated(k6_operators(script={}))
+    file = tmp_path / "none.yaml"
+    file.write_text("kind: TestRun\napiVersion: tests.example/v1\n")
+    assert run_command(["init", "--from", str(file)]) == 1
+    assert "holds no TestRun" in capsys.readouterr().err

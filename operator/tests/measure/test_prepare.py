@@ -1,0 +1,36 @@
+"""The database of a script is brought to its state once, however many generators there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from laptime.measure.prepare import prepare_database
+
+
+@pytest.fixture
+def statements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return statements for a database where nobody listens."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    file = tmp_path / "reset.json"
+    file.write_text('["SELECT 1"]')
+    return file
+
+
+@pytest.mark.parametrize("index", [None, "0"])
+def test_the_first_generator_does_it(
+    statements: Path, monkeypatch: pytest.MonkeyPatch, index: str | None
+) -> None:
+    if index is None:
+        monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
+    else:
+        monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
+    assert "could not be reset" in (prepare_database(statements) or "")
+
+
+def test_the_others_leave_it_to_the_first(
+    statements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
+    assert prepare_database(statements) is None
