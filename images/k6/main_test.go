@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
@@ -214,6 +216,46 @@ func TestBuiltInTrialWithSessionsOverTLS(t *testing.T) {
 	p := out.result.Phases["measured"]
 	if p.Requests != 400 || p.Responses != 400 || logins["ada"] < 99 || logins["bob"] < 99 || wrong != 0 || int64(reads) != p.Endpoints["me"].Requests {
 		t.Errorf("%d requests, %d answers, logins %v, %d of %d reads without a token", p.Requests, p.Responses, logins, wrong, reads)
+	}
+}
+
+// A server that was there before: it says elsewhere that it serves, and answers only whom it knows.
+func TestATargetWithCredentialsACertificateAndAHealthPathOfItsOwn(t *testing.T) {
+	var strangers, asked atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			strangers.Add(1)
+			w.WriteHeader(http.StatusUnauthorized)
+		} else if r.URL.String() == "/ready?full=1" {
+			asked.Add(1)
+		} else if r.URL.Path != "/" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	trusted := filepath.Join(t.TempDir(), "ca.crt")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(trusted, certificate, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf(`{"trial":"t","target":%q,"healthPath":"/ready?full=1","waitSeconds":1,"requests":[{"name":"a","path":"/"}],
+		"load":{"closed":{"connections":2,"requests":100,"keepAlive":true}}}`, server.URL)
+	known := []string{"LAPTIME_TRIAL=" + text, "LAPTIME_AUTHORIZATION=Bearer secret", "SSL_CERT_FILE=" + trusted}
+	out := k6(t, known, nil, "trial.js")
+	if out.result == nil {
+		t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	p := out.result.Phases["measured"]
+	if p.Responses != 100 || p.Endpoints["a"].Errors != 0 || strangers.Load() != 0 || asked.Load() == 0 {
+		t.Errorf("%d answers, errors %v, %d strangers, asked %d times", p.Responses, p.Errors, strangers.Load(), asked.Load())
+	}
+	if strings.Contains(out.stdout+out.stderr, "secret") {
+		t.Errorf("it says what is secret:\n%s\n%s", out.stdout, out.stderr)
+	}
+	if out = k6(t, known[:2], nil, "trial.js"); out.code != 3 || !strings.Contains(out.stdout, "certificate") {
+		t.Errorf("whom nobody vouches for: exit code %d\n%s", out.code, out.stdout)
 	}
 }
 

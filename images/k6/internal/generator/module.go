@@ -46,7 +46,7 @@ func (i *instance) trial(text string) error {
 	if i.vu.State() == nil {
 		return errors.New("trial() belongs into a scenario, not into the init context")
 	}
-	trial, err := spec.Parse(text)
+	trial, err := spec.Parse(text, os.Getenv(spec.AuthorizationVariable))
 	if err != nil {
 		result.GiveUp("InvalidTrial", err, ExitInvalidTrial)
 	}

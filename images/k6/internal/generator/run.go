@@ -139,7 +139,10 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 		}
 		reset <- database.Reset(ctx, url, trial.ResetStatements)
 	}()
-	addresses, err := readiness.Wait(ctx, trial.Target, trial.Secured(), spec.Seconds(trial.WaitSeconds))
+	server := readiness.Server{
+		Target: trial.Target, Path: trial.HealthPath, Authorization: trial.Authorization(), TLS: trial.Secured(),
+	}
+	addresses, err := readiness.Wait(ctx, server, spec.Seconds(trial.WaitSeconds))
 	if err != nil {
 		return nil, "", err
 	}

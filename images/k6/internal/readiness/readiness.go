@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,17 +26,25 @@ const (
 // ErrNotReachable says that the server did not answer 200 in time.
 var ErrNotReachable = errors.New("target not reachable")
 
-// Wait polls target + /healthz until it answers 200, at most wait long, and gives the addresses
+// Server is whom to ask whether it serves.
+type Server struct {
+	Target        string      // such as http://server:8080
+	Path          string      // what answers 200 once it serves, such as /healthz
+	Authorization string      // that header; empty: none
+	TLS           *tls.Config // nil: none
+}
+
+// Wait polls the server until it answers 200, at most wait long, and gives the addresses
 // that the name resolved to: later requests go there without asking the DNS again.
-func Wait(ctx context.Context, target string, secured *tls.Config, wait time.Duration) ([]netip.AddrPort, error) {
-	base, err := url.Parse(target)
+func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrPort, error) {
+	base, err := url.Parse(server.Target)
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
 	}
 	deadline := time.Now().Add(wait)
 	for {
 		began := time.Now()
-		addresses, err := probe(ctx, base, secured)
+		addresses, err := probe(ctx, base, server)
 		if err == nil {
 			return addresses, nil
 		}
@@ -43,7 +52,7 @@ func Wait(ctx context.Context, target string, secured *tls.Config, wait time.Dur
 			return nil, ctx.Err()
 		}
 		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("%w: %s/healthz did not answer 200 within %s: %w", ErrNotReachable, target, wait, err)
+			return nil, fmt.Errorf("%w: %s%s did not answer 200 within %s: %w", ErrNotReachable, server.Target, server.Path, wait, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -54,7 +63,7 @@ func Wait(ctx context.Context, target string, secured *tls.Config, wait time.Dur
 }
 
 // probe resolves the name and asks the first address once.
-func probe(ctx context.Context, base *url.URL, secured *tls.Config) ([]netip.AddrPort, error) {
+func probe(ctx context.Context, base *url.URL, server Server) ([]netip.AddrPort, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	addresses, err := resolve(ctx, base)
@@ -64,16 +73,19 @@ func probe(ctx context.Context, base *url.URL, secured *tls.Config) ([]netip.Add
 	client := http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
-			TLSClientConfig:   secured.Clone(),
+			TLSClientConfig:   server.TLS.Clone(),
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addresses[0].String())
 			},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("/healthz").String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server.Target, "/")+server.Path, nil)
 	if err != nil {
 		return nil, err
+	}
+	if server.Authorization != "" {
+		request.Header.Set("Authorization", server.Authorization)
 	}
 	response, err := client.Do(request)
 	if err != nil {
@@ -82,7 +94,7 @@ func probe(ctx context.Context, base *url.URL, secured *tls.Config) ([]netip.Add
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 1<<20))
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("/healthz answered %s", response.Status)
+		return nil, fmt.Errorf("%s answered %s", server.Path, response.Status)
 	}
 	return addresses, nil
 }

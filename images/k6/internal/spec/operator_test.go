@@ -42,7 +42,7 @@ func TestWhatTheOperatorWritesIsUnderstood(t *testing.T) {
 	}
 	sessions := 0
 	for _, text := range trials {
-		trial, err := Parse(text)
+		trial, err := Parse(text, "")
 		if err != nil {
 			t.Errorf("%v\n%s", err, text)
 			continue
@@ -70,7 +70,7 @@ func TestTheOperatorRefusesTheLoadsThatTheGeneratorWouldRefuse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = Parse(string(changed)); (err == nil) != good {
+			if _, err = Parse(string(changed), ""); (err == nil) != good {
 				t.Errorf("%d requests: %v", requests, err)
 			}
 		}

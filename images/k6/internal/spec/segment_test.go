@@ -22,7 +22,7 @@ func TestSharesAddUpToTheWhole(t *testing.T) {
 }
 
 func trialWith(load, generators string) (*Trial, error) {
-	return Parse(fmt.Sprintf(`{"target":"http://x","requests":[{"name":"a","path":"/"}],"load":%s,"generators":%s}`, load, generators))
+	return Parse(fmt.Sprintf(`{"target":"http://x","requests":[{"name":"a","path":"/"}],"load":%s,"generators":%s}`, load, generators), "")
 }
 
 func TestGeneratorsAreChecked(t *testing.T) {
@@ -91,7 +91,7 @@ func TestWhomToTrustIsChecked(t *testing.T) {
 		`"target":"http://x","tls":{"insecure":true}`:      "write https://host:port, or leave tls out",
 		`"target":"ftp://x"`:                               "write http://host:port or https://host:port",
 	} {
-		trial, err := Parse(`{"requests":[{"name":"a","path":"/"}],"load":{"closed":{"connections":1,"requests":1}},` + more + `}`)
+		trial, err := Parse(`{"requests":[{"name":"a","path":"/"}],"load":{"closed":{"connections":1,"requests":1}},`+more+`}`, "")
 		if says == "" && (err != nil || trial.Secured().ServerName != "x") || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
 			t.Errorf("%s: %v, expected %q", more, err, says)
 		}

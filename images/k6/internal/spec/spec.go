@@ -16,8 +16,10 @@ import (
 
 // Trial is one trial of one generator, as LAPTIME_TRIAL holds it.
 type Trial struct {
-	Trial          string    `json:"trial"`
-	Target         string    `json:"target"`
+	Trial  string `json:"trial"`
+	Target string `json:"target"`
+	// What answers 200 once the target serves; absent: /healthz.
+	HealthPath     string    `json:"healthPath"`
 	WaitSeconds    float64   `json:"waitSeconds"`
 	Requests       []Request `json:"requests"`
 	Load           Load      `json:"load"`
@@ -36,8 +38,9 @@ type Trial struct {
 	// Of all that is drawn at random.
 	Seed int64 `json:"seed"`
 
-	work    *session.Work
-	secured *tls.Config
+	work          *session.Work
+	secured       *tls.Config
+	authorization string
 }
 
 // Request is one endpoint. Path, values of headers and cookies, and the body are templates.
@@ -85,8 +88,9 @@ type Session struct {
 const maxSeconds = 24 * 3600
 
 // Parse reads and checks a trial; its errors say what to write. Absent fields get their defaults:
-// timeout 30 s, expected status 200, method GET.
-func Parse(text string) (*Trial, error) {
+// timeout 30 s, expected status 200, method GET. authorization is that header of every request that has
+// none of its own; empty: they have none.
+func Parse(text, authorization string) (*Trial, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("LAPTIME_TRIAL is empty: set it to the JSON of a trial")
 	}
@@ -99,6 +103,9 @@ func Parse(text string) (*Trial, error) {
 	if t.TimeoutSeconds == 0 {
 		t.TimeoutSeconds = 30
 	}
+	if t.HealthPath == "" {
+		t.HealthPath = "/healthz"
+	}
 	for i := range t.Requests {
 		r := &t.Requests[i]
 		if r.Method == "" {
@@ -107,6 +114,9 @@ func Parse(text string) (*Trial, error) {
 		if r.ExpectStatus == 0 {
 			r.ExpectStatus = http.StatusOK
 		}
+	}
+	if err := t.authorize(strings.TrimSpace(authorization)); err != nil {
+		return nil, err
 	}
 	if err := t.check(); err != nil {
 		return nil, fmt.Errorf("LAPTIME_TRIAL: %w", err)
@@ -125,6 +135,8 @@ func (t *Trial) check() error {
 		return fmt.Errorf("tls: the target %q has none; write https://host:port, or leave tls out", t.Target)
 	case strings.Trim(target.Path, "/") != "" || target.RawQuery != "":
 		return fmt.Errorf("target %q: paths belong into the requests", t.Target)
+	case !strings.HasPrefix(t.HealthPath, "/"):
+		return fmt.Errorf("healthPath: %q does not begin with /", t.HealthPath)
 	case len(t.Requests) == 0:
 		return errors.New("requests: name at least one")
 	}

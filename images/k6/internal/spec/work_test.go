@@ -13,7 +13,7 @@ const (
 )
 
 func parse(requests, load string) (*Trial, error) {
-	return Parse(fmt.Sprintf(`{"trial":"t","target":"http://server:80","warmupSeconds":3,"requests":[%s],"load":%s}`, requests, load))
+	return Parse(fmt.Sprintf(`{"trial":"t","target":"http://server:80","warmupSeconds":3,"requests":[%s],"load":%s}`, requests, load), "")
 }
 
 func closed(requests int) string {
@@ -103,7 +103,7 @@ func TestARequestIsMadeForEachOfItsIds(t *testing.T) {
 
 func sharing(requests, load string, generators int) (*Trial, error) {
 	return Parse(fmt.Sprintf(`{"trial":"t","target":"http://server:80","warmupSeconds":3,"requests":[%s],"load":%s,
-		"generators":{"count":%d,"meet":"a:1"}}`, requests, load, generators))
+		"generators":{"count":%d,"meet":"a:1"}}`, requests, load, generators), "")
 }
 
 func TestGeneratorsShareTheIds(t *testing.T) {
@@ -187,7 +187,7 @@ const (
 
 func work(requests, feeders, sessions, load string) error {
 	_, err := Parse(fmt.Sprintf(`{"trial":"t","target":"http://server:80","requests":[%s],"feeders":[%s],"sessions":[%s],"load":%s}`,
-		requests, feeders, sessions, load))
+		requests, feeders, sessions, load), "")
 	return err
 }
 
