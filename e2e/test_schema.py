@@ -183,7 +183,11 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     "spec.baseline minLength": {"spec.servers.0.name": "a"},
     # The control's name is made from it and must fit as well.
     "spec.baseline maxLength": {"spec.servers.0.name": "a" * 20, "spec.control": None},
-    "spec.repetitions maximum": {"spec.maxRepetitions": None, "spec.control": None},
+    "spec.repetitions maximum": {
+        "spec.maxRepetitions": None,
+        "spec.control": None,
+        "spec.loads": [{"name": "open", "open": {"rate": 1, "duration": "1s"}}],
+    },
     "spec.loads[].script.options.iterations minimum": {"spec.loads.5.script.options.vus": None},
     "spec.maxRepetitions maximum": {
         "spec.control": None,
@@ -214,6 +218,8 @@ def _text(field: str, length: int) -> str:
     """Return a text of that length that the rules of the field allow."""
     if length == 0:
         return ""
+    if field.endswith("healthPath"):
+        return "/".ljust(length, "a")
     if field.endswith("cidr"):
         return {9: "1.2.3.4/8", 18: "203.113.111.222/32"}.get(length, "1" * length)
     if field.endswith("precision"):
@@ -297,7 +303,10 @@ def test_what_is_left_out_gets_the_documented_default(door: Door) -> None:
         **RUN,
         "spec": {
             "scenario": "users",
-            "servers": [{"name": "a", "image": "example/a:1", "env": [{"name": "A"}]}],
+            "servers": [
+                {"name": "a", "image": "example/a:1", "env": [{"name": "A"}]},
+                {"name": "b", "service": {"name": "b", "port": 1, "tls": {"configMap": "b"}}},
+            ],
             "topology": {"postgres": {}, "pgbouncer": {}, "haproxy": {}, "upstream": {}},
             "generator": {},
             "loads": [

@@ -14,7 +14,8 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, State
 from laptime.catalog import presets
 from laptime.cli.validate_command import as_taken, violations
-from laptime.manifests.context import Network
+from laptime.manifests.context import Network, Target
+from laptime.reconcile.views import PodView, TargetView
 from tests.fuzz.specs import make, spoil
 from tests.reconcile.world import IMAGES, World
 
@@ -101,6 +102,16 @@ def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
         # Every preset of the catalogue has an image, as in the chart.
         images=replace(IMAGES, servers={name: name for name in presets()}, delay="delay"),
     )
+    world.targets = {
+        server.name: TargetView(
+            server.service.name,
+            "uid/1",
+            Target(server.service.port or 80, 8080, {"app": "there"}),
+            pods=(PodView("there-1", "", world.now, uid="uid-1", phase="Running", ready=True),),
+        )
+        for server in world.run.spec.servers
+        if server.service is not None
+    }
     world.kills = random.choice([0.0, 0.05])
     if any(load.script for load in spec.loads):
         world.script = random.choice([None, {"iterations": 5, "checks": {"a\x1b": {"failed": 1}}}])

@@ -167,6 +167,7 @@ _OF_PATTERN: Mapping[str, list[str]] = {
     "^[a-z]([-a-z0-9]*": ["a", "axum", "fastapi-16", "a" * 20, "x--y", "z9"],
     "^[a-z0-9]([-a-z0-9.]*": ["my-k6-script", "a.b", "0"],
     "^[a-z0-9]([-a-z0-9]*": ["payments", "0", "a" * 63],
+    "^/[!-~]*$": ["/", "/healthz", "/ready?full=1"],
     "^[a-z0-9][-._a-z0-9/:]*": ["registry.example/a/b:1.2", "a", f"a@sha256:{'0' * 64}"],
     "^[-._a-zA-Z0-9]+$": ["script.js", "a", "a..", "x" * 253],
     "^[A-Za-z_][A-Za-z0-9_]*$": ["MODE", "_", "a1", "LONG" * 16],
@@ -186,12 +187,16 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
     for number, server in enumerate(spec["servers"]):
         # Names may be long, and short enough for a control.
         server["name"] = f"{server['name'][: random.choice([8, 17])].rstrip('-')}{number:02d}"
-        if random.random() < 0.7 and fitting:
+        if "service" in server and random.random() < 0.2:
+            _arrange_service(server)
+        elif random.random() < 0.7 and fitting:
             server.pop("image", None)
             server.pop("port", None)
+            server.pop("service", None)
             server["preset"] = random.choice(fitting)
         else:
             server.pop("preset", None)
+            server.pop("service", None)
             server.setdefault("image", "registry.example/mine:1")
     if random.random() < 0.9:
         # A shorter one ends most runs before their first trial.
@@ -222,6 +227,17 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
             destination.setdefault("cidr", "10.0.0.0/8")
 
 
+def _arrange_service(server: Node) -> None:
+    """Leave of a server what one has that is there already."""
+    for deployed in set(server) - {"name", "service"}:
+        del server[deployed]
+    service = server["service"]
+    if "portName" in service:
+        service.pop("port", None)
+    else:
+        service.setdefault("port", 80)
+
+
 def _arrange_topology(spec: Node, random: Random) -> None:
     topology = spec.setdefault("topology", {})
     scenario = scenarios()[spec["scenario"]]
@@ -242,6 +258,11 @@ def _arrange_topology(spec: Node, random: Random) -> None:
         if pool.get("poolSize", 25) >= most:
             pool["poolSize"] = most - 1
     delay = topology.get("delay")
+    if any("service" in one for one in spec["servers"]) and random.random() < 0.9:
+        # Else the run ends before its first trial.
+        topology.pop("haproxy", None)
+        topology.pop("delay", None)
+        delay = None
     if delay is not None:
         if "postgres" not in topology:
             delay.pop("database", None)

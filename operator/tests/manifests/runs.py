@@ -10,13 +10,14 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request, Scenario, scenarios
 from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_config_maps
-from laptime.manifests.context import ImageSet, Manifest, Network, RunContext
+from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map
 from laptime.manifests.secret import database_secret
 from laptime.manifests.server import server_deployment
+from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.plan import plan_profiles, plan_trials
@@ -163,6 +164,22 @@ OWN = {
     "env": [{"name": "MODE", "value": "fast"}],
 }
 
+SHOP = {
+    "name": "shop",
+    "service": {
+        "name": "shop",
+        "portName": "web",
+        "healthPath": "/ready",
+        "tls": {"configMap": "shop-ca"},
+        "credentials": "shop-client",
+    },
+}
+CART = {"name": "cart", "service": {"name": "cart", "port": 80}}
+TARGETS = {
+    "shop": Target(8443, "https", {"app": "shop"}),
+    "cart": Target(80, 3000, {"app": "cart", "tier": "web"}),
+}
+
 NETWORK = Network(
     dns=({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}},),
     watchers=("laptime-system", "monitoring"),
@@ -248,6 +265,19 @@ SPECS: dict[str, dict[str, Any]] = {
         "repetitions": 1,
         "seed": 3,
     },
+    "there": {
+        "scenario": "tiny",
+        "servers": [SHOP, CART, AXUM],
+        "topology": {"postgres": {}, "upstream": {}},
+        "loads": [CLOSED],
+        "repetitions": 1,
+    },
+    "scripted": {
+        "scenario": "tiny",
+        "servers": [CART],
+        "loads": [SCRIPT],
+        "repetitions": 1,
+    },
     "proxied": {
         "scenario": "tiny",
         "servers": [OWN, AXUM],
@@ -269,6 +299,7 @@ def context(spec: str | dict[str, Any] = "full", **changes: Any) -> RunContext:
         "scenario": SCENARIOS.get(asked.scenario, SCENARIO),
         "images": IMAGES,
         "network": NETWORK,
+        "targets": TARGETS,
     } | changes
     return RunContext(**arguments)
 
@@ -304,9 +335,10 @@ def objects(ctx: RunContext) -> list[Manifest]:
     return [
         database_secret(ctx, PASSWORD, "demo-postgres", "c0f1"),
         network_policy(ctx),
+        *(reach_policy(ctx, server) for server in ctx.spec.servers if not server.deployed),
         *tier_objects(ctx),
-        *(server_deployment(ctx, server, None) for server in ctx.spec.servers),
-        *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.servers),
+        *(server_deployment(ctx, server, None) for server in ctx.spec.deployed),
+        *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.deployed),
         *(verify_job(ctx, server) for server in ctx.spec.servers),
         *(trial_job(ctx, trial) for trial in trials),
         *(result_config_map(ctx, result, "H4sIAAAA") for result in results),

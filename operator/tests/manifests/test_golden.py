@@ -18,6 +18,7 @@ from laptime.manifests.context import Manifest
 from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.server import server_deployment, server_service
+from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.plan import load_problem, plan_profiles, plan_trials
@@ -65,6 +66,17 @@ def _cases() -> dict[str, list[Manifest]]:
             verify_job(ctx, server),
             *(trial_job(ctx, trials[load.name]) for load in ctx.spec.loads),
         ]
+    ctx = context("there")
+    there = [server for server in ctx.spec.servers if not server.deployed]
+    cases["there"] = [
+        *(reach_policy(ctx, server) for server in there),
+        *(verify_job(ctx, server) for server in there),
+        *(
+            trial_job(ctx, trial)
+            for trial in plan_trials(ctx.name, ctx.spec, 1)
+            if trial.server == "shop"
+        ),
+    ]
     return cases
 
 

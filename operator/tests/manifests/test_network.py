@@ -6,6 +6,7 @@ import pytest
 
 from laptime.manifests.context import Manifest, Network
 from laptime.manifests.network import network_policy
+from laptime.manifests.target import reach_policy
 from tests.manifests.runs import NETWORK, SPECS, context, objects, pod_specs
 
 
@@ -66,3 +67,33 @@ def test_nothing_allows_everybody_but_what_the_administrator_chose(network: Netw
 def test_switched_off_there_is_none() -> None:
     with pytest.raises(ValueError, match="switched off"):
         network_policy(context("direct", network=None))
+
+
+def test_generator_and_verifier_alone_reach_a_service_that_is_there_and_its_port_alone() -> None:
+    ctx = context("there")
+    (allowed,) = reach_policy(ctx, ctx.spec.server("cart"))["spec"]["egress"]
+    assert allowed == {
+        "to": [{"podSelector": {"matchLabels": {"app": "cart", "tier": "web"}}}],
+        "ports": [{"port": 3000, "protocol": "TCP"}],
+    }
+    spec = reach_policy(ctx, ctx.spec.server("shop"))["spec"]
+    assert spec["policyTypes"] == ["Egress"]
+    (named,) = spec["egress"]
+    assert named["ports"] == [{"port": "https", "protocol": "TCP"}]
+    (components,) = spec["podSelector"]["matchExpressions"]
+    reaching = set()
+    for name, template, _ in pod_specs(objects(ctx)):
+        labels = template["metadata"]["labels"]
+        if spec["podSelector"]["matchLabels"].items() <= labels.items():
+            assert components["operator"] == "In"
+            if labels[components["key"]] in components["values"]:
+                reaching.add(name)
+    trial = next(iter(reaching - {"Job demo-verify-shop"}))
+    assert reaching == {"Job demo-verify-shop", trial}
+    assert trial.startswith("Job demo-trial-")
+
+
+def test_what_leads_nowhere_known_is_allowed_nothing() -> None:
+    ctx = context("there", targets={})
+    with pytest.raises(ValueError, match="server shop: its Service was not found"):
+        reach_policy(ctx, ctx.spec.server("shop"))

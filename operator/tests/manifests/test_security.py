@@ -130,7 +130,7 @@ def test_no_script_gets_credentials(spec: str) -> None:
                 built_in = {"/opt/laptime/trial.js", "verify"} & set(container["args"])
                 assert built_in or "secretKeyRef" not in str(container)
                 mounts = {mount["name"] for mount in container["volumeMounts"]}
-                assert mounts <= {"tmp", "scripts", "feeders"}
+                assert mounts <= {"tmp", "scripts", "feeders", "ca"}
 
 
 def test_pull_secrets_and_policy_reach_every_pod() -> None:
@@ -161,13 +161,29 @@ def _secrets(node: Any) -> Iterator[str]:
 @pytest.mark.parametrize("spec", SPECS)
 def test_no_key_of_a_secret_but_the_runs_own_reaches_an_image(spec: str) -> None:
     ctx = context(spec)
-    for name, _, pod in pod_specs(objects(ctx)):
-        assert set(_secrets(pod)) <= {secret_name(ctx)}, name
+    for name, template, pod in pod_specs(objects(ctx)):
+        labels = template["metadata"]["labels"]
+        driver = labels["laptime.dev/component"] in ("generator", "verifier")
+        client = {"shop-client"} if driver and labels["laptime.dev/server"] == "shop" else set()
+        assert set(_secrets(pod)) <= {secret_name(ctx)} | client, name
         assert "imagePullSecrets" not in pod, name
         assert "envFrom" not in str(pod), name
 
 
-def test_no_field_of_a_run_can_name_a_secret() -> None:
+def test_of_a_secret_that_a_run_names_only_what_was_put_there_for_runs_is_taken() -> None:
+    """Its key has a name that nobody's has by chance, and no script can read it."""
+    found = [
+        one["valueFrom"]["secretKeyRef"]
+        for _, _, pod in pod_specs(objects(context("there")))
+        for container in containers(pod)
+        for one in container.get("env", [])
+        if one.get("valueFrom", {}).get("secretKeyRef", {}).get("name") == "shop-client"
+    ]
+    assert found
+    assert {one["key"] for one in found} == {"laptime-authorization"}
+
+
+def test_no_other_field_of_a_run_can_name_a_secret() -> None:
     def fields(schema: Any) -> Iterator[str]:
         for name, one in (schema.get("properties") or {}).items():
             yield name
@@ -179,6 +195,7 @@ def test_no_field_of_a_run_can_name_a_secret() -> None:
     names = set(fields(schema["properties"]["spec"]))
     assert {"env", "value", "configMap"} <= names
     assert not {name for name in names if "secret" in name.lower() or name.endswith("From")}
+    assert "credentials" in names
 
 
 def test_no_value_of_a_feeder_takes_anything_from_other_variables() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,8 @@ import pytest
 from laptime.catalog import scenarios
 from laptime.measure import judge as judge_module
 from laptime.measure.verdict import MAX_VERDICT_BYTES, Verdict
-from laptime.measure.verify import Task, main, verify, wait_until_healthy
+from laptime.measure.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
+from tests.measure.localhost_certificate import CERTIFICATE, KEY
 
 CHECK = scenarios()["users"].checks[0]
 ROWS: Any = CHECK.expected
@@ -257,3 +259,90 @@ def test_of_a_health_without_an_end_no_body_is_read() -> None:
     with httpx.Client(base_url="http://x", transport=httpx.MockTransport(handler)) as client:
         wait_until_healthy(client, 5.0)
     assert read < 4 * 2**20
+
+
+# ---- a server that is there already
+
+
+class _Known(BaseHTTPRequestHandler):
+    """Answers whom it knows, and says elsewhere that it serves."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Bearer secret"
+        body = json.dumps(ROWS).encode() if self.path == "/" else b"ok"
+        self.send_response(200 if known and self.path in ("/", "/ready?full=1") else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the output of the tests clean."""
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Iterator[str]:
+    httpd = ThreadingHTTPServer(("127.0.0.1", 0), _Known)
+    (tmp_path / "server.pem").write_text(CERTIFICATE + KEY)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield f"https://localhost:{httpd.server_address[1]}"
+    httpd.shutdown()
+    httpd.server_close()
+    thread.join()
+
+
+def test_a_service_is_asked_as_the_client_that_it_knows(known: str, tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").write_text(CERTIFICATE)
+    task = Task(target=known, wait_seconds=0.1, health_path="/ready?full=1", checks=[CHECK])
+    environment = {
+        "LAPTIME_VERIFY": task.model_dump_json(by_alias=True),
+        "LAPTIME_AUTHORIZATION": "Bearer secret\n",
+        "SSL_CERT_FILE": str(tmp_path / "ca.crt"),
+    }
+    assert main(environment, tmp_path / "log") == 0
+    assert Verdict(**json.loads((tmp_path / "log").read_text())).ok
+    client = Client.of(environment)
+    assert verify(task, client=client).ok
+    unknown = verify(task, client=Client(certificates=client.certificates))
+    assert (unknown.reason, unknown.message) == (
+        "NotReady",
+        "GET /ready?full=1 answers 401, expected 200 (waited 0.1s)",
+    )
+    stranger = verify(task, client=Client(authorization="Bearer secret"))
+    assert stranger.reason == "NotReachable"
+    assert "CERTIFICATE_VERIFY_FAILED" in stranger.message
+
+
+def test_a_server_that_repeats_credentials_has_nobody_told_them() -> None:
+    def repeats(asked: int) -> Answer:
+        return 500, "text/plain", b"unexpected header Authorization: Bearer s3cr3t, token s3cr3t"
+
+    with server(repeats) as target:
+        task = Task(target=target, wait_seconds=5.0, checks=[CHECK])
+        verdict = verify(task, client=Client(authorization="Bearer s3cr3t"))
+    assert "got 500" in verdict.message
+    assert "s3cr3t" not in verdict.message
+    assert "Authorization: (credentials), token (credentials)" in verdict.message
+
+
+def test_without_credentials_nothing_is_sent_and_nothing_trusted_beyond_the_machine() -> None:
+    assert Client.of({}) == NOBODY
+    assert (NOBODY.headers(), NOBODY.trusts()) == ({}, True)
+
+
+@pytest.mark.parametrize("text", ["", "no certificate", None])
+def test_certificates_that_cannot_be_read_are_the_run_s_mistake(
+    text: str | None, tmp_path: Path
+) -> None:
+    if text is not None:
+        (tmp_path / "ca.crt").write_text(text)
+    task = Task(target="https://localhost:1", wait_seconds=0.0, checks=[CHECK])
+    verdict = verify(task, client=Client(certificates=tmp_path / "ca.crt"))
+    assert verdict.reason == "CertificatesUnreadable"
+    assert "the ConfigMap that tls names" in verdict.message

@@ -42,7 +42,7 @@ class Nodes:
         return [
             pod
             for pod in self.server.of("Pod")
-            if pod["metadata"]["ownerReferences"][0]["uid"] == uid
+            if any(one["uid"] == uid for one in pod["metadata"].get("ownerReferences") or [])
         ]
 
     def _follow_deployment(self, deployment: Object) -> None:

@@ -29,7 +29,7 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.decide import decide
 from laptime.reconcile.fold import single_results
-from laptime.reconcile.views import LABEL, Hearing, Observed, Refusal, Run
+from laptime.reconcile.views import LABEL, Hearing, Observed, Refusal, Run, TargetView
 from laptime.report.archive import Packer, unpack
 
 from .simulated_cluster import START, SimulatedCluster
@@ -114,6 +114,8 @@ class World(SimulatedCluster):
         """Kinds of which the API server stores no object."""
         self.strangers: set[tuple[str, str]] = set()
         """Kinds and names of somebody else's objects."""
+        self.targets: dict[str, TargetView] = {}
+        """Services of the namespace that are there already, by the names of servers."""
         self.refusal: Refusal | None = None
         self._summarised: tuple[object, Summary] | None = None
         self._results: dict[str, tuple[TrialResult, str]] = {}
@@ -227,6 +229,7 @@ class World(SimulatedCluster):
                 if pod.live and not pod.ready
             },
             refusal=self.refusal,
+            targets=dict(self.targets),
             summary=self._summary(results, payloads, failures),
         )
 

@@ -201,6 +201,21 @@ STOLEN_TIME = Doubt(
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
 
+# Of a Service that Laptime did not deploy. What its users get is what was measured: a bound that it
+# kept while it was warm it kept. Others can only have taken something away from it.
+NOT_FRESH = Doubt(
+    "Service {service} was there before: neither its pods nor its data were brought to the same "
+    "state before the trial",
+    "compare it with servers that Laptime deploys only with that in mind; an `image` has a fresh "
+    "pod for each trial",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
+SHARED = Doubt(
+    "whether others used Service {service} at the same time is not known",
+    "drive it when nobody else does, or a copy of it",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+
 # Of all repetitions together. The interval, or that there is none, says that it was measured once;
 # percentiles look at each repetition's answers.
 MEASURED_ONCE = Doubt(

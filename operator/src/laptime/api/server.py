@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 from laptime.api.base import Model, rule, rules
 from laptime.api.names import ServerName, variable_name
 from laptime.api.resources import Resources
+from laptime.api.service import Service
 
 
 class EnvironmentVariable(Model):
@@ -24,19 +25,30 @@ class EnvironmentVariable(Model):
 
 
 class Server(Model):
-    """One server under test: a preset of the catalogue, or any image that meets the contract."""
+    """One server under test: a preset of the catalogue, any image that meets the contract, or a
+    Service that is there already.
+    """
 
     model_config = ConfigDict(
         json_schema_extra=rules(
             rule(
-                "has(self.preset) != has(self.image)",
-                "write either preset (a server of the catalogue) or image (your own), "
-                "exactly one of the two",
+                "[has(self.preset), has(self.image), has(self.service)].exists_one(one, one)",
+                "write either preset (a server of the catalogue), image (your own) or service (one "
+                "that is there already), exactly one of the three",
             ),
             rule(
                 "has(self.image) || !has(self.port)",
-                "port goes with image: a preset knows its own port, leave port out",
+                "port goes with image: a preset knows its own port, a service has its at "
+                "service.port, leave port out",
                 ".port",
+            ),
+            rule(
+                "!has(self.service) || self.workers == 1 && self.databaseConnections == 5 && "
+                "!self.profile && !has(self.threads) && !has(self.resources) && "
+                "(!has(self.env) || self.env.size() == 0)",
+                "workers, threads, databaseConnections, resources, profile and env are for servers "
+                "that Laptime deploys: leave them out, a service is as it is",
+                ".service",
             ),
         )
     )
@@ -56,6 +68,11 @@ class Server(Model):
     )
     port: int | None = Field(
         None, description="TCP port that your image listens on (8080).", ge=1, le=65535
+    )
+    service: Service | None = Field(
+        None,
+        description="A Service of the namespace that is there already: it is driven and checked, "
+        "and nothing of it is deployed or changed (see docs/servers.md).",
     )
     workers: int = Field(
         1, description="Worker processes (worker threads for Rust and Go servers).", ge=1, le=256
@@ -87,6 +104,11 @@ class Server(Model):
             "x-kubernetes-list-map-keys": ["name"],
         },
     )
+
+    @property
+    def deployed(self) -> bool:
+        """Whether Laptime deploys it; else it is there already, and stays as it is."""
+        return self.service is None
 
     @property
     def listen_port(self) -> int:

@@ -320,6 +320,30 @@ class BenchmarkRunSpec(Model):
         """Longest time that a tier or a server may take to get ready, in seconds."""
         return parse_duration(self.startup_timeout)
 
+    @property
+    def deployed(self) -> list[Server]:
+        """The servers that Laptime deploys: all but Services that are there already."""
+        return [server for server in self.servers if server.deployed]
+
+    @property
+    def config_maps(self) -> list[tuple[str, str, str]]:
+        """What pods take from ConfigMaps of the namespace: who needs it, ConfigMap, key."""
+        scripts = [
+            (f"load {load.name}", load.script.config_map, load.script.key)
+            for load in self.loads
+            if load.script is not None
+        ]
+        certificates = [
+            (f"server {one.name}", one.service.tls.config_map, one.service.tls.key)
+            for one in self.servers
+            if one.service is not None and one.service.tls is not None
+        ]
+        return [*scripts, *certificates]
+
+    def topology_of(self, server: Server) -> Topology:
+        """Return the tiers around a server: a Service that is there already has none of the run."""
+        return self.topology if server.deployed else Topology()
+
     def server(self, name: str) -> Server:
         """Return the server of that name; KeyError if there is none."""
         return _named(self.servers, name)

@@ -107,6 +107,11 @@ class ServerStatus(TolerantModel):
     reason: str | None = Field(None, description="CamelCase: why it is out.")
     message: str | None = Field(None, description="Why it is out, with what to do.")
     image: str | None = Field(None, description="The image that its pod ran.")
+    leads_to: str | None = Field(
+        None,
+        description="Of a Service that Laptime does not deploy: stands for the selector and the "
+        "port that it had when its answers were checked.",
+    )
 
 
 class RunStatus(TolerantModel):

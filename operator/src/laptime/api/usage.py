@@ -98,11 +98,15 @@ class TrialUsage(TolerantModel):
     def component(self, name: str, server: str | None = None) -> ComponentUsage | None:
         """Return the usage of a component; None when there is none.
 
-        With `server`, that of this server: pods of another one may still have been ending.
+        With `server`, that of this server: pods of another one may still have been ending, and of a
+        Service that Laptime does not deploy there is none.
         """
-        found = [one for one in self.components if one.component == name]
-        own = [one for one in found if server is not None and one.server == server]
-        return next(iter(own or found), None)
+        found = [
+            one
+            for one in self.components
+            if one.component == name and (server is None or one.server in (server, None))
+        ]
+        return next(iter(found), None)
 
 
 class RowUsage(TolerantModel):

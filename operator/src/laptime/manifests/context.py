@@ -165,6 +165,23 @@ class Network:
 
 
 @dataclass(frozen=True)
+class Target:
+    """Where a Service of the namespace leads to that Laptime does not deploy."""
+
+    port: int
+    """Of the Service."""
+    pod_port: int | str
+    """Of its pods: a number, or the name that each of them has for one."""
+    selector: Mapping[str, str]
+    """The labels of its pods."""
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that stand for it: what was checked is what is measured."""
+        return content_hash([self.port, self.pod_port, dict(self.selector)])
+
+
+@dataclass(frozen=True)
 class RunContext:
     """One run, with everything that its objects depend on.
 
@@ -184,6 +201,8 @@ class RunContext:
 
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
+    targets: Mapping[str, Target] = field(default_factory=dict)
+    """By the names of servers that are Services: those that can be driven now."""
 
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)
@@ -191,6 +210,8 @@ class RunContext:
         _check("cluster domain", self.cluster_domain, _DOMAIN, 253)
         for server in self.spec.servers:
             _check("server", server.name, _LABEL, MAX_MEMBER_LENGTH)
+            if server.service is not None:
+                _check("service", server.service.name, _NAMESPACE, MAX_NAME_LENGTH)
         for load in self.spec.loads:
             _check("load", load.name, _LABEL, MAX_MEMBER_LENGTH)
 

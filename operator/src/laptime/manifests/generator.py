@@ -24,6 +24,7 @@ from laptime.manifests.pods import (
 )
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
 from laptime.manifests.secret import database_variables
+from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import wait_container
 from laptime.plan import (
@@ -74,9 +75,9 @@ def load_job(
     server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
     parallelism = ctx.spec.generator.parallelism
     labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
-    volumes: list[Manifest] = []
+    volumes = client_volumes(server)
     init: list[Manifest] = []
-    if load.script is not None and _has_reset(ctx):
+    if load.script is not None and _has_reset(ctx, server):
         # The built-in trial does it itself while the server starts, which is a second quicker.
         init.append(_prepare(ctx))
         volumes.append(config_volume("sql", postgres_name(ctx), {RESET_KEY: RESET_KEY}))
@@ -114,13 +115,13 @@ def load_job(
 
 def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     """Return what LAPTIME_TRIAL says to the generator: the requests, the load, the target."""
-    load = ctx.spec.load(trial.load)
+    server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
     sessions = sent_sessions(load, ctx.scenario)
     requests = sent_requests(sessions)
     feeders = _feeders(ctx, requests)
     document = {
         "trial": trial.name,
-        "target": target_url(ctx, ctx.spec.server(trial.server)),
+        "target": target_url(ctx, server),
         "waitSeconds": ctx.spec.startup_seconds,
         **_work(ctx, load, sessions, requests),
         **({"feeders": feeders} if feeders else {}),
@@ -129,11 +130,14 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
     }
+    if server.service is not None:
+        # A generator of an earlier version, of a run that was begun with it, does not know it.
+        document["healthPath"] = server.service.health_path
     by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
     if by_chance or any(feeder.get("use") == Use.RANDOM for feeder in feeders):
         # The same for all servers of a repetition, and another one in each of them.
         document["seed"] = seed_of(ctx.spec, ctx.uid) + trial.repetition
-    if _has_reset(ctx):
+    if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
     return document
 
@@ -145,8 +149,9 @@ def _generators(ctx: RunContext) -> dict[str, Any]:
     return {"generators": {"count": count, "meet": meeting_address(ctx)}}
 
 
-def _has_reset(ctx: RunContext) -> bool:
-    return ctx.spec.topology.postgres is not None and bool(ctx.scenario.reset_statements)
+def _has_reset(ctx: RunContext, server: Server) -> bool:
+    postgres = ctx.spec.topology_of(server).postgres
+    return postgres is not None and bool(ctx.scenario.reset_statements)
 
 
 def deadline_seconds(ctx: RunContext, load: Load) -> int:
@@ -217,7 +222,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         ports["metrics"] = METRICS_PORT
         if feeder_volumes(ctx):
             mounts[FOLDER] = "feeders"
-        if _has_reset(ctx):
+        if _has_reset(ctx, server):
             env += database_variables(ctx, postgres_name(ctx), PORT)
     if ctx.spec.generator.parallelism > 1:
         ports["meet"] = MEETING_PORT
@@ -229,9 +234,9 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
         resources=resources(ctx.spec.generator.resources, cpu="100m", memory="128Mi"),
         command=_K6[:1],
         args=args,
-        env=[variable("HOME", "/tmp"), *env],
+        env=[variable("HOME", "/tmp"), *env, *client_variables(server)],
         ports=ports,
-        mounts=mounts,
+        mounts={**mounts, **client_mounts(server)},
     )
 
 

@@ -18,6 +18,7 @@ from laptime.manifests.pgbouncer import pgbouncer_objects
 from laptime.manifests.postgres import postgres_objects
 from laptime.manifests.server import database_address, server_name, server_service
 from laptime.manifests.sqlite import sqlite_objects
+from laptime.manifests.target import service_url
 from laptime.manifests.upstream import upstream_objects
 
 
@@ -33,7 +34,7 @@ def tier_objects(ctx: RunContext) -> list[Manifest]:
         *feeder_objects(ctx),
         *upstream_objects(ctx),
         # HAProxy resolves them when it starts, so they come before it.
-        *(server_service(ctx, server) for server in ctx.spec.servers),
+        *(server_service(ctx, server) for server in ctx.spec.deployed),
         *pgbouncer_objects(ctx),
         *haproxy_objects(ctx),
         *meeting_objects(ctx),
@@ -42,7 +43,13 @@ def tier_objects(ctx: RunContext) -> list[Manifest]:
 
 
 def target_url(ctx: RunContext, server: Server) -> str:
-    """Return the URL, without a path, at which the generator and the verifier reach a server."""
+    """Return the URL, without a path, at which the generator and the verifier reach a server.
+
+    Raises:
+        ValueError: it is a Service that cannot be driven now.
+    """
+    if server.service is not None:
+        return service_url(ctx, server, server.service)
     host, port = _server_address(ctx, server)
     if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.servers is not None:
         host, port = delay_name(ctx), delayed_port(ctx, server)
@@ -62,7 +69,7 @@ def _links(ctx: RunContext) -> list[Link]:
     domain = f"{ctx.namespace}.svc.{ctx.cluster_domain}"
     links: list[Link] = []
     if delay.servers is not None:
-        for server in ctx.spec.servers:
+        for server in ctx.spec.deployed:
             host, port = _server_address(ctx, server)
             links.append(Link(delayed_port(ctx, server), f"{host}.{domain}:{port}", delay.servers))
     if delay.database is not None:

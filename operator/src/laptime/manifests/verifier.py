@@ -13,6 +13,7 @@ from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import container, pod_spec, resources, variable
 from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.secret import database_variables
+from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
 from laptime.manifests.upstream import upstream_url
 
@@ -42,7 +43,8 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
                 "metadata": {"labels": labels},
                 "spec": pod_spec(
                     ctx,
-                    [_verifier(ctx, "verify", server, checks, counting=True)],
+                    [_verifier(ctx, "verify", server, checks, counting=server.deployed)],
+                    volumes=client_volumes(server),
                     restart_policy="Never",
                 ),
             },
@@ -58,7 +60,8 @@ def check_seconds(ctx: RunContext) -> int:
 
 def wait_container(ctx: RunContext, server: Server) -> Manifest:
     """Return a container that ends when a server answers, or when it has had its time."""
-    return _verifier(ctx, "wait", server, [Check(name="healthz", path="/healthz")])
+    path = server.service.health_path if server.service is not None else "/healthz"
+    return _verifier(ctx, "wait", server, [Check(name="healthz", path=path)])
 
 
 def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) -> dict[str, Any]:
@@ -72,7 +75,9 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
     }
     if values := _values(ctx, checks):
         document["values"] = values
-    if (url := upstream_url(ctx)) is not None:
+    if server.service is not None:
+        document["healthPath"] = server.service.health_path
+    elif (url := upstream_url(ctx)) is not None:
         document["upstreamUrl"] = url
     return document
 
@@ -105,5 +110,11 @@ def _verifier(
         resources=resources(None, cpu="50m", memory="64Mi"),
         command=["laptime"],
         args=["verify"],
-        env=[variable("HOME", "/tmp"), variable("LAPTIME_VERIFY", document), *database],
+        env=[
+            variable("HOME", "/tmp"),
+            variable("LAPTIME_VERIFY", document),
+            *database,
+            *client_variables(server),
+        ],
+        mounts=client_mounts(server),
     )

@@ -147,7 +147,9 @@ def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
 def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
     full = [one for one in every if _full(one)]
     usage = scene.usage
-    if usage is None or usage.source is Source.NOBODY:
+    if scene.server.service is not None:
+        why = f"Laptime does not watch the pods of Service {scene.server.service.name}"
+    elif usage is None or usage.source is Source.NOBODY:
         why = "nobody watched the pods"
     elif scene.too_short:
         window, apart = scene.figures.window_seconds, usage.resolution_seconds or 0.0

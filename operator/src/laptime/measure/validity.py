@@ -17,6 +17,7 @@ from laptime.api.doubts import Said
 from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
 from laptime.api.script import CheckResult, ScriptFigures
+from laptime.api.server import Server
 from laptime.api.usage import TrialUsage
 from laptime.measure.generator import GeneratorPhase, GeneratorSecond
 from laptime.measure.histogram import Histogram
@@ -274,3 +275,11 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
         if stolen > MAX_STOLEN_SHARE:
             doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
     return Judgement.of(doubtful)
+
+
+def judge_server(server: Server) -> Judgement:
+    """Judge by what nobody knows of a Service that Laptime does not deploy."""
+    if server.service is None:
+        return Judgement(Validity.VALID)
+    name = server.service.name
+    return Judgement.of([doubts.NOT_FRESH.says(service=name), doubts.SHARED.says(service=name)])

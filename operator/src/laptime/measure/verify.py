@@ -6,8 +6,10 @@ Runs as `laptime verify` in a Job beside the server, since only there the server
 from __future__ import annotations
 
 import os
+import ssl
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from laptime.measure.statement_counter import Witness
 
 ENVIRONMENT_VARIABLE = "LAPTIME_VERIFY"
+AUTHORIZATION_VARIABLE = "LAPTIME_AUTHORIZATION"
+CERTIFICATES_VARIABLE = "SSL_CERT_FILE"
 _DATABASE_VARIABLE = "DATABASE_URL"
 TERMINATION_LOG = Path("/dev/termination-log")
 
@@ -35,6 +39,7 @@ class Task(TolerantModel):
     """What is to be verified."""
 
     target: str = Field(description="Such as http://demo-server-axum:8080.")
+    health_path: str = Field("/healthz", description="What answers 200 when it serves.")
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(min_length=1)
     values: dict[str, str | int] = Field(
@@ -59,7 +64,7 @@ def main(
         message = f"{ENVIRONMENT_VARIABLE}: {place}: {first['msg']}"
         verdict, code = Verdict(False, "TaskUnreadable", message), 2
     else:
-        verdict = _verify_counting(task, environment.get(_DATABASE_VARIABLE))
+        verdict = _verify_counting(task, environment)
     print(verdict.to_json(), flush=True)
     try:
         termination_log.write_text(verdict.to_json(), "utf-8")
@@ -69,9 +74,10 @@ def main(
     return code
 
 
-def _verify_counting(task: Task, database_url: str | None) -> Verdict:
+def _verify_counting(task: Task, environment: Mapping[str, str]) -> Verdict:
+    database_url = environment.get(_DATABASE_VARIABLE)
     if database_url is None:
-        return verify(task)
+        return verify(task, client=Client.of(environment))
     # Loaded only where it is needed: the driver takes longer to load than many a check.
     from laptime.measure.statement_counter import postgres_witness
 
@@ -82,32 +88,87 @@ def _verify_counting(task: Task, database_url: str | None) -> Verdict:
         return wrong.verdict
 
 
+@dataclass(frozen=True)
+class Client:
+    """As whom a server is asked, and which certificates vouch for it."""
+
+    authorization: str | None = None
+    certificates: Path | None = None
+    """A file (PEM); None: those that the machine trusts."""
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Client:
+        """Return what the environment says."""
+        known = environment.get(AUTHORIZATION_VARIABLE, "").strip() or None
+        trusted = environment.get(CERTIFICATES_VARIABLE)
+        return cls(known, Path(trusted) if trusted else None)
+
+    def headers(self) -> dict[str, str]:
+        """Return the header fields of every request that does not say otherwise."""
+        return {} if self.authorization is None else {"authorization": self.authorization}
+
+    def hidden(self, verdict: Verdict) -> Verdict:
+        """Return what is said of a server without the credentials, which its answer may repeat."""
+        message = verdict.message
+        # The whole header, then its last word: the token without its scheme.
+        for secret in (self.authorization or "", *(self.authorization or "").split()[-1:]):
+            message = message.replace(secret, "(credentials)") if secret else message
+        return replace(verdict, message=message)
+
+    def trusts(self) -> ssl.SSLContext | bool:
+        """Return whom to trust.
+
+        Raises:
+            Wrong: there are no certificates in the file.
+        """
+        if self.certificates is None:
+            return True
+        try:
+            return ssl.create_default_context(cafile=str(self.certificates))
+        except (OSError, ssl.SSLError) as error:
+            raise Wrong(
+                "CertificatesUnreadable",
+                f"the ConfigMap that tls names has no certificates that can be read: {said(error)}",
+            ) from error
+
+
+NOBODY = Client()
+"""Asks without credentials."""
+
+
 def verify(
     task: Task,
     transport: httpx.BaseTransport | None = None,
     counter: Witness | None = None,
+    client: Client = NOBODY,
 ) -> Verdict:
     """Wait until the server is healthy, go through the checks, and return the verdict.
 
     `transport` stands in for the network where there is none. With a counter the statements of
     each request are counted too.
     """
-    # Neither proxies nor certificates of the environment: the server is next door.
-    with httpx.Client(base_url=task.target, trust_env=False, transport=transport) as client:
+    try:
+        known, trusted = client.headers(), client.trusts()
+    except Wrong as wrong:
+        return wrong.verdict
+    # No proxies of the environment: the server is next door.
+    with httpx.Client(
+        base_url=task.target, trust_env=False, transport=transport, headers=known, verify=trusted
+    ) as asking:
         # A user of a load sends the cookies that he is told to, and no others.
-        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        judge = Judge(client, task.upstream_url, counter, task.values)
+        asking.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        judge = Judge(asking, task.upstream_url, counter, task.values)
         try:
-            wait_until_healthy(client, task.wait_seconds)
+            wait_until_healthy(asking, task.wait_seconds, task.health_path)
             for check in task.checks:
                 judge.judge(check)
         except Wrong as wrong:
-            return wrong.verdict
+            return client.hidden(wrong.verdict)
     count = len(task.checks)
     return Verdict(True, "AnswersRight", f"{count} {'check' if count == 1 else 'checks'} passed")
 
 
-def wait_until_healthy(client: httpx.Client, wait_seconds: float) -> None:
+def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> None:
     """Return when a server is healthy.
 
     Raises:
@@ -120,16 +181,16 @@ def wait_until_healthy(client: httpx.Client, wait_seconds: float) -> None:
         try:
             patience = min(_HEALTH_SECONDS, max(left, 0.05))
             # Its body is nobody's business: one without an end would fill the memory.
-            with client.stream("GET", "/healthz", timeout=patience) as response:
+            with client.stream("GET", path, timeout=patience) as response:
                 if response.status_code == 200:
                     return
             seen = Verdict(
-                False, "NotReady", f"GET /healthz answers {response.status_code}, expected 200"
+                False, "NotReady", f"GET {path} answers {response.status_code}, expected 200"
             )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             # A status once seen says more than the connection refused after it.
             if seen.reason == "NotReachable":
-                seen = Verdict(False, "NotReachable", f"GET /healthz: {said(error)}")
+                seen = Verdict(False, "NotReachable", f"GET {path}: {said(error)}")
         if time.monotonic() + _POLL_SECONDS >= deadline:
             raise Wrong(seen.reason, f"{seen.message} (waited {wait_seconds:g}s)")
         time.sleep(_POLL_SECONDS)

@@ -11,7 +11,7 @@ from laptime.catalog import Request
 from laptime.measure.by_design import by_design
 from laptime.measure.causes import limited_by
 from laptime.measure.statements import expected_statements, most_in_flight
-from laptime.measure.validity import Judgement, judge_statements, judge_usage
+from laptime.measure.validity import Judgement, judge_server, judge_statements, judge_usage
 
 
 def watched_result(
@@ -30,11 +30,12 @@ def watched_result(
     usage = readings.usage if readings else None
     tiers = readings.tiers if readings else None
     load, server = spec.load(result.load), spec.server(result.server)
+    topology = spec.topology_of(server)
     judgement = Judgement(result.validity, tuple(map(Said, result.validity_reasons)))
     if result.validity is not Validity.INVALID:
-        judgement = judgement.and_also(judge_usage(usage))
+        judgement = judgement.and_also(judge_usage(usage)).and_also(judge_server(server))
         counted = tiers.database.statements if tiers and tiers.database else None
-        if result.statements is None and counted is not None:
+        if result.statements is None and counted is not None and topology.postgres is not None:
             right = result.figures.requests - result.figures.errors
             expected = expected_statements(requests, result.endpoints, load)
             # Begin and commit are in this count too: it can show too few, not too many.
@@ -51,12 +52,12 @@ def watched_result(
             "limited_by": limited_by(
                 load,
                 server,
-                spec.topology,
+                topology,
                 result.figures,
                 usage,
                 tiers,
                 result.generator_share,
-                by_design(server, spec.topology, load, result.endpoints, requests),
+                by_design(server, topology, load, result.endpoints, requests),
             ),
             "validity": judgement.validity,
             "validity_reasons": list(judgement.reasons),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from laptime.api.durations import parse_duration
 from laptime.api.loads import Load
 from laptime.catalog import Request, Scenario, missing_capture
-from laptime.plan.rows import MAX_WEIGHTS, most_requests, weights_sum
+from laptime.plan.rows import MAX_WEIGHTS, Scarce, most_requests, weights_sum
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,7 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
             f"load {load.name}: the weights add up to {total}, which is more than {MAX_WEIGHTS}: "
             "write smaller ones"
         )
-    scarce = most_requests(
-        [(one.weight, one.steps) for one in sessions],
-        scenario.feeders,
-        load.connections or 1,
-        generators,
-    )
+    scarce = scarce_rows(load, scenario, generators)
     if scarce is None:
         return None
     what = f"load {load.name}: {scarce.what} once"
@@ -114,6 +109,22 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
     if sent > scarce.requests:
         return f"{what}: {sent} requests are too many, send at most {scarce.requests}"
     return None
+
+
+def scarce_rows(load: Load, scenario: Scenario, generators: int = 1) -> Scarce | None:
+    """Return which rows a load uses once, and how many requests they last for; None: none.
+
+    Raises:
+        ValueError: as `sent_sessions`.
+    """
+    if load.script is not None:
+        return None
+    return most_requests(
+        [(one.weight, one.steps) for one in sent_sessions(load, scenario)],
+        scenario.feeders,
+        load.connections or 1,
+        generators,
+    )
 
 
 def _number_sent(load: Load) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
-from laptime.plan.endpoints import load_problem
+from laptime.plan.endpoints import load_problem, scarce_rows
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -16,8 +16,37 @@ def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
 
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return which loads the scenario cannot serve, with what to write instead."""
-    problems = (load_problem(load, scenario, spec.generator.parallelism) for load in spec.loads)
-    return [one for one in problems if one is not None]
+    problems = [load_problem(load, scenario, spec.generator.parallelism) for load in spec.loads]
+    more = (*_without_credentials(spec), *_used_up(spec, scenario))
+    return [one for one in (*problems, *more) if one is not None]
+
+
+def _without_credentials(spec: BenchmarkRunSpec) -> Iterator[str]:
+    known = next(
+        (one.name for one in spec.servers if one.service and one.service.credentials), None
+    )
+    for load in spec.loads:
+        if known is not None and load.script is not None:
+            yield (
+                f"load {load.name}: no script is told the credentials of server {known}: leave "
+                "service.credentials out and have the script log in itself, or move this load to a "
+                "run of its own"
+            )
+
+
+def _used_up(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield which rows would be gone after the first trial."""
+    service = next((one.name for one in spec.servers if not one.deployed), None)
+    for load in spec.loads if service is not None else []:
+        if load_problem(load, scenario) is not None:
+            continue
+        scarce = scarce_rows(load, scenario)
+        if scarce is not None:
+            yield (
+                f"load {load.name}: {scarce.what} once, and nobody brings them back for server "
+                f"{service}, which Laptime does not deploy: name other endpoints, or compare it in "
+                "a run without this load"
+            )
 
 
 def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
@@ -35,8 +64,19 @@ def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
 
 def _topology(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
     topology = spec.topology
-    # A server of the user's own may bring the data of a published scenario along.
-    ours = not scenario.builtin or any(server.preset is not None for server in spec.servers)
+    there = next((one.name for one in spec.servers if not one.deployed), None)
+    for name, before in (
+        ("haproxy", topology.haproxy is not None),
+        ("delay.servers", topology.delay is not None and topology.delay.servers is not None),
+    ):
+        if there is not None and before:
+            yield (
+                f"topology.{name} stands before servers that Laptime deploys, and server {there} "
+                "is there already: leave it out, or compare that server in a run without it"
+            )
+    # A server of the user's own may bring the data of a published scenario along, and a Service
+    # that is there already has its own, behind it.
+    ours = any(not scenario.builtin or one.preset is not None for one in spec.deployed)
     if topology.sqlite and not scenario.offers_sqlite:
         instead = "postgres: {}" if scenario.offers_postgres else "database: none"
         yield (

@@ -24,7 +24,7 @@ from laptime.reconcile.actions import Decision
 from laptime.reconcile.stages.deploy import (
     deploy,
     does_not_fit,
-    missing_script,
+    missing_config_map,
     own_scenario,
     refused,
 )
@@ -68,7 +68,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         suspend,
         own_scenario,
         does_not_fit,
-        missing_script,
+        missing_config_map,
         refused,
         deploy,
         verify,
@@ -138,7 +138,9 @@ def asked_again(run: Run, now: datetime) -> RunStatus:
     gone = (ConditionType.CLEANED_UP, ConditionType.OBJECTIVES_MET)
     kept = [one for one in old.conditions or [] if one.type not in gone]
     servers = [
-        ServerStatus(name=one.name, state=ServerState.PENDING, image=one.image)
+        ServerStatus(
+            name=one.name, state=ServerState.PENDING, image=one.image, leads_to=one.leads_to
+        )
         if one.state is ServerState.FAILED
         else one
         for one in old.servers or []

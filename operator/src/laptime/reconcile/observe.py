@@ -186,8 +186,8 @@ class Memory:
             self._read = version_of(head)
 
     async def scripts(self, kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
-        """Return the keys of the ConfigMaps with scripts, looked at every few seconds."""
-        wanted = {load.script.config_map for load in run.spec.loads if load.script is not None}
+        """Return the keys of the ConfigMaps that pods mount, looked at every few seconds."""
+        wanted = {config_map for _, config_map, _ in run.spec.config_maps}
         read_at, known = self._scripts
         missing = None in known.values()
         if time.monotonic() - read_at < (_MISSING_SECONDS if missing else _SCRIPT_SECONDS):

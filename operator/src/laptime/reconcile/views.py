@@ -13,7 +13,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
-from laptime.manifests.context import PODS_ANNOTATION, known_as
+from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -49,6 +49,7 @@ class PodView:
     name: str
     component: str
     created: datetime
+    uid: str = ""
     server: str | None = None
     trial: str | None = None
     # Of a pod of an Indexed Job; 0 for all others.
@@ -150,6 +151,30 @@ class WorkloadView:
 
 
 @dataclass(frozen=True)
+class TargetView:
+    """A Service of the namespace that a run drives and does not deploy."""
+
+    service: str
+    version: str = ""
+    """Another one after each change of it; empty: there is none."""
+    target: Target | None = None
+    """Where it leads to; None: it is not driven."""
+    refused: tuple[str, str] | None = None
+    """Why it is not: CamelCase reason and message."""
+    pods: tuple[PodView, ...] = ()
+    """Those behind it that count, by their names."""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What a trial of it rests on: the Service as it is, its pods, how often each restarted."""
+        pods = {f"{BEHIND}{pod.name}/{pod.uid}/{pod.restarts}" for pod in self.pods}
+        return frozenset(pods | {f"{SERVICE}{self.service}/{self.version}"})
+
+
+BEHIND, SERVICE = "behind=", "service="
+
+
+@dataclass(frozen=True)
 class Hearing:
     """What was heard of the kubelet of a pod that does not get on."""
 
@@ -200,8 +225,10 @@ class Observed:
     profiles: Mapping[str, str] = field(default_factory=dict)
     # Logs of containers that asked for a profile and ended, by the profile's name.
     profile_outputs: Mapping[str, str] = field(default_factory=dict)
-    # ConfigMaps of user scripts: name -> its keys, or None when there is no such ConfigMap.
+    # ConfigMaps of scripts and certificates: name -> its keys, None: there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    # Services that are driven and not deployed, by the names of their servers.
+    targets: Mapping[str, TargetView] = field(default_factory=dict)
     summary: Summary | None = None
     # What was heard of kubelets, by the name of a pod; of pods that get on nobody asks.
     kubelets: Mapping[str, Hearing] = field(default_factory=dict)
@@ -306,6 +333,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         name=metadata["name"],
         component=labels.get(LABEL + "component", ""),
         created=_created(metadata),
+        uid=metadata.get("uid", ""),
         server=labels.get(LABEL + "server"),
         trial=labels.get(LABEL + "trial"),
         index=int(labels.get(_COMPLETION_INDEX, "0")),

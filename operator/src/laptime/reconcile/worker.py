@@ -32,6 +32,7 @@ from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
+from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, cap_exceeded
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
@@ -92,6 +93,7 @@ class Worker:
         )
         extensions = controller.settings.extensions
         self._scenario = ScenarioDesk(self._kube, self._children, extensions)
+        self._targets = TargetDesk(self._kube, card.namespace, self.wake)
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
 
@@ -121,6 +123,7 @@ class Worker:
         self._memory.desk.close()
         self._memory.kubelets.close()
         self._watches.close()
+        self._targets.close()
         for task in self._logs.values():
             task.cancel()
         self._logs.clear()
@@ -240,14 +243,15 @@ class Worker:
             now = datetime.now(UTC)
             observed = replace(
                 observed,
+                targets=await self._targets.look(run),
                 refusal=self._refusal,
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
             )
             decision = decide(run, observed, context, now)
-            if fresh or not _grave(run.status, decision):
+            if fresh or not _grave(run, decision):
                 break
-            await self._watches.refresh()
+            await asyncio.gather(self._watches.refresh(), self._targets.refresh())
         return observed, decision, now
 
     def _worth_saying(self, old: RunStatus, new: RunStatus) -> bool:
@@ -343,14 +347,18 @@ class Worker:
                 return
 
 
-def _doubted(result: TrialResult) -> bool:
+def _doubted(run: Run, result: TrialResult) -> bool:
     """Whether somebody else than the server may have had a hand in a result."""
     figures = result.figures
+    if not run.spec.server(result.server).deployed:
+        # Its pods are others' to start again and to replace.
+        return True
     return result.outcome is TrialOutcome.FAILED or (figures is not None and figures.errors > 0)
 
 
-def _grave(old: RunStatus, decision: Decision) -> bool:
+def _grave(run: Run, decision: Decision) -> bool:
     """Whether a decision blames somebody or gives something up."""
+    old = run.status
     succeeded = decision.status.condition(ConditionType.SUCCEEDED)
     if succeeded is not None and succeeded.status is ConditionStatus.FALSE:
         before = old.condition(ConditionType.SUCCEEDED)
@@ -368,7 +376,7 @@ def _grave(old: RunStatus, decision: Decision) -> bool:
         and action.manifest["kind"] == "ConfigMap"
         and action.manifest["metadata"]["labels"][COMPONENT_LABEL] == Component.RESULT
         and "immutable" in action.manifest
-        and _doubted(read_result(action.manifest)[0])
+        and _doubted(run, read_result(action.manifest)[0])
         for action in decision.actions
     )
 

@@ -13,9 +13,10 @@ from laptime.api.reasons.objectives import OBJECTIVES
 from laptime.api.reasons.pods import PODS
 from laptime.api.reasons.profiles import PROFILES
 from laptime.api.reasons.reason import Blame, Reason, Section
+from laptime.api.reasons.services import SERVICES
 from laptime.api.reasons.trials import TRIALS
 
-SECTIONS = (NORMAL, BEFORE, PODS, CLUSTER, ANSWERS, TRIALS, PROFILES, ENDS, OBJECTIVES)
+SECTIONS = (NORMAL, BEFORE, PODS, CLUSTER, SERVICES, ANSWERS, TRIALS, PROFILES, ENDS, OBJECTIVES)
 REASONS = {one.name: one for section in SECTIONS for one in section.reasons}
 
 __all__ = ["REASONS", "SECTIONS", "Blame", "Reason", "Section"]

@@ -103,10 +103,16 @@ ANSWERS = Section(
             "add `upstream: {}` to the topology; look at the pod of the upstream",
         ),
         Reason(
+            "CertificatesUnreadable",
+            "the ConfigMap that `service.tls` names has nothing that can be read as certificates",
+            "put the certificate of the authority there as PEM (`-----BEGIN CERTIFICATE-----`)",
+        ),
+        Reason(
             "VerifierFailed",
             "the check itself did not come to an end; its words are in the message",
             "the image of the operator must be pullable from the namespace of the run, and its pod "
-            "needs room",
+            "needs room; the Secret of `service.credentials` must have the key "
+            "`laptime-authorization`",
         ),
         Reason(
             "TaskUnreadable",

@@ -68,7 +68,8 @@ BEFORE = Section(
         ),
         Reason(
             "ScenarioDoesNotFit",
-            "a preset does other work, or the topology lacks what the scenario needs",
+            "a preset does other work, or the topology lacks what the scenario needs, or has what "
+            "does not stand before a Service that is there already",
             "write what the message says",
         ),
         Reason(
@@ -83,7 +84,8 @@ BEFORE = Section(
         ),
         Reason(
             "ConfigMapMissing",
-            "the ConfigMap with a script is not in the namespace of the run",
+            "the ConfigMap with a script, or with certificates (`service.tls`), is not in the "
+            "namespace of the run",
             "create it with the command of the message, within `startupTimeout` ([own "
             "script](own-script.md))",
         ),

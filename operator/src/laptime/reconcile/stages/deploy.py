@@ -60,28 +60,28 @@ def _waited(situation: Situation) -> float:
     return (situation.now - started).total_seconds() if started else 0.0
 
 
-def missing_script(situation: Situation) -> Decision | None:
-    """Wait for the ConfigMap of a user's own script; fail the run when it does not come."""
+def missing_config_map(situation: Situation) -> Decision | None:
+    """Wait for the ConfigMap of a script or of certificates; fail the run when it does not come."""
     if situation.measured():
         return None
-    for load in situation.spec.loads:
-        if load.script is None or load.script.config_map not in situation.observed.scripts:
+    for who, config_map, key in situation.spec.config_maps:
+        if config_map not in situation.observed.scripts:
             continue
-        keys = situation.observed.scripts[load.script.config_map]
-        if keys is not None and load.script.key in keys:
+        keys = situation.observed.scripts[config_map]
+        if keys is not None and key in keys:
             continue
-        name = f"ConfigMap {load.script.config_map} in namespace {situation.run.namespace}"
+        name = f"ConfigMap {config_map} in namespace {situation.run.namespace}"
         problem = (
             Problem(
                 "ConfigMapMissing",
-                f"load {load.name} needs {name}, and there is none: create it with "
-                f"kubectl create configmap {load.script.config_map} "
-                f"--from-file={load.script.key} -n {situation.run.namespace}",
+                f"{who} needs {name}, and there is none: create it with "
+                f"kubectl create configmap {config_map} "
+                f"--from-file={key} -n {situation.run.namespace}",
             )
             if keys is None
             else Problem(
                 "ConfigMapKeyMissing",
-                f"load {load.name} needs the key {load.script.key} of {name}; "
+                f"{who} needs the key {key} of {name}; "
                 f"it has {', '.join(sorted(keys)) or 'no keys'}",
             )
         )
@@ -149,7 +149,7 @@ def deploy(situation: Situation) -> Decision | None:
         # So early, since a name that somebody else has should be known before anything is measured.
         situation.actions += [
             Apply(server_deployment(situation.context, server, None))
-            for server in situation.spec.servers
+            for server in situation.spec.deployed
             if server_name(situation.context, server) not in observed.deployments
         ]
     ready = tiers_ready(situation)

@@ -13,9 +13,14 @@ from laptime.manifests.context import PODS_ANNOTATION
 from laptime.reconcile.views import PodView, WorkloadView
 
 
-def on_these_pods(job: dict[str, Any], pods: Iterable[PodView]) -> dict[str, Any]:
-    """Return a Job that says on which pods it was begun, and how often each had been restarted."""
-    said = ",".join(sorted(_known_by(pod) for pod in pods if pod.live))
+def on_these_pods(
+    job: dict[str, Any], pods: Iterable[PodView], more: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return a Job that says on which pods it was begun, and how often each had been restarted.
+
+    `more` is what else it rests on, in words without commas.
+    """
+    said = ",".join(sorted([*(_known_by(pod) for pod in pods if pod.live), *more]))
     metadata = job["metadata"]
     annotations = {**metadata.get("annotations", {}), PODS_ANNOTATION: said}
     return {**job, "metadata": {**metadata, "annotations": annotations}}

@@ -19,6 +19,12 @@ from laptime.reconcile.diagnose import (
 )
 from laptime.reconcile.stages.rests_on import came_since
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.targets import (
+    reachable,
+    target_changed,
+    target_pods,
+    target_problem,
+)
 from laptime.reconcile.views import PodView, WorkloadView
 
 
@@ -27,9 +33,10 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
 
     Returns whether the Deployments say so, the pod is there and no other server's or trial's one is
     alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
+    A Service that is there already is left as it is, and must be ready.
     """
     settled = True
-    for one in situation.spec.servers:
+    for one in situation.spec.deployed:
         wanted = purpose if one.name == server else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
         running = current.trial if current is not None and current.replicas > 0 else None
@@ -43,7 +50,9 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
     alive = {
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }
-    return settled and alive == {(server, purpose)}
+    if situation.spec.server(server).deployed:
+        return settled and alive == {(server, purpose)}
+    return reachable(situation, server, purpose) and settled and not alive
 
 
 def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
@@ -86,12 +95,19 @@ def _in_the_way(situation: Situation, server: str, purpose: str, limit: float) -
 
 
 def server_pods(situation: Situation, server: str, purpose: str) -> list[PodView]:
-    """Return the pods of a server that were made for a purpose, oldest first."""
+    """Return the pods of a server that were made for a purpose, oldest first.
+
+    Of a Service that is there already those behind it, which were made for no purpose of the run's.
+    """
+    if not situation.spec.server(server).deployed:
+        return target_pods(situation, server)
     return situation.observed.pods_of("server", server=server, trial=purpose)
 
 
 def server_problem(situation: Situation, server: str, purpose: str) -> Problem | None:
     """Return what keeps a server from getting ready; fatal when its time is over."""
+    if not situation.spec.server(server).deployed:
+        return target_problem(situation, server, purpose)
     what = f"server {server}"
     deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
     pods, limit = server_pods(situation, server, purpose), situation.spec.startup_seconds
@@ -117,6 +133,8 @@ def server_replaced(
     situation: Situation, server: str, purpose: str, job: WorkloadView
 ) -> Problem | None:
     """Return that another pod of the server took the place of the one that a Job was begun on."""
+    if not situation.spec.server(server).deployed:
+        return target_changed(situation, server, job)
     pods = server_pods(situation, server, purpose)
     if not any(came_since(pod, job) for pod in pods):
         return None

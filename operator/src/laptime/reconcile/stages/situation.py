@@ -47,7 +47,10 @@ class Situation:
         self.run = run
         self.spec = run.spec
         self.observed = observed
-        self.context = context
+        targets = {
+            name: view.target for name, view in observed.targets.items() if view.target is not None
+        }
+        self.context = replace(context, targets=targets)
         self.now = now
         self.seed = seed_of(run.spec, run.uid)
         known = {server.name: server for server in run.status.servers or []}
@@ -81,6 +84,10 @@ class Situation:
     def server_reason(self, name: str) -> str:
         """Return the CamelCase reason why a server is out."""
         return self._servers[name].reason or "Failed"
+
+    def server_leads_to(self, name: str) -> str | None:
+        """Return what stands for where a server's Service led at first; None: not known yet."""
+        return self._servers[name].leads_to
 
     def server_message(self, name: str) -> str:
         """Return why a server is out, in words."""
@@ -203,7 +210,14 @@ class Situation:
             reason=problem.reason if problem else None,
             message=problem.message if problem else None,
             image=image or self._servers[name].image,
+            leads_to=self._servers[name].leads_to,
         )
+
+    def remember_target(self, name: str, fingerprint: str) -> None:
+        """Record where the Service of a server leads to, once and for the whole run."""
+        server = self._servers[name]
+        if server.leads_to is None:
+            self._servers[name] = server.model_copy(update={"leads_to": fingerprint})
 
     def progressing(self, reason: str, message: str, problem: Problem | None = None) -> None:
         """Say what goes on, or what keeps it from going on."""

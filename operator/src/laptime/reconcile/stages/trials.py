@@ -42,6 +42,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
+from laptime.reconcile.stages.targets import target_words
 from laptime.reconcile.stages.tiers import tier_names, tier_pods, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
@@ -152,7 +153,8 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         settled = settled and (begins is None or situation.now >= begins + wait)
     if settled and situation.tiers_ready and not in_the_way:
         pods = [*tier_pods(situation), *server_pods(situation, trial.server, attempt.name)]
-        situation.actions.append(Create(on_these_pods(trial_job(situation.context, attempt), pods)))
+        job, more = trial_job(situation.context, attempt), target_words(situation, trial.server)
+        situation.actions.append(Create(on_these_pods(job, pods, more)))
         return None
     problem = server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:
@@ -263,6 +265,10 @@ def _images(situation: Situation, attempt: Trial) -> dict[str, str]:
         **{name: situation.observed.pods_of(name)[-1:] for name in tier_names(situation)},
     }
     said = {part: {pod.image_id for pod in of if pod.image_id} for part, of in pods.items()}
+    if not situation.spec.server(attempt.server).deployed:
+        # Which of its containers serves nobody knows.
+        behind = (one for pod in pods["server"] for one in pod.containers)
+        said["server"] = {one.image_id for one in behind if one.image_id}
     return {part: " and ".join(sorted(images)) for part, images in said.items() if images}
 
 
@@ -288,7 +294,8 @@ def _disturbance(
     if problem is not None and problem.fatal and own:
         return problem
     pods = server_pods(situation, attempt.server, attempt.name)
-    if any(pod.restarts for pod in pods):
+    # Those of a Service had a life before the run: what changed since is known already.
+    if situation.spec.server(attempt.server).deployed and any(pod.restarts for pod in pods):
         return problem or Problem(
             "ServerRestarted",
             f"server {attempt.server} was started again while it was measured",

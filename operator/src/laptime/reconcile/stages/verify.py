@@ -21,6 +21,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
 )
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.targets import target_words
 from laptime.reconcile.stages.tiers import tier_pods, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView
 
@@ -52,7 +53,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     verdict, verifier_problem = _read_verdict(situation, job, server)
     if verdict is not None and verdict.get("ok"):
         pods = server_pods(situation, server, job_name)
-        situation.set_server(server, ServerState.VERIFIED, image=pods[-1].image if pods else None)
+        images = sorted({pod.image for pod in pods if pod.image})
+        situation.set_server(server, ServerState.VERIFIED, image=" and ".join(images) or None)
         return None
     problem = server_problem(situation, server, job_name) or never_checked(situation, server)
     if problem is not None and problem.fatal and not _excused(problem):
@@ -88,7 +90,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if settled and situation.tiers_ready and job is None:
         job_of_it = verify_job(situation.context, situation.spec.server(server))
         pods = [*tier_pods(situation), *server_pods(situation, server, job_name)]
-        situation.actions.append(Create(on_these_pods(job_of_it, pods)))
+        more = target_words(situation, server)
+        situation.actions.append(Create(on_these_pods(job_of_it, pods, more)))
     return problem or verifier_problem
 
 

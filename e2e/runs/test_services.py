@@ -1,0 +1,209 @@
+"""Services that are there already: driven and checked, and left as they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import OPERATOR_NAMESPACE, Tool
+
+from .harness import Cluster, condition, light, run_manifest
+
+GO = "docker.io/laptime/server-go-nethttp:0.1.0"
+SECRET = "Bearer of good news"
+# Answers `GET /hi` over TLS to whom it knows, and says at /ready that it serves.
+SERVES = """
+import http.server, ssl
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        known = self.headers["Authorization"] == "Bearer of good news"
+        body = b'{"hello": "world"}'
+        self.send_response(200 if known and self.path in ("/hi", "/ready") else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *said):
+        pass
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("/tls/ca.crt", "/tls/key.pem")
+server = http.server.ThreadingHTTPServer(("", 8443), Handler)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+
+
+def deployment(name: str, container: dict[str, Any], volumes: list[Any]) -> dict[str, Any]:
+    labels = {"app": name}
+    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "automountServiceAccountToken": False,
+                    "terminationGracePeriodSeconds": 0,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": 10001,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "volumes": volumes,
+                    "containers": [
+                        {
+                            "name": "main",
+                            "imagePullPolicy": "IfNotPresent",
+                            "securityContext": restricted,
+                            **container,
+                        }
+                    ],
+                },
+            },
+        },
+    }
+
+
+def service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def image(kubectl: Tool, operator: str) -> str:
+    """The operator's image, which has Python."""
+    return kubectl(
+        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
+        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
+    )
+
+
+def certificate(folder: Path, host: str) -> dict[str, str]:
+    """Return a certificate of a host that vouches for itself, and its key."""
+    key, certificate = folder / "key.pem", folder / "ca.crt"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=shop", "-addext", f"subjectAltName=DNS:{host}"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return {"key.pem": key.read_text(), "ca.crt": certificate.read_text()}
+
+
+def identity(cluster: Cluster, name: str) -> tuple[Any, ...]:
+    """Return what shows a change of a Service and of its pods."""
+    metadata = cluster.get("service", name)["metadata"]
+    pods = cluster.items("pods", f"app={name}")
+    return (
+        metadata["uid"],
+        metadata["resourceVersion"],
+        *((one["metadata"]["uid"], one["metadata"]["labels"]) for one in pods),
+        *(one["status"]["containerStatuses"][0]["restartCount"] for one in pods),
+    )
+
+
+def test_services_of_the_namespace_are_driven_and_stay_as_they_are(
+    cluster: Cluster, kubectl: Tool, image: str, tmp_path: Path
+) -> None:
+    listens = {"readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}}
+    cluster.apply(deployment("plain", {"image": GO, **listens}, []))
+    ports = [{"name": "web", "port": 80, "targetPort": 8080}]
+    cluster.apply(service("plain", selector={"app": "plain"}, ports=ports))
+    tls = certificate(tmp_path, f"secure.{cluster.namespace}.svc")
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tls"}, "data": tls}
+    cluster.apply(config)
+    secret = {"stringData": {"laptime-authorization": SECRET, "other": "for nobody"}}
+    metadata = {"name": "client"}
+    cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, **secret})
+    python = {
+        "image": image,
+        "command": ["python3", "-c", SERVES],
+        "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
+        "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1},
+    }
+    volume = {"name": "tls", "configMap": {"name": "tls"}}
+    cluster.apply(deployment("secure", python, [volume]))
+    ports = [{"port": 443, "targetPort": 8443}]
+    cluster.apply(service("secure", selector={"app": "secure"}, ports=ports))
+    cluster.apply(service("outside", type="ExternalName", externalName="example.org"))
+    for name in ("plain", "secure"):
+        kubectl("rollout", "status", f"deployment/{name}", "-n", cluster.namespace)
+    before = {name: identity(cluster, name) for name in ("plain", "secure")}
+
+    known = {
+        "name": "secure",
+        "port": 443,
+        "healthPath": "/ready",
+        "tls": {"configMap": "tls"},
+        "credentials": "client",
+    }
+    servers = [
+        {"name": "plain", "service": {"name": "plain", "portName": "web"}},
+        {"name": "secure", "service": known},
+        {"name": "outside", "service": {"name": "outside", "port": 80}},
+    ]
+    manifest = run_manifest(
+        "there", servers, scenario="hello", topology={}, loads=light("5s"), repetitions=1
+    )
+    run = cluster.apply(manifest)
+    status = cluster.wait_end(run, 180)
+    assert {name: identity(cluster, name) for name in before} == before
+
+    out = {one["name"]: one.get("reason") for one in status["servers"]}
+    assert out == {"plain": None, "secure": None, "outside": "ServiceRefused"}
+    assert "example.org (ExternalName)" in condition(status, "ServersVerified")["message"]
+    results = {one["server"]: one for one in cluster.documents(run).values()}
+    assert set(results) == {"plain", "secure"}
+    for result in results.values():
+        assert result["figures"]["errors"] == 0, result
+        assert result["attempt"] == 1, result
+    rows = {one["server"]: one for one in status["results"]}
+    for name in ("plain", "secure"):
+        assert rows[name]["validity"] == "doubtful"
+        said = " ".join(rows[name]["validityReasons"])
+        assert f"Service {name} was there before" in said
+        assert f"whether others used Service {name}" in said
+        assert rows[name]["limitedBy"]["cause"] != "serverCpu"
+    # What it was, the kubelet says.
+    assert (
+        "server-go-nethttp" in results["plain"]["images"]["server"]
+        or "sha256:" in (results["plain"]["images"]["server"])
+    )
+    assert not any(one.startswith("NetworkPolicy/") for one in cluster.left_of(run))
+    everything = json.dumps([one for one in cluster.stored(run).objects]) + json.dumps(status)
+    assert "good news" not in everything
+
+
+def test_a_pod_that_is_replaced_in_mid_trial_makes_the_trial_be_repeated(
+    cluster: Cluster, kubectl: Tool, operator: str
+) -> None:
+    listens = {"readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}}
+    cluster.apply(deployment("replaced", {"image": GO, **listens}, []))
+    ports = [{"port": 80, "targetPort": 8080}]
+    cluster.apply(service("replaced", selector={"app": "replaced"}, ports=ports))
+    kubectl("rollout", "status", "deployment/replaced", "-n", cluster.namespace)
+    servers = [{"name": "mine", "service": {"name": "replaced", "port": 80}}]
+    manifest = run_manifest(
+        "replaced", servers, scenario="hello", topology={}, loads=light("6s"), repetitions=1
+    )
+    run = cluster.apply(manifest)
+    running = "laptime.dev/component=generator"
+    cluster.wait(
+        run,
+        "its generator",
+        lambda _: any(
+            one["status"]["phase"] == "Running" for one in cluster.items("pods", running)
+        ),
+        90,
+    )
+    kubectl("delete", "pod", "-l", "app=replaced", "-n", cluster.namespace, "--now")
+    assert cluster.wait_end(run, 180)["state"] == "Succeeded"
+    (result,) = cluster.documents(run).values()
+    assert [one["reason"] for one in result["lostAttempts"]] == ["ServiceUnsteady"]
+    assert result["attempt"] == 2
+    assert result["figures"]["errors"] == 0
