@@ -119,7 +119,7 @@ def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> No
 
 
 ROWS = 10_000
-PEOPLE = {
+PEOPLE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
     "metadata": {"name": "people"},

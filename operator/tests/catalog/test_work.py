@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laptime.api.scenario import Exchange
-from laptime.catalog import Scenario, scenarios
+from laptime.catalog import Scenario, document_of, scenario_of, scenarios
 from laptime.catalog.problems import scenario_problems
 from laptime.catalog.statements import statements_of
 
@@ -95,3 +95,32 @@ def test_the_hash_is_of_the_work_and_not_of_what_is_said_about_it() -> None:
 )
 def test_statements_end_where_the_database_ends_them(sql: str, statements: list[str]) -> None:
     assert statements_of(sql) == statements
+
+
+def test_the_answer_to_a_request_with_values_is_not_the_same_each_time() -> None:
+    fixed = {"name": "me", "path": "/me", "headers": {"x": "{{'{{'}}"}}
+    drawn = {**fixed, "headers": {"x": "{{users.name}}"}}
+    feeders = [{"name": "users", "csv": {"text": "name\nada\nbob\n"}}]
+    for one, said in ((fixed, "same"), (drawn, "nonEmpty")):
+        scenario = Scenario.model_validate(
+            {
+                "name": "x",
+                "feeders": feeders,
+                "requests": [one],
+                "checks": [{**one, "expected": {"name": "ada"}}],
+            }
+        )
+        assert scenario.body_check(scenario.requests[0]) == said
+
+
+def test_the_hash_is_of_the_rows_and_not_of_where_they_are() -> None:
+    def with_table(csv: dict[str, Any], text: str) -> str:
+        document = document_of(scenarios()["users"], "default")
+        document["spec"]["feeders"] = [{"name": "users", "csv": csv}]
+        return scenario_of(document, {("people", "users.csv"): text}).hash
+
+    here = with_table({"text": "name\nada\n"}, "")
+    there = {"configMap": {"name": "people", "key": "users.csv"}}
+    assert with_table(there, "name\nada\n") == here
+    assert with_table(there, "name\nbob\n") != here
+    assert scenarios()["users"].hash != here

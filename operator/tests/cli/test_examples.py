@@ -12,10 +12,11 @@ import yaml
 
 from laptime.api import API_VERSION, KIND
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import presets, scenarios
+from laptime.catalog import presets, scenario_of, scenarios
+from laptime.catalog.problems import scenario_problems
 from laptime.cli.generate import catalogue_crd, crd_text
 from laptime.cli.manifest_file import read_manifest
-from laptime.plan import load_problem
+from laptime.plan import load_problem, misfits
 from laptime.plan.estimate import remaining_seconds
 from laptime.plan.trials import plan_trials
 
@@ -34,6 +35,7 @@ def test_there_are_examples() -> None:
         "first",
         "behind-proxies",
         "own-script",
+        "own-sessions",
         "recipes-far-database",
     } | published | quick
 
@@ -44,23 +46,19 @@ def test_example_is_what_the_models_and_the_catalogue_know(path: Path) -> None:
     assert (manifest["apiVersion"], manifest["kind"]) == (API_VERSION, KIND)
     assert manifest["metadata"]["name"] == path.stem
     spec = BenchmarkRunSpec.model_validate(manifest["spec"])
-    assert spec.scenario in scenarios()
+    own = {one["metadata"]["name"]: scenario_of(one) for one in read_manifest(path).scenarios}
+    assert not [problem for one in own.values() for problem in scenario_problems(one)]
+    scenario = own.get(spec.scenario) or scenarios()[spec.scenario]
     assert {server.preset for server in spec.servers if server.preset} <= set(presets())
     assert spec.baseline_name in {server.name for server in spec.servers}
     for server in spec.servers:
         assert re.fullmatch("[a-z]([-a-z0-9]{0,18}[a-z0-9])?", server.name)
-    scenario = scenarios()[spec.scenario]
-    for server in spec.servers:
-        assert scenario.name in presets()[server.preset or ""].scenarios
+    assert misfits(spec, scenario) == []
     scripts = {one["metadata"]["name"]: one["data"] for one in read_manifest(path).config_maps}
     for load in spec.loads:
         assert load_problem(load, scenario) is None
         if load.script is not None:
             assert load.script.key in scripts[load.script.config_map]
-    topology = spec.topology
-    assert not scenario.needs_database or topology.postgres is not None or topology.sqlite
-    assert not topology.sqlite or scenario.sqlite_sql
-    assert not scenario.needs_upstream or topology.upstream is not None
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -104,6 +102,7 @@ def test_every_load_of_a_published_benchmark_has_published_figures_or_an_order(n
     ("name", "at_most_minutes"),
     [
         ("first", 1),
+        ("own-sessions", 5),
         ("users", 40),
         ("sleep", 30),
         ("tasks", 30),

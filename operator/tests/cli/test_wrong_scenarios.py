@@ -343,7 +343,7 @@ def test_a_table_of_a_config_map_is_checked_where_it_is_in_the_file(
     document = changed("feeders.0.csv", table, MARKET)
     text = said(laptime, tmp_path, document)
     assert "it takes key users.csv of ConfigMap people, which is not in this file" in text
-    rows = "".join(f"user{n},u{n}@x\n" for n in range(10_000))
+    rows = "".join(f"user{n},{f'u{n}@x':>50}\n" for n in range(10_000))
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -376,6 +376,12 @@ def test_sql_of_a_config_map_is_checked_where_it_is_in_the_file(
         "data": {"seed.sql": "INSERT INTO item VALUES (1, 'x');"},
     }
     assert said(laptime, tmp_path, config_map, document) == "Scenario shop is valid.\n"
+    config_map["data"] = {"seed.sql": f"INSERT INTO item VALUES (1, '{'x' * 600_000}');"}
+    assert said(laptime, tmp_path, config_map, document) == "Scenario shop is valid.\n"
+    config_map["data"] = {"seed.sql": f"INSERT INTO item VALUES (1, '{'x' * 700_000}');"}
+    assert "make rows by SQL, such as generate_series" in said(
+        laptime, tmp_path, config_map, document
+    )
     config_map["data"] = {"seed.sql": "-- later"}
     assert "data.postgres.seed[0] has no statement" in said(laptime, tmp_path, document, config_map)
 

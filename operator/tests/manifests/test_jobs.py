@@ -13,12 +13,12 @@ from laptime.api.loads import Load
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Check, Request, scenarios
 from laptime.manifests.context import Manifest, RunContext
-from laptime.manifests.generator import deadline_seconds, trial_job
+from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
-from laptime.plan import Trial
+from laptime.plan import Trial, plan_trials
 from tests.manifests.runs import SCENARIO, SCRIPT, SPECS, context, environment, users_context
 
 
@@ -396,3 +396,49 @@ def test_generators_have_the_time_to_wait_for_each_other() -> None:
     one, four = context("direct"), context(SEVERAL)
     load = one.spec.load("closed")
     assert deadline_seconds(four, load) == deadline_seconds(one, load) + 30
+
+
+def _sent(load: str) -> dict[str, Any]:
+    """Return what the generator is told for a load of the run with sessions."""
+    ctx = context("sessions")
+    (trial,) = [one for one in plan_trials(ctx.name, ctx.spec, 1) if one.load == load]
+    return trial_document(ctx, trial)
+
+
+def test_sessions_are_sent_as_the_scenario_has_them() -> None:
+    sent = _sent("all")
+    assert sent["sessions"] == [
+        {"name": "shop", "weight": 1, "steps": ["login", "create", "read"]},
+        {"name": "front", "weight": 9, "steps": ["front"]},
+    ]
+    login, create, _, _ = sent["requests"]
+    assert login["captures"] == [{"name": "token", "json": "/token"}]
+    assert create["cookies"] == {"name": "{{users.name|url}}"}
+    assert [one["name"] for one in sent["feeders"]] == ["users", "colour", "n"]
+    assert sent["feeders"][0]["csv"] == {"file": "/feeders/users.csv"}
+    # Something is drawn by chance.
+    assert sent["seed"] == 3 + 1
+
+
+def test_a_load_is_told_the_feeders_that_its_requests_use_and_no_others() -> None:
+    sent = _sent("alone")
+    assert "sessions" not in sent
+    assert [one["name"] for one in sent["requests"]] == ["login", "front"]
+    assert [one["name"] for one in sent["feeders"]] == ["users"]
+    assert "seed" not in sent
+
+
+def test_the_think_time_of_a_load_comes_before_that_of_a_request() -> None:
+    assert _sent("all")["requests"][0]["thinkSeconds"] == {"min": 0.5, "max": 2.0}
+    assert "thinkSeconds" not in _sent("all")["requests"][1]
+    assert [one["thinkSeconds"] for one in _sent("alone")["requests"]] == [
+        {"min": 1.0, "max": 1.0}
+    ] * 2
+
+
+def test_sessions_under_way_at_the_end_have_their_time() -> None:
+    ctx = context("sessions")
+    shop = ctx.spec.load("shop")
+    alone = shop.model_copy(update={"mix": None, "endpoints": ["front"]})
+    # Two steps before the last one, with 30 s each, and the think time of one; in the warm-up too.
+    assert deadline_seconds(ctx, shop) - deadline_seconds(ctx, alone) == 2 * (2 * 30 + 2)

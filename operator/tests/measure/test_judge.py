@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
 import pytest
 
-from laptime.catalog import Afterwards, Answers, Check, scenarios
+from laptime.catalog import Afterwards, Answers, Check, scenario_of, scenarios
+from laptime.cli.manifest_file import read_manifest
 from laptime.measure.verdict import Verdict
 from laptime.measure.verify import Task, verify
 
@@ -101,9 +104,18 @@ class TakesHalfATask(TodoServer):
         return super().create({"done": False, **body})
 
 
-def verdict(handler: Handler, checks: list[Check], upstream_url: str | None = None) -> Verdict:
+def verdict(
+    handler: Handler,
+    checks: list[Check],
+    upstream_url: str | None = None,
+    values: Mapping[str, Any] = MappingProxyType({}),
+) -> Verdict:
     task = Task(
-        target="http://server:8080", wait_seconds=0, checks=checks, upstream_url=upstream_url
+        target="http://server:8080",
+        wait_seconds=0,
+        checks=checks,
+        upstream_url=upstream_url,
+        values=dict(values),
     )
     return verify(task, httpx.MockTransport(handler))
 
@@ -111,6 +123,16 @@ def verdict(handler: Handler, checks: list[Check], upstream_url: str | None = No
 def test_a_right_todo_server_passes() -> None:
     found = verdict(TodoServer(), TASKS.checks)
     assert found == Verdict(True, "AnswersRight", f"{len(TASKS.checks)} checks passed")
+
+
+def test_a_right_todo_server_passes_the_checks_of_the_example_with_sessions() -> None:
+    path = Path(__file__).parents[3] / "examples/own-sessions.yaml"
+    (document,) = read_manifest(path).scenarios
+    scenario = scenario_of(document)
+    values = scenario.check_values
+    assert verdict(TodoServer(), scenario.checks, values=values).ok
+    wrong = verdict(ForgetsCreated(), scenario.checks, values=values)
+    assert wrong.message.startswith("GET /tasks/61001: expected status 200, got 404")
 
 
 @pytest.mark.parametrize(
@@ -374,6 +396,31 @@ def test_what_must_hold_afterwards_is_asked_of_the_database() -> None:
         False,
         "WrongRows",
         'GET /x: afterwards "SELECT n" answers: rows[0][0]: expected 1, got 0',
+    )
+
+
+def test_what_an_answer_has_made_is_looked_for_afterwards() -> None:
+    def seen(made: Any, rows: Any) -> Verdict:
+        check = Check.model_validate(
+            {
+                "name": "create",
+                "path": "/x",
+                "times": 1,
+                "captures": [{"name": "it", "json": "/it"}],
+                "afterwards": [{"query": "SELECT {{it}}", "rows": rows}],
+            }
+        )
+        task = Task(target="http://server:8080", wait_seconds=0, checks=[check])
+        answer = httpx.MockTransport(lambda request: httpx.Response(200, json={"it": made}))
+        return verify(task, answer, Counter())
+
+    # The counter answers a query with itself.
+    assert seen(7, [[0, "SELECT 7"]]).ok
+    assert seen("a-7", [[0, "SELECT a-7"]]).ok
+    refused = seen("7; DROP TABLE item", [[0, ""]])
+    assert refused.reason == "CaptureMissing"
+    assert "cannot stand in a query, which takes letters, digits, '-' and '_' only" in (
+        refused.message
     )
 
 

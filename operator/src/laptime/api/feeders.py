@@ -57,7 +57,10 @@ class Csv(Model):
             )
         )
     )
-    text: str | None = Field(None, description="The table.", min_length=1, max_length=500_000)
+    # The bounds are of what is written here: of a ConfigMap's text the operator says more.
+    text: str | None = Field(
+        None, description="The table.", json_schema_extra={"minLength": 1, "maxLength": 700_000}
+    )
     config_map: ConfigMapKey | None = Field(None, description="Where the table is.")
 
     @property

@@ -50,7 +50,12 @@ class Sql(Model):
             )
         )
     )
-    sql: str | None = Field(None, description="The statements.", min_length=1, max_length=500_000)
+    # The bounds are of what is written here: of a ConfigMap's text the operator says more.
+    sql: str | None = Field(
+        None,
+        description="The statements.",
+        json_schema_extra={"minLength": 1, "maxLength": 500_000},
+    )
     config_map: ConfigMapKey | None = Field(None, description="Where the statements are.")
 
     @property

@@ -28,7 +28,7 @@ from laptime.catalog.documents import (
     stored_text,
 )
 from laptime.catalog.feeding import rows_of
-from laptime.catalog.filling import filled
+from laptime.catalog.filling import filled, filled_afterwards
 from laptime.catalog.loader import presets, scenarios
 from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
 from laptime.catalog.needs import missing_capture, values_of
@@ -68,6 +68,7 @@ __all__ = [
     "document_of",
     "document_spec",
     "filled",
+    "filled_afterwards",
     "missing_capture",
     "names_in",
     "pattern_of",

@@ -12,6 +12,8 @@ from laptime.catalog.templates import Place, Value, body_place, parts_of, plain_
 def filled(check: Check, values: Mapping[str, Value]) -> Check:
     """Return a check as it is asked: what is in braces is filled in, also in what is expected.
 
+    But for `afterwards`, which may name what the answer to this very check has.
+
     Raises:
         ValueError: a value is missing, or cannot stand where it is wanted.
     """
@@ -29,14 +31,19 @@ def filled(check: Check, values: Mapping[str, Value]) -> Check:
             "expect_headers": texts(check.expect_headers, Place.HEADER),
             "expected": _expected(check.expected, values),
             "expected_part": _expected(check.expected_part, values),
-            "afterwards": [
-                Afterwards(
-                    query=rendered(one.query, Place.QUERY, values),
-                    rows=_expected(one.rows, values),
-                )
-                for one in check.afterwards
-            ],
         }
+    )
+
+
+def filled_afterwards(afterwards: Afterwards, values: Mapping[str, Value]) -> Afterwards:
+    """Return what must hold as it is asked; it is filled in later, with what the answer had too.
+
+    Raises:
+        ValueError: as for `filled`.
+    """
+    return Afterwards(
+        query=rendered(afterwards.query, Place.QUERY, values),
+        rows=_expected(afterwards.rows, values),
     )
 
 

@@ -181,18 +181,20 @@ def _checks(scenario: Scenario, columns: Mapping[str, Column]) -> Iterator[str]:
     captured: dict[str, None] = {}
     for check in scenario.checks:
         place = f"checks.{check.name}"
+        own = dict.fromkeys(one.name for one in check.captures)
         for field, where, template in check_templates(check):
+            # What must hold afterwards may be about what the answer has made.
+            kept = captured | own if field == "afterwards" else captured
             try:
                 names = names_in(template)
-                unknown = [one for one in names if one not in values and one not in captured]
+                unknown = [one for one in names if one not in values and one not in kept]
                 if unknown:
-                    known = [*values, *captured]
-                    yield f"{place}.{field}: {_unknown(unknown[0], known)}"
-                elif where is not None and not set(names) & set(captured):
+                    yield f"{place}.{field}: {_unknown(unknown[0], [*values, *kept])}"
+                elif where is not None and not set(names) & set(kept):
                     rendered(template, where, values)
             except ValueError as error:
                 yield f"{place}.{field}: {error}"
-        captured |= dict.fromkeys(one.name for one in check.captures)
+        captured |= own
 
 
 def _exchanges(scenario: Scenario) -> Iterator[tuple[str, Exchange]]:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from laptime.catalog import ID_PLACEHOLDER, Afterwards, Answers, Capture, Check, Value, filled
+from laptime.catalog import (
+    ID_PLACEHOLDER,
+    Afterwards,
+    Answers,
+    Capture,
+    Check,
+    Value,
+    filled,
+    filled_afterwards,
+)
 from laptime.measure.captures import captured
 from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
 from laptime.measure.verdict import Wrong
@@ -59,7 +68,11 @@ class Judge:
         Raises:
             Wrong: with the first thing that is not right.
         """
-        check = self._filled(check)
+        try:
+            check = filled(check, self._values)
+        except ValueError as error:
+            # The scenario was checked: only what an answer had in it can be wrong.
+            raise Wrong("CaptureMissing", f"{check.method} {check.path}: {error}") from None
         what = f"{check.method} {check.path}"
         if check.same_as_upstream:
             check = check.model_copy(update={"expected": self._upstream_answer(what)})
@@ -94,17 +107,13 @@ class Judge:
         for one in check.afterwards:
             self._holds(one, what)
 
-    def _filled(self, check: Check) -> Check:
-        """Return a check with values in place of the templates."""
-        try:
-            return filled(check, self._values)
-        except ValueError as error:
-            # The scenario was checked: only what an answer had in it can be wrong.
-            raise Wrong("CaptureMissing", f"{check.method} {check.path}: {error}") from None
-
     def _holds(self, afterwards: Afterwards, what: str) -> None:
         if self._counter is None:
             return
+        try:
+            afterwards = filled_afterwards(afterwards, self._values)
+        except ValueError as error:
+            raise Wrong("CaptureMissing", f"{what}: afterwards: {error}") from None
         rows = self._counter.rows(afterwards.query)
         difference = first_difference(afterwards.rows, rows, "rows")
         if difference is not None:

@@ -17,6 +17,7 @@ from laptime.report.advice import advice
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.published import HEADINGS, published_tables
+from laptime.report.requests import request_tables
 from laptime.report.scripts import script_tables
 
 _HEADINGS = (
@@ -111,7 +112,11 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
     yield from _order(report, load)
-    for table in (*arrival_tables(rows), *script_tables(rows)):
+    for table in (
+        *request_tables(report.trials, load),
+        *arrival_tables(rows),
+        *script_tables(rows),
+    ):
         yield from ("", f"{table.caption}:", "")
         yield _table_line(table.headings)
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])

@@ -35,6 +35,7 @@ from laptime.report.html.charts import (
 from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
 from laptime.report.markdown import describe_load, errors_of, factor_heading, validity_of
+from laptime.report.requests import request_tables
 from laptime.report.scripts import script_tables
 from laptime.report.small_table import SmallTable
 
@@ -132,7 +133,11 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
             if published and report.trials_known
             else None
         ),
-        tables=(*arrival_tables(rows), *script_tables(rows)),
+        tables=(
+            *request_tables(report.trials, load),
+            *arrival_tables(rows),
+            *script_tables(rows),
+        ),
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={

@@ -1,0 +1,51 @@
+"""What each request of a load was answered like, where it sends several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+
+from laptime.analysis import wording
+from laptime.api.loads import Load
+from laptime.api.results import Figures, ResponseTimes, TrialResult, Validity
+from laptime.report.small_table import SmallTable
+
+
+def request_tables(trials: Sequence[TrialResult], load: Load) -> list[SmallTable]:
+    """Return the table of a load; none where it sends one request, or what a script likes."""
+    lines = tuple(_lines([one for one in trials if one.load == load.name]))
+    if load.script is not None or len({line[1] for line in lines}) < 2:
+        return []
+    caption = "Each request: of the repetitions the middle one"
+    headings = ("Server", "request", "requests", "errors", "requests/s", "p50", "p99")
+    return [SmallTable(caption, headings, lines)]
+
+
+def _lines(trials: Sequence[TrialResult]) -> Iterable[tuple[str, ...]]:
+    by_request: dict[tuple[str, str], list[tuple[TrialResult, Figures]]] = {}
+    for trial in trials:
+        for name, figures in trial.endpoints.items():
+            by_request.setdefault((trial.server, name), []).append((trial, figures))
+    for (server, name), measured in sorted(by_request.items(), key=lambda one: one[0][0]):
+        every = [figures for _, figures in measured]
+        # As in the row: of what is invalid only the numbers are said.
+        counted = [one for trial, one in measured if trial.validity is not Validity.INVALID]
+        yield (
+            server,
+            name,
+            f"{sum(one.requests for one in every):,}",
+            f"{sum(one.errors for one in every):,}",
+            wording.number(median(one.requests_per_second for one in counted)) if counted else "-",
+            _middle(counted, lambda times: times.p50_seconds),
+            _middle(counted, lambda times: times.p99_seconds),
+        )
+
+
+def _middle(counted: Sequence[Figures], part: Callable[[ResponseTimes], float | None]) -> str:
+    """Return the middle percentile; one that was not reached is longer than any other."""
+    if not counted:
+        return "-"
+    values = [part(one.latency) if one.latency else None for one in counted]
+    middle = median(math.inf if value is None else value for value in values)
+    return wording.latency(None if math.isinf(middle) else middle)
