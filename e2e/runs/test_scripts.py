@@ -163,3 +163,42 @@ def test_options_of_the_run_override_those_of_the_script_and_others_are_counted_
         assert script["otherHosts"] == [{"host": "nobody.invalid:80", "requests": 50, "errors": 50}]
     # It has no thresholds.
     assert {one["load"] for one in seen.status["objectives"]} == {"as-documented"}
+
+
+BROKEN = """
+export default function () {
+  let 1st;
+}
+"""
+THROWS = """
+import http from 'k6/http';
+import exec from 'k6/execution';
+export const options = { vus: 2, iterations: 200, nonsense: 1 };
+export default function () {
+  http.get(`${__ENV.BASE_URL}/`, { tags: { name: 'list' } });
+  if (exec.scenario.iterationInTest === 7) {
+    JSON.parse('<');
+  }
+}
+"""
+
+
+def test_what_is_wrong_with_a_script_is_said_with_k6s_words_and_the_line(cluster: Cluster) -> None:
+    loads = [
+        script_load(cluster, "broken", BROKEN),
+        script_load(cluster, "throws", THROWS, warmup="0s"),
+    ]
+    run = cluster.apply(
+        run_manifest("bad-scripts", [AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+    )
+    status = cluster.wait_end(run, 180)
+    results = {one["load"]: one for one in cluster.documents(run).values()}
+    broken = results["broken"]
+    assert (broken["outcome"], broken["reason"]) == ("Failed", "ScriptFailed"), broken
+    assert "script.js: Line 3:" in broken["message"], broken
+    (row,) = [row for row in status["results"] if row["load"] == "throws"]
+    assert row["validity"] == "doubtful", row
+    said = " ".join(row["validityReasons"])
+    assert "1 of 200 iterations ended with an exception: SyntaxError" in said
+    assert "script.js:8:" in said
+    assert any("nonsense" in text for text in row["script"]["warnings"])

@@ -45,6 +45,8 @@ func TestBadScriptsAreTold(t *testing.T) {
 			}},
 		"every iteration differently": {source: "export const options = { iterations: 200 };\nexport default function () { throw new Error(`no ${exec.scenario.iterationInTest}`); }",
 			result: func(r *result.Result) bool { return len(r.Script.Exceptions) == 10 && r.Script.MoreExceptions == 190 }},
+		"an endless start": {source: "while (true) {}\nexport default function () {}", environment: []string{"LAPTIME_READING_SECONDS=1"},
+			code: 107, says: `ScriptFailed.*reading the script has not come to its end`},
 		"an endless iteration": {source: "export const options = { scenarios: { one: { executor: 'constant-vus', vus: 1, duration: '1s', gracefulStop: '1s' } } };\n" +
 			"export default function () { while (true) {} }", says: `No script iterations fully finished`,
 			result: func(r *result.Result) bool { return r.Script.Iterations == 0 && r.Phases["measured"].Requests == 0 }},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -327,5 +328,50 @@ func TestAThresholdThatAbortsIsTold(t *testing.T) {
 	out, _ := own(t, []string{"TARGET=" + server.URL}, script)
 	if said := out.result.Script; !said.Aborted || said.Thresholds[0].Met || out.took > 30*time.Second {
 		t.Errorf("%+v after %s", said, out.took)
+	}
+}
+
+// An archive of `k6 archive` is a script in one file, with all that it imports and opens.
+func TestAnArchiveRunsAsItsScript(t *testing.T) {
+	server, seen := watched(t)
+	script := write(t, `
+		import http from 'k6/http';
+		import { path } from './path.js';
+		const data = JSON.parse(open('./data.json'));
+		export const options = { vus: 3, iterations: 30 };
+		export function setup() { return 'told'; }
+		export default function (word) { http.get(__ENV.BASE_URL + path(data[word]) + '?by=' + __ENV.TARGET); }`)
+	folder := filepath.Dir(script)
+	for name, text := range map[string]string{"path.js": "export const path = (name) => '/' + name;", "data.json": `{"told": "right"}`} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive := filepath.Join(t.TempDir(), "script.tar")
+	// Where it was made another address was known.
+	command := exec.Command(binary, "archive", "--archive-out="+archive, "--env=BASE_URL=http://127.0.0.1:1", script)
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"TARGET=" + server.URL}
+	one, _ := own(t, environment, archive, "--env=BASE_URL="+server.URL, "--iterations=20")
+	if measured := one.result.Phases["measured"]; measured.Requests != 20 || measured.Responses != 20 || len(seen.at["/right"]) != 20 {
+		t.Errorf("%+v, the server saw %d", measured, len(seen.at["/right"]))
+	}
+	if seen.by["/right"][0] != server.URL {
+		t.Errorf("TARGET was %q", seen.by["/right"][0])
+	}
+	sum := int64(0)
+	for _, out := range shared(t, 2, environment, archive, "--env=BASE_URL="+server.URL) {
+		if out.result == nil {
+			t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+		}
+		sum += out.result.Phases["measured"].Requests
+	}
+	if sum != 30 || len(seen.at["/right"]) != 50 {
+		t.Errorf("%d requests, the server saw %d", sum, len(seen.at["/right"]))
 	}
 }

@@ -262,6 +262,16 @@ def test_a_script_runs_as_it_is() -> None:
     assert {"name": "scripts", "mountPath": "/scripts"} in k6["volumeMounts"]
 
 
+def test_the_files_of_several_config_maps_are_beside_the_script() -> None:
+    spec = copy.deepcopy(SPECS["direct"])
+    spec["loads"] = [{"name": "own", "script": {"configMap": "mine", "files": ["more", "data"]}}]
+    (volume,) = [
+        one for one in pod(job(context(spec), "own"))["volumes"] if one["name"] == "scripts"
+    ]
+    sources = volume["projected"]["sources"]
+    assert [one["configMap"]["name"] for one in sources] == ["mine", "more", "data"]
+
+
 def test_a_script_starts_when_the_server_answers() -> None:
     prepare, wait = pod(job(context(), "own"))["initContainers"]
     assert (prepare["name"], wait["name"]) == ("prepare", "wait")

@@ -88,10 +88,12 @@ def test_a_generator_that_was_ended_failed_by_no_doing_of_the_script() -> None:
 
 def test_what_k6_warned_of_is_kept_but_for_single_requests() -> None:
     warned = [f'{TIME} level=warning msg="{text}"' for text in ("Request Failed", "odd", "odd")]
+    warned.append(f'{TIME} level=warning msg="Request Failed" error="refused"')
+    warned.append(rf'{TIME} level=warning msg=fields error="json: unknown field \"vuss\""')
     console = f'{TIME} level=warning msg="of the script" source=console'
     result = parse_generator_output("\n".join([*warned, console, LINE]))
     assert isinstance(result, GeneratorResult)
-    assert result.warnings == ("odd",)
+    assert result.warnings == ("odd", 'fields: json: unknown field "vuss"')
 
 
 def test_what_the_generator_reports_is_passed_on() -> None:

@@ -118,6 +118,14 @@ def test_what_no_generator_saw_a_sample_of_stays_as_k6_judged_it() -> None:
     assert judged_again([odd], trend([1.0]), 10.0) == odd
 
 
+def test_what_was_not_kept_is_missed_where_one_generator_missed_it() -> None:
+    met = GeneratorThreshold(metric="m", expression="max<4", met=True, value=3.0, samples=5)
+    missed = met.model_copy(update={"met": False, "value": 9.0, "samples": 2})
+    unseen = met.model_copy(update={"met": False, "value": 0.0, "samples": 0})
+    assert judged_again([met, missed], None, 10.0) == missed
+    assert judged_again([unseen, met], None, 10.0) == met
+
+
 def printed(index: int, values: list[float], met: bool) -> GeneratorResult:
     content = {
         **document(phase([1000])),

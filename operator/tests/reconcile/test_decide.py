@@ -15,6 +15,7 @@ from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.result import readings_name
+from laptime.reconcile.observe import config_map_keys
 from laptime.reconcile.views import ContainerView
 
 from .generators import generator_log
@@ -400,6 +401,38 @@ def test_the_thresholds_of_a_script_are_objectives_of_the_run(
     assert (objectives.status, objectives.reason) == (status, reason)
     if not met:
         assert objectives.message == ("s0 under own: http_req_duration: p(95)<10, measured 12.5 ms")
+
+
+@pytest.mark.parametrize(
+    ("scripts", "reason", "says"),
+    [
+        ({"mine": None}, "ConfigMapMissing", "create configmap mine --from-file=a.tar"),
+        ({"mine": frozenset({"b.js"})}, "ConfigMapKeyMissing", "key a.tar of ConfigMap mine"),
+        (
+            {"mine": frozenset({"a.tar"}), "more": None},
+            "ConfigMapMissing",
+            "create configmap more --from-file=FILE",
+        ),
+    ],
+)
+def test_what_of_a_script_is_missing_is_said(
+    scripts: dict[str, frozenset[str] | None], reason: str, says: str
+) -> None:
+    script = {"configMap": "mine", "key": "a.tar", "files": ["more"]}
+    world = World(altered(loads=[{"name": "own", "script": script}]), Random(1))
+    world.scripts = scripts
+    run_to_the_end(world)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, reason)
+    assert says in succeeded.message
+    assert not world.jobs_started
+
+
+def test_an_archive_of_a_script_is_a_key_as_well() -> None:
+    keys = config_map_keys({"data": {"a.js": ""}, "binaryData": {"a.tar": "AA=="}})
+    assert keys == {"a.js", "a.tar"}
+    assert config_map_keys({"metadata": {}}) == frozenset()
 
 
 def test_a_load_that_its_scenario_cannot_serve_fails_the_run_before_anything_is_deployed() -> None:

@@ -112,6 +112,8 @@ class World(SimulatedCluster):
         self.passes = 0
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
+        self.scripts: dict[str, frozenset[str] | None] = {}
+        """Keys of the ConfigMaps of scripts; None: there is none of that name."""
         self.strangers: set[tuple[str, str]] = set()
         """Kinds and names of somebody else's objects."""
         self.targets: dict[str, TargetView] = {}
@@ -230,6 +232,7 @@ class World(SimulatedCluster):
             },
             refusal=self.refusal,
             targets=dict(self.targets),
+            scripts=dict(self.scripts),
             summary=self._summary(results, payloads, failures),
         )
 

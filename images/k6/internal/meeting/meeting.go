@@ -40,6 +40,8 @@ var ErrIncomplete = errors.New("not all generators came")
 
 // Meeting is one generator's side of the meetings of a trial.
 type Meeting struct {
+	// From the moment in which all are there to the start. It may be changed before the first round.
+	Lead         time.Duration
 	trial        string
 	index, count int
 	address      string // where generator 0 is found
@@ -63,7 +65,7 @@ type round struct {
 // which listens on that port. A trial with one generator meets nobody.
 func Join(trial string, index, count int, address string) (*Meeting, error) {
 	m := &Meeting{
-		trial: trial, index: index, count: count, address: address, rounds: map[string]*round{},
+		Lead: lead, trial: trial, index: index, count: count, address: address, rounds: map[string]*round{},
 		// A connection of its own for each question: the Service may lead to another pod by then.
 		client: http.Client{Timeout: askTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 	}
@@ -141,7 +143,7 @@ func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, 
 	}
 	start := time.Now()
 	if m.count > 1 {
-		start = start.Add(lead)
+		start = start.Add(m.Lead)
 	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -177,7 +179,7 @@ func (m *Meeting) Stop(ctx context.Context) error {
 // Stopped says whether a generator was stopped before its end; not, where generator 0 does not answer.
 func (m *Meeting) Stopped(ctx context.Context) bool {
 	if m.index != 0 {
-		err := m.tell(ctx, url.Values{"stopped": {"1"}})
+		_, err := m.askOnce(ctx, m.question(url.Values{"stopped": {"1"}}))
 		return errors.Is(err, errStopped)
 	}
 	m.mutex.Lock()
@@ -276,13 +278,19 @@ var (
 	errStopped       = errors.New("a generator was stopped")
 )
 
-// tell says something to generator 0 that it answers at once.
+// tell says something to generator 0 until that has heard it.
 func (m *Meeting) tell(ctx context.Context, what url.Values) error {
-	_, err := m.askOnce(ctx, m.question(what))
-	if err == nil || errors.Is(err, errOthersMissing) || errors.Is(err, errTooLate) {
-		return nil
+	for {
+		_, err := m.askOnce(ctx, m.question(what))
+		if err == nil || errors.Is(err, errOthersMissing) || errors.Is(err, errTooLate) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(askEvery):
+		}
 	}
-	return err
 }
 
 func (m *Meeting) question(what url.Values) string {

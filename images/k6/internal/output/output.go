@@ -267,7 +267,7 @@ func (o *Output) Stop() error { return o.StopWithTestError(nil) }
 func (o *Output) StopWithTestError(runError error) error {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if err := o.ended(abortReason(runError) == errext.AbortedByThreshold || cutShort(runError)); err != nil {
+	if err := o.ended(abortReason(runError) == errext.AbortedByThreshold || cutShort(runError), tellTimeout); err != nil {
 		return err
 	}
 	if cutShort(runError) || !result.Claim() {

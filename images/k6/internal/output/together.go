@@ -18,6 +18,9 @@ import (
 	"laptime.dev/k6/internal/sharing"
 )
 
+// tellTimeout bounds how long generator 0 is told of the end of another one.
+const tellTimeout = 10 * time.Second
+
 // errEndedElsewhere ends the run here as a threshold does: what was measured until then is whole.
 var errEndedElsewhere = errext.WithAbortReasonIfNone(
 	errext.WithExitCodeIfNone(errors.New("another generator was stopped before its end"), exitcodes.ThresholdsHaveFailed),
@@ -55,8 +58,9 @@ func (o *Output) join() error {
 	return nil
 }
 
-// giveUp ends the process: what the others wait for does not come.
+// giveUp ends the process: what the others wait for does not come, which they are told.
 func (o *Output) giveUp(err error) {
+	_ = o.ended(true, time.Second)         // who cannot be told finds out by waiting
 	if errors.Is(err, sharing.ErrScript) { // as k6 says it of setup() and teardown() that it runs itself
 		o.params.Logger.WithField("hint", "script exception").Error(strings.TrimPrefix(err.Error(), sharing.ErrScript.Error()+": "))
 		os.Exit(int(exitcodes.ScriptException))
@@ -101,12 +105,14 @@ func (o *Output) align(recorder *result.Recorder, phase string) {
 	recorder.Align(int64(from.Sub(o.epoch)))
 }
 
-// ended tells the others, if there are any.
-func (o *Output) ended(early bool) error {
+// ended tells the others, if there are any, and tries to for so long.
+func (o *Output) ended(early bool, patience time.Duration) error {
 	if o.share == nil {
 		return nil
 	}
-	return o.share.Ended(early)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return o.share.Ended(ctx, early)
 }
 
 // segment gives this generator's place in the result, nil where it is alone.

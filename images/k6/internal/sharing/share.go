@@ -14,9 +14,10 @@ import (
 
 const (
 	// How often this generator's own k6 is asked what it is doing, before the start and after it.
-	askEvery    = 25 * time.Millisecond
-	lookEvery   = 250 * time.Millisecond
-	tellTimeout = 5 * time.Second
+	askEvery  = 25 * time.Millisecond
+	lookEvery = 250 * time.Millisecond
+	// k6 has its VUs ready and waits without using anything, so there is time for whoever is slow to hear of it.
+	lead = time.Second
 )
 
 // The rounds in which generators meet.
@@ -38,6 +39,7 @@ func Join(place Place) (*Share, error) {
 	if err != nil {
 		return nil, err
 	}
+	together.Lead = lead
 	return &Share{place: place, api: k6s{place.API}, together: together}, nil
 }
 
@@ -107,12 +109,10 @@ func (s *Share) end(ctx context.Context, status lib.ExecutionStatus) error {
 
 // Ended tells generator 0 that the load of this one has ended, and whether before its time. Generator 0
 // knows it by itself.
-func (s *Share) Ended(early bool) error {
+func (s *Share) Ended(ctx context.Context, early bool) error {
 	if s.place.Index == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), tellTimeout)
-	defer cancel()
 	if early {
 		if err := s.together.Stop(ctx); err != nil {
 			return fmt.Errorf("tell generator 0 of the end: %w", err)

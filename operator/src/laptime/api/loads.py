@@ -314,11 +314,9 @@ class ScriptOptions(Model):
 _BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 
 
-class ScriptLoad(Model):
-    """A k6 script of the user's own, from a ConfigMap in the namespace of the run."""
-
-    config_map: str = Field(
-        description="Name of the ConfigMap.",
+ConfigMapName = Annotated[
+    str,
+    Field(
         json_schema_extra=rules(
             rule(
                 "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
@@ -326,11 +324,18 @@ class ScriptLoad(Model):
             ),
             minLength=1,
             maxLength=253,
-        ),
-    )
+        )
+    ),
+]
+
+
+class ScriptLoad(Model):
+    """A k6 script of the user's own, from a ConfigMap in the namespace of the run."""
+
+    config_map: ConfigMapName = Field(description="Name of the ConfigMap.")
     key: str = Field(
         "script.js",
-        description="Key of the script in it.",
+        description="Key of the script in it, or of an archive that k6 archive made of it.",
         json_schema_extra=rules(
             rule(
                 "self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..') && self != '.'",
@@ -339,6 +344,13 @@ class ScriptLoad(Model):
             minLength=1,
             maxLength=253,
         ),
+    )
+    files: list[ConfigMapName] = Field(
+        default_factory=list,
+        description="More ConfigMaps, whose keys are files beside the script: what it imports and "
+        "opens. Of keys that several of them have the last one counts.",
+        max_length=8,
+        json_schema_extra={"x-kubernetes-list-type": "set"},
     )
     duration: LoadDuration = Field(
         "5m",
@@ -373,6 +385,11 @@ class ScriptLoad(Model):
         "doubtful, and one that fails more than once in a hundred invalid. inform: checks are "
         "shown, and judge nothing.",
     )
+
+    @property
+    def config_maps(self) -> list[str]:
+        """All ConfigMaps that the files of the script come from, its own first."""
+        return [self.config_map, *self.files]
 
 
 class Generator(Model):

@@ -326,12 +326,16 @@ class BenchmarkRunSpec(Model):
         return [server for server in self.servers if server.deployed]
 
     @property
-    def config_maps(self) -> list[tuple[str, str, str]]:
-        """What pods take from ConfigMaps of the namespace: who needs it, ConfigMap, key."""
+    def config_maps(self) -> list[tuple[str, str, str | None]]:
+        """What pods take from ConfigMaps of the namespace: who needs it, ConfigMap, key.
+
+        Without a key all of it is taken.
+        """
         scripts = [
-            (f"load {load.name}", load.script.config_map, load.script.key)
+            (f"load {load.name}", name, load.script.key if name == load.script.config_map else None)
             for load in self.loads
             if load.script is not None
+            for name in load.script.config_maps
         ]
         certificates = [
             (f"server {one.name}", one.service.tls.config_map, one.service.tls.key)

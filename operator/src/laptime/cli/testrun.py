@@ -65,7 +65,7 @@ _SPEC = {
     "initializer": "k6 reads the script in the generator itself; what is wrong with it is said",
     "starter": "generators begin together without another pod",
     "scuttle": "generators have no proxy beside them; a mesh must leave the namespace out",
-    "cleanup": "deleting the run deletes all of it; historyLimit of the chart bounds how many stay",
+    "cleanup": "deleting the run deletes all of it; history of the chart bounds how many stay",
     "cloud": "nothing is sent to Grafana Cloud k6",
     "token": "nothing is sent to Grafana Cloud k6",
     "testRunId": "nothing is sent to Grafana Cloud k6",

@@ -84,7 +84,7 @@ def load_job(
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
         init.append(wait_container(ctx, server))
-        volumes.append({"name": "scripts", "configMap": {"name": load.script.config_map}})
+        volumes.append(_scripts(load.script))
     else:
         volumes += feeder_volumes(ctx)
     return ctx.manifest(
@@ -252,6 +252,14 @@ def _prepare(ctx: RunContext) -> Manifest:
         env=[variable("HOME", "/tmp"), *database_variables(ctx, postgres_name(ctx), PORT)],
         mounts={"/etc/laptime": "sql"},
     )
+
+
+def _scripts(script: ScriptLoad) -> Manifest:
+    """Return the volume with the script and the files beside it, of all its ConfigMaps."""
+    sources: list[Manifest] = [{"configMap": {"name": name}} for name in script.config_maps]
+    if len(sources) == 1:
+        return {"name": "scripts", **sources[0]}
+    return {"name": "scripts", "projected": {"sources": sources}}
 
 
 def _script_flags(script: ScriptLoad, target: str) -> list[str]:

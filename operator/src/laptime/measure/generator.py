@@ -32,6 +32,7 @@ _K6_LINE = re.compile(
     r'time="[^"]*" level=(?P<level>error|warning) '
     r'msg=(?P<message>"(?:[^"\\]|\\.)*"|\S*)(?P<fields>.*)'
 )
+_K6_CAUSE = re.compile(r' error=("(?:[^"\\]|\\.)*"|\S+)')
 _ESCAPE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 # What k6 says when it is ended from outside: the pod knows more of that.
@@ -282,10 +283,15 @@ def _of_k6(line: str) -> tuple[str, str]:
     found = _K6_LINE.fullmatch(line)
     if found is None or "source=console" in found["fields"]:
         return "", ""
-    text = found["message"]
-    if text.startswith('"'):
-        text = _ESCAPE.sub(_unescaped, text[1:-1])
+    cause = _K6_CAUSE.search(found["fields"])
+    text = _plain(found["message"])
+    if cause is not None and text != _FAILED_REQUEST:
+        text = f"{text}: {_plain(cause[1])}"
     return found["level"], text
+
+
+def _plain(quoted: str) -> str:
+    return _ESCAPE.sub(_unescaped, quoted[1:-1]) if quoted.startswith('"') else quoted
 
 
 def _unescaped(escape: re.Match[str]) -> str:

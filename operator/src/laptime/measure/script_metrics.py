@@ -127,10 +127,12 @@ def judged_again(
 ) -> GeneratorThreshold:
     """Return a threshold as k6 would judge it over the merged samples of its metric.
 
-    `thresholds` are what its generators said of it, `metric` is None where none saw a sample,
-    `seconds` is what counters are divided by.
+    `thresholds` are what its generators said of it, `metric` is None where none saw a sample or the
+    metric was one too many to be kept: then it is missed where one of them missed it. `seconds` is
+    what counters are divided by.
     """
-    first = thresholds[0]
+    seen = [one for one in thresholds if one.samples]
+    first = next((one for one in seen if not one.met), (seen or thresholds)[0])
     parsed = _EXPRESSION.fullmatch(first.expression)
     if metric is None or parsed is None:
         return first

@@ -195,9 +195,14 @@ class Memory:
         found: dict[str, frozenset[str] | None] = {}
         for name in wanted:
             manifest = await kube.get("ConfigMap", run.namespace, name)
-            found[name] = frozenset(manifest.get("data") or {}) if manifest is not None else None
+            found[name] = config_map_keys(manifest) if manifest is not None else None
         self._scripts = (time.monotonic(), found)
         return found
+
+
+def config_map_keys(config_map: Manifest) -> frozenset[str]:
+    """Return the keys of a ConfigMap; an archive of a script is no text."""
+    return frozenset({**(config_map.get("data") or {}), **(config_map.get("binaryData") or {})})
 
 
 async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> Observed:

@@ -68,7 +68,7 @@ def missing_config_map(situation: Situation) -> Decision | None:
         if config_map not in situation.observed.scripts:
             continue
         keys = situation.observed.scripts[config_map]
-        if keys is not None and key in keys:
+        if keys is not None and (key is None or key in keys):
             continue
         name = f"ConfigMap {config_map} in namespace {situation.run.namespace}"
         problem = (
@@ -76,7 +76,7 @@ def missing_config_map(situation: Situation) -> Decision | None:
                 "ConfigMapMissing",
                 f"{who} needs {name}, and there is none: create it with "
                 f"kubectl create configmap {config_map} "
-                f"--from-file={key} -n {situation.run.namespace}",
+                f"--from-file={key or 'FILE'} -n {situation.run.namespace}",
             )
             if keys is None
             else Problem(
