@@ -113,7 +113,7 @@ def test_a_missing_result_quotes_the_last_line() -> None:
     error = error_of("LAPTIME-READY\nlevel=error msg=boom\n")
     assert error.reason == "ResultMissing"
     assert "msg=boom" in error.message
-    assert "log is empty" in error_of("").message
+    assert error_of("\n") == GeneratorError("LogMissing", "its log is empty: the node has lost it")
     assert len(error_of("x" * 10**6).message) < 500
 
 

@@ -370,6 +370,28 @@ def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
     assert (lost.reason, lost.fault) == ("GeneratorLost", Fault.GENERATOR)
 
 
+@pytest.mark.parametrize(
+    ("log", "exit_code"), [("", 0), ("LAPTIME-READY\n", 0), ("", 2)], ids=["none", "half", "failed"]
+)
+def test_a_node_that_loses_a_generators_log_is_to_blame_and_the_trial_is_repeated(
+    log: str, exit_code: int
+) -> None:
+    world = World(spec_of(1, 1, 1), Random(5))
+    while not (running := world.observe().pods_of("generator")):
+        world.step()
+        world.advance()
+    (generator,) = running
+    assert generator.trial is not None
+    world.logs[generator.trial, 0] = log
+    ended = ContainerView("k6", exit_code=exit_code)
+    world.pods[generator.name] = replace(generator, phase="Succeeded", containers=(ended,))
+    world.step()
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("LogMissing", Fault.NODE)
+    run_to_the_end(world)
+    assert [one.attempt for one in world.observe().results.values()] == [2]
+
+
 def test_the_generators_of_a_trial_count_together() -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
     run_to_the_end(world)

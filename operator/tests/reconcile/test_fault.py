@@ -241,6 +241,7 @@ OTHERS: list[tuple[str, Part, Load, Fault]] = [
     ("GeneratorFailed", Part.GENERATOR, SCRIPT, Fault.RUN),
     ("ResultMissing", Part.GENERATOR, BOUND, Fault.GENERATOR),
     ("ResultMissing", Part.GENERATOR, SCRIPT, Fault.RUN),
+    ("LogMissing", Part.GENERATOR, SCRIPT, Fault.NODE),
     ("ScriptFailed", Part.GENERATOR, SCRIPT, Fault.RUN),
     ("InvalidTrial", Part.GENERATOR, FIXED, Fault.RUN),
     ("NothingMeasured", Part.GENERATOR, FIXED, Fault.RUN),

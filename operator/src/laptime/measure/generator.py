@@ -260,8 +260,11 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
                 warnings[shown(text, _QUOTED)] = None
     if not results and errors and not errors[-1].startswith(_ENDED):
         return GeneratorError("ScriptFailed", f"k6 says: {shown(errors[-1].strip(), _WORDS)}")
+    if not log_text.strip():
+        # Each prints a line before its first request.
+        return GeneratorError("LogMissing", "its log is empty: the node has lost it")
     if not results:
-        last = f"; its last line was: {shown(said[-1], _QUOTED)}" if said else "; its log is empty"
+        last = f"; its last line was: {shown(said[-1], _QUOTED)}" if said else ""
         cut = log_text.startswith(f"{CUT_LINE}\n")
         where = " at the end of its log, which is too long to be read as a whole" if cut else ""
         return GeneratorError("ResultMissing", f"the generator printed no result{where}{last}")

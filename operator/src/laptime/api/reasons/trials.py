@@ -74,6 +74,13 @@ TRIALS = Section(
             blame=Blame.GENERATOR,
         ),
         Reason(
+            "LogMissing",
+            "the node has lost what the generator printed: its log is empty, or it ended well and "
+            "its result is not there; the container runtime may have been started anew",
+            "look at the container runtime of the node",
+            blame=Fault.NODE,
+        ),
+        Reason(
             "ScriptFailed",
             "the script came to no good end: it cannot be read, `setup()` or `teardown()` threw, "
             "it ended itself, or took too much memory; the message has k6's words and the line",

@@ -51,7 +51,7 @@ _MEASURING_SECONDS = 5.0
 # SIGKILL, SIGTERM, and what k6 makes of SIGTERM and SIGINT.
 _KILLED_CODES = (137, 143, 105)
 # What the log of a generator that was ended looks like.
-_CUT_SHORT = ("ResultMissing", "ResultGarbled")
+_CUT_SHORT = ("ResultMissing", "ResultGarbled", "LogMissing")
 # How long a Job may have no pod before its controller must have lost it.
 _POD_MISSING_SECONDS = 15.0
 # How long the second and the third attempt wait, for what was wrong to pass.
@@ -423,6 +423,7 @@ def _failure(
         _diagnosis(situation, generators)
         or (_reported(said[0]) if said else None)
         or _killed(generators)
+        or _log_lost(generators, errors)
         or _reported(errors[0])
     )
 
@@ -440,6 +441,18 @@ def _killed(generators: list[PodView]) -> Problem | None:
     if any(pod.deleting for pod in generators) or any(code in _KILLED_CODES for code in codes):
         return _lost("the generator's pod was deleted or killed before it had a result")
     return None
+
+
+def _log_lost(generators: Sequence[PodView], errors: Sequence[GeneratorError]) -> Problem | None:
+    """Return the problem of a generator that ended well and whose result is not in its log.
+
+    It prints that before it ends; a container runtime that is killed takes the last lines along.
+    """
+    ends = [one.exit_code for pod in generators for one in pod.containers]
+    if errors[0].reason not in _CUT_SHORT or set(ends) != {0}:
+        return None
+    text = f"the log of the generator is not whole, although it ended well: {errors[0].message}"
+    return Problem("LogMissing", text, part=Part.GENERATOR)
 
 
 def _job_failure(job: WorkloadView) -> Problem:
