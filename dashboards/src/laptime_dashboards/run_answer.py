@@ -29,7 +29,7 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import ROW, RUN
 
-NO_RESULT = "no trial of the run is over yet, or the operator is not scraped"
+NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
 COLOURED: dict[str, object] = {"custom.cellOptions": {"type": "color-text"}}
 
 _SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
@@ -97,7 +97,7 @@ def time_left() -> stat.Panel:
         "Time left",
         "Estimate from the trials so far.",
         "s",
-        "the run is over, or waits",
+        "the run is over, or the operator is not scraped",
         [newest(f"max(laptime_run_remaining_seconds{{{RUN}}})", "left")],
         width=3,
     )
@@ -171,7 +171,7 @@ def limits() -> table.Panel:
         "What limited each server, and what is doubtful",
         "The cause in most repetitions and, when the run is over, the readings that say so and "
         "what is to be doubted (docs/measurement.md).",
-        "no trial is over yet, nobody watched, or the operator is not scraped",
+        "no trial was measured, or the operator is not scraped",
         [
             Column("Load", label="load", width=80),
             Column("Server", label="server", width=130),
