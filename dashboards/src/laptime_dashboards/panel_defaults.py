@@ -156,10 +156,10 @@ def figure(
     limits: Sequence[Threshold] = (),
     width: int = QUARTER,
     height: int = 4,
-    names: bool = False,
+    labels: Sequence[str] = (),
 ) -> stat.Panel:
-    """Return a panel with big figures, or with `names` the words of the legends."""
-    text = common.BigValueTextMode.NAME if names else common.BigValueTextMode.AUTO
+    """Return a panel with big figures, or with the words of these labels of queries for tables."""
+    shown = common_builders.ReduceDataOptions().calcs(["lastNotNull"])
     panel = (
         stat.Panel()
         .title(title)
@@ -169,14 +169,18 @@ def figure(
         .no_value(absent(no_data))
         .height(height)
         .span(width)
-        .text_mode(text)
         .graph_mode(common.BigValueGraphMode.NONE)
-        .color_mode(common.BigValueColorMode.NONE if names else common.BigValueColorMode.VALUE)
-        .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .reduce_options(shown)
         .thresholds(thresholds(*limits))
     )
-    if names:
-        panel.text(common_builders.VizTextDisplayOptions().title_size(16))
+    if labels:
+        # Not the names of series: where there is none, a panel of names says nothing at all.
+        panel.text_mode(common.BigValueTextMode.VALUE)
+        shown.fields(f"/^({'|'.join(labels)})$/")
+        # One below the other: beside each other, words shrink until they cannot be read.
+        panel.orientation(common.VizOrientation.HORIZONTAL)
+        panel.text(common_builders.VizTextDisplayOptions().value_size(16))
     for one in queries:
         panel.with_target(one)
     return panel

@@ -35,8 +35,8 @@ def history() -> table.Panel:
         "server: by nodes, tiers and images.",
         "no known run has a result of a server of this name, or the operator is not scraped",
         [
-            *interval_columns(_SERVER),
-            Column("Created", expr=created, unit="dateTimeAsIso", width=150),
+            *(one for one in interval_columns(_SERVER) if one.title != "Server"),
+            Column("Created", expr=created, unit="dateTimeAsIso", width=160),
         ],
         height=14,
     ).sort_by([sorted_by("Created", newest_first=True)])
