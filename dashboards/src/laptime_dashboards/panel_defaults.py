@@ -199,6 +199,7 @@ def rows(
     """Return a table of the newest values. The queries' labels and values are its columns.
 
     Columns without a query are labels; those with one get the letter of their place as reference.
+    One without a title is not shown.
     All rows with the same labels become one when `joined`.
     """
     panel = (
@@ -223,7 +224,11 @@ def rows(
             names[field] = column.title
         else:
             hidden[field] = True
-    names |= {column.label: column.title for column in columns if column.label is not None}
+    for column in columns:
+        if column.label is not None and column.title:
+            names[column.label] = column.title
+        elif column.label is not None:
+            hidden[column.label] = True
     order = {field: place for place, field in enumerate(_fields_in_order(columns, names))}
     if joined:
         panel.with_transformation(transformation("merge", {}))

@@ -35,7 +35,9 @@ def history() -> table.Panel:
         "server: by nodes, tiers and images.",
         "no known run has a result of a server of this name, or the operator is not scraped",
         [
-            *(one for one in interval_columns(_SERVER) if one.title != "Server"),
+            # All rows have the same server.
+            Column("", label="server"),
+            *interval_columns(_SERVER)[1:],
             Column("Created", expr=created, unit="dateTimeAsIso", width=160),
         ],
         height=14,
