@@ -199,7 +199,7 @@ def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
     status = cluster.status(run)
     said = Said(cluster, run, _seconds(status.get("startedAt") or status["finishedAt"]))
     results = status.get("results") or []
-    progress = status["progress"]
+    progress = status.get("progress") or {"completed": 0, "total": 0}
     assert said.by("State A", "state") == {(status["state"],): 1}
     _check_end(status, said)
     assert said.by("Progress A") == {(): progress["completed"] / (progress["total"] or 1)}
