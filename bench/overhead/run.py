@@ -135,7 +135,8 @@ def share_of_machine(job: str, begin: float, end: float) -> float:
     (cpus,) = series("laptime_node_cpus[10s]", end)
     (one,) = series(f'process_cpu_seconds_total{{job="{job}"}}[{int(end - begin)}s]', end)
     (first, before), (last, after) = one["values"][0], one["values"][-1]
-    return (float(after) - float(before)) / (last - first) / float(cpus["values"][0][1])
+    share: float = (float(after) - float(before)) / (last - first) / float(cpus["values"][0][1])
+    return share
 
 
 def taken_by_hypervisor(begin: float, end: float) -> float:
