@@ -389,7 +389,7 @@ lint-python: venv
 	for bench in cause chaos examples generator overhead precision scale servers truth; do
 		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../../cluster:../../proof $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../overhead:../../cluster:../../proof $(MYPY) .)
 
 lint-go:
 	$(SAY)
@@ -531,6 +531,11 @@ takeovers: install ## the operator at work killed, frozen and cut off, ten times
 frozen-kubelet: install ## a kubelet that stands still for a minute, at each stage of a run
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) --capture=no runs/test_frozen_kubelet.py
+
+.PHONY: seconds
+seconds: install ## a hundred trials: whether Prometheus has each second of each exactly
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --capture=no runs/test_seconds.py -k hundred
 
 .PHONY: fuzz
 fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends

@@ -21,6 +21,8 @@ SHARDS = {
     # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.
     "b": (
         "runs/test_broken_runs.py",
+        # It takes Prometheus away.
+        "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
         "runs/test_deletion.py",
         "runs/test_frozen_kubelet.py",
         # It kills the operator, and fills the node.
@@ -33,8 +35,9 @@ SHARDS = {
         "test_uninstall.py",
         "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
     ),
-    # Minutes each: `make frozen-kubelet`, a part of `make prove`.
+    # Minutes each: `make frozen-kubelet` and `make seconds`, parts of `make prove`.
     "long": (
+        "runs/test_seconds.py::test_of_a_hundred_trials_none_is_off",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[verifying]",
     ),

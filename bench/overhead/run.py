@@ -3,14 +3,17 @@
     PYTHONPATH=bench python3 bench/overhead/run.py [--trials N]
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and kubectl. Deploys
-Postgres, PgBouncer, HAProxy and one server, seeded, and prints four figures beside their goals:
+Postgres, PgBouncer, HAProxy and one server, seeded, and prints five figures beside their goals:
 
 - apply to first request: from the start of `kubectl apply` to the first request of the warm-up;
 - between trials: from a trial's last response to the next one's first request, in which the
   server gets a new pod, the database is reset and the result is stored;
 - last response to figures: until the status of the run shows the figures of all trials;
-- watching, of the machine: what operator, agent and Prometheus use together while a trial of 30 s
-  is measured, by their own CPU counters, which Prometheus scrapes.
+- watching, of the machine: what operator, agent and Prometheus use together while a trial is
+  measured, by their own CPU counters, which Prometheus scrapes;
+- three viewers, of the machine: what Prometheus uses more while three people look at the first
+  screen of the run's dashboard, refreshed every 5 s, than before they came, in the same trial. What
+  Grafana itself uses is not in it: that need not be on a node that is measured.
 
 All times are of one clock (this machine's). What the hypervisor took of the nodes' CPU time while
 the waiting was measured is printed with them: they are longer on a machine that is not there for a
@@ -24,15 +27,19 @@ import base64
 import gzip
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from statistics import median
+from threading import Timer
 from typing import Any
 from urllib.parse import urlencode
 
 from cluster_access import kubectl, stored_of, watching
+from viewers import REFRESH_SECONDS, Viewers, first_screen
 
 from laptime.manifests.result import PAYLOAD_KEY
 
@@ -44,8 +51,17 @@ GOALS = {
     "last response to figures": 2.0,
 }
 MOST_OF_THE_MACHINE = 0.03
+VIEWERS = 3
+MOST_FOR_VIEWERS = 0.005
+LOOKED_AT_SECONDS = 75
+"""Measured phase of the trial in whose second half they look."""
+ALONE_SECONDS = 40.0
+"""From the beginning of that trial, its pods and warm-up included, until they come."""
+LEAST_WINDOW_SECONDS = 20.0
 SYSTEM_NAMESPACE = "laptime-system"
-WATCHERS = ("laptime-agent", "laptime-operator", "laptime-prometheus")
+PROMETHEUS = "laptime-prometheus"
+WATCHERS = ("laptime-agent", "laptime-operator", PROMETHEUS)
+SERVICE = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/services/{PROMETHEUS}:9090/proxy"
 
 
 def manifest(trials: int, measured: str = "2s") -> dict[str, Any]:
@@ -79,26 +95,48 @@ def phases() -> list[dict[str, Any]]:
 
 def series(promql: str, moment: float) -> list[dict[str, Any]]:
     """Return what Prometheus answers to a range selector at a Unix time."""
-    service = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/services/laptime-prometheus:9090"
     query = urlencode({"query": promql, "time": f"{moment:.3f}"})
-    answer = json.loads(kubectl("get", "--raw", f"{service}/proxy/api/v1/query?{query}"))
+    answer = json.loads(kubectl("get", "--raw", f"{SERVICE}/api/v1/query?{query}"))
     found: list[dict[str, Any]] = answer["data"]["result"]
     return found
 
 
-def share_of_watching() -> dict[str, float]:
-    """Run one trial of 30 s; return the share of the machine that each watcher used in it."""
-    run(1, "30s")
+@contextmanager
+def viewers_of_the_run() -> Iterator[Viewers]:
+    """Give viewers of the run's dashboard who reach Prometheus through the API server's proxy."""
+    values = {"namespace": "default", "run": NAME, "server": "axum", "load": "closed", "step": "1s"}
+    with watching("proxy", "--port=0") as lines:
+        port = re.search(r":(\d+)$", next(iter(lines), "").strip())
+        if port is None:
+            sys.exit("kubectl proxy did not begin")
+        yield Viewers(VIEWERS, first_screen(values), int(port[1]), SERVICE)
+
+
+def share_of_watching() -> tuple[dict[str, float], float, list[float]]:
+    """Run one long trial, in the second half of which viewers look at the run's dashboard.
+
+    Returns the share of the machine that each watcher used before they came, how much more
+    Prometheus used while they looked, and the seconds that each of their refreshes took.
+    """
+    with viewers_of_the_run() as viewers:
+        run(1, f"{LOOKED_AT_SECONDS}s", at_first_trial=Timer(ALONE_SECONDS, viewers.begin))
+        viewers.end()
     phase = phases()[0]["measured"]
-    begin, end = phase["firstRequestAt"], phase["lastResponseAt"]
+    begin, came, end = phase["firstRequestAt"], viewers.began_at, phase["lastResponseAt"]
+    if min(came - begin, end - came) < LEAST_WINDOW_SECONDS:
+        sys.exit(f"the viewers came {came - begin:.0f} s after the begin, of {end - begin:.0f} s")
+    alone = {job: share_of_machine(job, begin, came) for job in WATCHERS}
+    more = share_of_machine(PROMETHEUS, came, end) - alone[PROMETHEUS]
+    return alone, more, viewers.paints
+
+
+def share_of_machine(job: str, begin: float, end: float) -> float:
+    """Return the share of all CPUs that a watcher used between two Unix times."""
     (cpus,) = series("laptime_node_cpus[10s]", end)
-    shares = {}
-    for job in WATCHERS:
-        selector = f'process_cpu_seconds_total{{job="{job}"}}[{int(end - begin)}s]'
-        (one,) = series(selector, end)
-        (first, before), (last, after) = one["values"][0], one["values"][-1]
-        shares[job] = (float(after) - float(before)) / (last - first) / float(cpus["values"][0][1])
-    return shares
+    (one,) = series(f'process_cpu_seconds_total{{job="{job}"}}[{int(end - begin)}s]', end)
+    (first, before), (last, after) = one["values"][0], one["values"][-1]
+    share: float = (float(after) - float(before)) / (last - first) / float(cpus["values"][0][1])
+    return share
 
 
 def taken_by_hypervisor(begin: float, end: float) -> float:
@@ -129,8 +167,13 @@ def followed() -> Iterator[tuple[str, str, float]]:
                 yield told[0], told[2], time.time()
 
 
-def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
-    """Run the benchmark; return the seconds of each kind of waiting."""
+def run(
+    trials: int, measured: str = "2s", at_first_trial: Timer | None = None
+) -> dict[str, list[float]]:
+    """Run the benchmark; return the seconds of each kind of waiting.
+
+    `at_first_trial` is started when the first trial begins.
+    """
     kubectl("delete", "benchmarkrun", NAME, "--ignore-not-found", "--wait=true")
     while kubectl("get", "pods,configmaps", "-l", f"laptime.dev/run={NAME}", "-o", "name"):
         time.sleep(0.5)
@@ -138,6 +181,9 @@ def run(trials: int, measured: str = "2s") -> dict[str, list[float]]:
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest(trials, measured)))
     for state, shown, told_at in followed():
         print(f"[{told_at - applied:5.1f} s] {state} {shown}", flush=True)
+        if state == "Running" and at_first_trial is not None:
+            at_first_trial.start()
+            at_first_trial = None
         if state == "Failed":
             conditions = kubectl("get", "br", NAME, "-o", "jsonpath={.status.conditions}")
             sys.exit(f"the run failed: {conditions}")
@@ -161,7 +207,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=6)
     arguments = parser.parse_args()
-    shares = share_of_watching()
+    shares, more, refreshes = share_of_watching()
     begin = time.time()
     seconds = run(arguments.trials)
     taken = taken_by_hypervisor(begin, time.time())
@@ -184,6 +230,13 @@ def main() -> int:
     print(
         f"{'watching, of the machine':26} {together:8.2%} {'':8} {MOST_OF_THE_MACHINE:8.0%}  "
         f"{'met' if good else 'MISSED'} ({parts})"
+    )
+    good = more <= MOST_FOR_VIEWERS
+    missed += not good
+    looks = f"{len(refreshes)} refreshes of {median(refreshes):.2f} s, every {REFRESH_SECONDS:g} s"
+    print(
+        f"{f'{VIEWERS} viewers, of the machine':26} {more:8.2%} {'':8} {MOST_FOR_VIEWERS:8.1%}  "
+        f"{'met' if good else 'MISSED'} ({looks})"
     )
     return 1 if missed else 0
 

@@ -13,6 +13,7 @@ import pytest
 from exported_metrics import exported
 from laptime.report.html.palette import LIGHT_SERVERS
 
+from laptime_dashboards.meanings import STATES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 from laptime_dashboards.write import dashboards, encode, write
 
@@ -284,3 +285,73 @@ def test_a_server_has_the_look_of_its_place_whatever_the_scheme_of_colours() -> 
         return 0.299 * red + 0.587 * green + 0.114 * blue
 
     assert len({round(brightness(one)) for one in SERVER_COLORS}) == len(SERVER_COLORS)
+
+
+TABLES = {name: one for name, one in PANELS.items() if one["type"] == "table"}
+FIGURES = {name: one for name, one in PANELS.items() if one["type"] == "stat"}
+SCREEN = 1366
+"""Pixels of the smallest screen on which nothing may be cut."""
+LETTER, PADDING = 6.3, 14
+"""Pixels of a letter of a column's head in the mean, and of what is left free beside it."""
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_and_the_heads_of_its_columns_fit_on_a_small_screen(name: str) -> None:
+    panel = TABLES[name]
+    widths: dict[str, int] = {}
+    hidden: set[str] = set()
+    for rule in panel["fieldConfig"]["overrides"]:
+        properties = {entry["id"]: entry["value"] for entry in rule["properties"]}
+        if properties.get("custom.hidden"):
+            hidden.add(rule["matcher"]["options"])
+        elif "custom.width" in properties:
+            widths[rule["matcher"]["options"]] = properties["custom.width"]
+    assert widths
+    if panel["options"].get("showHeader", True):
+        assert {head for head, width in widths.items() if LETTER * len(head) + PADDING > width} == (
+            set()
+        )
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    others = set(organize["options"]["renameByName"].values()) - set(widths) - hidden
+    # What has no width shares what is left, and needs so much.
+    left = SCREEN * panel["gridPos"]["w"] / WIDTH - 60 - sum(widths.values())
+    assert others
+    assert left >= 100 * len(others)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) -> None:
+    """A panel of figures makes its text as small as it must be; one of names says nothing."""
+    panel = FIGURES[name]
+    assert panel["options"]["textMode"] != "name"
+    if "valueSize" not in (panel["options"].get("text") or {}):
+        room = SCREEN * panel["gridPos"]["w"] / WIDTH - 60
+        assert room / len(panel["fieldConfig"]["defaults"]["noValue"]) >= 5
+
+
+def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
+    drawn = {
+        name: expr
+        for name, expr in QUERIES.items()
+        if re.search("laptime_second_(requests|latency_seconds)", expr)
+    }
+    assert len(drawn) == 4
+    assert [name for name, expr in drawn.items() if " and last_over_time(" not in expr] == []
+
+
+def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() -> None:
+    rules = PANELS["laptime-operator: Runs by state"]["fieldConfig"]["overrides"]
+    colours = {
+        rule["matcher"]["options"]: entry["value"]["fixedColor"]
+        for rule in rules
+        for entry in rule["properties"]
+    }
+    assert (colours["Succeeded"], colours["Failed"]) == ("green", "red")
+    assert set(colours) == set(STATES)
+    assert len(set(colours.values())) == len(colours)
+
+
+@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
+def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> None:
+    done = [one["id"] for one in PANELS[f"laptime-run: {name}"]["transformations"]]
+    assert "sortBy" in done

@@ -12,7 +12,16 @@ from typing import Any
 
 from conftest import CHART, OPERATOR_NAMESPACE, Api
 
-from .harness import AXUM, SYNC, Cluster, run_manifest
+from .harness import (
+    AXUM,
+    POSTGRES_ALONE,
+    SYNC,
+    Cluster,
+    condition,
+    light,
+    over,
+    run_manifest,
+)
 
 SERVICE = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy"
 DASHBOARDS = {
@@ -26,7 +35,6 @@ GOES_ON = "it is there while a run goes on alone"
 NO_REASON = "no reconcile has failed"
 MAY_BE_EMPTY = {
     "laptime-run: State B": GOES_ON,
-    "laptime-run: Time left A": GOES_ON,
     "laptime-run: Requests of each second B": GOES_ON,
     "laptime-run: Pressure on the nodes A": PRESSURE,
     "laptime-tiers: Pressure on the nodes A": PRESSURE,
@@ -64,7 +72,8 @@ class Reader:
                 values[name] = variable["current"]["value"]
             elif variable["type"] == "query":
                 found = self._label_values(variable["query"]["query"], values)
-                assert found, f"{dashboard['title']}: {name} has no value"
+                # A run that came to no trial has no load; Grafana puts in nothing then.
+                assert found or variable.get("multi"), f"{dashboard['title']}: {name} has no value"
                 assert name not in chosen or chosen[name] in found
                 every = f"({'|'.join(re.escape(one) for one in found)})".replace("\\", "\\\\")
                 # One that cannot have several values has the first of them.
@@ -85,6 +94,12 @@ class Reader:
             )
         window = {"start": f"{self._begin:.3f}", "end": f"{self._end:.3f}", "step": f"{step}s"}
         return _numbers(self._ask("query_range", {"query": expr, **window}))
+
+    def said_now(self, query: Query, values: dict[str, str]) -> list[tuple[dict[str, str], float]]:
+        """Return what an instant query says at the end of the time: labels and values."""
+        expr = _filled(query.expr, values)
+        data = self._ask("query", {"query": expr, "time": f"{self._end:.3f}"})
+        return [(one["metric"], float(one["value"][1])) for one in data["result"]]
 
     def _label_values(self, text: str, values: dict[str, str]) -> list[str]:
         found = re.fullmatch(r"label_values\((.*), (\w+)\)", text)
@@ -138,6 +153,111 @@ def test_every_reason_belongs_to_a_query() -> None:
     assert set(MAY_BE_EMPTY) <= every
 
 
+RUN_UID = "laptime-run"
+_TIERS_QUERIES = {
+    "haproxy": {"HAProxy: queue A", "HAProxy: queue B"},
+    "pgbouncer": {"PgBouncer: pool A", "PgBouncer: pool B", "PgBouncer: pool C"},
+}
+
+
+class Said:
+    """What the dashboard of a run says of it now."""
+
+    def __init__(self, cluster: Cluster, run: str, begin: float) -> None:
+        self._reader = Reader(cluster.reader, begin, time.time())
+        dashboard = DASHBOARDS[RUN_UID]
+        chosen = {"namespace": cluster.namespace, "run": run}
+        self._values = self._reader.variables(dashboard, chosen)
+        self._queries = {
+            name.removeprefix(f"{RUN_UID}: "): query for name, query in queries(RUN_UID).items()
+        }
+        self.there = {
+            name
+            for name, query in self._queries.items()
+            if (self.rows(name) if query.instant else self._reader.has_data(query, self._values))
+        }
+        """The queries that have data: of figures and tables now, of lines in the time since."""
+
+    def rows(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return what an instant query of a panel says: labels and values."""
+        return self._reader.said_now(self._queries[name], self._values)
+
+    def by(self, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+        """Return the values of an instant query by the values of some labels."""
+        rows = self.rows(name)
+        found = {tuple(one.get(label, "") for label in labels): value for one, value in rows}
+        assert len(found) == len(rows), rows
+        return found
+
+
+def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
+    """Compare all that the first screen and the tables say of a run with its status.
+
+    What is not so has to be said by nobody: a panel that has no data for it says that it has none.
+    With `kept` Prometheus has all that it was told while the run went on.
+    """
+    status = cluster.status(run)
+    said = Said(cluster, run, _seconds(status.get("startedAt") or status["finishedAt"]))
+    results = status.get("results") or []
+    progress = status.get("progress") or {"completed": 0, "total": 0}
+    assert said.by("State A", "state") == {(status["state"],): 1}
+    _check_end(status, said)
+    assert said.by("Progress A") == {(): progress["completed"] / (progress["total"] or 1)}
+    assert said.by("Time left A") == {(): progress.get("remainingSeconds", 0)}
+    assert ("State B" in said.there) is ("currentTrial" in status)
+    measured = [row for row in results if row.get("requestsPerSecond")]
+    for name, key in (
+        ("Throughput A", "requestsPerSecond"),
+        ("Factor against the baseline A", "factor"),
+    ):
+        assert said.by(name, "server", "load", "bound") == _intervals(measured, key)
+    names = {"p50Seconds": "0.5", "p90Seconds": "0.9", "p99Seconds": "0.99", "p999Seconds": "0.999"}
+    assert said.by("Response times A", "server", "load", "quantile") == {
+        (row["server"], row["load"], quantile): row["latency"][key]
+        for row in measured
+        for key, quantile in names.items()
+        if row["latency"].get(key) is not None
+    }
+    limits = "What limited each server, and what is doubtful"
+    assert said.by(f"{limits} A", "server", "load", "cause").keys() == {
+        (row["server"], row["load"], row["limitedBy"]["cause"])
+        for row in results
+        if row.get("limitedBy")
+    }
+    assert said.by(f"{limits} B", "server", "load", "validity").keys() == {
+        (row["server"], row["load"], row.get("validity", "")) for row in results
+    }
+    outcomes = [one["outcome"] for one, _ in said.rows("Trials A")]
+    assert len(outcomes) == len(cluster.documents(run))
+    assert ("Requests of each second A" in said.there) is (kept and "Measured" in outcomes)
+    topology = cluster.get("benchmarkrun", run)["spec"].get("topology") or {}
+    for tier, of_tier in _TIERS_QUERIES.items():
+        assert tier in topology or not of_tier & said.there
+    return said
+
+
+def _check_end(status: dict[str, Any], said: Said) -> None:
+    """The verdict is there when the run is over, and says why where there is nothing to judge."""
+    if not over(status):
+        assert "Verdict A" not in said.there
+        return
+    ((labels, _),) = said.rows("Verdict A")
+    assert labels["verdict"] == (status.get("verdict") or condition(status, "Succeeded")["message"])
+    found = {row["validity"] for row in status.get("results") or [] if "validity" in row}
+    worst = [one for one in ("invalid", "doubtful", "valid") if one in found][:1]
+    assert labels.get("validity", "") == "".join(worst)
+
+
+def _intervals(rows: list[dict[str, Any]], key: str) -> dict[tuple[str, ...], float]:
+    bounds = {"estimate": "value", "low": "low", "high": "high"}
+    return {
+        (row["server"], row["load"], bound): row[key][end]
+        for row in rows
+        for bound, end in bounds.items()
+        if (row.get(key) or {}).get(end) is not None
+    }
+
+
 def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
     # Limits, so that their panels have data; together they fit on a node of two CPUs.
     half_a_core = {"resources": {"cpu": "500m", "memory": "256Mi"}}
@@ -166,12 +286,13 @@ def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
             if name not in MAY_BE_EMPTY and not reader.has_data(query, values):
                 empty.append(f"{name}: {query.expr} with {values}")
     assert not empty, "no data:\n" + "\n".join(empty)
+    check(cluster, run)
 
 
 def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
-    """Of a run that goes on, was cancelled, has failed or has no such tier."""
+    """Of a run that goes on, is suspended and then cancelled, without HAProxy and PgBouncer."""
     going_on = cluster.apply(
-        run_manifest("goes-on", [AXUM], topology={"postgres": {}}, repetitions=50)
+        run_manifest("goes-on", [AXUM], topology=POSTGRES_ALONE, repetitions=50)
     )
     cluster.wait(
         going_on,
@@ -179,40 +300,56 @@ def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
         lambda status: (status.get("progress") or {}).get("completed", 0) >= 2,
         120,
     )
-    time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
     begin = _seconds(cluster.status(going_on)["startedAt"])
-    found = _what_is_there(cluster, going_on, begin)
-    assert {"State A", "State B", "Progress A", "Time left A", "Factor against the baseline A"} <= (
-        found
-    )
-    assert {"Requests of each second A", "Results A"} <= found
-    assert "Verdict A" not in found
-    assert not {"HAProxy: queue A", "PgBouncer: pool A"} & found
-    assert "Postgres: connections B" in found
-    patch = {"spec": {"cancel": True}}
-    cluster.kubectl(
-        *("patch", "br", going_on, "-n", cluster.namespace, "--type=merge"),
-        *("-p", json.dumps(patch)),
-    )
-    assert cluster.wait_end(going_on, 60)["state"] == "Cancelled"
     time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
-    found = _what_is_there(cluster, going_on, time.time() - 5)
-    assert {"State A", "Progress A", "Requests of each second A"} - found == {
-        "Requests of each second A"
-    }, "at the end there is no load any more"
-    assert not {"State B", "Time left A"} & found
+    said = Said(cluster, going_on, begin)
+    # What changes with each trial is looked at when the run stands still.
+    assert {"State A", "State B", "Progress A", "Time left A"} <= said.there
+    assert {"Factor against the baseline A", "Throughput A", "Response times A"} <= said.there
+    assert {"Requests of each second A", "Results A", "Postgres: connections B"} <= said.there
+    assert "Verdict A" not in said.there
+    for patch, reached in (
+        ({"suspend": True}, lambda status: status["state"] == "Suspended"),
+        ({"suspend": False, "cancel": True}, lambda status: status["state"] == "Cancelled"),
+    ):
+        cluster.kubectl(
+            *("patch", "br", going_on, "-n", cluster.namespace, "--type=merge"),
+            *("-p", json.dumps({"spec": patch})),
+        )
+        cluster.wait(going_on, f"what follows from {patch}", reached, 60)
+        time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
+        check(cluster, going_on)
 
 
-def _what_is_there(cluster: Cluster, run: str, begin: float) -> set[str]:
-    """Return the queries of the run's dashboard that have data now."""
-    reader = Reader(cluster.reader, begin, time.time())
-    uid = "laptime-run"
-    values = reader.variables(DASHBOARDS[uid], {"namespace": cluster.namespace, "run": run})
-    return {
-        name.removeprefix(f"{uid}: ")
-        for name, query in queries(uid).items()
-        if reader.has_data(query, values)
-    }
+def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> None:
+    """A run that has some figures, one that has none; then while Prometheus is away, and after.
+
+    The figures of runs that are over outlive all that Prometheus had stored.
+    """
+    broken = {"name": "broken", "image": "docker.io/laptime/there-is-no-such-image:1"}
+    parts = {"topology": POSTGRES_ALONE, "loads": light(), "repetitions": 1}
+    half = cluster.apply(run_manifest("half", [AXUM, broken], **parts, baseline=AXUM["name"]))
+    none = cluster.apply(run_manifest("none", [AXUM], scenario="nowhere", **parts))
+    for run in (half, none):
+        assert cluster.wait_end(run, 120)["state"] == "Failed"
+    time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
+    assert "Throughput A" in check(cluster, half).there
+    assert check(cluster, none).there == {"State A", "Verdict A", "Progress A", "Time left A"}
+    deployment = ("deployment/laptime-prometheus", "-n", OPERATOR_NAMESPACE)
+    pods = ("-l", "app.kubernetes.io/component=prometheus", "-n", OPERATOR_NAMESPACE)
+    cluster.kubectl("scale", *deployment, "--replicas=0")
+    try:
+        cluster.kubectl("wait", "--for=delete", "pod", *pods, "--timeout=60s")
+        # An answer without data would be drawn as a finding; Grafana marks a panel with an error.
+        for path in ("query", "query_range", "label/run/values"):
+            done = cluster.kubectl.run("get", "--raw", f"{SERVICE}/api/v1/{path}?query=up")
+            assert done.returncode != 0
+    finally:
+        cluster.kubectl("scale", *deployment, "--replicas=1")
+        cluster.kubectl("rollout", "status", *deployment, "--timeout=90s")
+    info = f'laptime_result_place{{namespace="{cluster.namespace}",run="{half}"}}'
+    assert _soon(cluster, info, there=True)
+    assert "Throughput A" in check(cluster, half, kept=False).there
 
 
 def test_grafana_would_find_each_dashboard_in_the_cluster(kubectl: Any, operator: str) -> None:

@@ -152,3 +152,23 @@ def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_kill
             os.kill(pid, signal.SIGKILL)
         assert cluster.wait_end(run, 300)["state"] == "Succeeded"
     assert check(cluster, run) == 2
+
+
+def test_of_a_hundred_trials_none_is_off(cluster: Cluster) -> None:
+    """Trials of 2, 6 and 30 s, of one generator on a quiet node, of three on a full one.
+
+    It takes a quarter of an hour: `make seconds`.
+    """
+    loads = [_load("two", 6, 2), _load("six", 6, 6)]
+    quiet = cluster.apply(run_manifest("quiet", [SYNC, AXUM], loads=loads, repetitions=20))
+    assert cluster.wait_end(quiet, 1800)["state"] == "Succeeded"
+    count = check(cluster, quiet)
+    three = {"generator": {"parallelism": 3}}
+    with full_node():
+        for name, load, repetitions in (("full", loads, 10), ("long", [_load("long", 6, 30)], 3)):
+            manifest = run_manifest(name, [AXUM], loads=load, repetitions=repetitions, **three)
+            run = cluster.apply(manifest)
+            assert cluster.wait_end(run, 1200)["state"] == "Succeeded"
+            count += check(cluster, run)
+    print(f"0 of {count} trials are off")
+    assert count >= 100

@@ -77,26 +77,31 @@ def figures() -> table.Panel:
 
 
 def interval_columns(runs: str) -> list[Column]:
-    """Return the columns of a table with the figures of servers in several runs."""
+    """Return the columns of a table with the figures of servers in several runs.
+
+    On a screen of 1366 px all of them are in sight.
+    """
     columns = [
-        Column("Server", label="server", width=130),
-        Column("Load", label="load", width=90),
-        Column("Run", label="run", width=160),
-        Column("Namespace", label="namespace", width=100),
+        Column("Server", label="server", width=115, more=WRAPPED),
+        Column("Load", label="load", width=75),
+        Column("Run", label="run", more=WRAPPED),
+        Column("Namespace", label="namespace", width=95, more=WRAPPED),
     ]
-    for title, metric, unit, decimals in (
-        ("Requests/s", "laptime_result_requests_per_second", "locale", 0),
-        ("Factor", "laptime_result_factor", "none", 2),
+    for title, short, metric, unit, decimals in (
+        ("Requests/s", "req/s", "laptime_result_requests_per_second", "locale", 0),
+        ("Factor", "factor", "laptime_result_factor", "none", 2),
     ):
-        for bound, end in (("estimate", ""), ("low", ", from"), ("high", " to")):
+        for bound, name, width in (
+            ("estimate", title, 90),
+            ("low", f"low {short}", 85),
+            ("high", f"high {short}", 90),
+        ):
             selector = f'{runs},bound="{bound}"'
             expr = f"max by ({_ROW}) ({metric}{{{selector}}})"
-            columns.append(
-                Column(f"{title}{end}", expr=expr, unit=unit, decimals=decimals, width=105)
-            )
+            columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
         expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
-        columns.append(Column(title, expr=expr, unit="s", decimals=1, width=80))
+        columns.append(Column(title, expr=expr, unit="s", decimals=1, width=75))
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
     return [
         *columns,

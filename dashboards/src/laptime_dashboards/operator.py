@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders import dashboard, stat, timeseries
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 
 from laptime_dashboards.frame import OPERATOR_UID, frame
+from laptime_dashboards.meanings import STATES
 from laptime_dashboards.panel_defaults import (
     OPERATOR_STEP,
     figure,
@@ -15,6 +16,13 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import quantile, rate
 
+_SHADES = {
+    "Deploying": "super-light-blue",
+    "Verifying": "light-blue",
+    "Finishing": "semi-dark-blue",
+    "Suspending": "dark-blue",
+    "Suspended": "purple",
+}
 _SILENT = "the operator is not scraped, or not running"
 _JOBS = 'job=~".*laptime-(operator|agent|prometheus)"'
 
@@ -122,6 +130,7 @@ def reconcile_errors() -> timeseries.Panel:
         _SILENT,
         [query(f"sum({counter})", "errors", step=OPERATOR_STEP)],
         limits=[(0.1, "red")],
+        most=0.2,
     )
 
 
@@ -134,18 +143,27 @@ def queue_depth() -> timeseries.Panel:
         "short",
         _SILENT,
         [query("sum(workqueue_depth)", "runs", step=OPERATOR_STEP)],
+        most=1,
     )
 
 
 def runs() -> timeseries.Panel:
     """Runs by state."""
-    return time_series(
+    panel = time_series(
         "Runs by state",
         "Runs in the cluster, by where they are.",
         "short",
         _SILENT,
         [query("sum by (state) (laptime_runs)", "{{state}}", step=OPERATOR_STEP)],
+        most=1,
     )
+    for state, (_, color) in STATES.items():
+        # Those that go on have the colour of one that runs, lighter before and darker after it.
+        fixed = {"mode": "fixed", "fixedColor": _SHADES.get(state, color)}
+        panel.override_by_name(
+            state, [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)]
+        )
+    return panel
 
 
 def reconcile_times() -> timeseries.Panel:

@@ -156,10 +156,10 @@ def figure(
     limits: Sequence[Threshold] = (),
     width: int = QUARTER,
     height: int = 4,
-    names: bool = False,
+    labels: Sequence[str] = (),
 ) -> stat.Panel:
-    """Return a panel with big figures, or with `names` the words of the legends."""
-    text = common.BigValueTextMode.NAME if names else common.BigValueTextMode.AUTO
+    """Return a panel with big figures, or with the words of these labels of queries for tables."""
+    shown = common_builders.ReduceDataOptions().calcs(["lastNotNull"])
     panel = (
         stat.Panel()
         .title(title)
@@ -169,14 +169,18 @@ def figure(
         .no_value(absent(no_data))
         .height(height)
         .span(width)
-        .text_mode(text)
         .graph_mode(common.BigValueGraphMode.NONE)
-        .color_mode(common.BigValueColorMode.NONE if names else common.BigValueColorMode.VALUE)
-        .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
+        .color_mode(common.BigValueColorMode.VALUE)
+        .reduce_options(shown)
         .thresholds(thresholds(*limits))
     )
-    if names:
-        panel.text(common_builders.VizTextDisplayOptions().title_size(16))
+    if labels:
+        # Not the names of series: where there is none, a panel of names says nothing at all.
+        panel.text_mode(common.BigValueTextMode.VALUE)
+        shown.fields(f"/^({'|'.join(labels)})$/")
+        # One below the other: beside each other, words shrink until they cannot be read.
+        panel.orientation(common.VizOrientation.HORIZONTAL)
+        panel.text(common_builders.VizTextDisplayOptions().value_size(16))
     for one in queries:
         panel.with_target(one)
     return panel
@@ -195,6 +199,7 @@ def rows(
     """Return a table of the newest values. The queries' labels and values are its columns.
 
     Columns without a query are labels; those with one get the letter of their place as reference.
+    One without a title is not shown.
     All rows with the same labels become one when `joined`.
     """
     panel = (
@@ -219,7 +224,11 @@ def rows(
             names[field] = column.title
         else:
             hidden[field] = True
-    names |= {column.label: column.title for column in columns if column.label is not None}
+    for column in columns:
+        if column.label is not None and column.title:
+            names[column.label] = column.title
+        elif column.label is not None:
+            hidden[column.label] = True
     order = {field: place for place, field in enumerate(_fields_in_order(columns, names))}
     if joined:
         panel.with_transformation(transformation("merge", {}))

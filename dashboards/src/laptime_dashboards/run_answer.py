@@ -12,7 +12,6 @@ from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
-    HALF,
     QUARTER,
     THIRD,
     WRAPPED,
@@ -23,16 +22,20 @@ from laptime_dashboards.panel_defaults import (
     legend,
     newest,
     rows,
+    sorted_by,
     thresholds,
     transformation,
     words,
 )
 from laptime_dashboards.selectors import ROW, RUN
 
-NO_RESULT = "no trial of the run is over yet, or the operator is not scraped"
+NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
 COLOURED: dict[str, object] = {"custom.cellOptions": {"type": "color-text"}}
 
 _SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
+_NOT_SCRAPED = "operator not scraped"
+"""Short: what is longer cannot be read in a small panel, whose text is as wide as that is."""
+_SMALL = 4
 _HIGH = 7
 """Height of the pictures: with the rows above and below they fit on a screen of 768 px."""
 
@@ -55,39 +58,47 @@ def verdict() -> table.Panel:
             Column("", expr=f"max by (verdict, validity) ({series})"),
         ],
         joined=False,
-        width=HALF,
+        width=FULL - QUARTER - 2 * _SMALL,
         height=4,
-    )
+        # Room for a third line of a sentence; the words say themselves what they are.
+    ).show_header(False)
 
 
 def state() -> stat.Panel:
     """Where the run is, and which trial is measured."""
-    current = "max by (server, load, repetition) (laptime_run_current_trial"
-    return figure(
+    current = f"max by (server, load, repetition) (laptime_run_current_trial{{{RUN}}})"
+    named = f'label_replace({current}, "word", "repetition", "", "")'
+    numbered = f'label_join({named}, "which", " ", "word", "repetition")'
+    panel = figure(
         "State",
         f"Where the run is ({', '.join(STATES)}), and the trial that is set up or measured now.",
         "short",
         "there is no such run in this time, or the operator is not scraped",
         [
-            newest(f"max by (state) (laptime_run_info{{{RUN}}})", "{{state}}", ref="A"),
-            newest(
-                f"{current}{{{RUN}}})", "{{server}}, {{load}}, repetition {{repetition}}", ref="B"
-            ),
+            newest(f"max by (state) (laptime_run_info{{{RUN}}})", ref="A"),
+            newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
         ],
         width=QUARTER,
-        names=True,
+        labels=["state", "now"],
     )
+    named_states = dashboard_models.DynamicConfigValue(id_val="mappings", value=words(STATES))
+    return panel.override_by_regexp("/^state$/", [named_states])
 
 
 def progress() -> stat.Panel:
     """How far the run is."""
     return figure(
         "Progress",
-        "Share of the trials that are over, and the estimate of the time left while it goes on.",
+        "Share of the trials that are over; of a run that was refused there are none.",
         "percentunit",
-        "the run has not begun, or the operator is not scraped",
-        [newest(f"max(laptime_run_progress_ratio{{{RUN}}})", "of the trials")],
-        width=3,
+        _NOT_SCRAPED,
+        [
+            newest(
+                f"max(laptime_run_progress_ratio{{{RUN}}}) or 0 * max(laptime_run_info{{{RUN}}})",
+                "of the trials",
+            )
+        ],
+        width=_SMALL,
     )
 
 
@@ -95,11 +106,17 @@ def time_left() -> stat.Panel:
     """The estimate of the time left."""
     return figure(
         "Time left",
-        "Estimate from the trials so far.",
+        "Estimate from the trials so far; 0 of a run that is over.",
         "s",
-        "the run is over, or waits",
-        [newest(f"max(laptime_run_remaining_seconds{{{RUN}}})", "left")],
-        width=3,
+        _NOT_SCRAPED,
+        [
+            newest(
+                f"max(laptime_run_remaining_seconds{{{RUN}}})"
+                f" or 0 * max(laptime_run_finished_timestamp_seconds{{{RUN}}})",
+                "left",
+            )
+        ],
+        width=_SMALL,
     )
 
 
@@ -123,14 +140,15 @@ def throughputs() -> xychart.Panel:
         "Right answers a second: the estimate over all repetitions within its 95 % interval.",
         "laptime_result_requests_per_second",
         "Requests/s",
-        "reqps",
+        # The unit is in the name of the axis: in each number it would leave room for few of them.
+        "locale",
     )
 
 
 def percentiles() -> barchart.Panel:
     """Response times to p99.9."""
     shown = f'laptime_result_latency_seconds{{{ROW},quantile=~"{"|".join(PERCENTILES)}"}}'
-    by_name = f'label_join(max by (position, server, load, quantile) ({shown}), "name", " ",'
+    by_name = f'label_join(max by (position, server, load, quantile) ({shown}), "what", ", ",'
     panel = (
         barchart.Panel()
         .title("Response times")
@@ -151,7 +169,17 @@ def percentiles() -> barchart.Panel:
         )
         .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
-        .with_target(newest(f'{by_name} "position", "server", "load")', ref="A"))
+        .with_target(
+            newest(f'label_join({by_name} "server", "load"), "name", " ", "position", "what")')
+        )
+        # In the order of the spec; as texts, 10 would come before 2.
+        .with_transformation(
+            transformation(
+                "convertFieldType",
+                {"conversions": [{"targetField": "position", "destinationType": "number"}]},
+            )
+        )
+        .with_transformation(_sorted("position"))
         .with_transformation(
             transformation(
                 "groupingToMatrix",
@@ -171,11 +199,16 @@ def limits() -> table.Panel:
         "What limited each server, and what is doubtful",
         "The cause in most repetitions and, when the run is over, the readings that say so and "
         "what is to be doubted (docs/measurement.md).",
-        "no trial is over yet, nobody watched, or the operator is not scraped",
+        "no trial was measured, or the operator is not scraped",
         [
-            Column("Load", label="load", width=80),
-            Column("Server", label="server", width=130),
-            Column("Limited by", label="cause", width=190, more={"mappings": words(CAUSES)}),
+            Column("Load", label="load", width=75),
+            Column("Server", label="server", width=120, more=WRAPPED),
+            Column(
+                "Limited by",
+                label="cause",
+                width=150,
+                more={"mappings": words(CAUSES), **WRAPPED},
+            ),
             Column("Evidence", label="evidence", more=WRAPPED),
             Column(
                 "Validity",
@@ -194,7 +227,7 @@ def limits() -> table.Panel:
         ],
         width=FULL,
         height=6,
-    )
+    ).sort_by([sorted_by("Load"), sorted_by("Server")])
 
 
 def _intervals(title: str, description: str, metric: str, name: str, unit: str) -> xychart.Panel:
@@ -220,6 +253,8 @@ def _intervals(title: str, description: str, metric: str, name: str, unit: str) 
         .with_target(newest(values, ref="A"))
         .with_target(newest(f"0 * {values} - on (server, load) group_left () {place}", ref="B"))
         .with_transformation(transformation("merge", {}))
+        # The names below in the order of the lines: by the place in the table of results.
+        .with_transformation(_sorted("Value #B", downwards=True))
         .with_transformation(
             transformation(
                 "organize",
@@ -247,6 +282,11 @@ def _intervals(title: str, description: str, metric: str, name: str, unit: str) 
     hidden = _property("custom.axisPlacement", "hidden")
     panel.override_by_regexp("/^Place/", [_property("displayName", _SERVER_AND_LOAD), hidden])
     return panel
+
+
+def _sorted(field: str, *, downwards: bool = False) -> dashboard_models.DataTransformerConfig:
+    """Return a transformation that sorts rows, and so the servers in a legend."""
+    return transformation("sortBy", {"fields": {}, "sort": [{"field": field, "desc": downwards}]})
 
 
 def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:

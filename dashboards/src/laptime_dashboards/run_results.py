@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
-from laptime_dashboards.panel_defaults import Column, rows, sorted_by, words
+from laptime_dashboards.panel_defaults import WRAPPED, Column, rows, sorted_by, words
 from laptime_dashboards.run_answer import NO_RESULT
 from laptime_dashboards.selectors import ROW, RUN
 
@@ -23,7 +23,7 @@ def table_of_results() -> table.Panel:
             # On a screen of 1366 px all of them are in sight.
             Column("Load", label="load", width=80),
             _row_value("Rank", "laptime_result_rank", width=75),
-            Column("Server", label="server", width=120),
+            Column("Server", label="server"),
             _estimate("Requests/s", "laptime_result_requests_per_second", "locale", 0),
             _estimate("Factor", "laptime_result_factor", "none", 2),
             _latency("p50", "0.5"),
@@ -58,7 +58,7 @@ def trials() -> table.Panel:
         "Every measurement in the order in which it was made.",
         NO_RESULT,
         [
-            Column("Trial", label="trial", width=190),
+            Column("Trial", label="trial", more=WRAPPED),
             Column("Server", label="server", width=130),
             Column("Load", label="load", width=90),
             Column("Repetition", label="repetition", width=90),

@@ -32,6 +32,9 @@ _NOT_OVER = (
     " (docs/watching.md)"
 )
 _SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
+_WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}])'
+"""What is there of whole seconds alone: a last one that is not would look like a breakdown. It is
+for `and`, which compares all labels."""
 
 
 def requests() -> timeseries.Panel:
@@ -46,13 +49,13 @@ def requests() -> timeseries.Panel:
     panel = time_series(
         "Requests of each second",
         "What each server answered, right or wrong, in each second of its measured phases, as "
-        "counted. Broken lines: the trial of the moment, warm-up included, as scraped; they give "
-        "way to what was counted when it is over.",
+        "counted; a last second that is not whole is left out. Broken lines: the trial of the "
+        "moment, warm-up included, as scraped; they give way to what was counted when it is over.",
         "reqps",
         _NOT_OVER,
         [
             query(
-                f"sum by (position, server, load) ({counted})",
+                f"sum by (position, server, load) ({counted} and {_WHOLE})",
                 "{{position}} {{server}}, {{load}}",
                 ref="A",
                 step=SECOND,
@@ -67,7 +70,7 @@ def requests() -> timeseries.Panel:
 def latency() -> timeseries.Panel:
     """The usual response time and a long one of each second."""
     seconds = f"sum_over_time(laptime_second_latency_seconds{{{EACH_SECOND}}}[{STEP}])"
-    by_load = f"sum by (position, server, load) ({seconds})"
+    by_load = f"sum by (position, server, load) ({seconds} and {_WHOLE})"
     shares = {"A": (0.5, "p50"), "B": (0.99, "p99")}
     panel = time_series(
         "Response times of each second: p50 and p99",
@@ -106,6 +109,8 @@ def errors() -> timeseries.Panel:
                 step=SECOND,
             )
         ],
+        # Else Grafana draws zeros below an axis to 100.
+        most=1,
     )
     in_server_colors(panel, {"A": f"{_SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
     return panel
@@ -135,7 +140,7 @@ def requests_since_start() -> xychart.Panel:
         "is steady, warms up, or gets slower.",
         "Requests/s",
         "reqps",
-        f"0 + last_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])",
+        f"0 + last_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}]) and {_WHOLE}",
     )
 
 

@@ -127,21 +127,21 @@ def all_runs() -> table.Panel:
             ),
             Column("Verdict", label="verdict", more=WRAPPED),
             Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
-            Column("Fastest", label="fastest", width=110, more=WRAPPED),
+            Column("Fastest", label="fastest", width=100, more=WRAPPED),
             Column("Factor", label="factor", width=120, more=WRAPPED),
             Column(
                 "Trials over",
                 expr=f"max by ({run}) (laptime_run_progress_ratio)",
                 unit="percentunit",
                 decimals=0,
-                width=80,
+                width=90,
             ),
             Column(
                 "Trials failed",
                 expr=f"max by ({run}) (laptime_run_trials_failed)",
                 unit="short",
                 decimals=0,
-                width=80,
+                width=100,
             ),
             Column(
                 "Time left",
@@ -151,7 +151,7 @@ def all_runs() -> table.Panel:
                 width=75,
             ),
             Column("Scenario", label="scenario", width=80),
-            Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=150),
+            Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=160),
             Column(
                 "Until",
                 # A little later than its end: the operator has told of the end by then.

@@ -35,8 +35,10 @@ def history() -> table.Panel:
         "server: by nodes, tiers and images.",
         "no known run has a result of a server of this name, or the operator is not scraped",
         [
-            *interval_columns(_SERVER),
-            Column("Created", expr=created, unit="dateTimeAsIso", width=150),
+            # All rows have the same server.
+            Column("", label="server"),
+            *interval_columns(_SERVER)[1:],
+            Column("Created", expr=created, unit="dateTimeAsIso", width=160),
         ],
         height=14,
     ).sort_by([sorted_by("Created", newest_first=True)])

@@ -92,6 +92,7 @@ def generator_errors() -> timeseries.Panel:
         ],
         limits=((0.001, "red"),),
         width=THIRD,
+        most=1,
     )
 
 
@@ -130,6 +131,7 @@ def haproxy_saturation() -> timeseries.Panel:
             ),
         ],
         width=THIRD,
+        most=1,
     )
 
 
@@ -156,6 +158,7 @@ def haproxy_errors() -> timeseries.Panel:
         ],
         limits=((0.001, "red"),),
         width=THIRD,
+        most=1,
     )
 
 
@@ -202,6 +205,7 @@ def pgbouncer_saturation() -> timeseries.Panel:
             ),
         ],
         width=THIRD,
+        most=1,
     )
 
 
@@ -218,6 +222,7 @@ def pgbouncer_errors() -> timeseries.Panel:
             query(f"1 - min(laptime_pgbouncer_up{{{RUN}}})", "no answer", ref="B"),
         ],
         width=THIRD,
+        most=1,
     )
 
 
@@ -265,6 +270,7 @@ def postgres_saturation() -> timeseries.Panel:
             ),
         ],
         width=THIRD,
+        most=1,
     )
 
 
@@ -283,6 +289,7 @@ def postgres_errors() -> timeseries.Panel:
         ],
         limits=((0.001, "red"),),
         width=THIRD,
+        most=1,
     )
 
 

@@ -61,6 +61,21 @@ def test_each_second_stands_at_its_end() -> None:
     assert found.labels == LABELS
 
 
+@pytest.mark.parametrize(("window", "whole"), [(2.0, [1, 2]), (1.5, [1]), (0.5, [1, 2])])
+def test_a_last_second_that_is_not_whole_is_counted_and_not_drawn(
+    window: float, whole: list[int]
+) -> None:
+    """Like a breakdown it would look; of a phase without a whole second there is nothing else."""
+    measured = phase([1000], seconds=[row(0, 10, []), row(1, 2, [])], startedAt=BEGIN)
+    content = document({**measured, "windowSeconds": window})
+    parsed = parse_generator_output(line(content))
+    assert isinstance(parsed, GeneratorResult), parsed
+    found = trial_seconds(parsed.payload, LABELS)
+    assert found is not None
+    assert [count for _, count in found.phases["measured"].requests] == [10, 2]
+    assert [elapsed for _, elapsed in found.phases["measured"].elapsed] == whole
+
+
 def test_that_there_were_no_errors_is_a_series_and_not_the_lack_of_one() -> None:
     measured = seconds([row(0, 10, []), row(1, 5, [])]).phases["measured"]
     assert measured.errors == {NO_ERROR: ((1_700_000_001_250, 0), (1_700_000_002_250, 0))}

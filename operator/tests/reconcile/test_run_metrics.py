@@ -25,7 +25,14 @@ from laptime.api.results import (
     Validity,
 )
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import Progress, RunStatus, State
+from laptime.api.status import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    Progress,
+    RunStatus,
+    State,
+)
 from laptime.api.usage import RowUsage, Source, TrialUsage
 from laptime.reconcile import run_metrics
 from laptime.reconcile.metrics import Metrics
@@ -161,6 +168,25 @@ def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> No
         assert found["laptime_run_trials_failed"][0][1] == 2
         said_of = {one["server"]: one["doubts"] for one, _ in found["laptime_result_state"]}
         assert said_of == {"s0": "", "s1": doubts}
+
+
+def test_a_run_that_ended_without_a_result_says_why_where_others_say_their_verdict() -> None:
+    why = Condition(
+        type=ConditionType.SUCCEEDED,
+        status=ConditionStatus.FALSE,
+        reason="ScenarioNotFound",
+        message="there is no scenario nowhere",
+        last_transition_time="2026-01-01T00:00:00Z",
+    )
+    figures = RunFigures()
+    for status, told in (
+        (RunStatus(state=State.RUNNING, conditions=[why]), ""),
+        (RunStatus(state=State.FAILED, conditions=[why]), "there is no scenario nowhere"),
+        (RunStatus(state=State.FAILED, conditions=[why], verdict="a is out"), "a is out"),
+        (RunStatus(state=State.CANCELLED), ""),
+    ):
+        figures.see(manifest_of(a_run(status)))
+        assert scraped(figures)["laptime_run_info"][0][0]["verdict"] == told
 
 
 def test_the_trial_of_the_moment_is_known() -> None:

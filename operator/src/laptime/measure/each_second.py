@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from laptime.measure.figures import right_answers_by_second
 from laptime.measure.generator import (
     GeneratorPhase,
     GeneratorResult,
@@ -41,7 +42,7 @@ class PhaseSeconds:
     errors: Mapping[str, tuple[tuple[int, int], ...]]
     """By kind; at least one, with all seconds in each."""
     elapsed: tuple[tuple[int, int], ...]
-    """Whole seconds since the phase began, so that trials can be laid over each other."""
+    """Of whole seconds alone: those since the phase began, to lay trials over each other."""
     latency: tuple[tuple[int, SparseHistogram], ...]
     """Right answers of each second; of a long trial, of two, four or more at the last of them."""
 
@@ -86,12 +87,14 @@ def _of_phase(phase: GeneratorPhase) -> PhaseSeconds:
     errors = {t: _errors_of(rows[t]) for t in times}
     kinds = sorted({kind for counts in errors.values() for kind in counts}) or [NO_ERROR]
     latencies = {t: SparseHistogram.decode(rows[t].latency or []) for t in times}
+    # Of a phase shorter than a second there is nothing else to draw.
+    whole = right_answers_by_second(phase) or times
     return PhaseSeconds(
         requests=tuple((at, rows[t].requests) for t, at in times.items()),
         errors={
             kind: tuple((at, errors[t].get(kind, 0)) for t, at in times.items()) for kind in kinds
         },
-        elapsed=tuple((at, t + 1) for t, at in times.items()),
+        elapsed=tuple((at, t + 1) for t, at in times.items() if t in whole),
         latency=tuple((at, latencies[t]) for t, at in times.items() if latencies[t]),
     )
 

@@ -28,7 +28,7 @@ _GAUGE, _GAUGE_HISTOGRAM = 1, 5
 _HELP = {
     REQUESTS: "Requests that ended in the second before this moment, warm-up included.",
     ERRORS: "Those of them without a right answer, by kind; none: there were no errors at all.",
-    ELAPSED: "Seconds since the phase of the trial began.",
+    ELAPSED: "Seconds since the phase of the trial began, of whole seconds alone.",
     LATENCY: "Response times of the right answers of that second.",
 }
 _ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})

@@ -19,7 +19,7 @@ from laptime.analysis import wording
 from laptime.api.resources import Resources
 from laptime.api.results import Interval, Outcome, ResponseTimes, ResultRow, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import RunStatus, State
+from laptime.api.status import ConditionType, RunStatus, State
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
 from laptime.plan import Trial, plan_trials, seed_of
@@ -197,7 +197,8 @@ def _declared() -> _Families:
     for name, help_, labels in (
         (
             "laptime_run_info",
-            "1 for each run; factor, validity and verdict are empty until the run is over.",
+            "1 for each run; factor, validity and verdict are empty until the run is over. The "
+            "verdict of one that came to no result says why.",
             (*_RUN, "scenario", "state", "baseline", "fastest", "factor", "validity", "verdict"),
         ),
         ("laptime_run_created_timestamp_seconds", "When the run was made.", _RUN),
@@ -336,7 +337,13 @@ def _words(status: RunStatus) -> tuple[str, ...]:
     ]
     worst = _worst(status)
     factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""
-    return *told, factor, worst.value if worst else "", status.verdict or ""
+    return *told, factor, worst.value if worst else "", status.verdict or _end(status)
+
+
+def _end(status: RunStatus) -> str:
+    """Return why a run that is over has no verdict: it ended before there was anything to judge."""
+    outcome = status.condition(ConditionType.SUCCEEDED)
+    return outcome.message if outcome is not None else ""
 
 
 def _worst(status: RunStatus) -> Validity | None:

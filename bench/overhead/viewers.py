@@ -1,0 +1,127 @@
+"""People who look at the dashboard of a run while it is measured: what they make Prometheus do."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+DASHBOARD = Path(__file__).parents[2] / "charts/laptime/files/dashboards/laptime-run.json"
+REFRESH_SECONDS = 5.0
+"""The most often that the dashboards offer."""
+_RANGE_SECONDS = 900
+"""What a dashboard of a run shows at first."""
+_IN_SIGHT = 18
+"""Rows of the grid on a screen of 1366 x 768, and the one that begins below: Grafana asks for a
+panel when it comes into sight."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query as Grafana sends it for a panel or a variable: where, and with what."""
+
+    path: str
+    parameters: Mapping[str, str]
+
+    def at(self, now: float) -> str:
+        """Return the path with the parameters and the time range that ends at a Unix time."""
+        times = {"start": f"{now - _RANGE_SECONDS:.0f}", "end": f"{now:.0f}"}
+        if self.path == "/api/v1/query":
+            times = {"time": f"{now:.0f}"}
+        return f"{self.path}?{urlencode({**self.parameters, **times})}"
+
+
+def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tuple[Question, ...]:
+    """Return what a refresh of the first screen of a dashboard asks, the variables included.
+
+    `values` has the values of the dashboard's variables. Steps are those of panels on a screen of
+    1366 px, where a step of a second fits into a quarter of an hour.
+    """
+    document = json.loads(dashboard.read_text())
+    filled = {"__interval": "1s", "__rate_interval": "4s", **values}
+
+    def fill(text: str) -> str:
+        return re.sub(r"\$\{?(\w+)\}?", lambda one: filled[one[1]], text)
+
+    found: list[Question] = []
+    for variable in document["templating"]["list"]:
+        if variable["type"] == "query":
+            told = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
+            assert told is not None, variable
+            found.append(
+                Question(f"/api/v1/label/{told[2]}/values", {"match[]": fill(told[1])}),
+            )
+    for panel in document["panels"]:
+        for target in panel.get("targets") or [] if panel["gridPos"]["y"] <= _IN_SIGHT else []:
+            asked = {"query": fill(target["expr"])}
+            if target.get("instant"):
+                found.append(Question("/api/v1/query", asked))
+            else:
+                step = fill(target.get("interval") or "1s").removesuffix("s")
+                found.append(Question("/api/v1/query_range", {**asked, "step": step}))
+    return tuple(found)
+
+
+class Viewers:
+    """So many people whose browsers ask all of it again and again, each over its own connection."""
+
+    def __init__(self, count: int, questions: tuple[Question, ...], port: int, prefix: str) -> None:
+        """`port` of this machine and `prefix` of the path are where Prometheus answers."""
+        self._questions = questions
+        self._port = port
+        self._prefix = prefix
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._look, daemon=True) for _ in range(count)]
+        self._problem: Exception | None = None
+        self.paints: list[float] = []
+        """Seconds that each refresh took, all of its queries one after the other."""
+        self.began_at = self.ended_at = 0.0
+
+    def begin(self) -> None:
+        """Have them look from now on."""
+        self.began_at = time.time()
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Have them go.
+
+        Raises:
+            OSError: Prometheus did not answer one of them.
+        """
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+        self.ended_at = time.time()
+        if self._problem is not None:
+            raise OSError("a viewer got no answer") from self._problem
+
+    def _look(self) -> None:
+        connection = HTTPConnection("127.0.0.1", self._port, timeout=30)
+        try:
+            while not self._over.is_set():
+                began = time.monotonic()
+                for question in self._questions:
+                    self._ask(connection, question)
+                took = time.monotonic() - began
+                self.paints.append(took)
+                self._over.wait(max(0.0, REFRESH_SECONDS - took))
+        except (OSError, ValueError) as error:
+            self._problem = error
+        finally:
+            connection.close()
+
+    def _ask(self, connection: HTTPConnection, question: Question) -> Any:
+        connection.request("GET", self._prefix + question.at(time.time()))
+        answer = connection.getresponse()
+        body = answer.read()
+        if answer.status != 200:
+            raise ValueError(f"{question.parameters}: {answer.status} {body[:200]!r}")
+        return json.loads(body)

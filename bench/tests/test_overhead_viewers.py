@@ -1,0 +1,88 @@
+"""Viewers ask what Grafana would ask for the first screen of a run, again and again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from viewers import Viewers, first_screen
+
+VALUES = {"namespace": "default", "run": "r", "server": "a", "load": "l", "step": "1s"}
+
+
+class Prometheus(ThreadingHTTPServer):
+    """Answers as it is told and keeps what it was asked."""
+
+    status = 200
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[str] = []
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Prometheus
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)
+        body = b'{"status": "success"}'
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def prometheus() -> Iterator[Prometheus]:
+    with Prometheus() as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def test_a_screen_asks_little_and_leaves_no_variable_open() -> None:
+    questions = first_screen(VALUES)
+    # What the dashboard promises (dashboards/tests/test_panels.py).
+    assert 10 <= len(questions) <= 25
+    asked = [one.at(1000.0) for one in questions]
+    assert not [one for one in asked if "$" in one or "%24" in one]
+    assert {urlsplit(one).path for one in asked} == {
+        "/api/v1/query",
+        "/api/v1/query_range",
+        "/api/v1/label/namespace/values",
+        "/api/v1/label/run/values",
+        "/api/v1/label/server/values",
+        "/api/v1/label/load/values",
+    }
+    for one in asked:
+        parameters = parse_qs(urlsplit(one).query)
+        assert parameters.get("time", parameters.get("end")) == ["1000"]
+
+
+def test_each_viewer_asks_all_of_it_at_once_and_goes_when_told(prometheus: Prometheus) -> None:
+    questions = first_screen(VALUES)
+    viewers = Viewers(3, questions, prometheus.server_port, "/proxy")
+    viewers.begin()
+    deadline = time.monotonic() + 20
+    while len(viewers.paints) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    viewers.end()
+    assert len(prometheus.asked) == 3 * len(questions)
+    assert all(one.startswith("/proxy/api/v1/") for one in prometheus.asked)
+    assert viewers.ended_at >= viewers.began_at > 0
+
+
+def test_a_viewer_without_an_answer_is_no_measurement(prometheus: Prometheus) -> None:
+    prometheus.status = 503
+    viewers = Viewers(1, first_screen(VALUES), prometheus.server_port, "")
+    viewers.begin()
+    with pytest.raises(OSError, match="a viewer got no answer"):
+        viewers.end()
