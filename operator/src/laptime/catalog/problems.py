@@ -213,7 +213,8 @@ def _about_published(scenario: Scenario) -> Iterator[str]:
     for number, one in enumerate(scenario.published.measurements if scenario.published else []):
         if (one.load.closed is None) == (one.load.open is None):
             yield f"published.measurements[{number}].load: write either closed or open"
-        known = {one.name for one in scenario.sessions} | {one.name for one in scenario.requests}
+        known = {request.name for request in scenario.requests}
+        known |= {session.name for session in scenario.sessions}
         for name in one.load.endpoints or []:
             if name not in known:
                 yield (
