@@ -46,7 +46,11 @@ def said(laptime: Laptime, folder: Path, document: Any) -> str:
 def test_every_example_is_valid(laptime: Laptime, file: Path) -> None:
     code, out, err = laptime("validate", file)
     assert (code, err) == (0, "")
-    assert out.startswith(f"{file.stem} is valid.\nIt takes ")
+    # A scenario that stands in the file is said to be valid first.
+    *before, valid, takes = out.splitlines()
+    assert valid == f"{file.stem} is valid."
+    assert takes.startswith("It takes ")
+    assert all(line.startswith("Scenario ") for line in before)
 
 
 @pytest.mark.parametrize(
