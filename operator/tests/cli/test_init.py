@@ -72,7 +72,7 @@ def test_a_whole_testrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "duration": "5m",
         "env": [
             {"name": "A", "value": "1"},
-            {"name": "BASE_URL", "value": "$(TARGET)"},
+            {"name": "BASE_URL", "value": "$(TARGET)/api"},
             {"name": "WORD", "value": "hello"},
         ],
         "options": {"vus": 10, "duration": "30s", "rate": 100},
@@ -105,6 +105,32 @@ def test_stages_and_variables_of_k6() -> None:
     assert any("K6_ITERATIONS=ten" in line for line in found.left_out)
     said = script_of(k6_operators(arguments="--stage 10s:5 -s 20s:7"))["options"]["stages"]
     assert [one["target"] for one in said] == [5, 7]
+
+
+@pytest.mark.parametrize(
+    ("address", "service"),
+    [
+        ("http://cart", {"name": "cart", "port": 80}),
+        ("http://cart:8080/api", {"name": "cart", "port": 8080}),
+        ("http://cart.shop.svc.cluster.local:8080", {"name": "cart", "port": 8080}),
+        ("http://cart.shop", {"name": "cart", "port": 80}),
+        ("http://cart.other.svc", None),
+        ("http://shop.example", None),
+        ("http://localhost:8080", None),
+        ("http://10.0.0.1", None),
+        ("http://cart:many", None),
+        ("https://cart", None),
+    ],
+)
+def test_an_address_of_a_service_of_the_namespace_is_the_server(
+    address: str, service: dict[str, Any] | None
+) -> None:
+    document = k6_operators(arguments=f"-e URL={address}")
+    document["metadata"]["namespace"] = "shop"
+    found = translated(document).run
+    (server,) = found["spec"]["servers"]
+    assert server.get("service") == service
+    assert violations(found) == ([], True)
 
 
 def test_of_several_addresses_none_is_taken_for_the_servers() -> None:

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from laptime.api import API_VERSION, KIND
 from laptime.cli.mistakes import Mistake
@@ -22,7 +23,10 @@ KINDS = ("TestRun", "K6")
 _API_GROUP = "k6.io/"
 _MOST_GENERATORS = 16
 _TARGET = "$(TARGET)"
-_URL = re.compile("https?://.+")
+# Without the path, which stays in the script's variable.
+_URL = re.compile("^https?://[^/?#]+")
+_SERVICE = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_PLACEHOLDER: Document = {"image": "registry.example/my-server:1.0", "port": 8080}
 _OURS = re.compile("LAPTIME_.*|TARGET|HOME")
 # k6's own variables that a run has a field for.
 _SETTINGS = {
@@ -128,6 +132,7 @@ def translated(document: Document) -> Translation:
     _variables(runner, values, into)
     script |= values.fields(into)
     metadata = document.get("metadata") or {}
+    service = _service(values.address, metadata.get("namespace"))
     run: Document = {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -138,7 +143,7 @@ def translated(document: Document) -> Translation:
         },
         "spec": {
             "scenario": "hello",
-            "servers": [{"name": "mine", "image": "registry.example/my-server:1.0", "port": 8080}],
+            "servers": [{"name": "mine", **(service or _PLACEHOLDER)}],
             "loads": [{"name": "k6", "script": script}],
             "repetitions": 5,
         },
@@ -154,8 +159,11 @@ def translated(document: Document) -> Translation:
         if key not in ("env", "resources"):
             into.left_out.append(f"spec.runner.{key}: {_RUNNER.get(key, _POD)}")
     into.to_write += [
-        "spec.servers: the servers under test, which a run starts itself; a TestRun finds its "
-        "server where the script says",
+        "spec.servers: whether the Service is meant that the script's address names; or images, "
+        "which a run starts itself, each alone and with a fresh pod for each trial"
+        if service
+        else "spec.servers: the servers under test: images, which a run starts itself, or Services "
+        "of the namespace; a TestRun finds its server where the script says",
         "spec.scenario: the work, by which the answers of the servers are checked before they are "
         "measured (`laptime scenarios`, or one of your own)",
         "spec.loads[0].script.duration: the longest time that the script takes",
@@ -163,6 +171,22 @@ def translated(document: Document) -> Translation:
     ]
     into.run = run
     return into
+
+
+def _service(address: str | None, namespace: Any) -> Document | None:
+    """Return the server that an address of a Service in the TestRun's own namespace means."""
+    if address is None:
+        return None
+    try:
+        url = urlsplit(address)
+        port = url.port or 80
+    except ValueError:
+        return None
+    name, *rest = (url.hostname or "").split(".")
+    inside = not rest or (rest[0] == namespace and rest[1:2] in ([], ["svc"]))
+    if url.scheme != "http" or not inside or not _SERVICE.fullmatch(name) or name == "localhost":
+        return None
+    return {"service": {"name": name, "port": port}}
 
 
 def _script(spec: Document, into: Translation) -> Document:
@@ -215,17 +239,20 @@ class _Values:
     env: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
+    address: str | None = None
+    """The one among the variables, once it is known."""
 
     def fields(self, into: Translation) -> Document:
         """Return the fields of `script`; the one address among the variables becomes the target."""
-        addresses = [name for name, value in self.env.items() if _URL.fullmatch(value)]
+        addresses = [name for name, value in self.env.items() if _URL.match(value)]
         if len(addresses) == 1:
             (name,) = addresses
+            self.address = self.env[name]
             into.left_out.append(
-                f"the address {self.env[name]} in the variable {name}: it is $(TARGET) now, the "
+                f"the address {self.address} in the variable {name}: it is $(TARGET) now, the "
                 "server that is measured"
             )
-            self.env[name] = _TARGET
+            self.env[name] = _URL.sub(_TARGET, self.address)
         else:
             into.to_write.append(
                 "spec.loads[0].script.env: give the variable that the script takes the address of "
