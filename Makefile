@@ -389,7 +389,7 @@ lint-python: venv
 	for bench in cause chaos examples generator overhead precision scale servers truth; do
 		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../overhead:../../cluster:../../proof $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../../cluster:../../proof $(MYPY) .)
 
 lint-go:
 	$(SAY)

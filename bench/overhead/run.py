@@ -39,7 +39,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from cluster_access import kubectl, stored_of, watching
-from viewers import REFRESH_SECONDS, Viewers, first_screen
+from overhead.viewers import REFRESH_SECONDS, Viewers, first_screen
 
 from laptime.manifests.result import PAYLOAD_KEY
 

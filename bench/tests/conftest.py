@@ -9,7 +9,6 @@ sys.path[:0] = [
     str(BENCH / "examples"),
     str(BENCH / "servers"),
     str(BENCH / "precision"),
-    str(BENCH / "overhead"),
     str(BENCH.parent / "cluster"),
     str(BENCH.parent / "proof"),
 ]

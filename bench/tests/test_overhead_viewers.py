@@ -9,7 +9,7 @@ from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from viewers import Viewers, first_screen
+from overhead.viewers import Viewers, first_screen
 
 VALUES = {"namespace": "default", "run": "r", "server": "a", "load": "l", "step": "1s"}
 
