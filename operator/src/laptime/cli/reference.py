@@ -179,7 +179,7 @@ def _bounds(node: Schema, root: Schema) -> Iterator[str]:
     else:
         yield from _between(node, "minLength", "maxLength", " characters")
     yield from _between(node, "minItems", "maxItems", " entries")
-    if node.get("uniqueItems"):
+    if node.get("uniqueItems") or node.get("x-kubernetes-list-type") == "set":
         yield "no entry twice"
     if node.get("x-kubernetes-list-map-keys"):
         yield f"no `{'`, `'.join(node['x-kubernetes-list-map-keys'])}` twice"

@@ -112,18 +112,19 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _repeated(schema: Schema, value: Any, path: str) -> Iterator[str]:
-    """Yield which entries of a list have the key of an entry before them."""
+    """Yield which entries of a list have the key of an entry before them, or are that entry."""
     if isinstance(value, dict):
         for name, child in schema.get("properties", {}).items():
             if name in value:
                 yield from _repeated(child, value[name], f"{path}.{name}".lstrip("."))
     if isinstance(value, list) and "items" in schema:
         keys = schema.get("x-kubernetes-list-map-keys", [])
+        alone = schema.get("x-kubernetes-list-type") == "set"
         seen: set[tuple[str, ...]] = set()
         for place, item in enumerate(value):
             yield from _repeated(schema["items"], item, f"{path}[{place}]")
-            entry = tuple(str(item.get(key)) for key in keys)
-            if keys and entry in seen:
+            entry = (str(item),) if alone else tuple(str(item.get(key)) for key in keys)
+            if entry and entry in seen:
                 yield f"{path}[{place}]: {' '.join(entry)} is there twice"
             seen.add(entry)
 
