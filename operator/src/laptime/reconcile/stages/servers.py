@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from laptime.api.status import State
 from laptime.manifests.server import server_deployment, server_service
@@ -17,14 +18,16 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
 )
-from laptime.reconcile.stages.rests_on import came_since
+from laptime.reconcile.stages.rests_on import came_since, on_these_pods
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.targets import (
     reachable,
     target_changed,
     target_pods,
     target_problem,
+    target_words,
 )
+from laptime.reconcile.stages.tiers import tier_pods
 from laptime.reconcile.views import PodView, WorkloadView
 
 
@@ -127,6 +130,14 @@ def server_taken_away(situation: Situation, server: str, purpose: str) -> Proble
     if not wanted or deployment is None or deployment.trial != purpose:
         return None
     return taken_away(f"server {server}", server_pods(situation, server, purpose))
+
+
+def with_pods(
+    situation: Situation, server: str, purpose: str, job: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a Job that drives a server with the pods on which it is begun: its own, the tiers'."""
+    pods = [*tier_pods(situation), *server_pods(situation, server, purpose)]
+    return on_these_pods(job, pods, target_words(situation, server))
 
 
 def server_replaced(

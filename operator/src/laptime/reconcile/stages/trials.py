@@ -31,7 +31,6 @@ from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
-from laptime.reconcile.stages.rests_on import on_these_pods
 from laptime.reconcile.stages.servers import (
     never_prepared,
     others_alive,
@@ -40,10 +39,10 @@ from laptime.reconcile.stages.servers import (
     server_problem,
     server_replaced,
     server_taken_away,
+    with_pods,
 )
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.targets import target_words
-from laptime.reconcile.stages.tiers import tier_names, tier_pods, tier_trouble
+from laptime.reconcile.stages.tiers import tier_names, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
@@ -152,9 +151,8 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
         settled = settled and (begins is None or situation.now >= begins + wait)
     if settled and situation.tiers_ready and not in_the_way:
-        pods = [*tier_pods(situation), *server_pods(situation, trial.server, attempt.name)]
-        job, more = trial_job(situation.context, attempt), target_words(situation, trial.server)
-        situation.actions.append(Create(on_these_pods(job, pods, more)))
+        job = trial_job(situation.context, attempt)
+        situation.actions.append(Create(with_pods(situation, trial.server, attempt.name, job)))
         return None
     problem = server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:

@@ -11,7 +11,6 @@ from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
-from laptime.reconcile.stages.rests_on import on_these_pods
 from laptime.reconcile.stages.servers import (
     never_checked,
     run_only,
@@ -19,10 +18,10 @@ from laptime.reconcile.stages.servers import (
     server_problem,
     server_replaced,
     server_taken_away,
+    with_pods,
 )
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.stages.targets import target_words
-from laptime.reconcile.stages.tiers import tier_pods, tier_trouble
+from laptime.reconcile.stages.tiers import tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
@@ -89,9 +88,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     settled = run_only(situation, server, job_name)
     if settled and situation.tiers_ready and job is None:
         job_of_it = verify_job(situation.context, situation.spec.server(server))
-        pods = [*tier_pods(situation), *server_pods(situation, server, job_name)]
-        more = target_words(situation, server)
-        situation.actions.append(Create(on_these_pods(job_of_it, pods, more)))
+        situation.actions.append(Create(with_pods(situation, server, job_name, job_of_it)))
     return problem or verifier_problem
 
 
