@@ -42,6 +42,7 @@ BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
     ("ConfigMap", "shop-results", {"data": {"theirs": "yes"}}),
     ("ConfigMap", "shop-trial-001", {"data": {"theirs": "yes"}}),
     ("ConfigMap", "shop-trial-001-readings", {"data": {"theirs": "yes"}}),
+    ("NetworkPolicy", "shop-network", {"spec": {"podSelector": {"matchLabels": _LABELS}}}),
     *(
         (
             "Job",
@@ -59,7 +60,7 @@ BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
         for name in ("verify-axum", "trial-001")
     ),
 ]
-_API = {"Deployment": "apps/v1", "Job": "batch/v1"}
+_API = {"Deployment": "apps/v1", "Job": "batch/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
