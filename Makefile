@@ -243,8 +243,8 @@ prove: ## what takes hours: benches and examples, going on where it stopped (ONL
 standing: ## when each check last passed, on which commit, how often out of how many
 	$(PROVE) standing
 
-.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-rust
-unit: unit-operator unit-python unit-go unit-k6 unit-rust ## tests that need no cluster
+.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust
+unit: unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
 	# One process for each core where there are thousands.
@@ -264,8 +264,11 @@ unit-go:
 		(cd $$module && go test ./...)
 	done
 
-unit-k6: # compares response times with the truth: nothing else may run on the machine
-	cd images/k6 && go test ./...
+unit-k6:
+	cd images/k6 && go test -skip '^TestTimed' ./...
+
+unit-k6-timed: # compares response times with the truth: nothing else may run on the machine
+	cd images/k6 && go test -run '^TestTimed' ./internal/loop
 
 unit-rust:
 	cd $(RUST_SERVERS) && cargo test --quiet --locked
