@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .harness import AXUM, POSTGRES_ALONE, SYNC, Cluster, condition, light, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, TWIN, Cluster, condition, light, run_manifest
 
 FROZEN_SECONDS = 60.0
 
@@ -52,7 +52,7 @@ def test_a_kubelet_that_stands_still_costs_no_server_a_trial(
     run = cluster.apply(
         run_manifest(
             "frozen",
-            [AXUM] if when == "measuring" else [SYNC, AXUM],
+            [AXUM] if when == "measuring" else [TWIN, AXUM],
             loads=light(f"{seconds}s", warmup="1s"),
             topology=POSTGRES_ALONE,
             repetitions=1,
