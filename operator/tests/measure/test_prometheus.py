@@ -303,6 +303,7 @@ def test_no_name_can_change_a_query(name: str) -> None:
         ("demo-postgres-7f46f94844-gqjm5", ("postgres", None)),
         ("demo-haproxy-59b8bf7b7b-nrkvr", ("haproxy", None)),
         ("demo-server-my-app-5d86cdc77c-2gp5l", ("server", "my-app")),
+        ("demo-service-pay-mock-5d86cdc77c-2gp5l", ("service-pay-mock", None)),
         ("demo-trial-001-abcde", ("generator", None)),
         ("demo-trial-002-abcde", None),
         ("demo-verify-axum-abcde", None),

@@ -54,6 +54,9 @@ class SimulatedCluster:
         self.logs: dict[tuple[str, int], str] = {}
         self._began: dict[str, datetime] = {}
         self._with_pod: set[str] = set()
+        self._components: dict[str, str] = {}
+        self.reset_verdicts: list[dict[str, Any]] = []
+        """What the next requests that reset a service come to; afterwards all is well."""
         self._count = 0
         self.secret = False
         self.jobs_started: list[str] = []
@@ -92,6 +95,7 @@ class SimulatedCluster:
                     trial=metadata["labels"].get(LABEL + "trial"),
                     pods=frozenset(metadata["annotations"].get(PODS_ANNOTATION, "").split(",")),
                 )
+                self._components[name] = metadata["labels"][LABEL + "component"]
                 self.jobs_started.append(name)
         elif manifest["kind"] == "NetworkPolicy":
             self.policies.setdefault(name, None)
@@ -169,8 +173,8 @@ class SimulatedCluster:
             outdated = pod.trial != deployment.trial or deployment.replicas == 0
             if outdated and not pod.deleting:
                 self.pods[pod.name] = replace(pod, deleting_since=self.now)
-        # A server's new pod comes when the old one is being deleted, a tier's when it is gone.
-        in_the_way = [pod for pod in mine if component != "server" or not pod.deleting]
+        # A new pod of a trial comes when the old one is being deleted, a tier's when it is gone.
+        in_the_way = [pod for pod in mine if deployment.trial is None or not pod.deleting]
         if deployment.replicas and not in_the_way:
             server = name.removeprefix("demo-server-") if component == "server" else None
             self._add_pod(component, name, server, deployment.trial)
@@ -178,16 +182,20 @@ class SimulatedCluster:
     def _follow_job(self, name: str, job: WorkloadView) -> None:
         since = job.created
         mine = [p for p in self.pods.values() if p.owner == name and p.created >= since]
-        verifier = "-verify-" in name
-        profiler = name in self._profiles
-        count = 1 if verifier or profiler else self._parallelism
+        component = self._components[name]
+        count = self._parallelism if component == "generator" else 1
         if name not in self._with_pod:
             self._with_pod.add(name)
-            server = name.removeprefix("demo-verify-") if verifier else None
-            component = "verifier" if verifier else "profiler" if profiler else "generator"
+            server = name.removeprefix("demo-verify-") if component == "verifier" else None
             for index in range(count):
                 self._add_pod(component, name, server, job.trial, index)
             self.jobs[name] = replace(job, made=count)
+        elif component.startswith("reset-") and any(pod.phase == "Succeeded" for pod in mine):
+            self.jobs[name] = replace(job, complete=True)
+        elif any(pod.phase == "Failed" for pod in mine) and component.startswith("reset-"):
+            self.jobs[name] = replace(
+                job, failed_reason="BackoffLimitExceeded", failed_message="its pod failed"
+            )
         elif len(mine) < count:
             self.jobs[name] = replace(
                 job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"
@@ -220,6 +228,8 @@ class SimulatedCluster:
             verdict = json.dumps({"ok": True})
             ended = ContainerView("verify", exit_code=0, exit_message=verdict)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+        elif pod.component.startswith("reset-"):
+            self._run_reset(pod)
         elif pod.component == "generator":
             self._run_generator(pod)
         elif pod.component == "profiler":
@@ -237,6 +247,18 @@ class SimulatedCluster:
                 last_started=pod.last_started or self.now,
                 containers=(running,),
             )
+
+    def _run_reset(self, pod: PodView) -> None:
+        if pod.phase != "Pending":
+            return
+        if self._fault():
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+            return
+        said = self.reset_verdicts.pop(0) if self.reset_verdicts else {"ok": True}
+        code = said.pop("exit", 0)
+        ended = ContainerView("reset", exit_code=code, exit_message=json.dumps(said))
+        phase = "Failed" if code else "Succeeded"
+        self.pods[pod.name] = replace(pod, phase=phase, containers=(ended,))
 
     def _run_generator(self, pod: PodView) -> None:
         assert pod.trial is not None

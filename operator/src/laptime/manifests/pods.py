@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from laptime.api import GROUP
@@ -38,11 +38,14 @@ def pod_spec(
     restart_policy: str = "Always",
     grace_seconds: int = 5,
     own_user: bool = True,
+    user: int | None = None,
 ) -> Manifest:
     """Return a pod spec of the restricted Pod Security level, without any reach into the cluster.
 
-    With `own_user` false the image decides which user it runs as, as long as it is not root.
+    With `own_user` false the image decides which user it runs as, as long as it is not root, or
+    `user` says it.
     """
+    runs_as = USER_ID if own_user else user
     spec: Manifest = {
         "automountServiceAccountToken": False,
         # Variables of other Services would come into the environment of what is measured.
@@ -51,7 +54,7 @@ def pod_spec(
         "terminationGracePeriodSeconds": grace_seconds,
         "securityContext": {
             "runAsNonRoot": True,
-            **({"runAsUser": USER_ID, "runAsGroup": USER_ID} if own_user else {}),
+            **({"runAsUser": runs_as, "runAsGroup": runs_as} if runs_as else {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": list(containers),
@@ -76,12 +79,15 @@ def container(
     ports: Mapping[str, int] | None = None,
     mounts: Mapping[str, str] | None = None,
     startup_probe: Manifest | None = None,
+    expand: Callable[[str], str] | None = None,
 ) -> Manifest:
     """Return a container of the restricted level; `mounts` maps paths to names of volumes.
 
     Every container has a writable /tmp and nothing else; what is mounted is read-only unless it
-    is an emptyDir.
+    is an emptyDir. Words of command and arguments are what they are; `expand` may leave some of
+    them for the kubelet to expand.
     """
+    written = expand or literal
     content: Manifest = {
         "name": name,
         "image": image,
@@ -100,9 +106,9 @@ def container(
         ],
     }
     if command:
-        content["command"] = [literal(word) for word in command]
+        content["command"] = [written(word) for word in command]
     if args:
-        content["args"] = [literal(word) for word in args]
+        content["args"] = [written(word) for word in args]
     if env:
         content["env"] = list(env)
     if ports:
@@ -133,7 +139,7 @@ def startup_probe(ctx: RunContext, **action: Any) -> Manifest:
 
 def deployment(
     ctx: RunContext,
-    component: Component,
+    component: Component | str,
     name: str,
     pod: Manifest,
     *,
@@ -176,7 +182,7 @@ _OVERLAP = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavai
 
 def service(
     ctx: RunContext,
-    component: Component,
+    component: Component | str,
     name: str,
     ports: Mapping[str, int],
     *,

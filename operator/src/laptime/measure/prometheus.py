@@ -185,7 +185,9 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
     None for pods that have no part in the trial.
     """
     rest = pod.removeprefix(f"{wanted.run}-")
-    tier = re.fullmatch(r"(postgres|pgbouncer|haproxy|upstream|delay)-[a-z0-9]+-[a-z0-9]+", rest)
+    tier = re.fullmatch(
+        r"(postgres|pgbouncer|haproxy|upstream|delay|service-.+)-[a-z0-9]+-[a-z0-9]+", rest
+    )
     if tier:
         return tier[1], None
     server = re.fullmatch(r"server-(.+)-[a-z0-9]+-[a-z0-9]+", rest)

@@ -6,6 +6,7 @@ Runs as `laptime verify` in a Job beside the server, since only there the server
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -39,7 +40,10 @@ class Task(TolerantModel):
     """What is to be verified."""
 
     target: str = Field(description="Such as http://demo-server-axum:8080.")
-    health_path: str = Field("/healthz", description="What answers 200 when it serves.")
+    health_path: str | None = Field(
+        "/healthz",
+        description="What answers 200 when it serves; null: a connection is enough.",
+    )
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(min_length=1)
     values: dict[str, str | int] = Field(
@@ -159,13 +163,36 @@ def verify(
         asking.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
         judge = Judge(asking, task.upstream_url, counter, task.values)
         try:
-            wait_until_healthy(asking, task.wait_seconds, task.health_path)
+            if task.health_path is None:
+                wait_until_connected(task.target, task.wait_seconds)
+            else:
+                wait_until_healthy(asking, task.wait_seconds, task.health_path)
             for check in task.checks:
                 judge.judge(check)
         except Wrong as wrong:
             return client.hidden(wrong.verdict)
     count = len(task.checks)
     return Verdict(True, "AnswersRight", f"{count} {'check' if count == 1 else 'checks'} passed")
+
+
+def wait_until_connected(target: str, wait_seconds: float) -> None:
+    """Return when a connection can be made to the host and port of a URL.
+
+    Raises:
+        Wrong: none could be made in time.
+    """
+    url = httpx.URL(target)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
+        try:
+            socket.create_connection((url.host, url.port or 80), patience).close()
+            return
+        except OSError as error:
+            if time.monotonic() + _POLL_SECONDS >= deadline:
+                message = f"{target}: {error} (waited {wait_seconds:g}s)"
+                raise Wrong("NotReachable", message) from error
+        time.sleep(_POLL_SECONDS)
 
 
 def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> None:

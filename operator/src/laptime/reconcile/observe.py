@@ -113,6 +113,7 @@ class ResultCache:
             self._readings.get(trial),
             context.spec,
             context.scenario.requests,
+            context.scenario.services,
         )
 
     def summary(self, run: Run, context: RunContext, names: set[str]) -> Summary:

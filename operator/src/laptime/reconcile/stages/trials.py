@@ -41,6 +41,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
     with_pods,
 )
+from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tier_names, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
@@ -154,7 +155,12 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         job = trial_job(situation.context, attempt)
         situation.actions.append(Create(with_pods(situation, trial.server, attempt.name, job)))
         return None
-    problem = server_problem(situation, trial.server, attempt.name)
+    around = side_problem(situation, attempt.name)
+    if around is not None and around.fatal:
+        # The next attempt has fresh pods of services, and resets of its own.
+        _lose_or_fail(situation, trial, around)
+        return around
+    problem = around or server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:
         if problem.fatal:
             _lose_or_fail(situation, trial, problem)
@@ -316,16 +322,17 @@ def _overlap(situation: Situation, attempt: Trial, generators: Sequence[PodView]
 
 def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
     # On a lost node nobody knows; a generator whose result was printed sends nothing any more.
-    servers = [
+    components = ("server", *fresh_components(situation))
+    pods = [
         pod.name
         for pod in others_alive(situation, attempt.name)
-        if pod.component == "server" and not pod.stuck(situation.now)
+        if pod.component in components and not pod.stuck(situation.now)
     ]
-    if not servers:
+    if not pods:
         return None
     return Problem(
         _OVERLAPPED,
-        f"{', '.join(servers)} of an earlier trial still ran while {attempt.server} was measured",
+        f"{', '.join(pods)} of an earlier trial still ran while {attempt.server} was measured",
     )
 
 
