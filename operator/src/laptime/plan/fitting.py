@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
 from laptime.plan.endpoints import load_problem, scarce_rows
@@ -11,7 +12,7 @@ from laptime.plan.endpoints import load_problem, scarce_rows
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return what of a run does not fit its scenario, with what to write instead."""
-    return [*_servers(spec, scenario), *_topology(spec, scenario)]
+    return [*_servers(spec, scenario), *_protocols(spec), *_topology(spec, scenario)]
 
 
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -59,6 +60,18 @@ def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
             yield (
                 f"server {server.name}: preset {server.preset} does not do scenario "
                 f"{scenario.name}: write {_or(fitting)}, or an image"
+            )
+
+
+def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which presets do not speak what a load does; of other servers their checks tell."""
+    load = next((one.name for one in spec.loads if one.protocol is Protocol.HTTP2), None)
+    speaking = [name for name, one in presets().items() if one.http2]
+    for server in spec.servers if load is not None else []:
+        if server.preset is not None and server.preset not in speaking:
+            yield (
+                f"server {server.name}: preset {server.preset} does not speak HTTP/2: write "
+                f"protocol: http1 at load {load}, or take {_or(speaking)}, an image or a service"
             )
 
 
