@@ -117,3 +117,35 @@ def test_where_a_scenario_has_no_services_that_is_said() -> None:
     assert misfits(spec("hello", server), scenarios()["hello"]) == [
         "server mine: env.URL: there is no $(SERVICE_CACHE_HOST): the scenario has no services"
     ]
+
+
+def test_a_preset_that_does_not_speak_http2_gets_no_load_over_it() -> None:
+    hello = scenarios()["hello"]
+    go = {"name": "go", "preset": "go-nethttp"}
+    image = {"name": "image", "image": "mine:1"}
+    (said,) = misfits(spec("hello", go, FLASK, SHOP, image, protocol="http2"), hello)
+    assert said == (
+        "server flask: preset flask does not speak HTTP/2: write protocol: http1 at load closed, "
+        "or take go-nethttp, an image or a service"
+    )
+    # Also where the scenario is somebody's own.
+    own = hello.model_copy(update={"builtin": False})
+    assert misfits(spec("hello", FLASK, protocol="http2"), own) == [said]
+    assert misfits(spec("hello", go, FLASK), hello) == []
+
+
+def test_what_http2_has_no_header_for_is_said() -> None:
+    hello = scenarios()["hello"]
+    (request, *_) = hello.requests
+    closing = request.model_copy(update={"headers": {"Connection": "close"}})
+    scenario = hello.model_copy(update={"requests": [closing]})
+    (said,) = load_problems(spec("hello", SHOP, protocol="http2"), scenario)
+    assert said.startswith("load closed: HTTP/2 has no header Connection, which hi has: leave")
+    assert load_problems(spec("hello", SHOP), scenario) == []
+
+
+def test_users_of_streams_share_rows_too() -> None:
+    tasks = scenarios()["tasks"]
+    go = {"name": "go", "image": "mine:1"}
+    closed = {"closed": {"connections": 10, "requests": 50_000}, "endpoints": ["delete"]}
+    assert load_problems(spec("tasks", go, **closed, protocol="http2", streams=10), tasks) == []

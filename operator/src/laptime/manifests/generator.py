@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laptime.api.durations import parse_duration
-from laptime.api.loads import Arrivals, Load, ScriptLoad
+from laptime.api.loads import Arrivals, Load, Protocol, ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -355,7 +355,9 @@ def _shape(load: Load) -> dict[str, Any]:
         shape["keepAlive"] = load.arriving.keep_alive
         if load.arriving.arrivals is Arrivals.POISSON:
             shape["arrivals"] = "poisson"
-    return {name: shape}
+    if load.protocol is Protocol.HTTP1:
+        return {name: shape}
+    return {name: shape, "protocol": str(load.protocol), "streams": load.streams}
 
 
 def _measure(load: Load) -> tuple[str, dict[str, Any]]:

@@ -38,6 +38,7 @@ _SERVED_SHARE = 0.75
 _UPSTREAM_SHARE = 0.75
 _NARROW = 1.5
 _FAST_START = 0.6
+_CARRIERS = (("connection", "connections"), ("stream", "streams"))
 _ONE_SLOT = 0.7
 
 
@@ -125,11 +126,11 @@ def _rate_met(load: Load, figures: Figures) -> Resource | None:
 
 
 def _one_connection(load: Load) -> bool:
-    return load.closed is not None and load.closed.connections == 1
+    return load.closed is not None and load.users == 1
 
 
 def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
-    connections = load.closed.connections if load.closed else 0
+    connections = (load.users or 0) if load.closed else 0
     waits = [
         f"{_ms(seconds)} {what}"
         for seconds, what in (
@@ -140,10 +141,10 @@ def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
         if seconds > 0
     ]
     said = (
-        f"{connections} {'connection' if connections == 1 else 'connections'} with one request "
+        f"{connections} {_CARRIERS[load.streams > 1][connections > 1]} with one request "
         f"each, a mean response time of {_time(scene.figures)}"
         f"{' (' + ', '.join(waits) + ')' if waits else ''}, and nothing that they had to "
-        "queue for: more connections would be answered more often"
+        f"queue for: more {_CARRIERS[load.streams > 1][1]} would be answered more often"
     )
     return Resource(Cause.OFFERED_LOAD, 1.0, said)
 
@@ -221,9 +222,9 @@ def _uneven_workers(
     are not being worked on wait for a place, although the workers together have enough of them.
     """
     places, workers = known.requests_at_once, scene.server.workers
-    if load.closed is None or places is None or known.wait_seconds <= 0:
+    connections = load.users
+    if load.closed is None or not connections or places is None or known.wait_seconds <= 0:
         return None
-    connections = load.closed.connections
     if not places < connections <= places * workers or _near(every, Cause.SERVER_CONCURRENCY):
         return None
     worked_on = scene.figures.requests_per_second * known.wait_seconds
@@ -240,7 +241,7 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
 
     A request that waits on purpose, as any number of others may at the same time, is worked on.
     """
-    if load.closed is None:
+    if load.closed is None or load.users is None:
         return None
     database = scene.tiers.database
     services = (one.component for one in scene.services)
@@ -249,7 +250,7 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
     working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
     waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds
     working += scene.figures.requests_per_second * waits + scene.statements_delayed
-    if working < _SERVED_SHARE * load.closed.connections:
+    if working < _SERVED_SHARE * load.users:
         return None
     return _too_few_connections(scene, load, known)
 

@@ -170,11 +170,11 @@ def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | No
     beyond the window, or connections have none left: by one response time at most.
     """
     latency, window = figures.latency, figures.window_seconds
-    if load.closed is None or latency is None or window <= 0:
+    connections = load.users
+    if load.closed is None or not connections or latency is None or window <= 0:
         return None
     if figures.errors > MAX_ERROR_RATE * figures.requests:
         return None
-    connections = load.closed.connections
     busy = (figures.requests - figures.errors) * latency.mean_seconds / window
     at_the_end = latency.max_seconds / window
     between = cores / connections
@@ -199,10 +199,10 @@ def _rate_not_held(figures: Figures, load: Load) -> Said | None:
 def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
     """Say when the generator itself was late, and not because all connections were busy."""
     latency = figures.latency
-    if load.open is None or latency is None or not phase.lateness:
+    if load.open is None or load.users is None or latency is None or not phase.lateness:
         return None
     in_flight = figures.requests_per_second * latency.mean_seconds
-    if in_flight > load.open.max_connections / 2:
+    if in_flight > load.users / 2:
         return None
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
     # Where so many requests failed that there is no p99, the slowest right answer stands for it.

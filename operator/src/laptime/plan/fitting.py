@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, presets, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
@@ -11,7 +12,7 @@ from laptime.plan.endpoints import load_problem, scarce_rows
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return what of a run does not fit its scenario, with what to write instead."""
-    servers = (*_servers(spec, scenario), *_variables(spec, scenario))
+    servers = (*_servers(spec, scenario), *_variables(spec, scenario), *_protocols(spec))
     return [*servers, *_topology(spec, scenario)]
 
 
@@ -75,6 +76,18 @@ def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                     f"{place}: Laptime sets it, since scenario {scenario.name} has a service "
                     f"{ours[one.name]}: leave it out, or give yours another name"
                 )
+
+
+def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which presets do not speak what a load does; of other servers their checks tell."""
+    load = next((one.name for one in spec.loads if one.protocol is Protocol.HTTP2), None)
+    speaking = [name for name, one in presets().items() if one.http2]
+    for server in spec.servers if load is not None else []:
+        if server.preset is not None and server.preset not in speaking:
+            yield (
+                f"server {server.name}: preset {server.preset} does not speak HTTP/2: write "
+                f"protocol: http1 at load {load}, or take {_or(speaking)}, an image or a service"
+            )
 
 
 def _topology(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:

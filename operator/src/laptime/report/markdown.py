@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import compare_order
-from laptime.api.loads import Arrivals, Load, OpenLoad, RampLoad, StairsLoad
+from laptime.api.loads import Arrivals, Load, OpenLoad, Protocol, RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
 from laptime.api.usage import RowUsage
@@ -150,6 +150,9 @@ def _order(report: Report, load: Load) -> Iterator[str]:
 def describe_load(load: Load) -> str:
     """Return the shape of a load in words."""
     said = _shape(load)
+    if load.protocol is Protocol.HTTP2:
+        said += ", over HTTP/2"
+        said += f" with {load.streams} streams each" if load.streams > 1 else ""
     if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
         said += ", Poisson arrivals"
     if load.mix is not None:

@@ -71,6 +71,13 @@ TRIALS = Section(
             blame=Fault.RUN,
         ),
         Reason(
+            "ProtocolNotSpoken",
+            "the server does not speak HTTP/2, or takes fewer streams of a connection at once than "
+            "the load has",
+            "write `streams` as the message says, or `protocol: http1`",
+            blame=Fault.RUN,
+        ),
+        Reason(
             "NothingMeasured",
             "the generator ran the warm-up and nothing else",
             "give the script a scenario beside `warmup` ([own script](own-script.md))",
