@@ -88,6 +88,11 @@ NO_RIGHT_ANSWER = Doubt(
     "no right answer{mostly}",
     "look at the server's log, and at `errorsByKind` of the trials",
 )
+NO_REQUEST = Doubt(
+    "the script asked nothing by HTTP or gRPC, so there is no throughput and no response time: "
+    "its own metrics are all that there is",
+    "nothing where that is meant; compare servers by the metrics of the script",
+)
 ALL_TOO_LATE = Doubt(
     "no answer came within the measured time: {late} right ones came after it",
     "measure for several times as long as one request takes (`duration`)",

@@ -71,8 +71,14 @@ class Judgement:
         return Judgement(worse, (*self.reasons, *other.reasons))
 
 
-def judge_answers(figures: Figures) -> Judgement:
-    """Judge by what came back: whether anything did, and how many errors."""
+def judge_answers(figures: Figures, script: ScriptFigures | None = None) -> Judgement:
+    """Judge by what came back: whether anything did, and how many errors.
+
+    A script may ask by other protocols than those whose requests are counted, such as WebSocket;
+    one that only asked others than the server measured nothing of it.
+    """
+    if script is not None and script.iterations and not figures.requests and not script.other_hosts:
+        return Judgement.of([doubts.NO_REQUEST.says()])
     late = figures.requests - figures.errors
     if figures.latency is not None and figures.requests_per_second <= 0 and late > 0:
         return Judgement(Validity.INVALID, (doubts.ALL_TOO_LATE.says(late=late),))
