@@ -20,6 +20,7 @@ from laptime.api.images import RunImages
 from laptime.api.server import Server
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
+from laptime.plan import Places
 
 Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -201,6 +202,8 @@ class RunContext:
 
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
+    places: Places = field(default_factory=Places)
+    """Where the next trial belongs."""
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the names of servers that are Services: those that can be driven now."""
 
