@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -197,7 +198,7 @@ def operator_pids() -> list[int]:
             if (
                 process.name.isdigit()
                 and b"laptime\0operator" in (process / "cmdline").read_bytes()
-                and f"/{name}/kubepods/" in (process / "cgroup").read_text()
+                and re.search(rf"/{name}/[^/]+/kubepods/", (process / "cgroup").read_text())
             ):
                 found.append(int(process.name))
         except OSError:

@@ -63,6 +63,7 @@ async def test_a_whole_trial() -> None:
 async def test_the_node() -> None:
     (one,) = (await used(server())).nodes
     assert (one.node, one.cpus) == ("n1", 2)
+    assert (one.kernel, one.cpu_model) == ("6.18.44", "Xeon")
     assert one.busy_share == pytest.approx(0.45)
     assert one.stolen_share == pytest.approx(0.05)
     assert one.frequency_hertz == 2.5e9

@@ -67,6 +67,9 @@ class SimulatedCluster:
         """What of the cluster stands still: Deployment, Job, pods, deletion, kubelet."""
         self.stubborn: set[str] = set()
         """Pods that go on although they should end."""
+        self.drained = False
+        """Whether the node takes no pods any more: they go to another one, or nowhere."""
+        self._bound: set[str] = set()
 
     # What is asked of it --------------------------------------------------------------------
 
@@ -74,6 +77,7 @@ class SimulatedCluster:
         name = manifest["metadata"]["name"]
         match manifest["kind"]:
             case "Deployment":
+                self._bind(manifest)
                 stamped = json.loads(json.dumps(manifest))
                 stamped["metadata"]["creationTimestamp"] = self.now.isoformat()
                 self.deployments[name] = deployment_view(stamped)
@@ -88,6 +92,7 @@ class SimulatedCluster:
         name = manifest["metadata"]["name"]
         if manifest["kind"] == "Job":
             if name not in self.jobs:
+                self._bind(manifest)
                 metadata = manifest["metadata"]
                 self.jobs[name] = WorkloadView(
                     name,
@@ -201,6 +206,14 @@ class SimulatedCluster:
                 job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"
             )
 
+    def _bind(self, manifest: dict[str, Any]) -> None:
+        affinity = manifest["spec"]["template"]["spec"].get("affinity", {})
+        rule = "requiredDuringSchedulingIgnoredDuringExecution"
+        if rule in affinity.get("nodeAffinity", {}):
+            self._bound.add(manifest["metadata"]["name"])
+        else:
+            self._bound.discard(manifest["metadata"]["name"])
+
     def _add_pod(
         self,
         component: str,
@@ -211,6 +224,7 @@ class SimulatedCluster:
     ) -> None:
         self._count += 1
         name = f"{owner}-{self._count}"
+        nowhere = self.drained and owner in self._bound
         self.pods[name] = PodView(
             name,
             component,
@@ -219,11 +233,14 @@ class SimulatedCluster:
             trial=trial,
             owner=owner,
             index=index,
-            node="node",
-            acknowledged=self.now,
+            node=None if nowhere else "other" if self.drained else "node",
+            acknowledged=None if nowhere else self.now,
+            unschedulable_message="0/2 nodes are available" if nowhere else None,
         )
 
     def _run_pod(self, pod: PodView) -> None:
+        if pod.node is None:
+            return
         if pod.component == "verifier":
             verdict = json.dumps({"ok": True})
             ended = ContainerView("verify", exit_code=0, exit_message=verdict)

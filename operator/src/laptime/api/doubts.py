@@ -205,6 +205,11 @@ STOLEN_TIME = Doubt(
     "a machine with CPUs of its own, or more repetitions at another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+OTHER_NODES = Doubt(
+    "{what} ran on {nodes}, and on {before} in trial {trial}: what differs may be the nodes",
+    "see why the pod could not be placed where it was before; nodes that are there for benchmarks "
+    "alone, or more repetitions",
+)
 
 # Of a Service that Laptime did not deploy. What its users get is what was measured: a bound that it
 # kept while it was warm it kept. Others can only have taken something away from it.

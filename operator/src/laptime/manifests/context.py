@@ -21,6 +21,7 @@ from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
+from laptime.plan import Places
 
 Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -206,6 +207,8 @@ class RunContext:
 
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
+    places: Places = field(default_factory=Places)
+    """Where the next trial belongs."""
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the names of servers that are Services: those that can be driven now."""
 

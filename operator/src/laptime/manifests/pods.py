@@ -9,7 +9,14 @@ from typing import Any
 
 from laptime.api import GROUP
 from laptime.api.resources import Resources
-from laptime.manifests.context import Component, Manifest, RunContext, content_hash
+from laptime.manifests.context import (
+    COMPONENT_LABEL,
+    UID_LABEL,
+    Component,
+    Manifest,
+    RunContext,
+    content_hash,
+)
 
 USER_ID = 10001
 """User and group of every image of Laptime."""
@@ -65,6 +72,75 @@ def pod_spec(
     if ctx.images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in ctx.images.pull_secrets]
     return spec
+
+
+def placed(
+    ctx: RunContext,
+    component: Component,
+    pod: Manifest,
+    others: Sequence[Mapping[str, str]] = (),
+) -> Manifest:
+    """Return a pod spec with the rules for where the pod of a component goes.
+
+    What is driven is together, so that there is room for generators on another node. Both are
+    wishes: on one node they say nothing. `others` are labels of what is driven beside the run's own
+    pods. A trial belongs on the nodes of the run's first one.
+    """
+    drives = component in _DRIVING
+    driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
+    driven += [{"matchLabels": dict(labels)} for labels in others]
+    wish = {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "podAffinityTerm": {
+                    "labelSelector": selector,
+                    "topologyKey": "kubernetes.io/hostname",
+                },
+            }
+            for selector in driven
+        ]
+    }
+    affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
+    nodes = ctx.places.nodes.get(str(component), ())
+    if nodes and component in _OF_TRIALS:
+        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm)
+    return {**pod, "affinity": affinity}
+
+
+_DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
+_OF_TRIALS = frozenset({Component.GENERATOR, Component.SERVER})
+_DRIVEN: Manifest = {
+    "matchExpressions": [
+        {
+            "key": COMPONENT_LABEL,
+            "operator": "In",
+            "values": [
+                str(one)
+                for one in (
+                    Component.SERVER,
+                    Component.POSTGRES,
+                    Component.PGBOUNCER,
+                    Component.HAPROXY,
+                    Component.UPSTREAM,
+                    Component.DELAY,
+                )
+            ],
+        }
+    ]
+}
+
+
+def _on(nodes: Sequence[str], firm: bool) -> Manifest:
+    # By the name of the node: its label `hostname` may be another one. A term has one name.
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+    ]
+    if firm:
+        return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    wishes = [{"weight": 100, "preference": term} for term in terms]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": wishes}
 
 
 def container(
@@ -157,7 +233,7 @@ def deployment(
     labels = ctx.labels(component, server=server)
     template: Manifest = {
         "metadata": {"labels": ctx.labels(component, server=server, trial=trial)},
-        "spec": pod,
+        "spec": placed(ctx, component, pod),
     }
     if config is not None:
         template["metadata"]["annotations"] = {CONFIG_HASH_ANNOTATION: content_hash(config)}
