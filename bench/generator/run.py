@@ -3,11 +3,11 @@
     python3 bench/generator/run.py [--rounds N] [--seconds S] [--connections N]
 
 All sides drive the same small server on 127.0.0.1 in the same run, in rounds of shuffled order,
-with keep-alive on and off. With keep-alive there are TLS and HTTP/2, too, and the loop sends sessions of three
-steps, whose values come from 10,000 rows and from the answers before. A script with checks, groups,
-metrics of its own and thresholds runs in k6 as its users run it and as Laptime does, as many
-iterations each. The figure is requests per CPU-second of the generator's process, its start
-included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
+with keep-alive on and off. With keep-alive there are TLS and HTTP/2, too, and the loop sends
+sessions of three steps, whose values come from 10,000 rows and from the answers before. A script
+with checks, groups, metrics of its own and thresholds runs in k6 as its users run it and as Laptime
+does, as many iterations each. The figure is requests per CPU-second of the generator's process, its
+start included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
 benchmark as a share of what plain k6 spends on a request. Needs Go; wrk and ab are Debian's `wrk`
 and `apache2-utils`, installed when missing and the user is root.
 
