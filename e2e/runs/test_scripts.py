@@ -145,7 +145,7 @@ def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
 def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
     cluster: Cluster,
 ) -> None:
-    script = {"checks": "inform", "warmup": "1500ms"}
+    script: dict[str, Any] = {"checks": "inform", "warmup": "1500ms"}
     load = script_load(cluster, "informed", SCRIPT.read_text(), **script)
     status = run_scripts(cluster, "informed", [load], SYNC)
     for row in status["results"]:
