@@ -110,10 +110,10 @@ demo: grafana-image install ## the whole way: cluster, images, chart, a first co
 	exit $$code
 
 .PHONY: cluster
-cluster: ## start the embedded Kubernetes (does nothing when it runs)
+cluster: ## start the embedded Kubernetes, does nothing when it runs (NODES=3: with three nodes)
 	$(SAY)
 	say "Embedded Kubernetes"
-	$(CLUSTER) up
+	$(CLUSTER) up $(if $(NODES),--nodes $(NODES))
 
 .PHONY: cluster-down
 cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the cache
@@ -154,7 +154,7 @@ endif
 # images.registry, as all that is built here.
 BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
 ifeq ($(OWN_KUBECONFIG),)
-# The DNS of the embedded cluster is a process of its node. Nobody else's is what stands there: tests
+# The DNS of the embedded cluster is a process of its control plane. Nobody else's is what stands there: tests
 # apply CRDs by kubectl, and Helm would leave those alone.
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set 'watching.namespaces={*}' \
 	--set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16'
@@ -277,7 +277,7 @@ unit-rust:
 
 # Two halves of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
-E2E_IMAGES := $(CHART_IMAGES) faulty server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
+E2E_IMAGES := $(CHART_IMAGES) faulty reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
 PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
 
 .PHONY: e2e
@@ -347,6 +347,11 @@ e2e-servers: venv # the images of servers and tiers, without a cluster; they mos
 .PHONY: e2e-cluster
 e2e-cluster: venv # the embedded Kubernetes itself
 	cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests
+
+.PHONY: nodes
+nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained
+	python3 images/build.py agent
+	cd cluster && LAPTIME_NODES_TESTS=1 LAPTIME_TEST_CLUSTER=laptime-nodes $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py
 
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
@@ -501,14 +506,14 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 	$(USE_CLUSTER)
 	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
 
-# Its processes are stopped and killed: the cluster is its own. The proxy is in the node's network.
+# Its processes are stopped and killed: the cluster is its own. The proxy is beside the API server.
 .PHONY: chaos
 chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds, PART=1/2)
 	export LAPTIME_CLUSTER_NAME=laptime-chaos$(subst 1,,$(firstword $(subst /, ,$(PART))))
 	$(DOWN_AT_END)
 	$(CLUSTER) down
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
-	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/network \
+	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/control/network \
 		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(PART),--part $(PART))
 

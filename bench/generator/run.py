@@ -4,11 +4,12 @@
 
 All sides drive the same small server on 127.0.0.1 in the same run, in rounds of shuffled order,
 with keep-alive on and off. With keep-alive there are TLS and HTTP/2, too, and the loop sends
-sessions of three steps, whose values come from 10,000 rows and from the answers before. The figure
-is requests per CPU-second of the generator's process, its start included, as the kernel counts them
-(wait4). The output's cost is that of one request in a Go benchmark as a share of what plain k6
-spends on a request. Needs Go; wrk and ab are Debian's `wrk` and `apache2-utils`, installed when
-missing and the user is root.
+sessions of three steps, whose values come from 10,000 rows and from the answers before. A script
+with checks, groups, metrics of its own and thresholds runs in k6 as its users run it and as Laptime
+does, as many iterations each. The figure is requests per CPU-second of the generator's process, its
+start included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
+benchmark as a share of what plain k6 spends on a request. Needs Go; wrk and ab are Debian's `wrk`
+and `apache2-utils`, installed when missing and the user is root.
 
 Exits with 1 when a goal is missed.
 """
@@ -25,6 +26,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +42,7 @@ GOAL_RATIO = {True: 5.0, False: 2.5}
 GOAL_OUTPUT_SHARE = 0.03
 GOAL_SESSION_RATE = 10_000
 GOAL_SESSION_COST = 0.75
+GOAL_SCRIPT_COST = 1.05
 SESSION = "built-in loop, sessions"
 SECURED = "built-in loop, TLS"
 PLAIN_SECURED = "plain k6, TLS"
@@ -47,6 +50,9 @@ SECOND = "built-in loop, HTTP/2"
 STREAMS = "built-in loop, HTTP/2, 10 streams"
 SECOND_SECURED = "built-in loop, HTTP/2, TLS"
 PLAIN_SECOND = "plain k6, HTTP/2, TLS"
+SCRIPT = "script, output laptime"
+PLAIN_SCRIPT = "script, plain k6"
+ITERATIONS_PER_SECOND = 2_500
 ROWS = 10_000
 LONGEST_RUN_SECONDS = 120
 
@@ -73,6 +79,8 @@ class Side:
     command: list[str]
     environment: dict[str, str]
     count: Callable[[str], int]
+    timed: bool = True
+    """Whether it runs for the seconds that it is told; otherwise until it has done its work."""
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -223,6 +231,13 @@ def sides(
     by_alpn = {**plain, "TARGET": second_secured, "K6_INSECURE_SKIP_TLS_VERIFY": "true"}
     trusting = {**plain, "TARGET": secured, "K6_INSECURE_SKIP_TLS_VERIFY": "true"}
     counted = first_number(r"http_reqs\.*: (\d+)")
+    iterations = ITERATIONS_PER_SECOND * seconds
+    scripted = {**plain, "ITERATIONS": str(iterations), "LAPTIME_WARMUP_SECONDS": "0"}
+
+    def script_side(name: str, *flags: str) -> Side:
+        command = [*run_plain, *flags, str(HERE / "script.js")]
+        return Side(name, command, scripted, lambda _: iterations, timed=False)
+
     kept = [
         Side(SESSION, loop, with_sessions, requests_of_result),
         Side(SECURED, loop, {"LAPTIME_TRIAL": with_tls}, requests_of_result),
@@ -237,6 +252,8 @@ def sides(
         ),
         Side(PLAIN_SECOND, [*run_plain, script], by_alpn, counted),
         Side("wrk, TLS", [*wrk, f"{secured}/"], {}, first_number(r"(\d+) requests in")),
+        script_side(PLAIN_SCRIPT),
+        script_side(SCRIPT, "--out", "laptime"),
     ]
     return [
         Side("built-in loop", loop, {"LAPTIME_TRIAL": json.dumps(trial)}, requests_of_result),
@@ -255,6 +272,7 @@ def sides(
 
 def measure(side: Side, cost: Cost, seconds: int) -> None:
     """Run one side once and add what it did to `cost`; exits when it fails."""
+    began = time.monotonic()
     with subprocess.Popen(
         ["timeout", str(seconds + LONGEST_RUN_SECONDS), *side.command],
         env={**os.environ, **side.environment},
@@ -270,7 +288,7 @@ def measure(side: Side, cost: Cost, seconds: int) -> None:
         sys.exit(f"{side.name} failed ({process.returncode}):\n{output[-2000:]}")
     cost.requests += side.count(output)
     cost.cpu_seconds += used.ru_utime + used.ru_stime
-    cost.wall_seconds += seconds
+    cost.wall_seconds += seconds if side.timed else time.monotonic() - began
 
 
 def nanoseconds_per_sample(package: str, benchmark: str) -> float:
@@ -362,6 +380,9 @@ def report(costs: dict[bool, dict[str, Cost]], output_ns: float, record_ns: floa
     for name in (SECOND, STREAMS, SECOND_SECURED):
         share = by_name[name].per_cpu_second / by_name["built-in loop"].per_cpu_second
         print(f"{f'  {name}, of HTTP/1.1':<52}{share:>9.2f}x")
+    more = by_name[PLAIN_SCRIPT].per_cpu_second / by_name[SCRIPT].per_cpu_second
+    goal = f"<= {GOAL_SCRIPT_COST}x"
+    line("CPU of a script, of plain k6's", f"{more:.3f}x", goal, more <= GOAL_SCRIPT_COST)
     plain_ns = 1e9 / costs[True]["plain k6"].per_cpu_second
     native_ns = 1e9 / costs[True]["built-in loop"].per_cpu_second
     for what, share in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ _SERVED = {
     "secrets": ("Secret", "/api/v1"),
     "services": ("Service", "/api/v1"),
 }
-_PLURALS = {kind: plural for plural, (kind, _) in _SERVED.items()}
+_PLURALS = {kind.lower(): plural for plural, (kind, _) in _SERVED.items()}
 _OPERATOR = "laptime-operator"
 _OPERATOR_NAMESPACE = "laptime-system"
 
@@ -55,21 +56,21 @@ class Cluster:
     def apply(self, manifest: dict[str, Any]) -> str:
         """Apply a manifest; return its name."""
         name: str = manifest["metadata"]["name"]
-        self.reader.apply(self.path(_PLURALS[manifest["kind"]], name), manifest)
+        self.reader.apply(self.path(_PLURALS[manifest["kind"].lower()], name), manifest)
         return name
 
     def create(self, manifest: dict[str, Any]) -> None:
         """Create what is not there yet."""
-        self.reader.create(self.path(_PLURALS[manifest["kind"]]), manifest)
+        self.reader.create(self.path(_PLURALS[manifest["kind"].lower()]), manifest)
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return an object, by its kind in small letters."""
-        found: dict[str, Any] = self.reader.get(self.path(f"{kind}s", name))
+        found: dict[str, Any] = self.reader.get(self.path(_PLURALS[kind], name))
         return found
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
         """Return an object, by its kind in small letters; None if there is none."""
-        found: dict[str, Any] | None = self.reader.find(self.path(f"{kind}s", name))
+        found: dict[str, Any] | None = self.reader.find(self.path(_PLURALS[kind], name))
         return found
 
     def wish(self, run: str, **fields: Any) -> None:
@@ -78,7 +79,7 @@ class Cluster:
 
     def delete(self, kind: str, name: str) -> None:
         """Delete an object, by its kind in small letters."""
-        self.reader.delete(self.path(f"{kind}s", name))
+        self.reader.delete(self.path(_PLURALS[kind], name))
 
     def kill_pods(self, selector: str) -> None:
         """Delete pods at once, as if their node had lost them."""
@@ -197,7 +198,7 @@ def operator_pids() -> list[int]:
             if (
                 process.name.isdigit()
                 and b"laptime\0operator" in (process / "cmdline").read_bytes()
-                and f"/{name}/kubepods/" in (process / "cgroup").read_text()
+                and re.search(rf"/{name}/[^/]+/kubepods/", (process / "cgroup").read_text())
             ):
                 found.append(int(process.name))
         except OSError:

@@ -19,7 +19,7 @@ FROZEN_SECONDS = 60.0
 
 def kubelet_of(kubeconfig: str) -> int:
     """Return the process of the embedded cluster's kubelet."""
-    file = Path("/run") / Path(kubeconfig).parent.name / "pids" / "kubelet"
+    file = Path("/run") / Path(kubeconfig).parent.name / "laptime" / "pids" / "kubelet"
     if not file.is_file():
         pytest.skip("the kubelet is not a process of the embedded cluster")
     return int(file.read_text())

@@ -23,7 +23,8 @@ from .harness import (
     run_manifest,
 )
 
-SCRIPT = Path(__file__).parents[2] / "images" / "k6" / "testdata" / "as-documented.js"
+SCRIPTS = Path(__file__).parents[2] / "images" / "k6" / "testdata"
+SCRIPT = SCRIPTS / "as-documented.js"
 """Stages, setup, a group, two checks of which one never holds, three thresholds that are missed, a
 trend, a counter, a rate and a pause of 20 ms."""
 THRESHOLDS = {
@@ -47,17 +48,21 @@ export default function () {
 """
 
 
-def own_script(cluster: Cluster, name: str, source: str) -> str:
+def own_script(
+    cluster: Cluster, name: str, source: str, beside: dict[str, str] | None = None
+) -> str:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-    return cluster.apply({**config_map, "data": {"script.js": source}})
+    return cluster.apply({**config_map, "data": {"script.js": source, **(beside or {})}})
 
 
-def script_load(cluster: Cluster, name: str, source: str, **script: Any) -> dict[str, Any]:
-    """Return a load by a script, whose ConfigMap is made."""
+def script_load(
+    cluster: Cluster, name: str, source: str, beside: dict[str, str] | None = None, **script: Any
+) -> dict[str, Any]:
+    """Return a load by a script, whose ConfigMap is made; `beside` are files beside it."""
     return {
         "name": name,
         "script": {
-            "configMap": own_script(cluster, name, source),
+            "configMap": own_script(cluster, name, source, beside),
             "duration": "30s",
             "env": [{"name": "BASE_URL", "value": "$(TARGET)"}],
             **script,
@@ -205,3 +210,39 @@ def test_what_is_wrong_with_a_script_is_said_with_k6s_words_and_the_line(cluster
     assert "1 of 200 iterations ended with an exception: SyntaxError" in said
     assert "script.js:8:" in said
     assert any("nonsense" in text for text in row["script"]["warnings"])
+
+
+def test_calls_of_grpc_are_requests_and_websockets_are_in_the_metrics_of_their_script(
+    cluster: Cluster,
+) -> None:
+    server = {"name": "reference", "image": "docker.io/laptime/reference:0.1.0"}
+    proto = {"echo.proto": (SCRIPTS / "echo.proto").read_text()}
+    loads = [
+        script_load(cluster, "talk", (SCRIPTS / "talk.js").read_text(), warmup="0s"),
+        script_load(cluster, "calls", (SCRIPTS / "calls.js").read_text(), proto, warmup="0s"),
+    ]
+    run = cluster.apply(
+        run_manifest("protocols", [server], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+    )
+    status = cluster.wait_end(run, 180)
+    talk, calls = (
+        next(row for row in status["results"] if row["load"] == load) for load in ("talk", "calls")
+    )
+    assert (calls["requests"], calls["errors"]) == (100, 0), calls
+    assert calls["requestsPerSecond"]["value"] > 0
+    assert (talk["requests"], talk["validity"]) == (0, "doubtful"), talk
+    assert any("asked nothing by HTTP or gRPC" in reason for reason in talk["validityReasons"])
+    for row, answers in ((talk, 100), (calls, 100)):
+        script = row["script"]
+        assert (script["checksPassed"], script["checksFailed"]) == (answers, 0), row
+        assert not script.get("otherHosts")
+    assert {one["outcome"] for one in status["objectives"]} == {"met"}
+    document, report = read_results(cluster.stored(run).files["results.json"])
+    metrics = {one.name: one for row in document.rows if row.script for one in row.script.metrics}
+    assert metrics["ws_sessions"].value == 20
+    assert metrics["ws_msgs_received"].value == 100
+    assert metrics["grpc_req_duration"].samples == 100
+    assert any("/echo.Echo/Say" in trial.endpoints for trial in document.trials)
+    text = to_markdown(report)
+    assert "ws_msgs_received" in text
+    assert "grpc_req_duration" in text

@@ -35,9 +35,9 @@ TEST = (
     Part("lint-chart", needs=("build-helm",)),
     Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
-    # It looks at the whole machine for what a cluster left there: no other cluster, no container and
-    # no network namespace may come or go meanwhile. Half of it is waiting, so that the operator's
-    # tests, which have none of them, run beside it.
+    # It looks at the whole machine for what a cluster left there: no other cluster, no container
+    # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
+    # operator's tests, which have none of them, run beside it.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),

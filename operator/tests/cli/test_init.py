@@ -157,4 +157,4 @@ def test_what_cannot_be_read_is_a_mistake(
     file = tmp_path / "none.yaml"
     file.write_text("kind: TestRun\napiVersion: tests.example/v1\n")
     assert run_command(["init", "--from", str(file)]) == 1
-    assert "holds no TestRun" in capsys.readouterr().err
+    assert "is not an OpenAPI 3 document" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import scenarios
+from laptime.catalog import Scenario, scenarios
 from laptime.plan import load_problems, misfits
 
 FLASK = {"name": "flask", "preset": "flask"}
@@ -70,6 +70,53 @@ def test_rows_that_nobody_brings_back_are_not_used_up() -> None:
     )
     assert load_problems(spec("tasks", SHOP, endpoints=["read"]), tasks) == []
     assert load_problems(spec("tasks", FLASK), tasks) == []
+
+
+SERVICES = [
+    {"name": "cache", "image": "redis:8", "ports": [6379], "password": True},
+    {"name": "mock", "image": "mock:1", "ports": [80]},
+]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"name": "URL", "value": "redis://:$(SERVICE_CACHE_PASSWORD)@$(SERVICE_CACHE_HOST)"}, ""),
+        ({"name": "URL", "value": "$(PORT) $HOME $(SERVICES)"}, ""),
+        ({"name": "SERVICE_NAME", "value": "mine"}, ""),
+        (
+            {"name": "URL", "value": "$(SERVICE_CACHE_URL)"},
+            "server mine: env.URL: there is no $(SERVICE_CACHE_URL): there is "
+            "$(SERVICE_CACHE_HOST), $(SERVICE_CACHE_PORT), $(SERVICE_CACHE_PASSWORD), "
+            "$(SERVICE_MOCK_HOST), $(SERVICE_MOCK_PORT)",
+        ),
+        (
+            {"name": "URL", "value": "$(SERVICE_MOCK_PASSWORD)"},
+            "server mine: env.URL: service mock has no password: write password: true there, or "
+            "leave $(SERVICE_MOCK_PASSWORD) out",
+        ),
+        (
+            {"name": "SERVICE_CACHE_HOST", "value": "elsewhere"},
+            "server mine: env.SERVICE_CACHE_HOST: Laptime sets it, since scenario hello has a "
+            "service cache: leave it out, or give yours another name",
+        ),
+    ],
+)
+def test_variables_of_a_server_name_services_that_there_are(
+    env: dict[str, str], expected: str
+) -> None:
+    hello = scenarios()["hello"]
+    around = Scenario.model_validate({**hello.to_wire(), "services": SERVICES})
+    server = {"name": "mine", "image": "mine:1", "env": [env]}
+    assert misfits(spec("hello", server), around) == ([expected] if expected else [])
+
+
+def test_where_a_scenario_has_no_services_that_is_said() -> None:
+    env = [{"name": "URL", "value": "$(SERVICE_CACHE_HOST)"}]
+    server = {"name": "mine", "image": "mine:1", "env": env}
+    assert misfits(spec("hello", server), scenarios()["hello"]) == [
+        "server mine: env.URL: there is no $(SERVICE_CACHE_HOST): the scenario has no services"
+    ]
 
 
 def test_a_preset_that_does_not_speak_http2_gets_no_load_over_it() -> None:

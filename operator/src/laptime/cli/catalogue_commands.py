@@ -1,7 +1,8 @@
-"""`laptime servers` and `laptime scenarios`: what there is to compare, out of the catalogue."""
+"""`laptime servers`, `scenarios` and `schema`: what there is to compare, and how it is written."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,3 +66,21 @@ def list_scenarios(output: OutputOption = Output.TABLE) -> None:
     ]
     headings = ("SCENARIO", "WORK", "DATABASE", "REQUESTS", "AS PUBLISHED BY")
     print_all([plain_table(headings, rows)])
+
+
+def schema(
+    folder: Annotated[Path, typer.Argument(help="Where to, such as the folder of the manifests.")],
+) -> None:
+    """Write the JSON schemas of runs and scenarios, by which an editor completes and checks them.
+
+    `laptime init` writes the line that names them. In another manifest it is the first one of a
+    document: # yaml-language-server: $schema=benchmarkrun.schema.json
+    """
+    from laptime.cli.generate import write_editor_schemas
+
+    try:
+        written = write_editor_schemas(folder)
+    except OSError as error:
+        raise Mistake(f"Cannot write into {folder}: {error.strerror}") from error
+    for file in written:
+        typer.echo(file)

@@ -60,6 +60,20 @@ def write_results_schema(path: Path) -> None:
     path.write_text(json.dumps(results_schema(), indent=1) + "\n", encoding="utf-8")
 
 
+def write_editor_schemas(folder: Path) -> list[Path]:
+    """Write the JSON schemas of runs and scenarios into that folder, for editors; return the files.
+
+    OSError when they cannot be written.
+    """
+    written = []
+    for crd in (catalogue_crd(), build_scenario_crd()):
+        file = folder / f"{crd['spec']['names']['singular']}.schema.json"
+        text = json.dumps(editor_schema(crd), indent=1, ensure_ascii=False) + "\n"
+        file.write_text(text, encoding="utf-8")
+        written.append(file)
+    return written
+
+
 def write_reference(folder: Path, chart: Path) -> None:
     """Write the pages of every field, every value of the chart and every reason into that folder.
 
@@ -73,7 +87,6 @@ def write_reference(folder: Path, chart: Path) -> None:
     for crd in (catalogue_crd(), build_scenario_crd()):
         name = crd["spec"]["names"]["singular"]
         (folder / f"{name}.md").write_text(resource_page(crd), encoding="utf-8")
-        text = json.dumps(editor_schema(crd), indent=1, ensure_ascii=False) + "\n"
-        (folder / f"{name}.schema.json").write_text(text, encoding="utf-8")
+    write_editor_schemas(folder)
     (folder / "values.md").write_text(values_page(schema, values), encoding="utf-8")
     (folder / "reasons.md").write_text(reasons_page(), encoding="utf-8")

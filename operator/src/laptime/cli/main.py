@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 
 from laptime import __version__
-from laptime.cli.catalogue_commands import list_scenarios, servers
+from laptime.cli.catalogue_commands import list_scenarios, schema, servers
 from laptime.cli.compare_command import compare
 from laptime.cli.completion import VARIABLE, Shell, completion_script, prepare_completion
 from laptime.cli.init_command import init
@@ -53,6 +53,7 @@ app.command()(servers)
 app.command("scenarios")(list_scenarios)
 app.command()(validate)
 app.command()(init)
+app.command()(schema)
 
 
 @app.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,12 +106,35 @@ def read_any(path: Path) -> list[Any]:
         Mistake: no such file, no YAML.
     """
     name, text = _text(path)
-    return _parsed(text, name)
+    return parse_any(text, name)
 
 
-def _parsed(text: str, source: str) -> list[Any]:
+def parse_any(text: str, source: str) -> list[Any]:
+    """Return the documents of a text, whatever they are about; a date stays the text that it is.
+
+    Raises:
+        Mistake: it is no YAML.
+    """
+    if text.lstrip()[:1] == "{":
+        # A recording has megabytes, and all of it is JSON.
+        with contextlib.suppress(ValueError):
+            return [json.loads(text)]
+    return _parsed(text, source, _WithoutDates)
+
+
+class _WithoutDates(yaml.SafeLoader):
+    """Reads YAML as JSON would have it: that has no dates."""
+
+
+_WithoutDates.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _parsed(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> list[Any]:
     try:
-        return [document for document in yaml.safe_load_all(text) if document is not None]
+        return [one for one in yaml.load_all(text, Loader=loader) if one is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

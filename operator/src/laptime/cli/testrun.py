@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 
 from laptime.api import API_VERSION, KIND
 from laptime.cli.mistakes import Mistake
-
-Document = dict[str, Any]
+from laptime.cli.translation import Document, Translation
 
 KINDS = ("TestRun", "K6")
 """What k6-operator calls it, now and in earlier versions."""
@@ -94,17 +93,6 @@ _RUNNER = {
     "volumes": "put the files into the script's ConfigMap",
     "volumeMounts": "put the files into the script's ConfigMap",
 }
-
-
-@dataclass
-class Translation:
-    """A run that does what a TestRun does, and in words what it does not."""
-
-    run: Document = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
-    """Field by field, with the reason and what to write instead."""
-    to_write: list[str] = field(default_factory=list)
-    """What a TestRun does not know and a run needs."""
 
 
 def is_testrun(document: Any) -> bool:

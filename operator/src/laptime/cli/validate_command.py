@@ -50,7 +50,7 @@ def validate(
     from laptime.cli.printing import say
 
     found = read_documents(file)
-    scenarios, checked = _valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"])
+    scenarios, checked = valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"])
     for name in scenarios:
         say(f"Scenario {name} is valid{_unchecked(checked)}.")
     if not found[KIND] and scenarios and not server:
@@ -90,7 +90,7 @@ def _unchecked(checked: bool) -> str:
     )
 
 
-def _valid_scenarios(
+def valid_scenarios(
     documents: list[dict[str, Any]], config_maps: list[dict[str, Any]]
 ) -> tuple[dict[str, Scenario], bool]:
     """Return the scenarios of a file, and whether the rules of their CRD could be checked.

@@ -18,6 +18,7 @@ from laptime.manifests.meeting import MEETING_PORT, meeting_address
 from laptime.manifests.pods import (
     config_volume,
     container,
+    placed,
     pod_spec,
     resources,
     variable,
@@ -101,12 +102,17 @@ def load_job(
             "activeDeadlineSeconds": deadline_seconds(ctx, load),
             "template": {
                 "metadata": {"labels": labels},
-                "spec": pod_spec(
+                "spec": placed(
                     ctx,
-                    [_k6(ctx, trial, server, load), *beside],
-                    init_containers=init,
-                    volumes=volumes,
-                    restart_policy="Never",
+                    component,
+                    pod_spec(
+                        ctx,
+                        [_k6(ctx, trial, server, load), *beside],
+                        init_containers=init,
+                        volumes=volumes,
+                        restart_policy="Never",
+                    ),
+                    [] if server.deployed else [ctx.targets[server.name].selector],
                 ),
             },
         },

@@ -9,11 +9,14 @@ Bottlenecking in Client-Server Systems and Rendezvous Networks, IEEE TSE 21(9), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.evidence import TierEvidence
 from laptime.api.loads import Load
 from laptime.api.results import Figures
 from laptime.api.server import Server
+from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import Source, TrialUsage
 from laptime.measure.by_design import ByDesign
@@ -48,6 +51,7 @@ def limited_by(
     tiers: TierEvidence | None,
     generator_share: float | None,
     known: ByDesign,
+    services: Sequence[SideService] = (),
 ) -> LimitedBy:
     """Return what held the throughput of a trial down, with the readings that say so.
 
@@ -55,7 +59,7 @@ def limited_by(
     """
     if figures.latency is None or figures.requests_per_second <= 0:
         return LimitedBy(cause=Cause.UNKNOWN, evidence="there was no right answer")
-    scene = Scene(server, topology, figures, usage, tiers or TierEvidence())
+    scene = Scene(server, topology, figures, usage, tiers or TierEvidence(), services)
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
     slots = full_slots(scene, known)
@@ -240,7 +244,8 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
     if load.closed is None or load.users is None:
         return None
     database = scene.tiers.database
-    parts = ("generator", "haproxy", "server", "pgbouncer")
+    services = (one.component for one in scene.services)
+    parts = ("generator", "haproxy", "server", "pgbouncer", *services)
     working = sum(scene.cores(part) or 0.0 for part in parts)
     working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
     waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds

@@ -18,6 +18,7 @@ from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
 from laptime.api.script import CheckResult, ScriptFigures
 from laptime.api.server import Server
+from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import TrialUsage
 from laptime.measure.generator import GeneratorPhase, GeneratorSecond
 from laptime.measure.histogram import Histogram
@@ -70,8 +71,14 @@ class Judgement:
         return Judgement(worse, (*self.reasons, *other.reasons))
 
 
-def judge_answers(figures: Figures) -> Judgement:
-    """Judge by what came back: whether anything did, and how many errors."""
+def judge_answers(figures: Figures, script: ScriptFigures | None = None) -> Judgement:
+    """Judge by what came back: whether anything did, and how many errors.
+
+    A script may ask by other protocols than those whose requests are counted, such as WebSocket;
+    one that only asked others than the server measured nothing of it.
+    """
+    if script is not None and script.iterations and not figures.requests and not script.other_hosts:
+        return Judgement.of([doubts.NO_REQUEST.says()])
     late = figures.requests - figures.errors
     if figures.latency is not None and figures.requests_per_second <= 0 and late > 0:
         return Judgement(Validity.INVALID, (doubts.ALL_TOO_LATE.says(late=late),))
@@ -267,14 +274,20 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
             continue
         if part.component == "generator":
             doubtful.append(doubts.GENERATOR_HELD_BACK.says(share=throttled))
-        elif part.component in _TIERS:
-            tier = _TIERS[part.component]
+        elif (tier := _tier(part.component)) is not None:
             doubtful.append(doubts.TIER_HELD_BACK.says(tier=tier, share=throttled))
     for node in usage.nodes:
         stolen = node.stolen_share or 0.0
         if stolen > MAX_STOLEN_SHARE:
             doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
     return Judgement.of(doubtful)
+
+
+def _tier(component: str) -> str | None:
+    """Return what a tier is called whose CPU limit matters; None: it is none of them."""
+    if component.startswith(SIDE_PREFIX):
+        return f"service {component.removeprefix(SIDE_PREFIX)}"
+    return _TIERS.get(component)
 
 
 def judge_server(server: Server) -> Judgement:

@@ -6,6 +6,7 @@ Runs as `laptime verify` in a Job beside the server, since only there the server
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -40,7 +41,10 @@ class Task(TolerantModel):
     """What is to be verified."""
 
     target: str = Field(description="Such as http://demo-server-axum:8080.")
-    health_path: str = Field("/healthz", description="What answers 200 when it serves.")
+    health_path: str | None = Field(
+        "/healthz",
+        description="What answers 200 when it serves; null: a connection is enough.",
+    )
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(min_length=1)
     values: dict[str, str | int] = Field(
@@ -212,9 +216,11 @@ def _verify_over(
     Raises:
         Wrong: with the first thing that is not right.
     """
-    if protocol is Protocol.HTTP2:
+    if task.health_path is None:
+        wait_until_connected(task.target, task.wait_seconds)
+    elif protocol is Protocol.HTTP2:
         with _asking(task, client, trusted, Protocol.HTTP1) as older:
-            _wait_for_http2(asking, older, task)
+            _wait_for_http2(asking, older, task, task.health_path)
     else:
         wait_until_healthy(asking, task.wait_seconds, task.health_path)
     judge = Judge(asking, task.upstream_url, counter, task.values)
@@ -222,7 +228,7 @@ def _verify_over(
         judge.judge(check)
 
 
-def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task) -> None:
+def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> None:
     """Return when a server is healthy over HTTP/2, which over HTTP/1.1 it may be all the time.
 
     Raises:
@@ -230,21 +236,21 @@ def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task) -> No
     """
     secured = task.target.startswith("https:")
     if secured:
-        wait_until_healthy(asking, task.wait_seconds, task.health_path)
-        with asking.stream("GET", task.health_path, timeout=_HEALTH_SECONDS) as response:
+        wait_until_healthy(asking, task.wait_seconds, path)
+        with asking.stream("GET", path, timeout=_HEALTH_SECONDS) as response:
             spoken = response.http_version == "HTTP/2"
     else:
-        spoken = _healthy_first(asking, older, task)
+        spoken = _healthy_first(asking, older, task, path)
     if not spoken:
         instead = "choose h2 by ALPN" if secured else "speak h2c, with prior knowledge"
         raise Wrong(
             "WrongProtocol",
-            f"GET {task.health_path} answers 200 over HTTP/1.1, and does not answer over HTTP/2: "
+            f"GET {path} answers 200 over HTTP/1.1, and does not answer over HTTP/2: "
             f"have the server {instead}, or write protocol: http1",
         )
 
 
-def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task) -> bool:
+def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> bool:
     """Return once a server is healthy over either protocol, and whether it is over HTTP/2.
 
     Raises:
@@ -252,14 +258,34 @@ def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task) -> boo
     """
     deadline = time.monotonic() + task.wait_seconds
     while True:
-        trouble = _unhealthy(asking, task.health_path, deadline)
+        trouble = _unhealthy(asking, path, deadline)
         if trouble is None:
             return True
-        if _unhealthy(older, task.health_path, deadline) is None:
+        if _unhealthy(older, path, deadline) is None:
             # It may have come up between the two.
-            return _unhealthy(asking, task.health_path, deadline) is None
+            return _unhealthy(asking, path, deadline) is None
         if time.monotonic() + _POLL_SECONDS >= deadline:
             raise Wrong(trouble.reason, f"{trouble.message} (waited {task.wait_seconds:g}s)")
+        time.sleep(_POLL_SECONDS)
+
+
+def wait_until_connected(target: str, wait_seconds: float) -> None:
+    """Return when a connection can be made to the host and port of a URL.
+
+    Raises:
+        Wrong: none could be made in time.
+    """
+    url = httpx.URL(target)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
+        try:
+            socket.create_connection((url.host, url.port or 80), patience).close()
+            return
+        except OSError as error:
+            if time.monotonic() + _POLL_SECONDS >= deadline:
+                message = f"{target}: {error} (waited {wait_seconds:g}s)"
+                raise Wrong("NotReachable", message) from error
         time.sleep(_POLL_SECONDS)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Scenario, presets
+from laptime.catalog import Scenario, presets, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return what of a run does not fit its scenario, with what to write instead."""
-    return [*_servers(spec, scenario), *_protocols(spec), *_topology(spec, scenario)]
+    servers = (*_servers(spec, scenario), *_variables(spec, scenario), *_protocols(spec))
+    return [*servers, *_topology(spec, scenario)]
 
 
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -61,6 +62,20 @@ def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                 f"server {server.name}: preset {server.preset} does not do scenario "
                 f"{scenario.name}: write {_or(fitting)}, or an image"
             )
+
+
+def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield which variables of servers name services that there are not, or are theirs."""
+    ours = {name: one.name for one in scenario.services for name in one.variables}
+    for server in spec.servers:
+        for one in server.env:
+            place = f"server {server.name}: env.{one.name}"
+            yield from reference_problems(place, one.value, scenario.services)
+            if one.name in ours:
+                yield (
+                    f"{place}: Laptime sets it, since scenario {scenario.name} has a service "
+                    f"{ours[one.name]}: leave it out, or give yours another name"
+                )
 
 
 def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:

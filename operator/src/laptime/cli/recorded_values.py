@@ -1,0 +1,278 @@
+"""Which values of a recorded request came from an earlier answer, and which are secrets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
+
+from laptime.cli.openapi.values import Template, escaped, json_text, named
+from laptime.cli.recorded import Entry
+from laptime.cli.request_names import singular, words_of
+from laptime.cli.translation import PLACEHOLDER, Document
+
+# What a browser or a connection adds: it says nothing of the request.
+_NOISE = re.compile(
+    r":.*|sec-.*|host|connection|content-length|transfer-encoding|accept-encoding|user-agent|"
+    r"referer|origin|pragma|cache-control|dnt|te|trailer|expect|keep-alive|upgrade.*|priority|"
+    r"if-.*|cookie|range|proxy-.*|x-forwarded-.*|traceparent|tracestate|save-data|purpose"
+)
+_SECRET = re.compile(
+    r"pass(word|wd|phrase|code)?|pwd|secret|.*token|api-?key|.*-key|auth(orization)?|credential.*|"
+    r"session(-?id)?|sid|jsessionid|phpsessid|csrf.*|xsrf.*|signature|sig|otp|pin|cvc|cvv|jwt|"
+    r"(client|user)-(secret|password)|.*-(password|secret|session|sid|signature)"
+)
+_IDS = ("id", "uuid", "guid", "key", "slug", "sku", "code", "number", "ref")
+_RANDOM = re.compile(r"(?=.*\d)[-\w.~+/=]{16,}")
+_SEGMENT_ID = re.compile(r"\d+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_MOST_HEADERS = 16
+_MOST_CAPTURES = 8
+_SHORTEST_SECRET = 4
+_LAST_OF_LOCATION = "([^/?#]+)/?$"
+
+
+@dataclass
+class _Answered:
+    """A value in an answer."""
+
+    request: Document
+    capture: Document
+    key: str
+    """How the answer calls it."""
+    is_id: bool
+
+
+@dataclass
+class Filling:
+    """Puts names in the place of values while requests are read in their order."""
+
+    keep_secrets: bool = False
+    notes: list[str] = field(default_factory=list)
+    wanted: dict[str, str] = field(default_factory=dict)
+    """Feeders whose values are to be written, with what they are."""
+    _answered: dict[str, _Answered] = field(default_factory=dict)
+    _cookies: dict[str, _Answered] = field(default_factory=dict)
+    _secrets: dict[str, str] = field(default_factory=dict)
+    """Secrets that no answer has: the name of the feeder of each."""
+    _names: set[str] = field(default_factory=set)
+
+    def feeders(self) -> list[Document]:
+        """Return the feeders of what no answer has."""
+        return [
+            {"name": name, "values": [value if self.keep_secrets else PLACEHOLDER]}
+            for value, name in self._secrets.items()
+        ]
+
+    def hidden(self, text: str) -> str:
+        """Return a text without the secrets that stand in it."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, "(secret)").replace(quote(secret, safe=""), "(secret)")
+        return text
+
+    def request(self, entry: Entry) -> Document:
+        """Return a request as a scenario has it, without a name."""
+        sent: Document = {} if entry.method == "GET" else {"method": entry.method}
+        sent["path"] = self._path(entry)
+        headers = {
+            name: self._header(name, value, entry)
+            for name, value in entry.headers.items()
+            if not _NOISE.fullmatch(name)
+        }
+        if headers:
+            sent["headers"] = dict(list(headers.items())[:_MOST_HEADERS])
+        if cookies := dict(self._sent_cookies(entry)):
+            sent["cookies"] = cookies
+        if entry.body is not None:
+            sent["body"] = self._body(entry.body, entry.body_type, entry)
+        if entry.status != 200:
+            sent["expectStatus"] = entry.status
+        return sent
+
+    def answered(self, entry: Entry, request: Document) -> None:
+        """Remember what an answer has: a later request may need it."""
+        row = _row_of(entry.path)
+        for pointer, key, value in _leaves(entry.answer):
+            text = value if isinstance(value, str) else json.dumps(value)
+            known = self._answered.get(text)
+            # Of what was made here a later list is no better source.
+            if known is None or known.request.get("method") is None:
+                words = words_of(key)
+                is_id = bool(words) and words[-1] in _IDS
+                called = f"{row}-{key}" if key in _IDS else key
+                self._answered[text] = _Answered(request, {"json": pointer}, called, is_id)
+        location = entry.answer_headers.get("location", "").rstrip("/").rpartition("/")[2]
+        if location and "?" not in location:
+            capture = {"header": "location", "regex": _LAST_OF_LOCATION}
+            made = _Answered(request, capture, f"{row}-id", True)
+            self._answered.setdefault(unquote(location), made)
+        for name, value in entry.answer_cookies.items():
+            self._cookies[name] = _Answered(request, {"cookie": name}, name, False)
+            self._answered[unquote(value)] = self._cookies[name]
+        for name, value in entry.answer_headers.items():
+            if _is_secret(name) and name != "set-cookie":
+                self._answered[value] = _Answered(request, {"header": name}, name, False)
+
+    def drop_unused(self, requests: Sequence[Document]) -> None:
+        """Take captures out that no request names."""
+        text = json.dumps([{**one, "captures": []} for one in requests])
+        for one in requests:
+            kept = [c for c in one.get("captures", []) if f"{{{{{c['name']}" in text]
+            one.pop("captures", None)
+            if kept:
+                one["captures"] = kept
+
+    # The parts of a request --------------------------------------------------------------
+
+    def _path(self, entry: Entry) -> str:
+        path, mark, query = entry.path.partition("?")
+        segments = []
+        for segment in path.split("/"):
+            value = unquote(segment)
+            name = self._known(value, id_here=bool(_SEGMENT_ID.fullmatch(value)))
+            segments.append(f"{{{{{name}}}}}" if name else _safe(segment))
+        pairs = []
+        for pair in query.split("&") if mark else []:
+            key, equals, value = pair.partition("=")
+            found = self._value(unquote(key), unquote(value.replace("+", " ")), entry)
+            written = found.written(_safe) if isinstance(found, Template) else _safe(value)
+            pairs.append(f"{_safe(key)}{equals}{written}")
+        return "/".join(segments) + mark + "&".join(pairs)
+
+    def _header(self, name: str, value: str, entry: Entry) -> str:
+        if not _is_secret(name):
+            return escaped(value)
+        word, space, token = value.partition(" ") if name == "authorization" else ("", "", value)
+        if not token:
+            word, space, token = "", "", word
+        called = "token" if name == "authorization" else name
+        found = self._known(token) or self._secret(called, token, f"the header {name}", entry)
+        return f"{word}{space}{{{{{found}}}}}"
+
+    def _sent_cookies(self, entry: Entry) -> Iterator[tuple[str, str]]:
+        for name, value in entry.cookies.items():
+            found = self._cookies.get(name)
+            known = self._captured(found) if found is not None else self._known(unquote(value))
+            if known is not None:
+                yield name, f"{{{{{known}}}}}"
+            elif _is_secret(name):
+                found_name = self._secret(name, value, f"the cookie {name}", entry)
+                yield name, f"{{{{{found_name}}}}}"
+            else:
+                note = f"the cookie {name} is left out: no answer of the recording sets it"
+                if note not in self.notes:
+                    self.notes.append(note)
+
+    def _body(self, body: str, media_type: str, entry: Entry) -> str:
+        if "json" in media_type:
+            try:
+                return json_text(self._tree("", json.loads(body), entry))
+            except ValueError:
+                return escaped(body)
+        if media_type.startswith("application/x-www-form-urlencoded"):
+            pairs = []
+            for key, value in parse_qsl(body, keep_blank_values=True):
+                found = self._value(key, value, entry)
+                pairs.append(
+                    f"{quote(key, safe='')}="
+                    + (found.written(_safe, "|url") if isinstance(found, Template)
+                       else quote(value, safe=""))
+                )  # fmt: skip
+            return "&".join(pairs)
+        return escaped(self.hidden(body))
+
+    def _tree(self, key: str, node: Any, entry: Entry) -> Any:
+        if isinstance(node, Mapping):
+            return {name: self._tree(str(name), one, entry) for name, one in node.items()}
+        if isinstance(node, list):
+            return [self._tree(key, one, entry) for one in node]
+        if node is None or isinstance(node, bool | float):
+            return node
+        found = self._value(key, str(node), entry)
+        return Template(found.parts, isinstance(node, int)) if found is not None else node
+
+    def _value(self, key: str, value: str, entry: Entry) -> Template | None:
+        """Return the template of a value that has a name; None: it stands as it is."""
+        words = words_of(key)
+        known = self._known(value, id_here=bool(words) and words[-1] in _IDS)
+        if known is None and _is_secret(key) and value:
+            known = self._secret(key, value, f"the field {key}", entry)
+        return named(known) if known is not None else None
+
+    # What values are called ---------------------------------------------------------------
+
+    def _known(self, value: str, *, id_here: bool = False) -> str | None:
+        """Return the name of a value that an answer has had.
+
+        One that may be the same by chance, such as 1, has to be an id there and here.
+        """
+        if value in self._secrets:
+            return self._secrets[value]
+        found = self._answered.get(value)
+        if found is None or not (_RANDOM.fullmatch(value) or (found.is_id and id_here)):
+            return None
+        return self._captured(found)
+
+    def _captured(self, found: _Answered) -> str | None:
+        captures = found.request.setdefault("captures", [])
+        for one in captures:
+            if {key: text for key, text in one.items() if key != "name"} == found.capture:
+                return str(one["name"])
+        if len(captures) >= _MOST_CAPTURES:
+            return None
+        name = self._free(found.key)
+        captures.append({"name": name, **found.capture})
+        return name
+
+    def _secret(self, called: str, value: str, what: str, entry: Entry) -> str:
+        name = self._secrets.get(value)
+        if name is None:
+            name = self._free(called)
+            self._secrets[value] = name
+            if not self.keep_secrets:
+                self.wanted[name] = f"{what} of {entry.title}"
+        return name
+
+    def _free(self, wanted: str) -> str:
+        words = words_of(wanted) or ["value"]
+        plain = (words[0] + "".join(word.capitalize() for word in words[1:]))[:36]
+        if not plain[0].isalpha() or plain == "id":
+            plain = f"the{plain.capitalize()}"
+        name, number = plain, 1
+        while name in self._names:
+            number += 1
+            name = f"{plain}{number}"
+        self._names.add(name)
+        return name
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.fullmatch("-".join(words_of(name))) is not None
+
+
+def _safe(text: str) -> str:
+    """Return a part of an address with nothing in it that a template has."""
+    return "".join(one if "!" <= one <= "~" and one not in '{}"<>#' else quote(one) for one in text)
+
+
+def _row_of(path: str) -> str:
+    static = [one for one in path.partition("?")[0].split("/") if one and one[0].isalpha()]
+    words = words_of(static[-1]) if static else []
+    return "-".join([*words[:-1], singular(words[-1])]) if words else "row"
+
+
+def _leaves(node: Any, pointer: str = "", key: str = "") -> Iterator[tuple[str, str, str | int]]:
+    """Yield place, name and value of all texts and whole numbers of an answer."""
+    if isinstance(node, Mapping):
+        for name, one in node.items():
+            part = str(name).replace("~", "~0").replace("/", "~1")
+            if part:
+                yield from _leaves(one, f"{pointer}/{part}", str(name))
+    elif isinstance(node, list):
+        for index, one in enumerate(node):
+            yield from _leaves(one, f"{pointer}/{index}", key)
+    elif isinstance(node, str | int) and not isinstance(node, bool) and pointer:
+        yield pointer, key, node
