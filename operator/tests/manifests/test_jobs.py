@@ -301,7 +301,7 @@ def test_a_job_has_time_for_its_load_and_no_more_than_needed(load: str, measured
 
 
 def over_http2(*protocols: str) -> RunContext:
-    loads = [
+    loads: list[dict[str, Any]] = [
         {"name": f"l{at}", "protocol": one, "closed": {"connections": 2, "duration": "10s"}}
         for at, one in enumerate(protocols)
     ]
