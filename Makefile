@@ -26,6 +26,7 @@ OWN_KUBECONFIG :=
 endif
 
 CLUSTER := python3 cluster/cluster.py
+IMAGES := python3 images/build.py $(if $(ENGINE),--engine $(ENGINE))
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 VENV_INPUTS := operator/requirements-dev.lock operator/pyproject.toml agent/requirements.lock agent/pyproject.toml \
@@ -74,6 +75,7 @@ help: ## list the tasks
 	echo "  ONLY=\"users...\"  examples, examples-quick: these of users, sleep, tasks, recipes, apibench"
 	echo "  ONLY=a,b         bench-servers: these presets, with commas"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
+	echo "  ENGINE=podman    whatever builds images: this engine, and not the first that works"
 
 ##### See it work
 
@@ -84,7 +86,7 @@ GRAFANA_ARCHIVE := $(CACHE)/images/grafana.tar
 .PHONY: grafana-image
 grafana-image:
 	if [ -z "$(OWN_KUBECONFIG)" ] && [ ! -f "$(GRAFANA_ARCHIVE)" ]; then
-		python3 images/build.py fetch grafana $(GRAFANA_IMAGE) 2>/dev/null ||
+		$(IMAGES) fetch grafana $(GRAFANA_IMAGE) 2>/dev/null ||
 			echo "Grafana is left out: its image could not be fetched (is a registry in reach from here?)"
 	fi
 
@@ -108,10 +110,10 @@ demo: grafana-image install ## the whole way: cluster, images, chart, a first co
 	exit $$code
 
 .PHONY: cluster
-cluster: ## start the embedded Kubernetes (does nothing when it runs)
+cluster: ## start the embedded Kubernetes, does nothing when it runs (NODES=3: with three nodes)
 	$(SAY)
 	say "Embedded Kubernetes"
-	$(CLUSTER) up
+	$(CLUSTER) up $(if $(NODES),--nodes $(NODES))
 
 .PHONY: cluster-down
 cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the cache
@@ -121,12 +123,12 @@ cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the ca
 images: ## build all container images that changed
 	$(SAY)
 	say "Images"
-	python3 images/build.py
+	$(IMAGES)
 
 .PHONY: push
 push: ## build the images and push them to REGISTRY/laptime/
 	if [ -z "$(REGISTRY)" ]; then echo "say where to: make push REGISTRY=registry.example" >&2; exit 1; fi
-	python3 images/build.py push "$(REGISTRY)/laptime"
+	$(IMAGES) push "$(REGISTRY)/laptime"
 
 # Cluster and images, where they have to be: the embedded cluster gets the images by import, a
 # cluster of one's own pulls them.
@@ -135,7 +137,7 @@ ifeq ($(OWN_KUBECONFIG),)
 ready-cluster: cluster
 	$(SAY)
 	say "Images"
-	python3 images/build.py $(CHART_IMAGES)
+	$(IMAGES) $(CHART_IMAGES)
 	names="$(LOADED_IMAGES)" # empty: all that were ever built
 	if [ -n "$$names" ] && [ -f "$(GRAFANA_ARCHIVE)" ]; then names="$$names grafana"; fi
 	$(CLUSTER) load $$names
@@ -152,8 +154,9 @@ endif
 # images.registry, as all that is built here.
 BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
 ifeq ($(OWN_KUBECONFIG),)
-# The DNS of the embedded cluster is a process of its node.
-INSTALL_VALUES := $(BUILT_PROMETHEUS) --set 'watching.namespaces={*}' \
+# The DNS of the embedded cluster is a process of its control plane. Nobody else's is what stands there: tests
+# apply CRDs by kubectl, and Helm would leave those alone.
+INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set 'watching.namespaces={*}' \
 	--set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16'
 else ifneq ($(REGISTRY),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
@@ -240,8 +243,8 @@ prove: ## what takes hours: benches and examples, going on where it stopped (ONL
 standing: ## when each check last passed, on which commit, how often out of how many
 	$(PROVE) standing
 
-.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-rust
-unit: unit-operator unit-python unit-go unit-k6 unit-rust ## tests that need no cluster
+.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust
+unit: unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
 	# One process for each core where there are thousands.
@@ -261,8 +264,11 @@ unit-go:
 		(cd $$module && go test ./...)
 	done
 
-unit-k6: # compares response times with the truth: nothing else may run on the machine
-	cd images/k6 && go test ./...
+unit-k6:
+	cd images/k6 && go test -skip '^TestTimed' ./...
+
+unit-k6-timed: # compares response times with the truth: nothing else may run on the machine
+	cd images/k6 && go test -run '^TestTimed' ./internal/loop
 
 unit-rust:
 	cd $(RUST_SERVERS) && cargo test --quiet --locked
@@ -271,7 +277,7 @@ unit-rust:
 
 # Two halves of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
-E2E_IMAGES := $(CHART_IMAGES) faulty server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
+E2E_IMAGES := $(CHART_IMAGES) faulty reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
 PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
 
 .PHONY: e2e
@@ -298,7 +304,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	trap 'exit 143' TERM
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-a
 	$(CLUSTER) status >/dev/null 2>&1 || started=yes
-	python3 images/build.py $(E2E_IMAGES)
+	$(IMAGES) $(E2E_IMAGES)
 	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) $(E2E)
@@ -308,7 +314,7 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 e2e-up-a e2e-up-b: e2e-up-%: venv
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
 	$(CLUSTER) down
-	python3 images/build.py $(E2E_IMAGES)
+	$(IMAGES) $(E2E_IMAGES)
 	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
 
 .PHONY: e2e-down-a e2e-down-b
@@ -335,12 +341,17 @@ e2e-figures: venv # alone on the machine, on the first cluster
 
 .PHONY: e2e-servers
 e2e-servers: venv # the images of servers and tiers, without a cluster; they mostly wait
-	python3 images/build.py $(TEST_IMAGES)
+	$(IMAGES) $(TEST_IMAGES)
 	cd images && $(CURDIR)/$(PYTHON) -m pytest --numprocesses 3 servers/tests
 
 .PHONY: e2e-cluster
 e2e-cluster: venv # the embedded Kubernetes itself
 	cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests
+
+.PHONY: nodes
+nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained
+	python3 images/build.py agent
+	cd cluster && LAPTIME_NODES_TESTS=1 LAPTIME_TEST_CLUSTER=laptime-nodes $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py
 
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
@@ -351,10 +362,10 @@ build-helm:
 	$(CLUSTER) tools
 
 build-chart-images:
-	python3 images/build.py $(CHART_IMAGES)
+	$(IMAGES) $(CHART_IMAGES)
 
 build-test-images:
-	python3 images/build.py $(TEST_IMAGES)
+	$(IMAGES) $(TEST_IMAGES)
 
 .PHONY: report-check
 report-check: venv ## open a report (REPORT=file, else one made up) in Chromium: accessible, complete, no scrolling
@@ -446,7 +457,7 @@ define load_example_images
 if [ -z "$(OWN_KUBECONFIG)" ]; then
 	say "Images of the examples"
 	images="$$($(EXAMPLES) --images $(ONLY))"
-	python3 images/build.py $$images
+	$(IMAGES) $$images
 	$(CLUSTER) load
 fi
 endef
@@ -472,7 +483,7 @@ bench-overhead: install ## what Laptime itself takes: apply to first request, be
 bench-cause: install ## whether what limits a server is named rightly: each cause, provoked on purpose
 	$(USE_CLUSTER)
 	needed="$$(PYTHONPATH=bench python3 bench/cause/run.py --images)"
-	python3 images/build.py $$needed
+	$(IMAGES) $$needed
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
 
@@ -481,7 +492,7 @@ BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)
 bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)
 	$(USE_CLUSTER)
 	images="$$($(BENCH_SERVERS) --images)"
-	python3 images/build.py $$images
+	$(IMAGES) $$images
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	$(BENCH_SERVERS)
 
@@ -495,14 +506,14 @@ bench-scale: venv ## the operator beside 10,000 finished and 1,000 waiting runs,
 	$(USE_CLUSTER)
 	PYTHONPATH=bench $(PYTHON) bench/scale/run.py $(BENCH)
 
-# Its processes are stopped and killed: the cluster is its own. The proxy is in the node's network.
+# Its processes are stopped and killed: the cluster is its own. The proxy is beside the API server.
 .PHONY: chaos
 chaos: venv ## faults in real runs, on a cluster of its own, going on where it stopped (FAULTS=12, ONLY=kinds, PART=1/2)
 	export LAPTIME_CLUSTER_NAME=laptime-chaos$(subst 1,,$(firstword $(subst /, ,$(PART))))
 	$(DOWN_AT_END)
 	$(CLUSTER) down
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
-	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/network \
+	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/control/network \
 		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(PART),--part $(PART))
 
@@ -537,6 +548,28 @@ seconds: install ## a hundred trials: whether Prometheus has each second of each
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) --capture=no runs/test_seconds.py -k hundred
 
+# The way of a cluster of one's own: images are pushed to a registry, Debian's, and pulled from there.
+# It is in the node's network, since that has no way out; to all there it is localhost, which may
+# speak plain HTTP. Images are built outside of it.
+.PHONY: own-cluster
+own-cluster: venv images ## the demo on a cluster that pulls from a registry (ENGINE=podman: built and pushed by it)
+	$(SAY)
+	export LAPTIME_CLUSTER_NAME=laptime-own
+	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(CLUSTER) down
+	folder="$$(mktemp -d)"
+	down() { code=$$?; trap - EXIT INT TERM; kill $$registry 2>/dev/null || true; $(CLUSTER) down || code=1; rm -rf "$$folder"; exit $$code; }
+	registry=; trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
+	$(CLUSTER) up
+	inside=(nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/network)
+	printf '%s\n' 'version: 0.1' "storage: {filesystem: {rootdirectory: $$folder}}" 'http: {addr: "127.0.0.1:5000"}' >"$$folder/config.yml"
+	"$${inside[@]}" docker-registry serve "$$folder/config.yml" >"$$folder/log" 2>&1 & registry=$$!
+	say "The demo, from a registry"
+	"$${inside[@]}" $(MAKE) demo KUBECONFIG="$$($(CLUSTER) kubeconfig)" REGISTRY=localhost:5000 $(if $(ENGINE),ENGINE=$(ENGINE)) \
+		HELM_FLAGS="--set networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16 $(HELM_FLAGS)"
+	say "What was pulled"
+	grep -o 'GET /v2/laptime/[^ ]*manifests/[^ ]*' "$$folder/log" | sort | uniq -c
+
 .PHONY: fuzz
 fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
 	$(USE_CLUSTER)
@@ -558,9 +591,13 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 	fi
 	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then
 		buildah rm --all >/dev/null 2>&1 || true
-		buildah images --quiet --filter reference='docker.io/laptime/*' | xargs -r buildah rmi --force >/dev/null 2>&1 || true
-		buildah rmi --prune >/dev/null 2>&1 || true
 	fi
+	for engine in docker podman buildah; do
+		if command -v $$engine >/dev/null; then
+			$$engine images --quiet --filter reference='docker.io/laptime/*' 2>/dev/null | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
+			$$engine $$([ $$engine = buildah ] && echo rmi --prune || echo image prune --force) >/dev/null 2>&1 || true
+		fi
+	done
 
 .PHONY: clean
 clean: ## remove what was built in the checkout (the cache stays)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The embedded single-node Kubernetes: `python3 cluster/cluster.py --help`."""
+"""The embedded Kubernetes: `python3 cluster/cluster.py --help`."""
 
 import sys
 from pathlib import Path

@@ -15,6 +15,8 @@ from kubernetes import client
 
 from laptime.catalog import document_of, scenarios
 
+SERVICE = {"name": "a", "image": "a", "ports": [1]}
+
 
 @pytest.fixture(scope="module")
 def custom(api: client.ApiClient, crd: dict[str, Any]) -> client.CustomObjectsApi:
@@ -76,6 +78,24 @@ def test_what_comes_with_laptime_is_taken(
         ("requests.1.thinkTime", {"min": "2s", "max": "1s"}, "min must be at most max"),
         ("sessions", [{"name": "A", "steps": ["create"]}], "must be lower-case letters"),
         ("sessions", [{"name": "a", "steps": []}], "should have at least 1 items"),
+        ("services", [{"name": "A", "image": "a", "ports": [1]}], "must be lower-case letters"),
+        ("services", [{"name": "a", "image": "A", "ports": [1]}], "must be an image reference"),
+        ("services", [{"name": "a", "image": "a", "ports": []}], "should have at least 1 items"),
+        ("services", [{"name": "a", "image": "a", "ports": [1, 1]}], "Duplicate value"),
+        ("services", [{**SERVICE, "ready": {"port": 2}}], "ready.port must be one of ports"),
+        ("services", [{**SERVICE, "reset": {}}], "write either request or job; for a fresh pod"),
+        ("services", [{**SERVICE, "reset": {"request": {"path": "//other"}}}], "begins with one /"),
+        (
+            "services",
+            [{**SERVICE, "stateless": True, "reset": {"job": {"image": "a"}}}],
+            "what is stateless has nothing to be reset",
+        ),
+        ("services", [{**SERVICE, "user": 0}], "should be greater than or equal to 1"),
+        ("services", [{**SERVICE, "writable": ["/"]}], "must be a folder such as /data"),
+        ("services", [{**SERVICE, "writable": ["/tmp"]}], "/tmp can be written to anyway"),
+        ("services", [{**SERVICE, "env": [{"name": "SERVICE_A"}]}], "begin with SERVICE_ are"),
+        ("services", [{**SERVICE, "hostNetwork": True}], "unknown field"),
+        ("services", [SERVICE, SERVICE], "Duplicate value"),
         ("data", {}, "write postgres or sqlite or both"),
         ("data.postgres.schema.0", {}, "write either sql"),
         ("data.postgres.schema.0.configMap", {"name": "A", "key": "b"}, "write either sql"),

@@ -24,7 +24,7 @@ from typing import IO
 
 from imagebuild.base import ensure_archive, ensure_imported, recorded_key
 from imagebuild.catalog import TEST_ONLY, Image, ImageError, discover, select, snapshot
-from imagebuild.engines import Engine, find_engine
+from imagebuild.engines import PROBE_SECONDS, Engine, find_engine
 from imagebuild.host import write_secrets
 from imagebuild.progress import Progress
 from imagebuild.store import Store, default_cache
@@ -33,8 +33,6 @@ ROOT = Path(__file__).resolve().parent.parent
 # Part of every content key: raise it when the way of building changes what is built.
 RECIPE = "1"
 RETRY_PAUSES_SECONDS = (10, 30, 60)
-# Where no registry is in reach a connection often hangs instead of failing.
-PROBE_SECONDS = 8
 TRANSIENT = re.compile(
     r"429|50[234] |Too Many Requests|Temporary failure|timed? ?out|Connection (reset|refused)",
     re.IGNORECASE,
@@ -107,7 +105,7 @@ class Builder:
         with log.open("w") as file, Progress(title, log) as progress:
             if self.engine.makes_base:
                 with self.store.locked("base"):
-                    ensure_imported(self.store.folder, base_key, self.engine.environment(), file)
+                    ensure_imported(self.store.folder, base_key, self.engine, file)
             for command in commands:
                 if not self._run_patiently(command, file, log):
                     raise ImageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 
 from laptime_agent.cgroups import CgroupV2, parse_pressure
 from laptime_agent.files import field
-from laptime_agent.hierarchy import Hierarchy
+from laptime_agent.hierarchy import Hierarchy, NodeGroup, parse_cpus
+from laptime_agent.node import Node
 
 FIXTURES = Path(__file__).parent / "fixtures"
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
@@ -76,6 +78,68 @@ def test_a_pod_is_found_wherever_its_kubelet_puts_it(
     (tmp_path / pod).mkdir(parents=True)
     (tmp_path / "system.slice" / "ssh.service").mkdir(parents=True)
     assert Hierarchy(str(tmp_path)).find_pod(UID, search_roots=True) == str(pod)
+
+
+OTHER = UID.replace("0a", "0b")
+
+
+@pytest.fixture(params=[1, 2])
+def two_nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Two kubelets on one machine: each has the pod of its agent and another, and one CPU."""
+    for number, node in enumerate(("a", "b")):
+        for tree in ["."] if request.param == 2 else ["cpuacct", "cpuset"]:
+            group = tmp_path / tree / "cluster" / node
+            for pod in (f"agent-{node}", OTHER if node == "b" else UID):
+                (group / "kubepods" / f"pod{pod}").mkdir(parents=True)
+            name = "cpuset.cpus.effective" if request.param == 2 else "cpuset.effective_cpus"
+            (group / name).write_text(f"{number}\n")
+    if request.param == 2:
+        (tmp_path / "cgroup.controllers").write_text("cpu memory cpuset")
+    return tmp_path
+
+
+def test_an_agent_stays_in_the_tree_of_its_own_node(two_nodes: Path) -> None:
+    hierarchy = Hierarchy(str(two_nodes))
+    group = hierarchy.settle("agent-b")
+    assert group is not None
+    assert group.cpus == {1}
+    assert group.pressure.endswith("cluster/b")
+    assert hierarchy.find_pod(OTHER, search_roots=True) == f"cluster/b/kubepods/pod{OTHER}"
+    assert hierarchy.find_pod(UID, search_roots=True) is None
+
+
+def test_an_agent_that_does_not_find_itself_looks_everywhere(two_nodes: Path) -> None:
+    hierarchy = Hierarchy(str(two_nodes))
+    assert hierarchy.settle("agent-c") is None
+    assert hierarchy.find_pod(UID, search_roots=True) is not None
+    assert hierarchy.find_pod(OTHER, search_roots=True) is not None
+
+
+def test_a_node_that_has_its_machine_alone_is_the_machine(hierarchy: Hierarchy) -> None:
+    assert hierarchy.settle(UID) is None
+    assert hierarchy.find_pod(UID, search_roots=True) is not None
+
+
+def test_a_list_of_cpus_is_read() -> None:
+    assert parse_cpus("0-2,8\n") == {0, 1, 2, 8}
+
+
+def test_a_node_counts_its_own_cpus(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu 30 0 3 900\ncpu0 10 0 1 300\ncpu1 20 0 2 600\nintr 5\n")
+    (tmp_path / "loadavg").write_text("0.5 0 0 1/1 1\n")
+    (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable: 4 kB\n")
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: Xeon: 2.5 GHz\n")
+    (tmp_path / "pressure").mkdir()
+    (tmp_path / "pressure" / "cpu").write_text("some avg10=0.00 total=7\n")
+    (tmp_path / "cpu.pressure").write_text("some avg10=0.00 total=5\n")
+    whole = Node(str(tmp_path), str(tmp_path)).read()
+    part = Node(str(tmp_path), str(tmp_path), NodeGroup(frozenset({1}), str(tmp_path))).read()
+    second = os.sysconf("SC_CLK_TCK")
+    assert (whole.cpus, whole.cpu_seconds["user"] * second) == (2, 30)
+    assert (part.cpus, part.cpu_seconds["user"] * second) == (1, 20)
+    assert part.cpu_model == "Xeon: 2.5 GHz"
+    assert part.cpu_seconds["idle"] * second == 600
+    assert (whole.pressure["cpu", "some"], part.pressure["cpu", "some"]) == (7, 5)
 
 
 def test_counters_of_a_container(hierarchy: Hierarchy) -> None:

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from laptime_cluster import api, cgroups, components, health, processes
-from laptime_cluster.layout import LOGS, NODE_NAME, PIDS, STATE
+from laptime_cluster.layout import FIRST_NODE, STATE
+from laptime_cluster.places import nodes
+from laptime_cluster.processes import Daemon
 
 SYSTEM = "laptime-system"
 NAMESPACE = "chaos"
-NODE = f"/api/v1/nodes/{NODE_NAME}"
+NODE = f"/api/v1/nodes/{FIRST_NODE}"
 MERGE = "application/merge-patch+json"
-DAEMONS = {daemon.name: daemon for daemon in components.ALL}
 _PATIENCE_SECONDS = 120.0
 _LOG_LINE = re.compile(r"^\S+ std(?:out|err) ([FP]) (.*)$")
 _KINDS = {
@@ -110,7 +111,12 @@ def wait(what: str, until: Callable[[], Any], seconds: float = _PATIENCE_SECONDS
 
 def daemon_pid(name: str) -> int:
     """Return the process of a daemon."""
-    return int((PIDS / name).read_text())
+    return int(_daemons()[name].pid_file.read_text())
+
+
+def _daemons() -> dict[str, Daemon]:
+    """Return the daemons of the cluster, which has one node, by their names."""
+    return {daemon.name: daemon for daemon in components.every(nodes())}
 
 
 def state_of(pid: int) -> str:
@@ -170,13 +176,14 @@ def stand_still(pid: int, seconds: float) -> float:
 
 def be_away(name: str, seconds: float) -> float:
     """Kill a daemon and start it again so much later; return for how long it was not there."""
+    daemon = _daemons()[name]
     kill(daemon_pid(name))
-    wait(f"the end of {name}", lambda: not processes.is_alive(name), 10)
+    wait(f"the end of {name}", lambda: not processes.is_alive(daemon), 10)
     began = time.monotonic()
     try:
         time.sleep(seconds)
     finally:
-        processes.start(DAEMONS[name])
+        processes.start(daemon)
     return time.monotonic() - began
 
 
@@ -189,8 +196,8 @@ def heal() -> None:
     Raises:
         ClusterBroken: it does not become so.
     """
-    for name, daemon in DAEMONS.items():
-        if processes.is_alive(name):
+    for name, daemon in _daemons().items():
+        if processes.is_alive(daemon):
             os.kill(daemon_pid(name), signal.SIGCONT)
         else:
             processes.start(daemon)
@@ -272,7 +279,7 @@ def generator_logs() -> Iterator[Callable[[], dict[str, str]]]:
     over = threading.Event()
 
     def logs() -> set[Path]:
-        return set((LOGS / "pods").glob(f"{NAMESPACE}_*-trial-*/k6/*.log"))
+        return set((nodes()[0].logs / "pods").glob(f"{NAMESPACE}_*-trial-*/k6/*.log"))
 
     # A fault that did not bite has another run of the same name, and the kubelet takes its time.
     of_others = logs()

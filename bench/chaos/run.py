@@ -42,7 +42,7 @@ from laptime.manifests.result import RESULT_KEY
 from laptime.measure.generator import GeneratorResult, document_of, parse_generator_output
 from laptime.report.archive import stored_in
 from laptime_cluster.certificates import certificate_path, key_path
-from laptime_cluster.layout import API_PORT, NODE_ADDRESS
+from laptime_cluster.layout import API_ADDRESS, API_PORT
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
@@ -156,7 +156,7 @@ def between() -> Proxy:
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate_path("apiserver"), key_path("apiserver"))
     outside = ssl.create_default_context(cafile=str(certificate_path("ca")))
-    return Proxy((NODE_ADDRESS, PROXY_PORT), (NODE_ADDRESS, API_PORT), inside, outside)
+    return Proxy((API_ADDRESS, PROXY_PORT), (API_ADDRESS, API_PORT), inside, outside)
 
 
 def prepare(proxy: Proxy) -> None:
@@ -164,7 +164,7 @@ def prepare(proxy: Proxy) -> None:
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     node.ask("POST", "/api/v1/namespaces", {"metadata": {"name": node.NAMESPACE, "labels": labels}})
     env = [
-        {"name": "KUBERNETES_SERVICE_HOST", "value": NODE_ADDRESS},
+        {"name": "KUBERNETES_SERVICE_HOST", "value": API_ADDRESS},
         {"name": "KUBERNETES_SERVICE_PORT", "value": str(PROXY_PORT)},
     ]
     template = {"spec": {"containers": [{"name": "operator", "env": env}]}}

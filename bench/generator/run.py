@@ -3,12 +3,13 @@
     python3 bench/generator/run.py [--rounds N] [--seconds S] [--connections N]
 
 All sides drive the same small server on 127.0.0.1 in the same run, in rounds of shuffled order,
-with keep-alive on and off. With keep-alive there is TLS, too, and the loop sends sessions of three
-steps, whose values come from 10,000 rows and from the answers before. The figure is requests per
-CPU-second of the generator's process, its start included, as the kernel counts them (wait4). The
-output's cost is that of one request in a Go benchmark as a share of what plain k6 spends on a
-request. Needs Go; wrk and ab are Debian's `wrk` and `apache2-utils`, installed when missing and the
-user is root.
+with keep-alive on and off. With keep-alive there are TLS and HTTP/2, too, and the loop sends
+sessions of three steps, whose values come from 10,000 rows and from the answers before. A script
+with checks, groups, metrics of its own and thresholds runs in k6 as its users run it and as Laptime
+does, as many iterations each. The figure is requests per CPU-second of the generator's process, its
+start included, as the kernel counts them (wait4). The output's cost is that of one request in a Go
+benchmark as a share of what plain k6 spends on a request. Needs Go; wrk and ab are Debian's `wrk`
+and `apache2-utils`, installed when missing and the user is root.
 
 Exits with 1 when a goal is missed.
 """
@@ -25,6 +26,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,9 +42,17 @@ GOAL_RATIO = {True: 5.0, False: 2.5}
 GOAL_OUTPUT_SHARE = 0.03
 GOAL_SESSION_RATE = 10_000
 GOAL_SESSION_COST = 0.75
+GOAL_SCRIPT_COST = 1.05
 SESSION = "built-in loop, sessions"
 SECURED = "built-in loop, TLS"
 PLAIN_SECURED = "plain k6, TLS"
+SECOND = "built-in loop, HTTP/2"
+STREAMS = "built-in loop, HTTP/2, 10 streams"
+SECOND_SECURED = "built-in loop, HTTP/2, TLS"
+PLAIN_SECOND = "plain k6, HTTP/2, TLS"
+SCRIPT = "script, output laptime"
+PLAIN_SCRIPT = "script, plain k6"
+ITERATIONS_PER_SECOND = 2_500
 ROWS = 10_000
 LONGEST_RUN_SECONDS = 120
 
@@ -69,6 +79,8 @@ class Side:
     command: list[str]
     environment: dict[str, str]
     count: Callable[[str], int]
+    timed: bool = True
+    """Whether it runs for the seconds that it is told; otherwise until it has done its work."""
 
 
 def build(folder: Path) -> tuple[Path, Path]:
@@ -98,16 +110,17 @@ def require_tools() -> None:
 
 
 @contextmanager
-def serving(program: Path) -> Iterator[tuple[str, str]]:
-    """Run the server; yields its URLs, without TLS and with."""
+def serving(program: Path) -> Iterator[list[str]]:
+    """Run the server; yields its URLs: without TLS and with, and the same over HTTP/2."""
     server = subprocess.Popen(
         [str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert server.stdin is not None
     assert server.stdout is not None
     try:
-        plain, secured = (server.stdout.readline().strip() for _ in range(2))
-        yield f"http://{plain}", f"https://{secured}"
+        addresses = [server.stdout.readline().strip() for _ in range(4)]
+        schemes = ("http", "https", "http", "https")
+        yield [f"{how}://{where}" for how, where in zip(schemes, addresses, strict=True)]
     finally:
         server.stdin.close()
         server.wait(timeout=10)
@@ -171,16 +184,16 @@ def session(folder: Path) -> dict[str, Any]:
 def sides(
     k6: Path,
     folder: Path,
-    targets: tuple[str, str],
+    targets: list[str],
     keep_alive: bool,
     seconds: int,
     connections: int,
 ) -> list[Side]:
     """Return all generators for one setting."""
-    target, secured = targets
+    target, secured, second, second_secured = targets
     quiet = ["--quiet", "--no-color"]
     with_output = ["--out", "laptime", "--summary-mode=disabled"]
-    trial = {
+    trial: dict[str, Any] = {
         "trial": "bench",
         "target": target,
         "waitSeconds": 5,
@@ -211,13 +224,36 @@ def sides(
     ab = ["ab", "-q", f"-c{connections}", f"-t{seconds}", "-n100000000"]  # -t resets -n
     ab += ["-k"] if keep_alive else []
     with_tls = json.dumps({**trial, "target": secured, "tls": {"insecure": True}})
+    over_http2 = {**trial["load"], "protocol": "http2"}
+    with_http2 = {**trial, "target": second, "load": over_http2}
+    with_streams = {**with_http2, "load": {**over_http2, "streams": 10}}
+    with_both = {**with_http2, "target": second_secured, "tls": {"insecure": True}}
+    by_alpn = {**plain, "TARGET": second_secured, "K6_INSECURE_SKIP_TLS_VERIFY": "true"}
     trusting = {**plain, "TARGET": secured, "K6_INSECURE_SKIP_TLS_VERIFY": "true"}
     counted = first_number(r"http_reqs\.*: (\d+)")
+    iterations = ITERATIONS_PER_SECOND * seconds
+    scripted = {**plain, "ITERATIONS": str(iterations), "LAPTIME_WARMUP_SECONDS": "0"}
+
+    def script_side(name: str, *flags: str) -> Side:
+        command = [*run_plain, *flags, str(HERE / "script.js")]
+        return Side(name, command, scripted, lambda _: iterations, timed=False)
+
     kept = [
         Side(SESSION, loop, with_sessions, requests_of_result),
         Side(SECURED, loop, {"LAPTIME_TRIAL": with_tls}, requests_of_result),
         Side(PLAIN_SECURED, [*run_plain, script], trusting, counted),
+        *(
+            Side(name, loop, {"LAPTIME_TRIAL": json.dumps(asked)}, requests_of_result)
+            for name, asked in (
+                (SECOND, with_http2),
+                (STREAMS, with_streams),
+                (SECOND_SECURED, with_both),
+            )
+        ),
+        Side(PLAIN_SECOND, [*run_plain, script], by_alpn, counted),
         Side("wrk, TLS", [*wrk, f"{secured}/"], {}, first_number(r"(\d+) requests in")),
+        script_side(PLAIN_SCRIPT),
+        script_side(SCRIPT, "--out", "laptime"),
     ]
     return [
         Side("built-in loop", loop, {"LAPTIME_TRIAL": json.dumps(trial)}, requests_of_result),
@@ -236,6 +272,7 @@ def sides(
 
 def measure(side: Side, cost: Cost, seconds: int) -> None:
     """Run one side once and add what it did to `cost`; exits when it fails."""
+    began = time.monotonic()
     with subprocess.Popen(
         ["timeout", str(seconds + LONGEST_RUN_SECONDS), *side.command],
         env={**os.environ, **side.environment},
@@ -251,7 +288,7 @@ def measure(side: Side, cost: Cost, seconds: int) -> None:
         sys.exit(f"{side.name} failed ({process.returncode}):\n{output[-2000:]}")
     cost.requests += side.count(output)
     cost.cpu_seconds += used.ru_utime + used.ru_stime
-    cost.wall_seconds += seconds
+    cost.wall_seconds += seconds if side.timed else time.monotonic() - began
 
 
 def nanoseconds_per_sample(package: str, benchmark: str) -> float:
@@ -300,11 +337,11 @@ def report(costs: dict[bool, dict[str, Cost]], output_ns: float, record_ns: floa
     for keep_alive, by_name in costs.items():
         native = by_name["built-in loop"].per_cpu_second
         print(f"\nkeep-alive {'on' if keep_alive else 'off'}")
-        print(f"  {'':<26}{'requests/CPU-s':>15}{'requests/s':>13}{'built-in loop is':>18}")
+        print(f"  {'':<34}{'requests/CPU-s':>15}{'requests/s':>13}{'built-in loop is':>18}")
         for name, cost in sorted(by_name.items(), key=lambda item: -item[1].per_cpu_second):
             rate = cost.requests / cost.wall_seconds
             times = f"{native / cost.per_cpu_second:.2f}x"
-            print(f"  {name:<26}{cost.per_cpu_second:>15,.0f}{rate:>13,.0f}{times:>18}")
+            print(f"  {name:<34}{cost.per_cpu_second:>15,.0f}{rate:>13,.0f}{times:>18}")
     print()
 
     def line(what: str, figure: str, goal: str, met: bool) -> None:
@@ -336,6 +373,16 @@ def report(costs: dict[bool, dict[str, Cost]], output_ns: float, record_ns: floa
     ratio = by_name[SECURED].per_cpu_second / by_name[PLAIN_SECURED].per_cpu_second
     least = GOAL_RATIO[True]
     line("built-in loop / plain k6, TLS", f"{ratio:.2f}x", f">= {least}x", ratio >= least)
+    ratio = by_name[SECOND_SECURED].per_cpu_second / by_name[PLAIN_SECOND].per_cpu_second
+    line(
+        "built-in loop / plain k6, HTTP/2 and TLS", f"{ratio:.2f}x", f">= {least}x", ratio >= least
+    )
+    for name in (SECOND, STREAMS, SECOND_SECURED):
+        share = by_name[name].per_cpu_second / by_name["built-in loop"].per_cpu_second
+        print(f"{f'  {name}, of HTTP/1.1':<52}{share:>9.2f}x")
+    more = by_name[PLAIN_SCRIPT].per_cpu_second / by_name[SCRIPT].per_cpu_second
+    goal = f"<= {GOAL_SCRIPT_COST}x"
+    line("CPU of a script, of plain k6's", f"{more:.3f}x", goal, more <= GOAL_SCRIPT_COST)
     plain_ns = 1e9 / costs[True]["plain k6"].per_cpu_second
     native_ns = 1e9 / costs[True]["built-in loop"].per_cpu_second
     for what, share in (

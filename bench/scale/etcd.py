@@ -1,6 +1,6 @@
 """Copies of stored objects, put into the etcd of the embedded cluster beside the API server.
 
-    nsenter --net=/run/NAME/namespaces/network python3 bench/scale/etcd.py < copies.json
+    nsenter --net=/run/NAME/namespaces/control/network python3 bench/scale/etcd.py < copies.json
 
 The API server sees them like all others; to make as many by itself would take it many minutes.
 Speaks etcd's gRPC gateway; needs nothing but Python.

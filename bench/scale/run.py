@@ -42,8 +42,8 @@ from overhead.run import run as overhead
 from shapes import DEMO, SHAPES, manifest
 
 NAME = os.environ.get("LAPTIME_CLUSTER_NAME", "laptime-scale")
-NETWORK = Path("/run") / NAME / "namespaces" / "network"
-AUDIT_LOG = Path("/var/lib") / NAME / "log" / "audit.log"
+NETWORK = Path("/run") / NAME / "namespaces" / "control" / "network"
+AUDIT_LOG = Path("/var/lib") / NAME / "control" / "log" / "audit.log"
 EMPTY = Path("/var/lib") / NAME / "bench-scale.json"
 """What was measured in the empty cluster."""
 HERE = Path(__file__).parent

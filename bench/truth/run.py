@@ -5,8 +5,9 @@
 The server (bench/truth/server) takes the time, has the capacity and stands still for the 1.4 s that
 it is told to, and notes when each request arrived and when its answer left. The generator is the k6
 of the image, run on 127.0.0.1 as a trial's Job runs it. Compared are the percentiles, raw and
-corrected for coordinated omission, the rate of open loads, the throughput at the server's capacity,
-and what 1, 2 and 4 generators measured together. All CPUs are kept awake meanwhile. Needs Go.
+corrected for coordinated omission, over HTTP/1.1 and HTTP/2, without and with TLS, the rate of open
+loads, the throughput at the server's capacity, and what 1, 2 and 4 generators measured together.
+All CPUs are kept awake meanwhile. Needs Go.
 
 Prints each figure beside its goal and exits with 1 when one is missed.
 """
@@ -120,7 +121,8 @@ def serving(program: Path, record: Path, *flags: str) -> Iterator[tuple[str, Tru
     assert server.stdout is not None
     truth = Truth()
     try:
-        yield f"http://{server.stdout.readline().strip()}", truth
+        scheme = "https" if "-tls" in flags else "http"
+        yield f"{scheme}://{server.stdout.readline().strip()}", truth
     finally:
         server.stdin.close()
         server.wait(timeout=30)
@@ -164,6 +166,8 @@ def drive(
         "load": load,
         "timeoutSeconds": timeout,
     }
+    if target.startswith("https:"):
+        trial["tls"] = {"insecure": True}
     if count > 1:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -265,6 +269,31 @@ def open_rate(programs: Programs, folder: Path, seconds: float) -> Iterator[Chec
     yield from percentiles(f"{what}, raw", got.histogram("uncorrected_latency"), truth.raw())
 
 
+def other_wires(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
+    """TLS and HTTP/2 are as true: closed and open loads, and the capacity of a server."""
+    over_http2 = {"protocol": "http2", "streams": 4}
+    for wire, flags, how in (
+        ("TLS", ("-tls",), {}),
+        ("HTTP/2", ("-http2",), over_http2),
+        ("HTTP/2 and TLS", ("-http2", "-tls"), over_http2),
+    ):
+        mixed = (*flags, "-services", MIXED)
+        loads = {
+            "closed": closed(8 if wire == "TLS" else 2, seconds),
+            "open at 1000/s": opened(1000, 200 if wire == "TLS" else 50, seconds),
+        }
+        for what, load in loads.items():
+            with serving(programs.server, folder / "record", *mixed) as (target, truth):
+                got = drive(programs.k6, folder, target, {**load, **how})
+            exact = truth.raw() if what == "closed" else truth.corrected(1000)
+            yield from percentiles(f"{wire}, {what}", got.histogram(), exact)
+        limited = (*flags, "-services", "1:4ms", "-workers", "8")
+        with serving(programs.server, folder / "record", *limited) as (target, _):
+            load = closed(64 if wire == "TLS" else 16, seconds)
+            got = drive(programs.k6, folder, target, {**load, **how}, timeout=1)
+        yield rates(f"{wire}, at capacity: throughput", got.rate(), 2000)
+
+
 def stalled(programs: Programs, folder: Path, seconds: float) -> Iterator[Check]:
     """A stall hides in the raw figures of few connections, and shows in the corrected ones."""
     flags = ("-stall-after", f"{seconds / 3}s", "-stall", f"{STALL_SECONDS}s")
@@ -328,7 +357,7 @@ def main() -> None:
         print("Building k6 and the server", flush=True)
         programs = build(folder)
         with awake():
-            for part in (known_times, open_rate, stalled, capacity, several):
+            for part in (known_times, open_rate, other_wires, stalled, capacity, several):
                 print((part.__doc__ or "").split("\n", 1)[0], flush=True)
                 checks += part(programs, folder, seconds)
     print(f"\n{'':<48}{'measured':>13}{'truth':>14}{'apart':>11}{'goal':>11}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from laptime_cluster import api
-from laptime_cluster.layout import DNS_PORT, DNS_SERVICE_ADDRESS, NODE_ADDRESS
+from laptime_cluster.layout import API_ADDRESS, DNS_PORT, DNS_SERVICE_ADDRESS
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NAME = "system:coredns"
@@ -51,7 +51,7 @@ def _objects() -> Mapping[str, Mapping[str, object]]:
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {"name": "kube-dns", "namespace": "kube-system", "labels": labels},
-            # No selector: CoreDNS is a process of the node, and the slice below names it.
+            # No selector: CoreDNS is a process of the control plane, and the slice below names it.
             "spec": {
                 "clusterIP": DNS_SERVICE_ADDRESS,
                 "ports": [
@@ -69,7 +69,7 @@ def _objects() -> Mapping[str, Mapping[str, object]]:
                 "labels": {**labels, "kubernetes.io/service-name": "kube-dns"},
             },
             "addressType": "IPv4",
-            "endpoints": [{"addresses": [NODE_ADDRESS], "conditions": {"ready": True}}],
+            "endpoints": [{"addresses": [API_ADDRESS], "conditions": {"ready": True}}],
             "ports": [
                 {"name": f"dns-{protocol.lower()}", "port": DNS_PORT, "protocol": protocol}
                 for protocol in protocols

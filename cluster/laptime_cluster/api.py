@@ -8,7 +8,7 @@ from typing import Any
 
 from laptime_cluster.certificates import certificate_path, key_path
 from laptime_cluster.commands import ClusterError
-from laptime_cluster.layout import API_PORT, NODE_ADDRESS
+from laptime_cluster.layout import API_ADDRESS, API_PORT
 
 FIELD_MANAGER = "laptime-cluster"
 
@@ -59,7 +59,7 @@ def _connection(timeout_seconds: float) -> http.client.HTTPSConnection:
     context = ssl.create_default_context(cafile=str(certificate_path("ca")))
     context.load_cert_chain(certificate_path("admin"), key_path("admin"))
     return http.client.HTTPSConnection(
-        NODE_ADDRESS, API_PORT, context=context, timeout=timeout_seconds
+        API_ADDRESS, API_PORT, context=context, timeout=timeout_seconds
     )
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from laptime_cluster.commands import run
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
+    API_ADDRESS,
     API_URL,
     FIRST_SERVICE_ADDRESS,
     NAME,
-    NODE_ADDRESS,
-    NODE_NAME,
     PKI,
 )
+from laptime_cluster.places import Node
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3650")
 
@@ -34,7 +34,7 @@ class Certificate:
 
 _API_SERVER_NAMES = (
     "IP:127.0.0.1",
-    f"IP:{NODE_ADDRESS}",
+    f"IP:{API_ADDRESS}",
     f"IP:{FIRST_SERVICE_ADDRESS}",
     "DNS:localhost",
     "DNS:kubernetes",
@@ -51,14 +51,8 @@ _CERTIFICATES = (
     Certificate("scheduler", "system:kube-scheduler"),
     Certificate("kube-proxy", "system:kube-proxy"),
     Certificate("coredns", "system:coredns"),
-    Certificate(
-        "kubelet",
-        f"system:node:{NODE_NAME}",
-        "system:nodes",
-        alternative_names=(f"IP:{NODE_ADDRESS}", f"DNS:{NODE_NAME}"),
-    ),
 )
-_WITH_KUBECONFIG = ("admin", "controller-manager", "scheduler", "kube-proxy", "coredns", "kubelet")
+_WITH_KUBECONFIG = ("admin", "controller-manager", "scheduler", "kube-proxy", "coredns")
 
 
 def certificate_path(name: str) -> Path:
@@ -76,15 +70,29 @@ def kubeconfig_path(name: str) -> Path:
     return ADMIN_KUBECONFIG if name == "admin" else PKI / f"{name}.kubeconfig"
 
 
-def issue_all() -> None:
+def kubelet_certificate(node: Node) -> str:
+    """The name of the certificate of a node's kubelet."""
+    return f"kubelet-{node.name}"
+
+
+def _of_kubelet(node: Node) -> Certificate:
+    return Certificate(
+        kubelet_certificate(node),
+        f"system:node:{node.name}",
+        "system:nodes",
+        alternative_names=(f"IP:{node.address}", f"DNS:{node.name}"),
+    )
+
+
+def issue_all(nodes: Sequence[Node]) -> None:
     """Make every key, certificate and kubeconfig anew: nothing of an earlier start is kept."""
     PKI.mkdir(mode=0o700, parents=True)
     with ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(_issue_authority, ("ca", "front-proxy-ca")))
         service_accounts = pool.submit(_make_service_account_key)
-        list(pool.map(_issue, _CERTIFICATES))
+        list(pool.map(_issue, (*_CERTIFICATES, *map(_of_kubelet, nodes))))
         service_accounts.result()
-    for name in _WITH_KUBECONFIG:
+    for name in (*_WITH_KUBECONFIG, *map(kubelet_certificate, nodes)):
         _write_kubeconfig(name)
 
 

@@ -1,4 +1,4 @@
-"""The control groups of the cluster: one parent, in every hierarchy, above daemons and pods.
+"""The control groups of the cluster: one parent, in every hierarchy, with a group for each place.
 
 Whatever runs in them belongs to the cluster, which is how leftovers are found without guessing.
 """
@@ -7,13 +7,16 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import CGROUP
+from laptime_cluster.places import Place
 
 _ROOT = Path("/sys/fs/cgroup")
-_DAEMONS = "node"
+_DAEMONS = "daemons"
+_FREEZE_SECONDS = 10.0
 
 
 def hierarchies() -> list[Path]:
@@ -26,31 +29,99 @@ def hierarchies() -> list[Path]:
     return mounts
 
 
-def create() -> None:
-    """Make the groups of the cluster. Raises ClusterError when the machine has no cgroups."""
+def machine_cpus() -> tuple[int, ...]:
+    """The CPUs of the machine that may be used here."""
+    for hierarchy in hierarchies():
+        for name in ("cpuset.effective_cpus", "cpuset.cpus.effective"):
+            if (hierarchy / name).exists():
+                return parse_cpus((hierarchy / name).read_text(encoding="utf-8"))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """The numbers of a list as the kernel writes it: 0-3,8."""
+    found: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return tuple(found)
+
+
+def create(place: Place, cpus: Sequence[int] | None = None) -> None:
+    """Make the groups of a place, of these CPUs or all.
+
+    Raises ClusterError when the machine has no cgroups.
+    """
     found = hierarchies()
     if not found:
         raise ClusterError(f"no cgroup hierarchy is mounted below {_ROOT}")
     for hierarchy in found:
-        for group in (hierarchy / CGROUP, hierarchy / CGROUP / _DAEMONS):
+        own = hierarchy / place.cgroup
+        for group in (own.parent, own, own / _DAEMONS):
             group.mkdir(exist_ok=True)
-            # A new cpuset of cgroup v1 is empty, and no process can enter it until it is not.
-            for file in ("cpuset.cpus", "cpuset.mems"):
-                if (group / file).exists() and (group.parent / file).exists():
-                    (group / file).write_text((group.parent / file).read_text().strip())
+            _hand_down_cpusets(group)
+            # Before there are groups below: none may have a CPU that the one above it has not.
+            if group == own and cpus is not None and (group / "cpuset.cpus").exists():
+                (group / "cpuset.cpus").write_text(",".join(map(str, cpus)))
 
 
-def enter() -> None:
-    """Move the calling process into the group of the daemons, in every hierarchy."""
+def _hand_down_cpusets(group: Path) -> None:
+    """Make a group one that processes can enter and whose CPUs can be chosen."""
+    control = group.parent / "cgroup.subtree_control"
+    if control.exists() and "cpuset" in (group.parent / "cgroup.controllers").read_text().split():
+        control.write_text("+cpuset")
+        return
+    # A new cpuset of cgroup v1 is empty, and no process can enter it until it is not.
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        file = group / name
+        if file.exists() and (group.parent / name).exists() and not file.read_text().strip():
+            file.write_text((group.parent / name).read_text().strip())
+
+
+def enter(place: Place) -> None:
+    """Move the calling process into the group of a place's daemons, in every hierarchy."""
     for hierarchy in hierarchies():
-        (hierarchy / CGROUP / _DAEMONS / "cgroup.procs").write_text("0")
+        (hierarchy / place.cgroup / _DAEMONS / "cgroup.procs").write_text("0")
 
 
-def process_ids() -> set[int]:
-    """Everything that runs in the groups of the cluster: daemons, shims and pods."""
+def freeze(place: Place, frozen: bool) -> None:
+    """Have all processes of a place stand still, or go on.
+
+    Raises ClusterError when they do not within ten seconds, or the machine has no freezer.
+    """
+    # Where both trees are, v1's is the one in which pods are, too.
+    for name, wanted in (
+        ("freezer.state", "FROZEN" if frozen else "THAWED"),
+        ("cgroup.freeze", "1" if frozen else "0"),
+    ):
+        for hierarchy in hierarchies():
+            group = hierarchy / place.cgroup
+            if (group / name).exists():
+                (group / name).write_text(wanted)
+                _await_freezer(group, frozen)
+                return
+    raise ClusterError("no control group of this machine can be frozen")
+
+
+def _await_freezer(group: Path, frozen: bool) -> None:
+    deadline = time.monotonic() + _FREEZE_SECONDS
+    while True:
+        if (group / "freezer.state").exists():
+            is_frozen = (group / "freezer.state").read_text().strip() == "FROZEN"
+        else:
+            is_frozen = "frozen 1" in (group / "cgroup.events").read_text()
+        if is_frozen == frozen:
+            return
+        if time.monotonic() > deadline:
+            raise ClusterError(f"{group} is not {'frozen' if frozen else 'thawed'}")
+        time.sleep(0.05)
+
+
+def process_ids(group: str = CGROUP) -> set[int]:
+    """Everything that runs in the groups of the cluster, or of a place: daemons, shims and pods."""
     found: set[int] = set()
     for hierarchy in hierarchies():
-        found |= _process_ids_below(hierarchy / CGROUP)
+        found |= _process_ids_below(hierarchy / group)
     return found - {0, os.getpid()}
 
 
@@ -67,21 +138,22 @@ def of_other_clusters() -> set[int]:
     """Everything that runs in clusters of other names on this machine."""
     found: set[int] = set()
     for hierarchy in hierarchies():
-        for daemons in hierarchy.glob(f"*/{_DAEMONS}"):
-            if daemons.parent.name != CGROUP and (daemons.parent / "kubepods").exists():
-                found |= _process_ids_below(daemons.parent)
+        for pods in (*hierarchy.glob("*/kubepods"), *hierarchy.glob("*/*/kubepods")):
+            top = hierarchy / pods.relative_to(hierarchy).parts[0]
+            if top.name != CGROUP:
+                found |= _process_ids_below(top)
     return found
 
 
-def kill_all(timeout_seconds: float = 20.0) -> None:
-    """Kill every process of the cluster and wait until all are gone."""
+def kill_all(group: str = CGROUP, timeout_seconds: float = 20.0) -> None:
+    """Kill every process of the cluster, or of a place, and wait until all are gone."""
     deadline = time.monotonic() + timeout_seconds
     killed: set[int] = set()
-    while left := process_ids():
+    while left := process_ids(group):
         killed |= left
         if time.monotonic() > deadline:
             raise ClusterError(f"these processes do not die: {sorted(left)}")
-        _thaw()
+        _thaw(group)
         for process_id in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGKILL)
@@ -98,10 +170,10 @@ def _await_burial(killed: set[int], timeout_seconds: float = 5.0) -> None:
         time.sleep(0.05)
 
 
-def _thaw() -> None:
+def _thaw(group: str) -> None:
     """A frozen process of cgroup v1 does not even die."""
     for hierarchy in hierarchies():
-        for folder, _, files in os.walk(hierarchy / CGROUP):
+        for folder, _, files in os.walk(hierarchy / group):
             if "freezer.state" in files:
                 with contextlib.suppress(OSError):
                     Path(folder, "freezer.state").write_text("THAWED")

@@ -4,13 +4,34 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from laptime_cluster import builds, enforcer, health, images, lifecycle, snapshot, store
+from laptime_cluster import (
+    builds,
+    clocks,
+    enforcer,
+    health,
+    images,
+    lifecycle,
+    outages,
+    snapshot,
+    store,
+)
 from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import ADMIN_KUBECONFIG, STATE
+from laptime_cluster.places import Node, nodes
 from laptime_cluster.progress import say
 
+_ACTS: dict[str, Callable[[Node], None]] = {
+    "stop": outages.stop,
+    "start": outages.start,
+    "freeze": outages.freeze,
+    "thaw": outages.thaw,
+    "drain": outages.drain,
+    "uncordon": outages.uncordon,
+    "cut": outages.cut,
+    "mend": outages.mend,
+}
 _ADMINISTRATOR_PATH = (
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -39,7 +60,8 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cluster.py", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start the cluster, or do nothing when it is healthy")
+    up = commands.add_parser("up", help="start the cluster, or do nothing when it is healthy")
+    up.add_argument("--nodes", type=int, help="how many nodes it is to have (1)")
     commands.add_parser("down", help="stop the cluster and leave nothing but the cache")
     commands.add_parser("status", help="say what runs; exit code 1 when the cluster is not healthy")
     load = commands.add_parser("load", help="import the image archives of the cache that changed")
@@ -49,6 +71,14 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("tools", help="build kubectl and helm when they are missing")
     path = commands.add_parser("path", help="print the path of a tool, built when it is missing")
     path.add_argument("tool", choices=("kubectl", "helm"))
+    for name, act in _ACTS.items():
+        node = commands.add_parser(name, help=_first_line(act))
+        node.add_argument("node", metavar="NODE")
+    clock = commands.add_parser("clock", help="give a pod of a DaemonSet on a node a wrong clock")
+    clock.add_argument("node", metavar="NODE")
+    clock.add_argument("seconds", type=float, help="by how much it is fast; 0: it is right again")
+    clock.add_argument("--namespace", default="laptime-system")
+    clock.add_argument("--daemonset", default="laptime-agent")
     commands.add_parser("enforce-policies", help="what a daemon of the cluster does; for ever")
     commands.add_parser("snapshot", help="print what the cluster could leave behind, as JSON")
     return parser
@@ -57,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(arguments: argparse.Namespace) -> int:
     match arguments.command:
         case "up":
-            lifecycle.up()
+            lifecycle.up(arguments.nodes)
         case "down":
             lifecycle.down()
         case "status":
@@ -80,12 +110,21 @@ def _run(arguments: argparse.Namespace) -> int:
             enforcer.enforce()
         case "snapshot":
             print(json.dumps(snapshot.take(), indent=1))
+        case "clock":
+            node = outages.node_called(arguments.node)
+            clocks.set_offset(node, arguments.seconds, arguments.namespace, arguments.daemonset)
+        case name:
+            _ACTS[name](outages.node_called(arguments.node))
     return 0
+
+
+def _first_line(act: Callable[[Node], None]) -> str:
+    return (act.__doc__ or "").splitlines()[0].rstrip(".")
 
 
 def _load(names: Sequence[str]) -> None:
     _require_state()
-    loaded = images.load(names)
+    loaded = sorted({name for node in nodes() for name in images.load(node, names)})
     store.want(names or [path.stem for path in images.every()])
     say(f"loaded {', '.join(loaded)}" if loaded else "all images are up to date")
 

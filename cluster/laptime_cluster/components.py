@@ -1,38 +1,45 @@
-"""The daemons of the node and their command lines, in the order in which they start."""
+"""The daemons of each place and their command lines, in the order in which they start."""
 
 import sys
+from collections.abc import Sequence
 
 from laptime_cluster import configuration
-from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
+from laptime_cluster.certificates import (
+    certificate_path,
+    key_path,
+    kubeconfig_path,
+    kubelet_certificate,
+)
 from laptime_cluster.layout import (
+    API_ADDRESS,
     API_PORT,
-    AUDIT_LOG,
     AUDITED_USER,
     COREDNS_BIN,
     KUBERNETES_BIN,
-    NODE_ADDRESS,
-    NODE_NAME,
-    POD_RANGE,
     SERVICE_RANGE,
     SOURCE,
-    STATE,
 )
+from laptime_cluster.places import CONTROL, Node
 from laptime_cluster.processes import Daemon
 
 _ETCD_URL = "http://127.0.0.1:2379"
 _ETCD_PEER_URL = "http://127.0.0.1:2380"
 
 _AUDIT = (
-    (f"--audit-policy-file={configuration.AUDIT_POLICY}", f"--audit-log-path={AUDIT_LOG}")
+    (
+        f"--audit-policy-file={configuration.AUDIT_POLICY}",
+        f"--audit-log-path={CONTROL.logs}/audit.log",
+    )
     if AUDITED_USER
     else ()
 )
 
 ETCD = Daemon(
     "etcd",
+    CONTROL,
     (
         "etcd",
-        f"--data-dir={STATE}/etcd",
+        f"--data-dir={CONTROL.state}/etcd",
         f"--listen-client-urls={_ETCD_URL}",
         f"--advertise-client-urls={_ETCD_URL}",
         f"--listen-peer-urls={_ETCD_PEER_URL}",
@@ -44,16 +51,13 @@ ETCD = Daemon(
         "--log-level=warn",
     ),
 )
-CONTAINERD = Daemon(
-    "containerd",
-    ("containerd", f"--config={configuration.CONTAINERD}", "--log-level=warn"),
-)
 API_SERVER = Daemon(
     "kube-apiserver",
+    CONTROL,
     (
         f"{KUBERNETES_BIN}/kube-apiserver",
         f"--etcd-servers={_ETCD_URL}",
-        f"--advertise-address={NODE_ADDRESS}",
+        f"--advertise-address={API_ADDRESS}",
         f"--secure-port={API_PORT}",
         f"--tls-cert-file={certificate_path('apiserver')}",
         f"--tls-private-key-file={key_path('apiserver')}",
@@ -83,6 +87,7 @@ API_SERVER = Daemon(
 )
 CONTROLLER_MANAGER = Daemon(
     "kube-controller-manager",
+    CONTROL,
     (
         f"{KUBERNETES_BIN}/kube-controller-manager",
         f"--kubeconfig={kubeconfig_path('controller-manager')}",
@@ -90,8 +95,6 @@ CONTROLLER_MANAGER = Daemon(
         f"--service-account-private-key-file={key_path('service-account')}",
         f"--root-ca-file={certificate_path('ca')}",
         "--use-service-account-credentials",
-        "--allocate-node-cidrs",
-        f"--cluster-cidr={POD_RANGE}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--leader-elect=false",
         "--kube-api-qps=100",
@@ -106,35 +109,61 @@ CONTROLLER_MANAGER = Daemon(
 )
 SCHEDULER = Daemon(
     "kube-scheduler",
+    CONTROL,
     (
         f"{KUBERNETES_BIN}/kube-scheduler",
         f"--config={configuration.SCHEDULER}",
         "--bind-address=127.0.0.1",
     ),
 )
-KUBELET = Daemon(
-    "kubelet",
-    (
-        f"{KUBERNETES_BIN}/kubelet",
-        f"--config={configuration.KUBELET}",
-        f"--kubeconfig={kubeconfig_path('kubelet')}",
-        f"--root-dir={STATE}/kubelet",
-        f"--cert-dir={STATE}/pki",
-        f"--hostname-override={NODE_NAME}",
-        f"--node-ip={NODE_ADDRESS}",
-    ),
-)
-KUBE_PROXY = Daemon(
-    "kube-proxy",
-    (f"{KUBERNETES_BIN}/kube-proxy", f"--config={configuration.KUBE_PROXY}"),
-)
-COREDNS = Daemon("coredns", (f"{COREDNS_BIN}/coredns", f"-conf={configuration.COREFILE}"))
-POLICIES = Daemon(
-    "network-policies",
-    # Of Python's own interpreter: whatever runs `up` can run it.
-    (sys.executable, str(SOURCE / "cluster.py"), "enforce-policies"),
-)
+COREDNS = Daemon("coredns", CONTROL, (f"{COREDNS_BIN}/coredns", f"-conf={configuration.COREFILE}"))
 
-BEFORE_API = (ETCD, CONTAINERD, API_SERVER)
-AFTER_API = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, POLICIES, COREDNS)
-ALL = BEFORE_API + AFTER_API
+BEFORE_API = (ETCD, API_SERVER)
+AFTER_API = (CONTROLLER_MANAGER, SCHEDULER, COREDNS)
+OF_CONTROL = BEFORE_API + AFTER_API
+
+
+def containerd(node: Node) -> Daemon:
+    """The daemon that the kubelet of a node has its containers made by."""
+    command = ("containerd", f"--config={configuration.containerd_file(node)}", "--log-level=warn")
+    return Daemon("containerd", node, command)
+
+
+def of_kubelet(node: Node) -> tuple[Daemon, ...]:
+    """The daemons of a node that talk to the API server."""
+    return (
+        Daemon(
+            "kubelet",
+            node,
+            (
+                f"{KUBERNETES_BIN}/kubelet",
+                f"--config={configuration.kubelet_file(node)}",
+                f"--kubeconfig={kubeconfig_path(kubelet_certificate(node))}",
+                f"--root-dir={node.state}/kubelet",
+                f"--cert-dir={node.state}/pki",
+                f"--hostname-override={node.name}",
+                f"--node-ip={node.address}",
+            ),
+        ),
+        Daemon(
+            "kube-proxy",
+            node,
+            (f"{KUBERNETES_BIN}/kube-proxy", f"--config={configuration.kube_proxy_file(node)}"),
+        ),
+        Daemon(
+            "network-policies",
+            node,
+            # Of Python's own interpreter: whatever runs `up` can run it.
+            (sys.executable, str(SOURCE / "cluster.py"), "enforce-policies"),
+        ),
+    )
+
+
+def of_node(node: Node) -> tuple[Daemon, ...]:
+    """All daemons of a node."""
+    return (containerd(node), *of_kubelet(node))
+
+
+def every(nodes: Sequence[Node]) -> tuple[Daemon, ...]:
+    """All daemons of a cluster with these nodes."""
+    return (*OF_CONTROL, *(daemon for node in nodes for daemon in of_node(node)))

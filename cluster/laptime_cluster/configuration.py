@@ -1,59 +1,84 @@
 """Configuration files of the daemons."""
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from laptime_cluster.certificates import certificate_path, key_path, kubeconfig_path
+from laptime_cluster.certificates import (
+    certificate_path,
+    key_path,
+    kubeconfig_path,
+    kubelet_certificate,
+)
 from laptime_cluster.layout import (
+    API_ADDRESS,
     AUDITED_USER,
-    CGROUP,
     CNI_PLUGINS,
-    CONFIG,
-    CONTAINERD_SOCKET,
     DNS_PORT,
     DNS_SERVICE_ADDRESS,
-    NODE_ADDRESS,
-    NODE_NAME,
     POD_RANGE,
-    POD_RANGE_OF_NODE,
-    RUN,
-    STATE,
     pause_image,
 )
+from laptime_cluster.places import CONTROL, Node
 
-CNI_FOLDER = CONFIG / "cni"
-CONTAINERD = CONFIG / "containerd.toml"
-CONTAINERD_ROOT = STATE / "containerd"
-COREFILE = CONFIG / "Corefile"
-KUBELET = CONFIG / "kubelet.json"
-KUBE_PROXY = CONFIG / "kube-proxy.json"
-SCHEDULER = CONFIG / "scheduler.json"
-AUDIT_POLICY = CONFIG / "audit.json"
-POD_RESOLVER = CONFIG / "pod-resolv.conf"
+COREFILE = CONTROL.config / "Corefile"
+SCHEDULER = CONTROL.config / "scheduler.json"
+AUDIT_POLICY = CONTROL.config / "audit.json"
 
 _QUICK_CLIENT = {"qps": 100, "burst": 200}
 
 
-def write_all() -> None:
+def containerd_file(node: Node) -> Path:
+    """Where the configuration of a node's containerd is."""
+    return node.config / "containerd.toml"
+
+
+def kubelet_file(node: Node) -> Path:
+    """Where the configuration of a node's kubelet is."""
+    return node.config / "kubelet.json"
+
+
+def kube_proxy_file(node: Node) -> Path:
+    """Where the configuration of a node's kube-proxy is."""
+    return node.config / "kube-proxy.json"
+
+
+def _cni_folder(node: Node) -> Path:
+    return node.config / "cni"
+
+
+def _pod_resolver(node: Node) -> Path:
+    return node.config / "pod-resolv.conf"
+
+
+def write_all(nodes: Sequence[Node]) -> None:
     """Write every configuration file anew."""
-    for path, text in files().items():
+    for path, text in files(nodes).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def files() -> Mapping[Path, str]:
+def files(nodes: Sequence[Node]) -> Mapping[Path, str]:
     """Path and content of every configuration file."""
-    return {
-        CONTAINERD: _containerd(),
-        CNI_FOLDER / "10-laptime.conflist": _as_json(_cni()),
+    found = {
         COREFILE: _corefile(),
-        KUBELET: _as_json(_kubelet()),
-        KUBE_PROXY: _as_json(_kube_proxy()),
         SCHEDULER: _as_json(_scheduler()),
         **({AUDIT_POLICY: _as_json(_audit_policy())} if AUDITED_USER else {}),
+    }
+    for node in nodes:
+        found |= _files_of(node)
+    return found
+
+
+def _files_of(node: Node) -> Mapping[Path, str]:
+    return {
+        containerd_file(node): _containerd(node),
+        _cni_folder(node) / "10-laptime.conflist": _as_json(_cni(node)),
+        kubelet_file(node): _as_json(_kubelet(node)),
+        kube_proxy_file(node): _as_json(_kube_proxy(node)),
         # Empty on purpose: pods ask CoreDNS, and nobody else could be reached.
-        POD_RESOLVER: "",
+        _pod_resolver(node): "",
     }
 
 
@@ -61,11 +86,11 @@ def _as_json(content: Mapping[str, object]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _containerd() -> str:
+def _containerd(node: Node) -> str:
     # restrict_oom_score_adj: without CAP_SYS_RESOURCE a score cannot be lowered, and need not be.
     return f"""version = 2
-root = "{CONTAINERD_ROOT}"
-state = "{RUN}/containerd"
+root = "{node.containerd_root}"
+state = "{node.run}/containerd"
 disabled_plugins = [
   "io.containerd.snapshotter.v1.aufs",
   "io.containerd.snapshotter.v1.btrfs",
@@ -74,7 +99,7 @@ disabled_plugins = [
 ]
 
 [grpc]
-  address = "{CONTAINERD_SOCKET}"
+  address = "{node.containerd_socket}"
 
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause_image()}"
@@ -83,7 +108,7 @@ disabled_plugins = [
 
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{CNI_PLUGINS}"
-    conf_dir = "{CNI_FOLDER}"
+    conf_dir = "{_cni_folder(node)}"
 
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -93,7 +118,7 @@ disabled_plugins = [
 """
 
 
-def _cni() -> Mapping[str, object]:
+def _cni(node: Node) -> Mapping[str, object]:
     # A routed pair per pod instead of a bridge: traffic between pods passes the rules of kube-proxy
     # also in kernels without bridge netfilter, and a pod starts with one plugin call less.
     return {
@@ -105,8 +130,8 @@ def _cni() -> Mapping[str, object]:
                 "mtu": 1500,
                 "ipam": {
                     "type": "host-local",
-                    "dataDir": str(STATE / "cni" / "networks"),
-                    "ranges": [[{"subnet": POD_RANGE_OF_NODE}]],
+                    "dataDir": str(node.state / "cni" / "networks"),
+                    "ranges": [[{"subnet": node.pod_range}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
             }
@@ -117,7 +142,7 @@ def _cni() -> Mapping[str, object]:
 def _corefile() -> str:
     # There is nowhere to forward to, so any other name does not exist.
     return f"""cluster.local:{DNS_PORT} in-addr.arpa:{DNS_PORT} ip6.arpa:{DNS_PORT} {{
-    bind {NODE_ADDRESS}
+    bind {API_ADDRESS}
     errors
     cache 5
     kubernetes cluster.local in-addr.arpa ip6.arpa {{
@@ -127,9 +152,9 @@ def _corefile() -> str:
     }}
 }}
 .:{DNS_PORT} {{
-    bind {NODE_ADDRESS}
+    bind {API_ADDRESS}
     errors
-    ready {NODE_ADDRESS}:8181
+    ready {API_ADDRESS}:8181
     template ANY ANY . {{
         rcode NXDOMAIN
     }}
@@ -137,30 +162,30 @@ def _corefile() -> str:
 """
 
 
-def _kubelet() -> Mapping[str, object]:
+def _kubelet(node: Node) -> Mapping[str, object]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": NODE_ADDRESS,
+        "address": node.address,
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
             "x509": {"clientCAFile": str(certificate_path("ca"))},
         },
         "authorization": {"mode": "Webhook"},
-        "tlsCertFile": str(certificate_path("kubelet")),
-        "tlsPrivateKeyFile": str(key_path("kubelet")),
-        "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+        "tlsCertFile": str(certificate_path(kubelet_certificate(node))),
+        "tlsPrivateKeyFile": str(key_path(kubelet_certificate(node))),
+        "containerRuntimeEndpoint": f"unix://{node.containerd_socket}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{CGROUP}",
+        "cgroupRoot": f"/{node.cgroup}",
         "failSwapOn": False,
         "failCgroupV1": False,
         "oomScoreAdj": 0,
         "makeIPTablesUtilChains": False,
         "clusterDomain": "cluster.local",
         "clusterDNS": [DNS_SERVICE_ADDRESS],
-        "resolvConf": str(POD_RESOLVER),
-        "volumePluginDir": str(STATE / "kubelet" / "volume-plugins"),
+        "resolvConf": str(_pod_resolver(node)),
+        "volumePluginDir": str(node.state / "kubelet" / "volume-plugins"),
         "maxPods": 110,
         # The quickest start of a pod.
         "serializeImagePulls": False,
@@ -178,18 +203,27 @@ def _kubelet() -> Mapping[str, object]:
             "imagefs.available": "512Mi",
             "nodefs.inodesFree": "1%",
         },
+        **_reservations(node),
     }
 
 
-def _kube_proxy() -> Mapping[str, object]:
+def _reservations(node: Node) -> Mapping[str, object]:
+    """The memory that other nodes have; the kubelet takes all of the machine for its own."""
+    if not node.reserved_share:
+        return {}
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {"systemReserved": {"memory": f"{round(total * node.reserved_share) >> 20}Mi"}}
+
+
+def _kube_proxy(node: Node) -> Mapping[str, object]:
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
         "mode": "nftables",
-        "bindAddress": NODE_ADDRESS,
+        "bindAddress": node.address,
         "metricsBindAddress": "127.0.0.1:10249",
         "healthzBindAddress": "127.0.0.1:10256",
-        "hostnameOverride": NODE_NAME,
+        "hostnameOverride": node.name,
         "clusterCIDR": POD_RANGE,
         "clientConnection": {"kubeconfig": str(kubeconfig_path("kube-proxy")), **_QUICK_CLIENT},
         # A new pod is reachable through its Service after at most this time.

@@ -8,14 +8,9 @@ from typing import Any
 
 from laptime_cluster import api, components, configuration, processes
 from laptime_cluster.commands import ClusterError, run
-from laptime_cluster.layout import (
-    DNS_SERVICE_ADDRESS,
-    FINGERPRINT,
-    FIRST_SERVICE_ADDRESS,
-    NETWORK_NAMESPACE,
-    NODE_NAME,
-)
+from laptime_cluster.layout import DNS_SERVICE_ADDRESS, FINGERPRINT, FIRST_SERVICE_ADDRESS
 from laptime_cluster.namespaces import inside_network
+from laptime_cluster.places import Node, nodes
 
 _API_NAME = "kubernetes.default.svc.cluster.local"
 
@@ -23,9 +18,10 @@ _API_NAME = "kubernetes.default.svc.cluster.local"
 def fingerprint() -> str:
     """Changes with every command line and configuration file that a cluster was started from."""
     digest = hashlib.sha256()
-    for daemon in components.ALL:
+    there = nodes()
+    for daemon in components.every(there):
         digest.update(repr(daemon).encode())
-    for path, text in configuration.files().items():
+    for path, text in configuration.files(there).items():
         digest.update(f"{path}\0{text}\0".encode())
     return digest.hexdigest()
 
@@ -40,40 +36,42 @@ def is_current() -> bool:
 
 def problems() -> list[str]:
     """What keeps the cluster from working; empty when it is healthy."""
-    found = [
-        f"{name} does not run"
-        for name in processes.dead([daemon.name for daemon in components.ALL])
-    ]
+    there = nodes()
+    if not there:
+        return ["there is no cluster"]
+    found = [f"{name} does not run" for name in processes.dead(components.every(there))]
     if found:
         return found
     if not api.is_ready():
         return ["the API server is not ready"]
     try:
-        if not is_node_ready():
-            found.append("the node is not ready")
+        found += [f"the node {node.name} is not ready" for node in there if not is_node_ready(node)]
     except (OSError, ClusterError) as error:
         return [str(error)]
-    if not is_dns_answering():
-        found.append("CoreDNS does not answer at its Service")
+    found += [
+        f"CoreDNS does not answer at its Service on {node.name}"
+        for node in there
+        if not is_dns_answering(node)
+    ]
     return found
 
 
-def is_node_ready() -> bool:
-    """Whether the node is ready and open for pods."""
-    node = api.get(f"/api/v1/nodes/{NODE_NAME}")
-    if node is None or node["spec"].get("taints"):
+def is_node_ready(node: Node) -> bool:
+    """Whether a node is ready and open for pods."""
+    found = api.get(f"/api/v1/nodes/{node.name}")
+    if found is None or found["spec"].get("taints"):
         return False
-    conditions: list[dict[str, Any]] = node["status"].get("conditions", [])
+    conditions: list[dict[str, Any]] = found["status"].get("conditions", [])
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
-def is_dns_answering() -> bool:
+def is_dns_answering(node: Node) -> bool:
     """Whether a name resolves through the Service, as a pod would do it (kube-proxy included)."""
-    if not NETWORK_NAMESPACE.exists():
+    if not node.network_namespace.exists():
         return False
     query = Path(__file__).with_name("name_query.py")
     command = [sys.executable, "-I", "-S", str(query), DNS_SERVICE_ADDRESS, _API_NAME]
-    return run(inside_network(command), check=False).strip() == FIRST_SERVICE_ADDRESS
+    return run(inside_network(node, command), check=False).strip() == FIRST_SERVICE_ADDRESS
 
 
 def has_default_service_account() -> bool:
@@ -82,21 +80,28 @@ def has_default_service_account() -> bool:
 
 
 def describe() -> str:
-    """The state of every daemon and of the node, for people."""
+    """The state of every daemon and of the nodes, for people."""
     lines = []
-    for daemon in components.ALL:
-        alive = processes.is_alive(daemon.name)
-        lines.append(f"{daemon.name:<26}{'running' if alive else 'not running'}")
+    for daemon in components.every(nodes()):
+        alive = processes.is_alive(daemon)
+        lines.append(f"{daemon!s:<32}{'running' if alive else 'not running'}")
     for problem in problems():
         lines.append(f"problem: {problem}")
     return "\n".join(lines)
 
 
-def node_summary() -> str:
-    """Version and capacity of the node, in one line."""
-    node = api.get(f"/api/v1/nodes/{NODE_NAME}")
-    if node is None:
-        return "no node"
-    status = node["status"]
-    capacity = json.dumps({key: status["allocatable"][key] for key in ("cpu", "memory", "pods")})
-    return f"node {NODE_NAME}, Kubernetes {status['nodeInfo']['kubeletVersion']}, {capacity}"
+def summary() -> str:
+    """Version and capacity of the nodes, in one line."""
+    found = []
+    for node in nodes():
+        known = api.get(f"/api/v1/nodes/{node.name}")
+        if known is None:
+            found.append(f"no node {node.name}")
+            continue
+        status = known["status"]
+        names = ("cpu", "memory", "pods")
+        capacity = json.dumps({name: status["allocatable"][name] for name in names})
+        version = status["nodeInfo"]["kubeletVersion"]
+        cpus = ",".join(map(str, node.cpus))
+        found.append(f"node {node.name} (CPU {cpus}), Kubernetes {version}, {capacity}")
+    return "; ".join(found)

@@ -1,4 +1,4 @@
-"""Images of the node: archives from the cache go into containerd when they changed."""
+"""Images of the nodes: archives from the cache go into containerd when they changed."""
 
 import json
 import re
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from laptime_cluster.commands import ClusterError, run
-from laptime_cluster.layout import CONTAINERD_SOCKET, IMAGES, STATE
+from laptime_cluster.layout import IMAGES
+from laptime_cluster.places import Node
 from laptime_cluster.progress import say, ticking
 
 _KEY_LABEL = "laptime.dev/archive-key"
@@ -18,6 +19,19 @@ _PINNED_LABEL = "io.cri-containerd.pinned=pinned"
 _UNPACKED_PER_ARCHIVE_BYTE = 4
 _MINIMUM_FREE_BYTES = 1 << 30
 _INDEXES = frozenset({"manifest.json", "index.json"})
+
+
+@dataclass(frozen=True)
+class Containerd:
+    """A containerd: where it listens, and the folder on whose disk it unpacks."""
+
+    socket: Path
+    folder: Path
+
+
+def containerd_of(node: Node) -> Containerd:
+    """The containerd of a node."""
+    return Containerd(node.containerd_socket, node.state)
 
 
 @dataclass(frozen=True)
@@ -30,12 +44,10 @@ class Archive:
 
 
 def control(
-    arguments: Sequence[str | Path],
-    socket: Path = CONTAINERD_SOCKET,
-    timeout_seconds: float = 570.0,
+    containerd: Containerd, arguments: Sequence[str | Path], timeout_seconds: float = 570.0
 ) -> str:
     """Run containerd's own client in the namespace that the kubelet uses."""
-    command = ["ctr", "--address", socket, "--namespace", "k8s.io", *arguments]
+    command = ["ctr", "--address", containerd.socket, "--namespace", "k8s.io", *arguments]
     return run(command, timeout_seconds=timeout_seconds)
 
 
@@ -49,21 +61,22 @@ def paths(names: Iterable[str]) -> list[Path]:
     return [path for name in names if (path := IMAGES / f"{name}.tar").is_file()]
 
 
-def load(names: Sequence[str]) -> list[str]:
+def load(node: Node, names: Sequence[str]) -> list[str]:
     """Import the named archives of the cache (all of them when none is named) that changed.
 
     Returns the names that were imported. Raises ClusterError when an archive is not there, names
     no image, or does not fit on the disk.
     """
+    containerd = containerd_of(node)
     archives = [describe(path) for path in [_path(name) for name in names] or every()]
-    known = _known_keys()
+    known = _known_keys(containerd)
     wanted = [
         archive
         for archive in archives
         if any(known.get(reference) != archive.key for reference in archive.references)
     ]
     for archive in wanted:
-        import_archive(archive)
+        import_archive(archive, containerd)
     return [archive.path.stem for archive in wanted]
 
 
@@ -132,31 +145,31 @@ def _full(reference: str) -> str:
     return f"docker.io/{reference}"
 
 
-def _known_keys() -> dict[str, str]:
-    """Reference and archive key of every image in the node."""
+def _known_keys(containerd: Containerd) -> dict[str, str]:
+    """Reference and archive key of every image in a node."""
     keys = {}
-    for line in control(["images", "list"]).splitlines()[1:]:
+    for line in control(containerd, ["images", "list"]).splitlines()[1:]:
         match = re.search(rf"{re.escape(_KEY_LABEL)}=([^,\s]+)", line)
         if match is not None:
             keys[line.split()[0]] = match[1]
     return keys
 
 
-def import_archive(archive: Archive, socket: Path = CONTAINERD_SOCKET) -> None:
+def import_archive(archive: Archive, containerd: Containerd) -> None:
     """Import one archive, unpacked, so that the first pod of the image starts at once."""
     size = archive.path.stat().st_size
-    place = STATE if socket == CONTAINERD_SOCKET else socket.parent
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(containerd.folder).free
     if free < size * _UNPACKED_PER_ARCHIVE_BYTE + _MINIMUM_FREE_BYTES:
         raise ClusterError(
-            f"the disk of {place} is too full for {archive.path.name}: {free >> 20} MiB are left"
+            f"the disk of {containerd.folder} is too full for {archive.path.name}: "
+            f"{free >> 20} MiB are left"
         )
     say(f"loading {', '.join(archive.references)} ({size / 1e6:.0f} MB)")
     with ticking(lambda: f"still loading {archive.path.name}"):
-        control(["images", "import", archive.path], socket)
-        there = set(control(["images", "list", "--quiet"], socket).split())
+        control(containerd, ["images", "import", archive.path])
+        there = set(control(containerd, ["images", "list", "--quiet"]).split())
         for reference in archive.references:
             if reference not in there:
                 raise ClusterError(f"{archive.path} was imported, yet {reference} is not there")
             label = f"{_KEY_LABEL}={archive.key}"
-            control(["images", "label", reference, label, _PINNED_LABEL], socket)
+            control(containerd, ["images", "label", reference, label, _PINNED_LABEL])

@@ -9,7 +9,8 @@ NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
 """Another name is another cluster beside the first, with folders and addresses of its own."""
 AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
-NODE_NAME = "laptime"
+FIRST_NODE = "laptime"
+"""The name of the first node; the others are called `laptime-2`, `laptime-3`."""
 
 KUBERNETES_VERSION = "v1.34.4"
 COREDNS_VERSION = "v1.15.0"
@@ -32,16 +33,11 @@ OWNER_MARK = STATE / ".laptime-cluster"
 RUN = Path("/run") / NAME
 """Sockets, process ids and the persistent mount namespace; `down` removes it."""
 PKI = STATE / "pki"
-CONFIG = STATE / "config"
-LOGS = STATE / "log"
 ADMIN_KUBECONFIG = STATE / "admin.kubeconfig"
-AUDIT_LOG = LOGS / "audit.log"
+NODES = STATE / "nodes.json"
+"""Which nodes there are, for all commands that come after `up`."""
 FINGERPRINT = STATE / "fingerprint"
-PIDS = RUN / "pids"
-CONTAINERD_SOCKET = RUN / "containerd.sock"
 NAMESPACE_FILES = RUN / "namespaces"
-MOUNT_NAMESPACE = NAMESPACE_FILES / "mount"
-NETWORK_NAMESPACE = NAMESPACE_FILES / "network"
 
 # Only the link to the host needs addresses that no other cluster has: all else is inside.
 LINK_PREFIX_LENGTH = 30
@@ -54,20 +50,24 @@ _NUMBER = (
 )
 HOST_LINK = f"laptime{_NUMBER}"
 """Its alias is the cluster's name: two names may have one number."""
-NODE_LINK = "node0"
+HOST_PEER = "host0"
+"""The other end of that link, in the control plane."""
 HOST_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 1}"
-NODE_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 2}"
+API_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 2}"
+"""Of the API server and of CoreDNS, for the machine and for the nodes."""
+NODE_PREFIX_LENGTH = 24
+CONTROL_ADDRESS = "10.204.0.1"
+"""Of the control plane in the network of the nodes, which is a bridge there."""
 POD_RANGE = "10.201.0.0/16"
-POD_RANGE_OF_NODE = "10.201.0.0/24"
 SERVICE_RANGE = "10.202.0.0/16"
 FIRST_SERVICE_ADDRESS = "10.202.0.1"
 DNS_SERVICE_ADDRESS = "10.202.0.10"
 API_PORT = 6443
-API_URL = f"https://{NODE_ADDRESS}:{API_PORT}"
+API_URL = f"https://{API_ADDRESS}:{API_PORT}"
 DNS_PORT = 53
 
 CGROUP = NAME
-"""Parent, in every hierarchy, of the daemons (`node`) and of all pods (`kubepods`)."""
+"""Parent, in every hierarchy, of the groups of the control plane and of each node."""
 CNI_PLUGINS = Path("/usr/lib/cni")
 
 

@@ -19,6 +19,7 @@ from laptime_cluster import (
     namespaces,
     packages,
     pause,
+    places,
     processes,
     store,
 )
@@ -26,12 +27,12 @@ from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
     CACHE,
-    CONTAINERD_SOCKET,
     FINGERPRINT,
     OWNER_MARK,
     RUN,
     STATE,
 )
+from laptime_cluster.places import CONTROL, Node
 from laptime_cluster.processes import Daemon
 from laptime_cluster.progress import say
 
@@ -40,13 +41,24 @@ _MINIMUM_FREE_BYTES = 3 << 30
 _BUILD_FREE_BYTES = 8 << 30
 
 
-def up() -> None:
-    """Start the cluster unless it is healthy already; leftovers of an earlier one are removed."""
+def up(count: int | None = None) -> None:
+    """Start the cluster unless it is healthy already; leftovers of an earlier one are removed.
+
+    `count` is how many nodes it is to have: one, where nobody says. Raises ClusterError where a
+    healthy one has another number.
+    """
     _require_root()
+    if count is not None and not 1 <= count <= places.MOST_NODES:
+        raise ClusterError(f"a cluster has 1 to {places.MOST_NODES} nodes, not {count}")
     with locks.exclusively(STATE.parent, "`up` or `down`"):
         if _is_healthy():
+            there = len(places.nodes())
+            if count not in (None, there):
+                raise ClusterError(
+                    f"the cluster is up with {there} nodes, not {count}: `down` first"
+                )
             if health.is_current():
-                say(f"the cluster is up; {health.node_summary()}")
+                say(f"the cluster is up; {health.summary()}")
             else:
                 say("the cluster is up, but from another configuration; `down`, then `up` renew it")
             return
@@ -56,11 +68,11 @@ def up() -> None:
         _clean("removing what is left of an earlier cluster")
         store.refresh()
         try:
-            _start(pause_archive)
+            _start(count or 1, pause_archive)
         except (ClusterError, OSError):
             _say_dead_daemons()
             raise
-    say(f"the cluster is up; {health.node_summary()}")
+    say(f"the cluster is up; {health.summary()}")
     say(f"export KUBECONFIG={ADMIN_KUBECONFIG}")
 
 
@@ -95,41 +107,55 @@ def _is_healthy() -> bool:
     On a busy machine it may be slow to answer; it is not given up for that as long as all of its
     daemons live, since starting afresh loses everything in it.
     """
-    names = [daemon.name for daemon in components.ALL]
-    if not FINGERPRINT.exists() or processes.dead(names):
+    daemons = components.every(places.nodes())
+    if not FINGERPRINT.exists() or processes.dead(daemons):
         return False
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while problems := health.problems():
-        if processes.dead(names) or time.monotonic() > deadline:
+        if processes.dead(daemons) or time.monotonic() > deadline:
             return False
         say(f"waiting for the cluster that runs: {'; '.join(problems)}")
         time.sleep(2)
     return True
 
 
-def _start(pause_archive: images.Archive) -> None:
+def _start(count: int, pause_archive: images.Archive) -> None:
     say("creating namespaces, control groups and certificates")
     STATE.mkdir(mode=0o711)
     OWNER_MARK.touch()
     RUN.mkdir(mode=0o711)
-    cgroups.create()
-    namespaces.create_network()
-    namespaces.create_mounts()
-    certificates.issue_all()
-    configuration.write_all()
-    store.provide(configuration.CONTAINERD_ROOT)
+    nodes = places.record(count, cgroups.machine_cpus())
+    cgroups.create(CONTROL)
+    for node in nodes:
+        cgroups.create(node, node.cpus)
+    namespaces.create_networks(nodes)
+    namespaces.create_mount_points()
+    for node in nodes:
+        namespaces.create_mounts(node)
+    certificates.issue_all(nodes)
+    configuration.write_all(nodes)
+    for node in nodes:
+        store.provide(node.containerd_root)
     say("starting etcd, containerd and the API server")
-    _start_daemons(components.BEFORE_API)
-    _wait_for("containerd", CONTAINERD_SOCKET.exists, 30)
-    images.import_archive(pause_archive)
-    _wait_for("the API server", api.is_ready, 120)
+    _start_daemons((*components.BEFORE_API, *map(components.containerd, nodes)))
+    for node in nodes:
+        wait_for(f"containerd of {node.name}", node.containerd_socket.exists, 30)
+        images.import_archive(pause_archive, images.containerd_of(node))
+    wait_for("the API server", api.is_ready, 120)
     say("starting controller manager, scheduler, kubelet, kube-proxy and CoreDNS")
-    _start_daemons(components.AFTER_API)
-    _wait_for("the DNS Service", _are_addons_applied, 60)
-    _wait_for("the node", health.is_node_ready, 90)
-    _wait_for("CoreDNS", health.is_dns_answering, 60)
-    _wait_for("the default service account", health.has_default_service_account, 60)
+    of_nodes = [daemon for node in nodes for daemon in components.of_kubelet(node)]
+    _start_daemons((*components.AFTER_API, *of_nodes))
+    wait_for("the DNS Service", _are_addons_applied, 60)
+    for node in nodes:
+        await_node(node)
+    wait_for("the default service account", health.has_default_service_account, 60)
     FINGERPRINT.write_text(health.fingerprint(), encoding="utf-8")
+
+
+def await_node(node: Node) -> None:
+    """Wait until a node is ready and names resolve there."""
+    wait_for(f"the node {node.name}", lambda: health.is_node_ready(node), 90)
+    wait_for(f"CoreDNS on {node.name}", lambda: health.is_dns_answering(node), 60)
 
 
 def _are_addons_applied() -> bool:
@@ -142,12 +168,11 @@ def _start_daemons(daemons: Sequence[Daemon]) -> None:
         processes.start(daemon)
 
 
-def _wait_for(what: str, is_there: Callable[[], bool], timeout_seconds: float) -> None:
+def wait_for(what: str, is_there: Callable[[], bool], timeout_seconds: float) -> None:
     """Poll until something is there; a daemon that dies meanwhile ends the wait at once."""
     deadline = time.monotonic() + timeout_seconds
     while not _holds(is_there):
-        started = [daemon.name for daemon in components.ALL if processes.was_started(daemon.name)]
-        if dead := processes.dead(started):
+        if dead := processes.dead(_started()):
             raise ClusterError(f"{', '.join(dead)} stopped while {what} was awaited")
         if time.monotonic() > deadline:
             raise ClusterError(f"{what} did not get ready within {timeout_seconds:.0f} s")
@@ -163,10 +188,14 @@ def _holds(condition: Callable[[], bool]) -> bool:
         return False
 
 
+def _started() -> list[Daemon]:
+    return [one for one in components.every(places.nodes()) if processes.was_started(one)]
+
+
 def _say_dead_daemons() -> None:
-    for daemon in components.ALL:
-        if processes.was_started(daemon.name) and not processes.is_alive(daemon.name):
-            say(f"last words of {daemon.name}:\n{processes.last_words(daemon.name)}")
+    for daemon in _started():
+        if not processes.is_alive(daemon):
+            say(f"last words of {daemon}:\n{processes.last_words(daemon)}")
 
 
 def _clean(announcement: str) -> bool:

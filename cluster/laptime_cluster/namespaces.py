@@ -1,8 +1,9 @@
-"""The network and the mount namespace of the node.
+"""The network namespaces of the control plane and the nodes, and the nodes' mount namespaces.
 
-The network namespace keeps every load inside the machine: a veth pair leads to the host, and no
-route leads anywhere else. The mount namespace keeps the hundreds of mounts of a node away from the
-host: they vanish with the last process of the cluster, however it dies.
+The network namespaces keep every load inside the machine: a veth pair leads from the control plane
+to the host, others lead from its bridge to each node, and no route leads anywhere else. The mount
+namespaces keep the hundreds of mounts of a node away from the host and from other nodes: they
+vanish with the last process of the cluster, however it dies.
 """
 
 import contextlib
@@ -17,31 +18,40 @@ from pathlib import Path
 from laptime_cluster import cgroups
 from laptime_cluster.commands import ClusterError, run
 from laptime_cluster.layout import (
+    API_ADDRESS,
+    CONTROL_ADDRESS,
     DNS_SERVICE_ADDRESS,
     HOST_ADDRESS,
     HOST_LINK,
+    HOST_PEER,
     LINK_PREFIX_LENGTH,
-    MOUNT_NAMESPACE,
     NAME,
     NAMESPACE_FILES,
-    NETWORK_NAMESPACE,
-    NODE_ADDRESS,
-    NODE_LINK,
+    NODE_PREFIX_LENGTH,
     OWNER_MARK,
     RUN,
     SERVICE_RANGE,
     STATE,
 )
+from laptime_cluster.places import CONTROL, Node, Place, nodes
 
 # Places that containerd, CNI and the kubelet cannot be told to move: inside the mount namespace
-# each is a folder of ours.
-_MOVED: tuple[tuple[Path, Path], ...] = (
-    (RUN / "containerd-shims", Path("/run/containerd")),
-    (STATE / "cni", Path("/var/lib/cni")),
-    (STATE / "kubelet", Path("/var/lib/kubelet")),
-    (STATE / "log" / "pods", Path("/var/log/pods")),
-    (STATE / "log" / "containers", Path("/var/log/containers")),
+# of a node each is a folder of that node.
+_FIXED = tuple(
+    map(
+        Path,
+        (
+            "/run/containerd",
+            "/var/lib/cni",
+            "/var/lib/kubelet",
+            "/var/log/pods",
+            "/var/log/containers",
+        ),
+    )
 )
+_ONLINE = Path("/sys/devices/system/cpu/online")
+_BRIDGE = "nodes0"
+_NODE_LINK = "node0"
 _NOWHERE = "nowhere0"
 _LINK_RANGE = ip_network(f"{HOST_ADDRESS}/{LINK_PREFIX_LENGTH}", strict=False)
 _CREATED = STATE / "created-folders.json"
@@ -57,50 +67,96 @@ _SETTINGS = {
 }
 
 
-def inside(argv: Sequence[str | Path]) -> list[str]:
-    """The command line that runs `argv` in both namespaces.
+def inside(place: Place, argv: Sequence[str | Path]) -> list[str]:
+    """The command line that runs `argv` in the namespaces of a place.
 
     `ip netns exec` would mount a new /sys, where the kubelet finds no cgroups.
     """
-    enter = ["nsenter", f"--mount={MOUNT_NAMESPACE}", f"--net={NETWORK_NAMESPACE}", "--"]
-    return [*enter, *(str(word) for word in argv)]
+    mount = [] if place.mount_namespace is None else [f"--mount={place.mount_namespace}"]
+    return ["nsenter", *mount, *inside_network(place, argv)[1:]]
 
 
-def inside_network(argv: Sequence[str | Path]) -> list[str]:
+def inside_network(place: Place, argv: Sequence[str | Path]) -> list[str]:
     """The command line that runs `argv` in the network namespace, with the files of the host."""
-    return ["nsenter", f"--net={NETWORK_NAMESPACE}", "--", *(str(word) for word in argv)]
+    return ["nsenter", f"--net={place.network_namespace}", "--", *(str(word) for word in argv)]
 
 
-def create_network() -> None:
-    """Make the network namespace and the links of the node."""
+def create_networks(there: Sequence[Node]) -> None:
+    """Make the network namespaces, the link to the host, and the network of the nodes."""
     _refuse_overlap()
     _prepare_folder_of_files()
-    # Not `ip netns add`: that leaves a mount at /run/netns behind.
-    NETWORK_NAMESPACE.touch()
-    run(["unshare", f"--net={NETWORK_NAMESPACE}", "true"])
-    commands = (
+    for place in (CONTROL, *there):
+        place.network_namespace.parent.mkdir()
+        # Not `ip netns add`: that leaves a mount at /run/netns behind.
+        place.network_namespace.touch()
+        run(["unshare", f"--net={place.network_namespace}", "true"])
+    _ip(
+        CONTROL,
         "link set lo up",
-        f"link add {HOST_LINK} type veth peer name {NODE_LINK}",
+        f"link add {HOST_LINK} type veth peer name {HOST_PEER}",
         f"link set {HOST_LINK} alias {NAME}",
         f"link set {HOST_LINK} netns {os.getpid()}",
-        f"address add {NODE_ADDRESS}/{LINK_PREFIX_LENGTH} dev {NODE_LINK}",
-        f"link set {NODE_LINK} up",
-        # Addresses of Services need a route before kube-proxy's rules see the packet: into a bridge
-        # that has no ports. Everything else is "unreachable" at once, instead of after a wait.
-        f"link add {_NOWHERE} type bridge",
-        f"link set {_NOWHERE} up",
-        f"route add {SERVICE_RANGE} dev {_NOWHERE} src {NODE_ADDRESS}",
+        f"address add {API_ADDRESS}/{LINK_PREFIX_LENGTH} dev {HOST_PEER}",
+        f"link set {HOST_PEER} up",
+        f"link add {_BRIDGE} type bridge",
+        f"address add {CONTROL_ADDRESS}/{NODE_PREFIX_LENGTH} dev {_BRIDGE}",
+        f"link set {_BRIDGE} up",
+        *(command for node in there for command in _cable(node)),
+        # Services, for what the API server calls by their names: kube-proxy is on nodes only.
+        f"route add {SERVICE_RANGE} via {there[0].address}",
+        # Everything else is "unreachable" at once, instead of after a wait.
         "route add unreachable default",
     )
-    for command in commands:
-        run(inside_network(["ip", *command.split()]))
+    for node in there:
+        _ip(
+            node,
+            "link set lo up",
+            f"address add {node.address}/{NODE_PREFIX_LENGTH} dev {_NODE_LINK}",
+            f"link set {_NODE_LINK} up",
+            f"route add {API_ADDRESS} via {CONTROL_ADDRESS}",
+            *(f"route add {one.pod_range} via {one.address}" for one in there if one != node),
+            # Addresses of Services need a route before kube-proxy's rules see the packet: into a
+            # bridge that has no ports.
+            f"link add {_NOWHERE} type bridge",
+            f"link set {_NOWHERE} up",
+            f"route add {SERVICE_RANGE} dev {_NOWHERE} src {node.address}",
+            "route add unreachable default",
+        )
     run(["ip", "address", "add", f"{HOST_ADDRESS}/{LINK_PREFIX_LENGTH}", "dev", HOST_LINK])
     run(["ip", "link", "set", HOST_LINK, "up"])
     script = "; ".join(
         f"if [ -e /proc/sys/{key} ]; then echo {value} > /proc/sys/{key}; fi"
         for key, value in _SETTINGS.items()
     )
-    run(inside_network(["sh", "-c", script]))
+    for place in (CONTROL, *there):
+        run(inside_network(place, ["sh", "-c", script]))
+
+
+def _cable(node: Node) -> tuple[str, ...]:
+    """The commands that join a node to the bridge."""
+    there = node.network_namespace
+    return (
+        f"link add {node.port} type veth peer name {_NODE_LINK} netns {there}",
+        f"link set {node.port} master {_BRIDGE}",
+        f"link set {node.port} up",
+        f"route add {node.pod_range} via {node.address}",
+    )
+
+
+def _ip(place: Place, *commands: str) -> None:
+    script = "\n".join(f"ip {command}" for command in commands)
+    run(inside_network(place, ["sh", "-ec", script]))
+
+
+def connect(node: Node, connected: bool) -> None:
+    """Plug the cable of a node in, or pull it out."""
+    _ip(CONTROL, f"link set {node.port} {'up' if connected else 'down'}")
+
+
+def is_connected(node: Node) -> bool:
+    """Whether the cable of a node is plugged in."""
+    (link,) = json.loads(run(inside_network(CONTROL, ["ip", "-json", "link", "show", node.port])))
+    return "UP" in link["flags"]
 
 
 def _prepare_folder_of_files() -> None:
@@ -135,50 +191,72 @@ def has_link() -> bool:
     return alias.strip() == NAME
 
 
-def create_mounts() -> None:
-    """Make the mount namespace, where the fixed places of the daemons are folders of ours."""
-    MOUNT_NAMESPACE.touch()
-    created = [str(target) for _, target in _MOVED if not target.exists()]
-    _CREATED.write_text(json.dumps(created), encoding="utf-8")
+def create_mounts(node: Node) -> None:
+    """Make the mount namespace of a node, where the fixed places of its daemons are its folders."""
+    assert node.mount_namespace is not None
+    node.mount_namespace.touch()
     # Containers may ask for propagation of mounts, which needs shared ones; "slave" first, so that
     # the host sees none of them.
     script = ["mount -n --make-rshared /"]
-    for source, target in _MOVED:
+    for source, target in zip(_own_folders(node), _FIXED, strict=True):
         source.mkdir(parents=True, exist_ok=True)
-        target.mkdir(parents=True, exist_ok=True)
         script.append(f"mount -n --bind {source} {target}")
+    if _ONLINE.exists():
+        # A kubelet takes these for its own, and wants all of them for its pods.
+        online = node.state / "cpus-online"
+        online.write_text(f"{','.join(map(str, node.cpus))}\n", encoding="utf-8")
+        script.append(f"mount -n --bind {online} {_ONLINE}")
     if Path("/etc/resolv.conf").exists():
-        resolver = STATE / "resolv.conf"
+        resolver = node.state / "resolv.conf"
         # Names outside are refused by CoreDNS at once, so pulling an absent image fails in no time.
         resolver.write_text(f"nameserver {DNS_SERVICE_ADDRESS}\n", encoding="utf-8")
         script.append(f"mount -n --bind {resolver} /etc/resolv.conf")
     run(
         [
-            *("unshare", f"--mount={MOUNT_NAMESPACE}", "--propagation", "slave"),
+            *("unshare", f"--mount={node.mount_namespace}", "--propagation", "slave"),
             *("sh", "-ec", "\n".join(script)),
         ]
     )
 
 
+def create_mount_points() -> None:
+    """Make the folders of the host on which the nodes mount their own."""
+    created = [str(target) for target in _FIXED if not target.exists()]
+    _CREATED.write_text(json.dumps(created), encoding="utf-8")
+    for target in _FIXED:
+        target.mkdir(parents=True, exist_ok=True)
+
+
+def _own_folders(node: Node) -> tuple[Path, ...]:
+    """What is mounted at each of the fixed places."""
+    return (
+        node.run / "containerd-shims",
+        node.state / "cni",
+        node.state / "kubelet",
+        node.logs / "pods",
+        node.logs / "containers",
+    )
+
+
 def strangers(ours: set[int]) -> list[int]:
-    """Processes in the network namespace that are not of the cluster, such as someone's shell."""
-    try:
-        inode = NETWORK_NAMESPACE.stat().st_ino
-    except OSError:
-        return []
-    if inode == Path("/proc/self/ns/net").stat().st_ino:
-        return []
+    """Processes in the network namespaces that are not of the cluster, such as someone's shell."""
+    inodes = set()
+    for place in (CONTROL, *nodes()):
+        with contextlib.suppress(OSError):
+            inodes.add(place.network_namespace.stat().st_ino)
+    # What `up` was killed before it made is a plain file, or the namespace of the host.
+    inodes.discard(Path("/proc/self/ns/net").stat().st_ino)
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) not in ours:
             with contextlib.suppress(OSError):
-                if (entry / "ns" / "net").stat().st_ino == inode:
+                if (entry / "ns" / "net").stat().st_ino in inodes:
                     found.append(int(entry.name))
     return found
 
 
 def remove() -> None:
-    """Remove both namespaces, all mounts below our folders, and folders made for mounting."""
+    """Remove all namespaces, all mounts below our folders, and folders made for mounting."""
     created = _created_folders()
     _unmount_all()
     if has_link():
@@ -197,8 +275,7 @@ def _created_folders() -> list[Path]:
         names = json.loads(_CREATED.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
-    known = {target for _, target in _MOVED}
-    return [Path(name) for name in names if Path(name) in known]
+    return [Path(name) for name in names if Path(name) in _FIXED]
 
 
 def _unmount_all() -> None:

@@ -2,14 +2,14 @@
 
 import os
 import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from laptime_cluster.commands import ClusterError, run
 from laptime_cluster.layout import CNI_PLUGINS
 from laptime_cluster.progress import say, ticking
 
-# What a machine must have: a program (or file) and the package that brings it.
-_NEEDED: tuple[tuple[str, str], ...] = (
+NEEDED: tuple[tuple[str, str], ...] = (
     ("etcd", "etcd-server"),
     ("containerd", "containerd"),
     ("runc", "runc"),
@@ -25,6 +25,7 @@ _NEEDED: tuple[tuple[str, str], ...] = (
     ("git", "git"),
     ("/etc/ssl/certs/ca-certificates.crt", "ca-certificates"),
 )
+"""What a machine must have: a program (or file) and the package that brings it."""
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _POLICY_TEXT = (
     "#!/bin/sh\n# Of the embedded cluster of Laptime while it installs packages.\nexit 101\n"
@@ -37,14 +38,14 @@ def _is_there(thing: str) -> bool:
     return shutil.which(thing) is not None
 
 
-def missing() -> list[str]:
+def missing(needed: Iterable[tuple[str, str]] = NEEDED) -> list[str]:
     """The packages whose programs this machine does not have."""
-    return [package for thing, package in _NEEDED if not _is_there(thing)]
+    return [package for thing, package in needed if not _is_there(thing)]
 
 
-def install_missing() -> None:
+def install_missing(needed: Sequence[tuple[str, str]] = NEEDED) -> None:
     """Install the missing packages. Raises ClusterError when there is no apt-get to do it with."""
-    wanted = missing()
+    wanted = missing(needed)
     if not wanted:
         return
     if shutil.which("apt-get") is None:
@@ -71,6 +72,6 @@ def install_missing() -> None:
     finally:
         if forbids:
             _POLICY.unlink()
-    still = missing()
+    still = missing(needed)
     if still:
         raise ClusterError(f"the packages {still} were installed, yet their programs are not there")

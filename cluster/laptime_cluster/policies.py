@@ -1,9 +1,11 @@
 """NetworkPolicies as rules of nftables. Pure.
 
 A pod that a policy selects has a chain for what leaves it, or what comes to it, in which each
-allowed thing returns and the rest is dropped. Packets between pods pass `forward`, those from pods
-to the node (DNS, the API server) `input`; what the node itself sends to pods (probes, logs) is not
-asked, as Kubernetes has it. Addresses are those after kube-proxy's rules: of pods, not of Services.
+allowed thing returns and the rest is dropped. Packets between pods, and those to the control plane
+(DNS, the API server), pass `forward`, those from pods to their node `input`; what the node itself
+sends to pods (probes, logs) is not asked, as Kubernetes has it, nor what the control plane sends.
+Each node has the rules of all pods. Addresses are those after kube-proxy's rules: of pods, not of
+Services.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from laptime_cluster.layout import CONTROL_ADDRESS
 
 TABLE = "laptime-policies"
 Object = Mapping[str, Any]
@@ -50,8 +54,15 @@ def ruleset(
             body = "\n".join(f"    {line}" for line in dict.fromkeys([own, *lines, "drop"]))
             chains.append(f"  chain {name} {{\n{body}\n  }}")
             found.append(f"{_address(pod)} : jump {name}")
-    forward = [_jumps("saddr", jumps["Egress"]), _jumps("daddr", jumps["Ingress"])]
-    hooks = {"forward": forward, "input": forward[:1]}
+    leaving = _jumps("saddr", jumps["Egress"])
+    hooks = {
+        "forward": [
+            f"ip saddr {CONTROL_ADDRESS} accept",
+            leaving,
+            _jumps("daddr", jumps["Ingress"]),
+        ],
+        "input": [leaving],
+    }
     for hook, lines in hooks.items():
         body = "\n".join(f"    {line}" for line in lines if line)
         chains.append(

@@ -1,4 +1,4 @@
-"""The daemons of the node as processes: start them, and tell which of them live."""
+"""The daemons of the cluster as processes: start them, and tell which of them live."""
 
 import os
 import subprocess
@@ -7,30 +7,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laptime_cluster import cgroups
-from laptime_cluster.layout import CGROUP, LOGS, NAME, PIDS
+from laptime_cluster.layout import NAME
 from laptime_cluster.namespaces import inside
+from laptime_cluster.places import Node, Place
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """A program that runs in the namespaces of the node for as long as the cluster does."""
+    """A program that runs in the namespaces of its place for as long as the cluster does."""
 
     name: str
+    place: Place
     argv: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Return what to call it: each node has daemons of the same names."""
+        return f"{self.name} of {self.place.name}" if isinstance(self.place, Node) else self.name
 
-def log_path(name: str) -> Path:
-    """Where a daemon writes what it has to say."""
-    return LOGS / f"{name}.log"
+    @property
+    def log(self) -> Path:
+        """Where it writes what it has to say."""
+        return self.place.logs / f"{self.name}.log"
+
+    @property
+    def pid_file(self) -> Path:
+        """Where its process id is."""
+        return self.place.pids / self.name
 
 
 def start(daemon: Daemon) -> None:
     """Start a daemon, detached from this program; its output goes to its log."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    PIDS.mkdir(parents=True, exist_ok=True)
-    with open(log_path(daemon.name), "ab") as log:
+    daemon.log.parent.mkdir(parents=True, exist_ok=True)
+    daemon.pid_file.parent.mkdir(parents=True, exist_ok=True)
+    with open(daemon.log, "ab") as log:
         process = subprocess.Popen(
-            inside(daemon.argv),
+            inside(daemon.place, daemon.argv),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -44,31 +55,31 @@ def start(daemon: Daemon) -> None:
                 "GOGC": "200",
             },
             start_new_session=True,
-            preexec_fn=cgroups.enter,
+            preexec_fn=lambda: cgroups.enter(daemon.place),
         )
-    (PIDS / daemon.name).write_text(str(process.pid), encoding="utf-8")
+    daemon.pid_file.write_text(str(process.pid), encoding="utf-8")
 
 
-def is_alive(name: str) -> bool:
+def is_alive(daemon: Daemon) -> bool:
     """Whether the daemon runs: its recorded process is there, in our control group, no zombie."""
     try:
-        process = Path("/proc", (PIDS / name).read_text(encoding="utf-8"))
-        in_our_group = f"/{CGROUP}/" in (process / "cgroup").read_text(encoding="utf-8")
+        process = Path("/proc", daemon.pid_file.read_text(encoding="utf-8"))
+        groups = (process / "cgroup").read_text(encoding="utf-8")
         state = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:
         return False
-    return in_our_group and state not in "ZX"
+    return f"/{daemon.place.cgroup}/" in groups and state not in "ZX"
 
 
-def dead(names: Sequence[str]) -> list[str]:
-    """Those of the named daemons that do not run."""
-    return [name for name in names if not is_alive(name)]
+def dead(daemons: Sequence[Daemon]) -> list[str]:
+    """Those of the daemons that do not run."""
+    return [str(daemon) for daemon in daemons if not is_alive(daemon)]
 
 
-def last_words(name: str, lines: int = 15) -> str:
+def last_words(daemon: Daemon, lines: int = 15) -> str:
     """The end of a daemon's log, for the message that says why it does not run."""
     try:
-        with open(log_path(name), "rb") as log:
+        with open(daemon.log, "rb") as log:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - 8192))
             text = log.read().decode("utf-8", "replace")
@@ -77,6 +88,6 @@ def last_words(name: str, lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def was_started(name: str) -> bool:
+def was_started(daemon: Daemon) -> bool:
     """Whether this cluster has started the daemon already."""
-    return (PIDS / name).exists()
+    return daemon.pid_file.exists()

@@ -60,7 +60,7 @@ def refresh() -> None:
     try:
         with _containerd():
             for name in changed:
-                images.import_archive(archives[name], _SOCKET)
+                images.import_archive(archives[name], images.Containerd(_SOCKET, STORE))
     except (ClusterError, OSError) as error:
         say(f"unpacked images are not kept: {error}")
         shutil.rmtree(STORE, ignore_errors=True)
@@ -70,7 +70,7 @@ def refresh() -> None:
 
 
 def provide(root: Path) -> None:
-    """Make the folder of a cluster's containerd, with all images that are kept."""
+    """Make the folder of a node's containerd, with all images that are kept."""
     if not _read(_CONTENT):
         return
     try:

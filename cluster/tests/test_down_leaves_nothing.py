@@ -11,56 +11,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
+
+from tests.throwaway import (
+    ENVIRONMENT,
+    PROGRAM,
+    cluster,
+    kubectl,
+    pod,
+    processes_of_the_cluster,
+    start_pods,
+)
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LAPTIME_CLUSTER_TESTS") != "1",
     reason="starts and kills a cluster; set LAPTIME_CLUSTER_TESTS=1",
 )
 
-NAME = "laptime-test"
-PROGRAM = Path(__file__).resolve().parent.parent / "cluster.py"
-ENVIRONMENT = {**os.environ, "LAPTIME_CLUSTER_NAME": NAME}
-KUBECONFIG = f"/var/lib/{NAME}/admin.kubeconfig"
-POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "sleeper", "namespace": "default"},
-    "spec": {
-        "containers": [
-            {"name": "sleeper", "image": "docker.io/laptime/pause:1", "command": ["/pause"]}
-        ]
-    },
-}
-
 Snapshot = dict[str, list[str]]
-
-
-def cluster(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(
-        [sys.executable, str(PROGRAM), *arguments],
-        env=ENVIRONMENT,
-        text=True,
-        capture_output=True,
-        timeout=300,
-        check=False,
-    )
-    assert not check or result.returncode == 0, result.stdout + result.stderr
-    return result
-
-
-def kubectl(*arguments: str, text: str = "") -> str:
-    kubectl_path = cluster("path", "kubectl").stdout.split()[-1]
-    return subprocess.run(
-        [kubectl_path, "--kubeconfig", KUBECONFIG, *arguments],
-        input=text,
-        text=True,
-        stdout=subprocess.PIPE,
-        timeout=60,
-        check=True,
-    ).stdout
 
 
 def snapshot() -> Snapshot:
@@ -83,20 +52,6 @@ def left_behind(before: Snapshot) -> Snapshot:
     return left
 
 
-def processes_of_the_cluster() -> dict[int, str]:
-    """Process id and name of everything alive in the control groups of the test's cluster."""
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                is_dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-                if not is_dead and f"/{NAME}/" in (entry / "cgroup").read_text():
-                    found[int(entry.name)] = (entry / "comm").read_text().strip()
-            except OSError:
-                continue
-    return found
-
-
 def kill(is_wanted: Callable[[str], bool]) -> int:
     killed = 0
     for process_id, name in processes_of_the_cluster().items():
@@ -115,14 +70,9 @@ def before() -> Iterator[Snapshot]:
     cluster("down")
 
 
-def start_pod() -> None:
-    kubectl("apply", "-f", "-", text=json.dumps(POD))
-    kubectl("wait", "--for=condition=Ready", "pod/sleeper", "--timeout=30s")
-
-
 def test_down_after_up_leaves_nothing_and_up_again_is_quick(before: Snapshot) -> None:
     cluster("up")
-    start_pod()
+    start_pods(pod("sleeper"))
     assert {"etcd", "kubelet", "containerd", "pause"} <= set(processes_of_the_cluster().values())
     assert added_since(before).keys() >= {"processes", "links", "addresses", "cgroups", "files"}
 
@@ -151,29 +101,36 @@ def test_up_starts_afresh_after_processes_were_killed(
     before: Snapshot, victims: Callable[[str], bool]
 ) -> None:
     cluster("up")
-    start_pod()
+    start_pods(pod("sleeper"))
     assert kill(victims) > 0
     assert cluster("status", check=False).returncode == 1
     cluster("up")
     assert cluster("status").returncode == 0
-    start_pod()
+    start_pods(pod("sleeper"))
     kill(victims)
     cluster("down")
     assert processes_of_the_cluster() == {}
     assert left_behind(before) == {}
 
 
-@pytest.mark.parametrize("stage", ["certificates", "containerd is ready", "controller manager"])
-def test_up_that_is_killed_half_way_leaves_nothing_in_the_way(before: Snapshot, stage: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, str(PROGRAM), "up"], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE
-    ) as up:
+@pytest.mark.parametrize(
+    ("stage", "nodes"),
+    [("certificates", 1), ("containerd of laptime is ready", 3), ("controller manager", 1)],
+)
+def test_up_that_is_killed_half_way_leaves_nothing_in_the_way(
+    before: Snapshot, stage: str, nodes: int
+) -> None:
+    command = [sys.executable, str(PROGRAM), "up", "--nodes", str(nodes)]
+    with subprocess.Popen(command, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE) as up:
         assert up.stdout is not None
         assert any(stage in line for line in up.stdout), "up ended before the stage was reached"
         time.sleep(0.2)
         up.kill()
     kill(lambda name: name != "etcd")
-    cluster("up")
+    cluster("up", "--nodes", str(nodes))
     assert cluster("status").returncode == 0
+    assert kubectl("get", "nodes", "-o", "name").split() == [
+        f"node/{name}" for name in ("laptime", "laptime-2", "laptime-3")[:nodes]
+    ]
     cluster("down")
     assert left_behind(before) == {}

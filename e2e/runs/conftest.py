@@ -23,5 +23,5 @@ def operator(kubectl: Any, release: str) -> str:
 @pytest.fixture
 def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
     """A namespace at the restricted level in which runs are allowed; deleted afterwards."""
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         yield Cluster(kubectl, reader, name)

@@ -90,7 +90,7 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
     """Measure them together, once: servers are verified one after the other."""
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         cluster = Cluster(kubectl, reader, name)
         servers = [
             {"name": "good", "preset": "axum-sqlx"},
@@ -182,14 +182,13 @@ def test_an_object_that_is_refused_ends_the_run_which_can_be_asked_again(cluster
         )
         status = cluster.wait_end(run, 90)
     finally:
-        cluster.kubectl("delete", "resourcequota", "no-jobs", "-n", cluster.namespace)
+        cluster.delete("resourcequota", "no-jobs")
     succeeded = condition(status, "Succeeded")
     assert (succeeded["status"], succeeded["reason"]) == ("False", "ObjectRefused")
     assert "exceeded quota: no-jobs" in succeeded["message"], succeeded["message"]
     assert f"Job {run}-" in succeeded["message"]
     # The quota is gone: what failed is asked for again.
-    patch = json.dumps({"spec": {"retry": 1}})
-    cluster.kubectl("patch", "br", run, "-n", cluster.namespace, "--type=merge", "-p", patch)
+    cluster.wish(run, retry=1)
     cluster.wait(run, "its second turn", lambda s: s.get("retries") == 1, 30)
     status = cluster.wait_end(run, 90)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
@@ -212,10 +211,7 @@ def test_a_killed_generator_is_named_and_its_trial_is_repeated(cluster: Cluster)
         assert time.monotonic() < deadline, cluster.status(run)
         time.sleep(0.2)
     time.sleep(1.5)
-    cluster.kubectl(
-        *("delete", "pod", "-n", cluster.namespace, "--grace-period=0", "--force"),
-        *("-l", f"laptime.dev/trial={first},laptime.dev/component=generator"),
-    )
+    cluster.kill_pods(f"laptime.dev/trial={first},laptime.dev/component=generator")
     status = cluster.wait_end(run, 120)
     documents = cluster.documents(run)
     results = [documents[f"{run}-trial-{n:03d}"] for n in (1, 2)]

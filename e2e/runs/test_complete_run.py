@@ -82,7 +82,7 @@ def test_a_run_with_a_time_to_live_deletes_itself(cluster: Cluster) -> None:
         )
     )
     deadline = time.monotonic() + 120
-    while cluster.kubectl.run("get", "br", run, "-n", cluster.namespace).returncode == 0:
+    while cluster.find("benchmarkrun", run) is not None:
         assert time.monotonic() < deadline, cluster.status(run)
         time.sleep(0.5)
 

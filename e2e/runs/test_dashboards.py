@@ -292,7 +292,7 @@ def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
 def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
     """Of a run that goes on, is suspended and then cancelled, without HAProxy and PgBouncer."""
     going_on = cluster.apply(
-        run_manifest("goes-on", [AXUM], topology=POSTGRES_ALONE, repetitions=50)
+        run_manifest("goes-on", [AXUM], topology=POSTGRES_ALONE, loads=light(), repetitions=50)
     )
     cluster.wait(
         going_on,
@@ -312,10 +312,7 @@ def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
         ({"suspend": True}, lambda status: status["state"] == "Suspended"),
         ({"suspend": False, "cancel": True}, lambda status: status["state"] == "Cancelled"),
     ):
-        cluster.kubectl(
-            *("patch", "br", going_on, "-n", cluster.namespace, "--type=merge"),
-            *("-p", json.dumps({"spec": patch})),
-        )
+        cluster.wish(going_on, **patch)
         cluster.wait(going_on, f"what follows from {patch}", reached, 60)
         time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
         check(cluster, going_on)
@@ -348,8 +345,7 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
         cluster.kubectl("wait", "--for=delete", "pod", *pods, "--timeout=60s")
         # An answer without data would be drawn as a finding; Grafana marks a panel with an error.
         for path in ("query", "query_range", "label/run/values"):
-            done = cluster.kubectl.run("get", "--raw", f"{SERVICE}/api/v1/{path}?query=up")
-            assert done.returncode != 0
+            assert cluster.reader.ask("GET", f"{SERVICE}/api/v1/{path}", query="up")[0] >= 400
     finally:
         cluster.kubectl("scale", *deployment, "--replicas=1")
         cluster.kubectl("rollout", "status", *deployment, "--timeout=90s")
@@ -358,11 +354,10 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
     assert "Throughput A" in check(cluster, half, kept=False).there
 
 
-def test_grafana_would_find_each_dashboard_in_the_cluster(kubectl: Any, operator: str) -> None:
+def test_grafana_would_find_each_dashboard_in_the_cluster(reader: Api, operator: str) -> None:
+    config_maps = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/configmaps"
     for uid, dashboard in DASHBOARDS.items():
-        config_map = kubectl.json(
-            *("get", "configmap", f"{uid}-dashboard", "-n", OPERATOR_NAMESPACE, "-o", "json")
-        )
+        config_map = reader.get(f"{config_maps}/{uid}-dashboard")
         assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
         assert json.loads(config_map["data"][f"{uid}.json"]) == dashboard
 
@@ -372,7 +367,7 @@ def test_nothing_is_said_of_a_deleted_run(cluster: Cluster) -> None:
     cluster.wait(run, "its state", lambda status: "state" in status, 30)
     query = f'laptime_run_info{{namespace="{cluster.namespace}", run="{run}"}}'
     assert _soon(cluster, query, there=True)
-    cluster.kubectl("delete", "br", run, "-n", cluster.namespace)
+    cluster.delete("benchmarkrun", run)
     assert _soon(cluster, query, there=False)
 
 

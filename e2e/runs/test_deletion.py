@@ -41,7 +41,7 @@ def test_a_deleted_run_takes_everything_with_it_while_the_operator_is_away(
     _measuring(cluster, run)
     without_operator()
     assert cluster.left_of(run)
-    cluster.kubectl("delete", "br", run, "-n", cluster.namespace, "--timeout=30s")
+    cluster.delete("benchmarkrun", run)
     deadline = time.monotonic() + 90
     while left := cluster.left_of(run):
         assert time.monotonic() < deadline, f"still there: {left}"

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from .harness import AXUM, POSTGRES_ALONE, SYNC, Cluster, condition, light, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, TWIN, Cluster, condition, light, run_manifest
 
 FROZEN_SECONDS = 60.0
 
 
 def kubelet_of(kubeconfig: str) -> int:
     """Return the process of the embedded cluster's kubelet."""
-    file = Path("/run") / Path(kubeconfig).parent.name / "pids" / "kubelet"
+    file = Path("/run") / Path(kubeconfig).parent.name / "laptime" / "pids" / "kubelet"
     if not file.is_file():
         pytest.skip("the kubelet is not a process of the embedded cluster")
     return int(file.read_text())
@@ -52,7 +52,7 @@ def test_a_kubelet_that_stands_still_costs_no_server_a_trial(
     run = cluster.apply(
         run_manifest(
             "frozen",
-            [AXUM] if when == "measuring" else [SYNC, AXUM],
+            [AXUM] if when == "measuring" else [TWIN, AXUM],
             loads=light(f"{seconds}s", warmup="1s"),
             topology=POSTGRES_ALONE,
             repetitions=1,

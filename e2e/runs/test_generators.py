@@ -89,9 +89,7 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
         assert time.monotonic() < deadline, cluster.status(run)
         time.sleep(0.2)
     time.sleep(3)
-    cluster.kubectl(
-        *("delete", "pod", running[0], "-n", cluster.namespace, "--grace-period=0", "--force")
-    )
+    cluster.reader.delete(cluster.path("pods", running[0]), gracePeriodSeconds="0")
     status = cluster.wait_end(run, 120)
     result = cluster.documents(run)[first]
     # Half of a load is no figure of this load.

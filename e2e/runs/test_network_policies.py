@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from conftest import OPERATOR_NAMESPACE, Tool
 
-from .harness import AXUM, Cluster, light, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
 
 SERVES = """
 import http.server, threading
@@ -64,8 +63,7 @@ def image(kubectl: Tool, operator: str) -> str:
 
 def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, image: str) -> None:
     def start(name: str, labels: dict[str, str]) -> str:
-        made = json.dumps(pod(name, image, labels))
-        kubectl("apply", "-n", cluster.namespace, "-f", "-", stdin=made)
+        cluster.apply(pod(name, image, labels))
         ready = ("--for=condition=Ready", "--timeout=60s")
         kubectl("wait", *ready, "-n", cluster.namespace, f"pod/{name}")
         address: str = cluster.get("pod", name)["status"]["podIP"]
@@ -78,7 +76,8 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
     outside = start("outside", {})
     egress = [{"cidr": f"{outside}/32", "ports": [8001]}]
     # Long enough to try all ways while it is measured.
-    manifest = run_manifest("alone", [AXUM], loads=light("15s"), repetitions=1, egress=egress)
+    small: dict[str, Any] = {"loads": light("15s"), "topology": POSTGRES_ALONE, "repetitions": 1}
+    manifest = run_manifest("alone", [AXUM], egress=egress, **small)
     run = cluster.apply(manifest)
     cluster.wait(run, "its first trial", lambda status: status.get("state") == "Running", 90)
     # A pod of the run, as a server's image would be one.

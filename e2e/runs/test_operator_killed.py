@@ -15,7 +15,7 @@ from kubernetes import client
 
 from laptime.api.attempts import trial_of
 
-from .harness import AXUM, SYNC, Cluster, light, operator_pids, over, run_manifest
+from .harness import AXUM, TWIN, Cluster, light, operator_pids, over, run_manifest
 
 # The client's models have every field optional; what the API server always sets is not asked for.
 CoreApi = Any
@@ -54,11 +54,11 @@ class Generators:
         self.ready: dict[str, float] = {}
         self.done: set[str] = set()
 
-    def follow(self, pod: Any) -> None:
+    def follow(self, pod: dict[str, Any]) -> None:
         """Follow a pod's log from its first line, once."""
-        name = pod.metadata.name
-        statuses = pod.status.container_statuses or []
-        if name not in self._followed and any(one.state.running for one in statuses):
+        name = pod["metadata"]["name"]
+        statuses = pod["status"].get("containerStatuses") or []
+        if name not in self._followed and any("running" in one["state"] for one in statuses):
             self._followed.add(name)
             threading.Thread(target=self._read, args=(name,), daemon=True).start()
 
@@ -86,7 +86,6 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
     if not operator_pids():
         pytest.skip("the operator's process is not on this machine")
     core: CoreApi = client.CoreV1Api(api)
-    batch: Any = client.BatchV1Api(api)
     loads = light("4s", warmup=f"{WARMUP_SECONDS}s")
     killed: list[str] = []
 
@@ -102,25 +101,20 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
             kill_once("collecting")
 
     generators = Generators(core, cluster.namespace, on_result)
-    run = cluster.apply(run_manifest("killed", [SYNC, AXUM], loads=loads, repetitions=3))
+    run = cluster.apply(run_manifest("killed", [TWIN, AXUM], loads=loads, repetitions=3))
     selector = f"laptime.dev/run={run}"
     uids: dict[str, str] = {}
     deadline = time.monotonic() + 400
     while not over(status := cluster.status(run)):
         assert time.monotonic() < deadline, json.dumps(status, indent=1)
-        for job in batch.list_namespaced_job(cluster.namespace, label_selector=selector).items:
-            name, uid = job.metadata.name, job.metadata.uid
-            assert uids.setdefault(name, uid) == uid, f"{name} was started twice"
-        pods = core.list_namespaced_pod(cluster.namespace, label_selector=selector).items
-        for pod in pods:
-            if pod.metadata.labels["laptime.dev/component"] == "generator":
-                generators.follow(pod)
-        for stage in _stages_now(core, cluster.namespace, selector, pods, generators):
+        started_once(cluster, selector, uids)
+        pods = follow_generators(cluster, selector, generators)
+        for stage in _stages_now(cluster, selector, pods, generators):
             if stage == "measuring" and "warming-up" not in killed:
                 continue
             kill_once(stage)
             break
-        time.sleep(0.05)
+        time.sleep(0.1)
     assert sorted(killed) == sorted(STAGES), f"only {killed} were reached"
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [3, 3]
@@ -132,21 +126,35 @@ def test_a_run_survives_a_kill_at_each_stage(cluster: Cluster, api: client.ApiCl
     assert {trial_of(name) for name in uids if "-trial-" in name} == trials
 
 
+def started_once(cluster: Cluster, selector: str, uids: dict[str, str]) -> None:
+    """Note the uid of each Job by its name; fail when one was there under another uid."""
+    for job in cluster.items("jobs", selector):
+        name, uid = job["metadata"]["name"], job["metadata"]["uid"]
+        assert uids.setdefault(name, uid) == uid, f"{name} was started twice"
+
+
+def follow_generators(
+    cluster: Cluster, selector: str, generators: Generators
+) -> list[dict[str, Any]]:
+    """Return the pods of a run, after the logs of its generators are followed."""
+    pods = cluster.items("pods", selector)
+    for pod in pods:
+        if pod["metadata"]["labels"]["laptime.dev/component"] == "generator":
+            generators.follow(pod)
+    return pods
+
+
 def _stages_now(
-    core: CoreApi,
-    namespace: str,
-    selector: str,
-    pods: list[Any],
-    generators: Generators,
+    cluster: Cluster, selector: str, pods: list[dict[str, Any]], generators: Generators
 ) -> list[str]:
     """Return the stages that the run is in, judged by its objects and logs, not by its status."""
-    of: dict[str, list[Any]] = {}
+    of: dict[str, list[dict[str, Any]]] = {}
     for pod in pods:
-        of.setdefault(pod.metadata.labels["laptime.dev/component"], []).append(pod)
+        of.setdefault(pod["metadata"]["labels"]["laptime.dev/component"], []).append(pod)
     stored = [
-        one.metadata.name
-        for one in core.list_namespaced_config_map(namespace, label_selector=selector).items
-        if "-trial-" in one.metadata.name and not one.metadata.name.endswith("-readings")
+        name
+        for name in cluster.names("configmaps", selector)
+        if "-trial-" in name and not name.endswith("-readings")
     ]
     stages = []
     if "postgres" in of and "verifier" not in of and not stored:
@@ -156,7 +164,9 @@ def _stages_now(
     for seconds in generators.seconds_under_load():
         stages.append("warming-up" if seconds < WARMUP_SECONDS else "measuring")
     waiting = [
-        p for p in of.get("generator", []) if p.metadata.labels["laptime.dev/trial"] not in stored
+        pod
+        for pod in of.get("generator", [])
+        if pod["metadata"]["labels"]["laptime.dev/trial"] not in stored
     ]
     if stored and not waiting and len(stored) < 6:
         stages.append("between-trials")

@@ -94,7 +94,7 @@ def run_of(scenario: str, **spec: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         found = Cluster(kubectl, reader, name)
         found.apply(CONFIG_MAP)
         yield found

@@ -13,6 +13,7 @@ from .harness import (
     AXUM,
     POSTGRES_ALONE,
     SYNC,
+    TWIN,
     Cluster,
     condition,
     light,
@@ -21,13 +22,7 @@ from .harness import (
 )
 
 SMALL: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE, "repetitions": 5}
-LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "1s"}, "warmup": "1s"}]
-
-
-def wish(cluster: Cluster, run: str, **fields: bool) -> None:
-    """Change the spec of a run, as its author may."""
-    patch = json.dumps({"spec": fields})
-    cluster.kubectl("patch", "br", run, "-n", cluster.namespace, "--type=merge", "-p", patch)
+LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "1s"}, "warmup": "500ms"}]
 
 
 def completed(at_least: int) -> Any:
@@ -56,21 +51,22 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(kubectl: Any, reader: Any, operator: str) -> Iterator[Story]:
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         cluster = Cluster(kubectl, reader, name)
         small: dict[str, Any] = {"topology": POSTGRES_ALONE, "repetitions": 3}
-        first = cluster.apply(run_manifest("first", [SYNC, AXUM], loads=light(), **small))
+        first = cluster.apply(run_manifest("first", [TWIN, AXUM], loads=light(), **small))
         cluster.wait(first, "its first trial", completed(1), 90)
-        wish(cluster, first, suspend=True)
+        cluster.wish(first, suspend=True)
         paused = cluster.wait(first, "its pause", lambda s: s["state"] == "Suspended", 60)
         left = kinds_left(cluster, first)
-        other = cluster.apply(run_manifest("other", [SYNC, AXUM], loads=LOADS, repetitions=10))
+        many = {**small, "repetitions": 10}
+        other = cluster.apply(run_manifest("other", [SYNC, AXUM], loads=LOADS, **many))
         cluster.wait(other, "two trials of each", completed(4), 120)
-        wish(cluster, other, cancel=True)
+        cluster.wish(other, cancel=True)
         cancelled = cluster.wait_end(other, 60)
         left_of_cancelled = kinds_left(cluster, other)
         meanwhile = cluster.status(first)
-        wish(cluster, first, suspend=False)
+        cluster.wish(first, suspend=False)
         resumed = cluster.wait_end(first, 150)
         yield Story(
             *(cluster, first, other, paused, left, meanwhile),
@@ -129,17 +125,17 @@ def test_a_namespace_that_had_no_time_yet_comes_first_and_who_waits_is_cancelled
     last = cluster.apply(run_manifest("last", [AXUM], **SMALL))
     for run in (waits, last):
         cluster.wait(run, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
-    wish(cluster, last, cancel=True)
+    cluster.wish(last, cancel=True)
     assert cluster.wait_end(last, 10)["state"] == "Cancelled"
-    with namespace_for_runs(cluster.kubectl) as name:
+    with namespace_for_runs(cluster.reader) as name:
         elsewhere = Cluster(cluster.kubectl, cluster.reader, name)
         late = elsewhere.apply(run_manifest("late", [AXUM], **SMALL))
         elsewhere.wait(late, "its place in the queue", lambda s: s.get("state") == "Queued", 30)
-        wish(cluster, first, cancel=True)
+        cluster.wish(first, cancel=True)
         assert cluster.wait_end(first, 60)["state"] == "Cancelled"
         elsewhere.wait(late, "its turn", lambda s: s.get("state") == "Deploying", 30)
         assert cluster.status(waits)["state"] == "Queued"
-        wish(elsewhere, late, cancel=True)
+        elsewhere.wish(late, cancel=True)
         assert elsewhere.wait_end(late, 60)["state"] == "Cancelled"
-    wish(cluster, waits, cancel=True)
+    cluster.wish(waits, cancel=True)
     assert cluster.wait_end(waits, 60)["state"] == "Cancelled"

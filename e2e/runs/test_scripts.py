@@ -16,13 +16,15 @@ from .harness import (
     AXUM,
     POSTGRES_ALONE,
     SYNC,
+    TWIN,
     Cluster,
     condition,
     namespace_for_runs,
     run_manifest,
 )
 
-SCRIPT = Path(__file__).parents[2] / "images" / "k6" / "testdata" / "as-documented.js"
+SCRIPTS = Path(__file__).parents[2] / "images" / "k6" / "testdata"
+SCRIPT = SCRIPTS / "as-documented.js"
 """Stages, setup, a group, two checks of which one never holds, three thresholds that are missed, a
 trend, a counter, a rate and a pause of 20 ms."""
 THRESHOLDS = {
@@ -46,17 +48,21 @@ export default function () {
 """
 
 
-def own_script(cluster: Cluster, name: str, source: str) -> str:
+def own_script(
+    cluster: Cluster, name: str, source: str, beside: dict[str, str] | None = None
+) -> str:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-    return cluster.apply({**config_map, "data": {"script.js": source}})
+    return cluster.apply({**config_map, "data": {"script.js": source, **(beside or {})}})
 
 
-def script_load(cluster: Cluster, name: str, source: str, **script: Any) -> dict[str, Any]:
-    """Return a load by a script, whose ConfigMap is made."""
+def script_load(
+    cluster: Cluster, name: str, source: str, beside: dict[str, str] | None = None, **script: Any
+) -> dict[str, Any]:
+    """Return a load by a script, whose ConfigMap is made; `beside` are files beside it."""
     return {
         "name": name,
         "script": {
-            "configMap": own_script(cluster, name, source),
+            "configMap": own_script(cluster, name, source, beside),
             "duration": "30s",
             "env": [{"name": "BASE_URL", "value": "$(TARGET)"}],
             **script,
@@ -64,10 +70,12 @@ def script_load(cluster: Cluster, name: str, source: str, **script: Any) -> dict
     }
 
 
-def run_scripts(cluster: Cluster, name: str, loads: list[dict[str, Any]]) -> dict[str, Any]:
+def run_scripts(
+    cluster: Cluster, name: str, loads: list[dict[str, Any]], other: dict[str, Any] = TWIN
+) -> dict[str, Any]:
     """Run scripts against two servers; return the status at the end."""
     run = cluster.apply(
-        run_manifest(name, [SYNC, AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+        run_manifest(name, [other, AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
     )
     status = cluster.wait_end(run, 240)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
@@ -84,7 +92,7 @@ class Seen:
     def rows(self, load: str) -> list[dict[str, Any]]:
         """Return the rows of a load, of each server one."""
         found = [row for row in self.status["results"] if row["load"] == load]
-        assert [row["server"] for row in found] == ["sync", "axum"]
+        assert [row["server"] for row in found] == ["twin", "axum"]
         return found
 
 
@@ -92,7 +100,7 @@ class Seen:
 def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
     """A script whose checks never hold, and one of which the run says most, in one run."""
     env = [{"name": "BASE_URL", "value": "$(TARGET)"}, {"name": "WORD", "value": "$(HOME) $x"}]
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         cluster = Cluster(kubectl, reader, name)
         judged = script_load(cluster, "as-documented", SCRIPT.read_text())
         counted = script_load(
@@ -125,7 +133,7 @@ def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
         assert checks["listing::status is 200"]["failed"] == 0
         assert row["requests"] == script["iterations"]  # and not the one of setup()
     objectives = {(one["server"], one["bound"]): one["outcome"] for one in status["objectives"]}
-    expected = {(server, bound) for server in ("sync", "axum") for bound in THRESHOLDS}
+    expected = {(server, bound) for server in ("twin", "axum") for bound in THRESHOLDS}
     assert set(objectives) == expected
     assert set(objectives.values()) == {"missed"}
     missed = condition(status, "ObjectivesMet")
@@ -139,7 +147,7 @@ def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
 ) -> None:
     script = {"checks": "inform", "warmup": "1500ms"}
     load = script_load(cluster, "informed", SCRIPT.read_text(), **script)
-    status = run_scripts(cluster, "informed", [load])
+    status = run_scripts(cluster, "informed", [load], SYNC)
     for row in status["results"]:
         assert row["validity"] in ("valid", "doubtful"), row
         assert row["requestsPerSecond"]["value"] > 0
@@ -202,3 +210,39 @@ def test_what_is_wrong_with_a_script_is_said_with_k6s_words_and_the_line(cluster
     assert "1 of 200 iterations ended with an exception: SyntaxError" in said
     assert "script.js:8:" in said
     assert any("nonsense" in text for text in row["script"]["warnings"])
+
+
+def test_calls_of_grpc_are_requests_and_websockets_are_in_the_metrics_of_their_script(
+    cluster: Cluster,
+) -> None:
+    server = {"name": "reference", "image": "docker.io/laptime/reference:0.1.0"}
+    proto = {"echo.proto": (SCRIPTS / "echo.proto").read_text()}
+    loads = [
+        script_load(cluster, "talk", (SCRIPTS / "talk.js").read_text(), warmup="0s"),
+        script_load(cluster, "calls", (SCRIPTS / "calls.js").read_text(), proto, warmup="0s"),
+    ]
+    run = cluster.apply(
+        run_manifest("protocols", [server], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+    )
+    status = cluster.wait_end(run, 180)
+    talk, calls = (
+        next(row for row in status["results"] if row["load"] == load) for load in ("talk", "calls")
+    )
+    assert (calls["requests"], calls["errors"]) == (100, 0), calls
+    assert calls["requestsPerSecond"]["value"] > 0
+    assert (talk["requests"], talk["validity"]) == (0, "doubtful"), talk
+    assert any("asked nothing by HTTP or gRPC" in reason for reason in talk["validityReasons"])
+    for row, answers in ((talk, 100), (calls, 100)):
+        script = row["script"]
+        assert (script["checksPassed"], script["checksFailed"]) == (answers, 0), row
+        assert not script.get("otherHosts")
+    assert {one["outcome"] for one in status["objectives"]} == {"met"}
+    document, report = read_results(cluster.stored(run).files["results.json"])
+    metrics = {one.name: one for row in document.rows if row.script for one in row.script.metrics}
+    assert metrics["ws_sessions"].value == 20
+    assert metrics["ws_msgs_received"].value == 100
+    assert metrics["grpc_req_duration"].samples == 100
+    assert any("/echo.Echo/Say" in trial.endpoints for trial in document.trials)
+    text = to_markdown(report)
+    assert "ws_msgs_received" in text
+    assert "grpc_req_duration" in text

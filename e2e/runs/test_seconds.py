@@ -136,7 +136,8 @@ def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_kill
     manifest = run_manifest(
         "full",
         [AXUM],
-        loads=[_load("two", 6, 2), _load("long", 6, 30)],
+        # Of 30 s are those of the hundred.
+        loads=[_load("two", 6, 2), _load("long", 6, 12)],
         generator={"parallelism": 3},
         repetitions=1,
     )

@@ -22,7 +22,9 @@ def test_the_servers_of_recipes_run_its_statements_and_no_more(cluster: Cluster)
             SERVERS,
             scenario="recipes",
             topology={"postgres": {}, "pgbouncer": {"poolSize": 8}},
-            loads=[{"name": "closed", "closed": {"connections": 8, "duration": "4s"}}],
+            loads=[
+                {"name": "closed", "closed": {"connections": 8, "duration": "3s"}, "warmup": "1s"}
+            ],
             repetitions=1,
         )
     )

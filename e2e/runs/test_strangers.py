@@ -42,6 +42,7 @@ BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
     ("ConfigMap", "shop-results", {"data": {"theirs": "yes"}}),
     ("ConfigMap", "shop-trial-001", {"data": {"theirs": "yes"}}),
     ("ConfigMap", "shop-trial-001-readings", {"data": {"theirs": "yes"}}),
+    ("NetworkPolicy", "shop-network", {"spec": {"podSelector": {"matchLabels": _LABELS}}}),
     *(
         (
             "Job",
@@ -59,7 +60,7 @@ BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
         for name in ("verify-axum", "trial-001")
     ),
 ]
-_API = {"Deployment": "apps/v1", "Job": "batch/v1"}
+_API = {"Deployment": "apps/v1", "Job": "batch/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
@@ -77,14 +78,17 @@ def _create(cluster: Cluster, kind: str, name: str, content: dict[str, Any]) -> 
         "metadata": {"name": name, "labels": {**_LABELS, "laptime.dev/run": RUN}},
         **content,
     }
-    cluster.kubectl("create", "-n", cluster.namespace, "-f", "-", stdin=json.dumps(manifest))
-    if kind == "Deployment":
-        # Its controller writes an annotation into it.
-        cluster.kubectl(
-            *("wait", "deployment", name, "-n", cluster.namespace, "--timeout=30s"),
-            "--for=jsonpath={.status.observedGeneration}=1",
-        )
+    cluster.create(manifest)
+    deadline = time.monotonic() + 30
+    # Its controller writes an annotation into it.
+    while kind == "Deployment" and not _observed(cluster.get("deployment", name)):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     return cluster.get(kind.lower(), name)
+
+
+def _observed(deployment: dict[str, Any]) -> bool:
+    return (deployment.get("status") or {}).get("observedGeneration") == 1
 
 
 def _untouched(cluster: Cluster, before: dict[str, Any]) -> None:
@@ -98,7 +102,7 @@ def _untouched(cluster: Cluster, before: dict[str, Any]) -> None:
 
 
 def _end(cluster: Cluster, run: str) -> None:
-    cluster.kubectl("delete", "br", run, "-n", cluster.namespace, "--timeout=60s")
+    cluster.delete("benchmarkrun", run)
     deadline = time.monotonic() + 60
     while cluster.items("pods,jobs,deployments,services,configmaps", "laptime.dev/run-uid"):
         assert time.monotonic() < deadline
@@ -120,12 +124,13 @@ def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
     _untouched(cluster, theirs)
     _end(cluster, run)
     _untouched(cluster, theirs)
-    cluster.kubectl("delete", kind.lower(), name, "-n", cluster.namespace)
+    cluster.delete(kind.lower(), name)
 
 
 def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Cluster) -> None:
     theirs = [_create(cluster, *one) for one in BY_LABEL]
-    run = cluster.apply(run_manifest(RUN, [AXUM], loads=light(), repetitions=2))
+    small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE}
+    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2, **small))
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     assert [row["trials"] for row in status["results"]] == [2]
@@ -140,7 +145,7 @@ def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Clust
     for one in theirs:
         _untouched(cluster, one)
         kind, name = one["kind"].lower(), one["metadata"]["name"]
-        cluster.kubectl("delete", kind, name, "-n", cluster.namespace)
+        cluster.delete(kind, name)
 
 
 def test_a_run_applied_again_under_the_same_name_is_another_run(cluster: Cluster) -> None:
@@ -150,7 +155,7 @@ def test_a_run_applied_again_under_the_same_name_is_another_run(cluster: Cluster
         first, "its first result", lambda s: s.get("progress", {}).get("completed", 0) >= 1, 90
     )
     # Background: its objects are still there when the next one begins.
-    cluster.kubectl("delete", "br", first, "-n", cluster.namespace, "--timeout=30s")
+    cluster.delete("benchmarkrun", first)
     again = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2, **small))
     uid = cluster.get("benchmarkrun", again)["metadata"]["uid"]
     status = cluster.wait_end(again, 180)

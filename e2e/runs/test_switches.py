@@ -17,7 +17,7 @@ import yaml
 
 from conftest import CHART, OPERATOR_NAMESPACE, Api, Tool
 
-from .harness import AXUM, Cluster, light, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
 
 OTHER_RELEASE = "bench"
 
@@ -84,7 +84,8 @@ class Place:
         )
         cluster = Cluster(self.kubectl, self.reader, self.team)
         loads = light(f"{seconds}s", warmup="1s")
-        manifest = run_manifest(run, [AXUM], loads=loads, repetitions=1)
+        small: dict[str, Any] = {"loads": loads, "topology": POSTGRES_ALONE, "repetitions": 1}
+        manifest = run_manifest(run, [AXUM], **small)
         status = cluster.wait_end(cluster.apply(manifest), 120 + seconds)
         assert status["state"] == "Succeeded", json.dumps(status, indent=1)
         (row,) = status["results"]

@@ -11,15 +11,14 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kubernetes import client
 
-from conftest import CHART, OPERATOR_NAMESPACE, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, Api, Tool
 
-from .harness import AXUM, POSTGRES_ALONE, SYNC, Cluster, light, operator_pids, over, run_manifest
-from .test_operator_killed import CoreApi, Generators
+from .harness import AXUM, POSTGRES_ALONE, TWIN, Cluster, light, operator_pids, over, run_manifest
+from .test_operator_killed import CoreApi, Generators, follow_generators, started_once
 
 LONGEST_TAKEOVER_SECONDS = 15.0
 TIMES_EACH = int(os.environ.get("LAPTIME_TAKEOVERS") or 1)
@@ -42,13 +41,11 @@ def two_operators(helm: Tool, kubectl: Tool, operator: str) -> Iterator[None]:
             yield
 
 
-def leader(kubectl: Tool) -> str:
+def leader(reader: Api) -> str:
     """Return the name of the pod that has the lease; empty while none has."""
-    done = kubectl.run(
-        *("get", "lease", "laptime-operator", "-n", OPERATOR_NAMESPACE),
-        *("-o", "jsonpath={.spec.holderIdentity}"),
-    )
-    return done.stdout.partition("_")[0]
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases"
+    lease = reader.find(f"{leases}/laptime-operator") or {"spec": {}}
+    return str(lease["spec"].get("holderIdentity") or "").partition("_")[0]
 
 
 def process_of(pod: str) -> int:
@@ -60,10 +57,10 @@ def process_of(pod: str) -> int:
     pytest.fail(f"no process of {pod} is on this machine")
 
 
-def leads(kubectl: Tool, pod: str) -> str:
+def leads(reader: Api, pod: str) -> str:
     """Return what a pod's metrics say of its being at work; empty when they cannot be had."""
     path = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/pods/{pod}:8081/proxy/metrics"
-    found = re.search(r"^laptime_leader (\S+)$", kubectl.run("get", "--raw", path).stdout, re.M)
+    found = re.search(r"^laptime_leader (\S+)$", reader.text(path), re.M)
     return found[1] if found else ""
 
 
@@ -99,7 +96,7 @@ def cut_off(pod: str, pid: int, core: CoreApi) -> Callable[[], None]:
     return connect_again
 
 
-def test_a_standby_is_ready(two_operators: None, kubectl: Tool) -> None:
+def test_a_standby_is_ready(two_operators: None, kubectl: Tool, reader: Api) -> None:
     pods = kubectl.json(
         *("get", "pods", "-n", OPERATOR_NAMESPACE, "-o", "json"),
         *("-l", "app.kubernetes.io/component=operator"),
@@ -113,7 +110,7 @@ def test_a_standby_is_ready(two_operators: None, kubectl: Tool) -> None:
     assert ready == ["True", "True"]
     names = [pod["metadata"]["name"] for pod in pods]
     deadline = time.monotonic() + LONGEST_TAKEOVER_SECONDS
-    while sorted(leads(kubectl, name) for name in names) != ["0.0", "1.0"]:
+    while sorted(leads(reader, name) for name in names) != ["0.0", "1.0"]:
         assert time.monotonic() < deadline
         time.sleep(0.2)
     # A drain may take the one or the other, never both.
@@ -124,12 +121,11 @@ def test_a_standby_is_ready(two_operators: None, kubectl: Tool) -> None:
 
 
 def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
-    two_operators: None, cluster: Cluster, kubectl: Tool, api: client.ApiClient
+    two_operators: None, cluster: Cluster, api: client.ApiClient
 ) -> None:
     core: CoreApi = client.CoreV1Api(api)
-    batch: Any = client.BatchV1Api(api)
     acts = [act for _ in range(TIMES_EACH) for act in (kill, freeze, cut_off)]
-    servers = [SYNC, AXUM]
+    servers = [TWIN, AXUM]
     repetitions = math.ceil(len(acts) / len(servers)) + 1
     generators = Generators(core, cluster.namespace, lambda: None)
     run = cluster.apply(
@@ -148,18 +144,14 @@ def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
     deadline = time.monotonic() + 200 + 30 * len(acts)
     while not over(status := cluster.status(run)):
         assert time.monotonic() < deadline, json.dumps(status, indent=1)
-        for job in batch.list_namespaced_job(cluster.namespace, label_selector=selector).items:
-            name, uid = job.metadata.name, job.metadata.uid
-            assert uids.setdefault(name, uid) == uid, f"{name} was started twice"
-        for pod in core.list_namespaced_pod(cluster.namespace, label_selector=selector).items:
-            if pod.metadata.labels["laptime.dev/component"] == "generator":
-                generators.follow(pod)
+        started_once(cluster, selector, uids)
+        follow_generators(cluster, selector, generators)
         new = set(generators.ready) - generators.done - acted_upon
         # Another one has to be there that can take over.
         if new and len(took) < len(acts) and len(operator_pids()) == 2:
             acted_upon |= new
-            took.append(_take_away(acts[len(took)], kubectl, core))
-        time.sleep(0.05)
+            took.append(_take_away(acts[len(took)], cluster.reader, core))
+        time.sleep(0.1)
     print(", ".join(f"{what} {seconds:.1f} s" for what, seconds in took))
     assert len(took) == len(acts), took
     assert max(seconds for _, seconds in took) <= LONGEST_TAKEOVER_SECONDS, took
@@ -169,26 +161,26 @@ def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
 
 
 def _take_away(
-    act: Callable[[str, int, CoreApi], Callable[[], None]], kubectl: Tool, core: CoreApi
+    act: Callable[[str, int, CoreApi], Callable[[], None]], reader: Api, core: CoreApi
 ) -> tuple[str, float]:
     """Take the leader away; return what was done, and after how many seconds another one leads."""
-    before = leader(kubectl)
+    before = leader(reader)
     began = time.monotonic()
     undo = act(before, process_of(before), core)
     try:
-        while leader(kubectl) in ("", before):
+        while leader(reader) in ("", before):
             assert time.monotonic() - began < 3 * LONGEST_TAKEOVER_SECONDS, act.__name__
             time.sleep(0.1)
         seconds = time.monotonic() - began
-        assert leads(kubectl, leader(kubectl)) == "1.0"
+        assert leads(reader, leader(reader)) == "1.0"
     finally:
         undo()
     if act is not kill:
         # It stands by, as its metrics say, and the other one keeps the lease.
-        after = leader(kubectl)
+        after = leader(reader)
         deadline = time.monotonic() + LONGEST_TAKEOVER_SECONDS
-        while leads(kubectl, before) != "0.0":
+        while leads(reader, before) != "0.0":
             assert time.monotonic() < deadline, f"{before} does not stand by after {act.__name__}"
             time.sleep(0.2)
-        assert leader(kubectl) == after
+        assert leader(reader) == after
     return act.__name__, seconds

@@ -55,7 +55,7 @@ def _refuses_more_than_the_cap(cluster: Cluster) -> None:
     refused = condition(status, "Accepted")
     assert refused["reason"] == "CapExceeded", refused
     assert "6 trials" in refused["message"], refused
-    cluster.kubectl("delete", "br", large, "-n", cluster.namespace)
+    cluster.delete("benchmarkrun", large)
 
 
 def _caps(cluster: Cluster, trials: int) -> str:

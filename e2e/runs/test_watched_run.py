@@ -46,7 +46,7 @@ class Seen:
 @pytest.fixture(scope="module")
 def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
     """Measure it once: profiles are made after the trials and in none of them."""
-    with namespace_for_runs(kubectl) as name:
+    with namespace_for_runs(reader) as name:
         cluster = Cluster(kubectl, reader, name)
         servers = [{**SYNC, "profile": True}, {**AXUM, "profile": True}]
         run = cluster.apply(run_manifest("watched", servers, loads=LOADS, repetitions=1))

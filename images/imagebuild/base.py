@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from imagebuild.catalog import ImageError
-from imagebuild.engines import BASE_REFERENCE
+from imagebuild.engines import BASE_LABEL, BASE_REFERENCE, Engine
 
 SUITE = "trixie"
 # What the official slim image leaves out too.
@@ -110,43 +110,34 @@ def recorded_key(images: Path) -> str:
     return digest.read_text(encoding="utf-8").strip() if digest.exists() else ""
 
 
-def ensure_imported(images: Path, key: str, environment: dict[str, str], log: IO[str]) -> None:
-    """Put the archive into buildah's storage under the base image's name, unless it is there."""
+def ensure_imported(images: Path, key: str, engine: Engine, log: IO[str]) -> None:
+    """Put the archive into the engine's storage as the base image, unless it is there."""
 
-    def buildah(*arguments: str) -> str:
+    def ask(*arguments: str) -> str:
         result = subprocess.run(
-            ["buildah", *arguments],
-            env=environment,
+            [engine.name, *arguments],
+            env=engine.environment(),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
             check=False,
         )
         if result.returncode != 0:
-            raise ImageError(f"buildah {arguments[0]} failed while importing the base image")
+            raise ImageError(f"{engine.name} {arguments[0]} failed while importing the base image")
         return result.stdout.strip()
 
-    label = "dev.laptime.base"
-    present = subprocess.run(
-        [
-            "buildah",
-            "inspect",
-            "--type=image",
-            "--format={{.Docker.Config.Labels}}",
-            BASE_REFERENCE,
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if present.returncode == 0 and f"{label}:{key}" in present.stdout:
+    if engine.base_label() == key:
         return
-    container = buildah("from", "scratch")
+    archive = str(images / "base.tar")
+    if engine.name != "buildah":
+        changes = ("CMD bash", f"ENV PATH={PATH}", f"LABEL {BASE_LABEL}={key}")
+        ask("import", *(f"--change={one}" for one in changes), archive, BASE_REFERENCE)
+        return
+    container = ask("from", "scratch")
     try:
-        buildah("add", "--quiet", container, str(images / "base.tar"), "/")
-        buildah("config", "--cmd=bash", f"--env=PATH={PATH}", f"--label={label}={key}", container)
-        buildah(
+        ask("add", "--quiet", container, archive, "/")
+        ask("config", "--cmd=bash", f"--env=PATH={PATH}", f"--label={BASE_LABEL}={key}", container)
+        ask(
             "commit",
             "--quiet",
             "--format=docker",
@@ -155,7 +146,7 @@ def ensure_imported(images: Path, key: str, environment: dict[str, str], log: IO
             BASE_REFERENCE,
         )
     finally:
-        buildah("rm", container)
+        ask("rm", container)
 
 
 def write_atomically(file: Path, text: str) -> None:

@@ -2,8 +2,8 @@
 
 An image is a folder with a Dockerfile: `images/<name>/`, or one somewhere below `images/servers/`,
 which is named `server-<preset>` after its folder. `bench/servers/<language>/` is `book-<language>`:
-what the servers are measured against. Every Dockerfile is built with the root of the repository as
-its context.
+what the servers are measured against. `examples/<example>/<part>/` is `example-<example>-<part>`.
+Every Dockerfile is built with the root of the repository as its context.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 REPOSITORY = "docker.io/laptime"
 SERVER_PREFIX = "server-"
 BOOK_PREFIX = "book-"
+EXAMPLE_PREFIX = "example-"
 # Built like the others, and pushed only when named.
 TEST_ONLY = frozenset({"faulty", "reference"})
 
@@ -41,7 +42,7 @@ class Image:
 
 
 def discover(root: Path) -> dict[str, Image]:
-    """All images below `root` by name, sorted: databases and proxies, servers, counterparts."""
+    """All images below `root` by name, sorted: databases and proxies, counterparts, examples."""
     version = (root / "VERSION").read_text(encoding="utf-8").strip()
     images = {}
     for path in sorted((root / "images").glob("*/Dockerfile")):
@@ -51,6 +52,8 @@ def discover(root: Path) -> dict[str, Image]:
         images[SERVER_PREFIX + path.parent.name] = path
     for path in sorted((root / "bench" / "servers").glob("*/Dockerfile")):
         images[BOOK_PREFIX + path.parent.name] = path
+    for path in sorted((root / "examples").glob("*/*/Dockerfile")):
+        images[f"{EXAMPLE_PREFIX}{path.parent.parent.name}-{path.parent.name}"] = path
     return {
         name: Image(name, version, PurePosixPath(path.relative_to(root)))
         for name, path in images.items()
@@ -58,14 +61,14 @@ def discover(root: Path) -> dict[str, Image]:
 
 
 def select(images: dict[str, Image], names: list[str]) -> list[Image]:
-    """The images called `names`; all when the list is empty, but those that only a benchmark needs.
+    """The images called `names`; all when the list is empty, but those of benchmarks and examples.
 
     Raises ImageError for a name that does not exist.
     """
     unknown = [name for name in names if name not in images]
     if unknown:
         raise ImageError(f"no image is called {unknown[0]!r}; there are: {', '.join(images)}")
-    usual = [name for name in images if not name.startswith(BOOK_PREFIX)]
+    usual = [name for name in images if not name.startswith((BOOK_PREFIX, EXAMPLE_PREFIX))]
     return [images[name] for name in names or usual]
 
 

@@ -16,7 +16,13 @@ from imagebuild.catalog import ImageError
 
 BASE_REFERENCE = "docker.io/library/debian:trixie-slim"
 
+BASE_LABEL = "dev.laptime.base"
+"""Has the content key of a base image that was made here."""
+# Where no registry is in reach a connection often hangs instead of failing.
+PROBE_SECONDS = 8
+
 EngineName = Literal["docker", "podman", "buildah"]
+_MAKES_BASE = ("mmdebstrap", "debian-archive-keyring")
 _STOP_SECONDS = 10
 
 
@@ -24,17 +30,14 @@ _STOP_SECONDS = 10
 class Engine:
     """A working container engine.
 
-    Docker and podman pull the base image from its registry. Buildah is used where neither works
-    and builds without a registry, on a base image that `imagebuild.base` has made.
+    `makes_base` tells whether the base image is one that `imagebuild.base` makes from Debian's
+    packages. Buildah always builds on that, docker and podman where they have none and reach no
+    registry that has it.
     """
 
     name: EngineName
     cache: Path
-
-    @property
-    def makes_base(self) -> bool:
-        """Whether the base image comes from Debian's packages instead of a registry."""
-        return self.name == "buildah"
+    makes_base: bool = False
 
     def build_command(
         self,
@@ -78,7 +81,8 @@ class Engine:
     ) -> list[list[str]]:
         """The commands that send `archive` (which holds `reference`) to a registry as `target`.
 
-        `insecure` allows plain HTTP; docker decides that in its daemon's own configuration.
+        `insecure` allows plain HTTP; docker decides that in its daemon's own configuration, and
+        allows it of itself for a registry on this machine, which the others do here too.
         """
         if self.name == "docker":
             return [
@@ -86,6 +90,7 @@ class Engine:
                 ["docker", "tag", reference, target],
                 ["docker", "push", target],
             ]
+        insecure = insecure or target.startswith(("localhost:", "127.0.0.1:"))
         tls = [f"--tls-verify={'false' if insecure else 'true'}"]
         if self.name == "podman":
             return [
@@ -102,6 +107,27 @@ class Engine:
         # Docker's client knows no other transport and no name for this one.
         transport = "" if self.name == "docker" else "docker://"
         return [self.name, "manifest", "inspect", f"{transport}{reference}"]
+
+    def base_label(self) -> str | None:
+        """The content key that the engine's base image was made with.
+
+        Empty for one that came from a registry, None where there is no base image.
+        """
+        inspect, config = [self.name, "image", "inspect"], ".Config"
+        if self.name == "buildah":
+            inspect, config = ["buildah", "inspect", "--type=image"], ".Docker.Config"
+        labels = f'{{{{index {config}.Labels "{BASE_LABEL}"}}}}'
+        asked = subprocess.run(
+            [*inspect, f"--format={labels}", BASE_REFERENCE],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if asked.returncode != 0:
+            return None
+        # What is said of a label that is not there differs between engines.
+        return asked.stdout.strip().replace("<no value>", "")
 
     def fetch_commands(self, reference: str, archive: Path) -> list[list[str]]:
         """The commands that bring `reference` from its registry to `archive`."""
@@ -145,32 +171,60 @@ class Engine:
 def find_engine(cache: Path, wanted: str | None = None) -> Engine:
     """The engine called `wanted`, or the first that works of docker, podman and buildah.
 
-    Installs buildah and mmdebstrap with apt when nothing works and this is a Debian run by root.
-    Raises ImageError when there is no way to build an image.
+    Installs what is missing with apt where this is a Debian run by root: buildah when nothing
+    works, mmdebstrap when the base image has to be made. Raises ImageError when there is no way to
+    build an image.
     """
     names = get_args(EngineName)
     if wanted is not None and wanted not in names:
         raise ImageError(f"no engine is called {wanted!r}; choose one of {', '.join(names)}")
     for name in names:
         if wanted in (None, name) and _works(name):
-            return Engine(name, cache)
-    if wanted in (None, "buildah") and os.geteuid() == 0 and shutil.which("apt-get"):
-        packages = ["buildah", "mmdebstrap", "debian-archive-keyring"]
-        print(f"installing {' '.join(packages)}", flush=True)
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-            subprocess.run(
-                ["apt-get", "--quiet=2", *arguments],
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                check=False,
-            )
+            return Engine(name, cache, makes_base=_must_make_base(name, cache))
+    if wanted in (None, "buildah"):
+        _install("buildah", *_MAKES_BASE)
         if _works("buildah"):
-            return Engine("buildah", cache)
+            return Engine("buildah", cache, makes_base=True)
     raise ImageError(
         f"{wanted or 'no container engine'} does not work here: start docker or podman,"
         " or install buildah and mmdebstrap and be root"
     )
+
+
+def _must_make_base(name: EngineName, cache: Path) -> bool:
+    """Whether the base image is our own or has to be. Raises ImageError when it cannot be made."""
+    if name == "buildah":
+        return True
+    engine = Engine(name, cache)
+    here = engine.base_label()
+    if here is not None:
+        return here != ""
+    probe = ["timeout", str(PROBE_SECONDS), *engine.probe_command(BASE_REFERENCE)]
+    if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
+        return False
+    if shutil.which("mmdebstrap") is None:
+        _install(*_MAKES_BASE)
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        raise ImageError(
+            f"{name} works, but it has no {BASE_REFERENCE} and reaches no registry that has it:"
+            f" {name} pull {BASE_REFERENCE}, or install mmdebstrap and be root to have it made"
+        )
+    return True
+
+
+def _install(*packages: str) -> None:
+    """Install packages where this is a Debian run by root; whoever needs them looks for them."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return
+    print(f"installing {' '.join(packages)}", flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        subprocess.run(
+            ["apt-get", "--quiet=2", *arguments],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
 
 
 def _stop_group(process: subprocess.Popen[bytes]) -> None:

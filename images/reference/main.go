@@ -1,5 +1,6 @@
 // Command reference answers scenario `users` rightly and with a limit that is known: what Laptime
-// says of a server is tried on one of which the truth is known. Never part of a release.
+// says of a server is tried on one of which the truth is known. It speaks WebSocket (/talk) and gRPC
+// (echo.Echo) as well, each of which gives back what it gets. Never part of a release.
 package main
 
 import (
@@ -74,11 +75,16 @@ func run() error {
 		_, _ = w.Write([]byte("ok\n"))
 	})
 	mux.HandleFunc("GET /{$}", one.list)
+	mux.HandleFunc("GET /talk", echo)
+	mux.HandleFunc("POST /echo.Echo/Say", call)
 	listener := &http.Server{
 		Addr:              fmt.Sprintf(":%d", s.port),
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
+		Protocols:         &http.Protocols{},
 	}
+	listener.Protocols.SetHTTP1(true)
+	listener.Protocols.SetUnencryptedHTTP2(true) // gRPC comes so
 	go func() {
 		<-stopped.Done()
 		ending, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -36,6 +36,15 @@ def test_a_counterpart_of_a_benchmark_is_built_when_it_is_named(project: Path) -
     assert [image.name for image in select(images, ["book-language"])] == ["book-language"]
 
 
+def test_a_part_of_an_example_is_built_when_it_is_named(project: Path) -> None:
+    folder = project / "examples/cache-in-front/redis"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    images = discover(project)
+    assert list(images) == ["tiny", "server-one", "example-cache-in-front-redis"]
+    assert [image.name for image in select(images, [])] == ["tiny", "server-one"]
+
+
 def test_the_context_holds_what_is_copied_and_nothing_else(project: Path, tmp_path: Path) -> None:
     snapshot(project, discover(project)["tiny"], tmp_path / "context")
     assert files(tmp_path / "context") == {

@@ -24,7 +24,7 @@ from laptime.measure.promql import query_samples
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.timeseries import Window
 from laptime.reconcile.diagnose import diagnose
-from laptime.reconcile.stages.verify import _parse
+from laptime.reconcile.stages.verdicts import parse_verdict
 from laptime.reconcile.views import job_view, pod_view
 
 from .attacks import ATTACKS, harmless
@@ -99,10 +99,10 @@ def test_what_a_server_answered_to_the_verifier(attack: str) -> None:
     for text in (
         json.dumps({"ok": False, "message": attack}, ensure_ascii=which) for which in (False, True)
     ):
-        verdict = _parse(f"said before\n{text}")
+        verdict = parse_verdict(f"said before\n{text}")
         assert verdict is not None
         assert harmless(str(verdict["message"]))
-    assert _parse("[" * 100_000) is None
+    assert parse_verdict("[" * 100_000) is None
 
 
 @pytest.mark.parametrize("attack", ALL)

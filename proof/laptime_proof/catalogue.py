@@ -35,17 +35,20 @@ TEST = (
     Part("lint-chart", needs=("build-helm",)),
     Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
-    # It looks at the whole machine for what a cluster left there: no other cluster and no container
-    # may come or go meanwhile. Beside the operator's tests both took as long as one by one.
+    # It looks at the whole machine for what a cluster left there: no other cluster, no container
+    # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
+    # operator's tests, which have none of them, run beside it.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
-        after=(*_COMPILED, "unit-operator", "unit-python"),
+        after=(*_COMPILED, "unit-python", "unit-k6"),
     ),
     Part("unit-operator", needs=("venv",), after=("verify", *_COMPILED)),
     Part("unit-python", needs=("venv",)),
     Part("unit-go", after=("lint-go",)),
-    Part("unit-k6", after=("lint-go", "e2e-figures"), quiet=True),
+    # It mostly waits for loads to be over.
+    Part("unit-k6", after=("lint-go",)),
+    Part("unit-k6-timed", after=("lint-go", "e2e-figures"), quiet=True),
     Part("unit-rust", after=("lint-rust",)),
     Part(
         "e2e-up-a",

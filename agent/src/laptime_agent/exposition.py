@@ -128,6 +128,7 @@ _POD_RECEIVED = _Family(
 _POD_TRANSMITTED = _Family(
     "laptime_pod_network_transmit_bytes_total", "counter", "Bytes sent, without the loopback."
 )
+_NODE_INFO = _Family("laptime_node_info", "gauge", "Kernel and CPU model of the node.")
 _NODE_CPU = _Family(
     "laptime_node_cpu_seconds_total",
     "counter",
@@ -262,6 +263,9 @@ def _pressure_lines(
 
 def _node_lines(labels: str, node: NodeReading) -> Iterator[str]:
     stamp = node.timestamp_ms
+    what = _labels({"kernel": node.kernel, "cpu_model": node.cpu_model})
+    yield _NODE_INFO.head()
+    yield f"{_NODE_INFO.name}{{{labels},{what}}} 1 {stamp}\n"
     yield _NODE_CPU.head()
     for mode, seconds in node.cpu_seconds.items():
         yield f'{_NODE_CPU.name}{{{labels},mode="{mode}"}} {seconds!r} {stamp}\n'

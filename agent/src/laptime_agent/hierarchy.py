@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2
 
 # kind: /docker/ID/kubelet.slice/kubelet-kubepods.slice
 _DEEPEST_ROOT = 4
 _QUALITY_CLASSES = ("burstable", "besteffort", "guaranteed")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """The group of a node that is not the whole machine."""
+
+    cpus: frozenset[int] | None
+    """The CPUs of the node; None: all."""
+    pressure: str
+    """The folder with its pressure files."""
 
 
 class Hierarchy:
@@ -30,6 +41,28 @@ class Hierarchy:
         else:
             raise ValueError(f"{mount} has neither cgroup.controllers (v2) nor cpuacct (v1)")
         self._roots: tuple[str, ...] = ()
+        self._settled = False
+
+    def settle(self, uid: str) -> NodeGroup | None:
+        """Stay in the kubelet's tree in which this pod is: other nodes may be on the machine.
+
+        Returns the group which that kubelet works in; None when that is the whole machine, or the
+        pod is not found.
+        """
+        found = self.find_pod(uid, search_roots=True)
+        if found is None:
+            return None
+        self._settled = True
+        self._roots = tuple(root for root in self._roots if found.startswith(f"{root}/"))
+        group = os.path.dirname(self._roots[0])
+        if not group:
+            return None
+        cpusets, pressure = (
+            (self._mount, self._mount)
+            if self.version == 2
+            else (os.path.join(self._mount, "cpuset"), os.path.join(self._mount, "unified"))
+        )
+        return NodeGroup(_cpus(os.path.join(cpusets, group)), os.path.join(pressure, group))
 
     def find_pod(self, uid: str, search_roots: bool) -> str | None:
         """Return the path of a pod's cgroup below the tree, None when there is none (yet).
@@ -37,7 +70,7 @@ class Hierarchy:
         With `search_roots` it looks for new trees of kubelets too, which takes milliseconds.
         """
         found = self._find_below_roots(uid)
-        if found is None and search_roots:
+        if found is None and search_roots and not self._settled:
             self._roots = tuple(_find_roots(self._tree))
             found = self._find_below_roots(uid)
         return found
@@ -83,6 +116,25 @@ def _find_roots(tree: str) -> Iterator[str]:
                 else:
                     below.append(relative)
         level = below
+
+
+def _cpus(group: str) -> frozenset[int] | None:
+    """Return the CPUs of a cpuset; None when there is none."""
+    for name in ("cpuset.cpus.effective", "cpuset.effective_cpus"):
+        try:
+            with open(os.path.join(group, name), "rb") as file:
+                return parse_cpus(file.read().decode())
+        except OSError:
+            continue
+    return None
+
+
+def parse_cpus(text: str) -> frozenset[int]:
+    """Return the numbers in a list of CPUs as the kernel writes it: 0-3,8."""
+    ranges = [part.partition("-") for part in text.strip().split(",")]
+    return frozenset(
+        number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)
+    )
 
 
 def _quality_classes(folder: str, root: str) -> Iterator[str]:

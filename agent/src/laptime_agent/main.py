@@ -41,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, KeyError) as error:
         logging.error("cannot start: %s", error)
         sys.exit(2)
-    sampler = Sampler(hierarchy, Node(), options.proc)
+    group = hierarchy.settle(options.pod_uid) if options.pod_uid else None
+    sampler = Sampler(hierarchy, Node(group=group), options.proc)
     watches = []
     for name in options.namespace or [ALL_NAMESPACES]:
         namespace = None if name == ALL_NAMESPACES else name
@@ -111,6 +112,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--node", default=os.environ.get("NODE_NAME"), help="name of this node ($NODE_NAME)"
+    )
+    parser.add_argument(
+        "--pod-uid",
+        default=os.environ.get("POD_UID"),
+        help="uid of this pod ($POD_UID), by which the node's own part of a machine is found",
     )
     parser.add_argument(
         "--namespace",

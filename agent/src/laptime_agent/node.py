@@ -1,4 +1,8 @@
-"""The node: CPU by mode, stolen time, load, frequency, memory, pressure."""
+"""The node: CPU by mode, stolen time, load, frequency, memory, pressure.
+
+Where several nodes are on one machine, CPU and pressure are those of the node; load, frequency and
+memory are those of the machine.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import time
 
 from laptime_agent.cgroups import parse_pressure
 from laptime_agent.files import KernelFile, open_if_there
+from laptime_agent.hierarchy import NodeGroup
 from laptime_agent.readings import NodeReading
 
 _MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -18,20 +23,30 @@ _MOST_FREQUENCIES = 16
 
 
 class Node:
-    """What the kernel says of the whole machine; none of it is hidden from a container.
+    """What the kernel says of the machine, or of the part that is the node.
 
-    `proc` and `devices` are /proc and /sys/devices/system/cpu.
+    `proc` and `devices` are /proc and /sys/devices/system/cpu, where nothing is hidden from a
+    container; `group` is that part.
     """
 
-    def __init__(self, proc: str = "/proc", devices: str = "/sys/devices/system/cpu") -> None:
+    def __init__(
+        self,
+        proc: str = "/proc",
+        devices: str = "/sys/devices/system/cpu",
+        group: NodeGroup | None = None,
+    ) -> None:
+        self._cpus = None if group is None else group.cpus
         self._stat = KernelFile(f"{proc}/stat")
         self._load = KernelFile(f"{proc}/loadavg")
         self._memory = KernelFile(f"{proc}/meminfo")
-        opened = {name: open_if_there(f"{proc}/pressure/{name}") for name in _RESOURCES}
+        pressure = f"{proc}/pressure/{{}}" if group is None else f"{group.pressure}/{{}}.pressure"
+        opened = {name: open_if_there(pressure.format(name)) for name in _RESOURCES}
         self._pressure = {name: file for name, file in opened.items() if file is not None}
         frequencies = sorted(glob.glob(f"{devices}/cpu[0-9]*/cpufreq/scaling_cur_freq"))
         step = max(1, len(frequencies) // _MOST_FREQUENCIES)
         self._frequencies = [KernelFile(path) for path in frequencies[::step]]
+        self._kernel = os.uname().release
+        self._cpu_model = _model(f"{proc}/cpuinfo")
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
         self._frequency: tuple[float, float] | None = None
         self._frequency_due = 0.0
@@ -43,7 +58,7 @@ class Node:
         memory = self._memory.read()
         return NodeReading(
             timestamp_ms=timestamp_ms,
-            cpus=stat.count(b"\ncpu"),
+            cpus=stat.count(b"\ncpu") if self._cpus is None else len(self._cpus),
             cpu_seconds=self._cpu_seconds(stat),
             load1=float(self._load.read().split(b" ", 1)[0]),
             memory_total_bytes=1024 * _kibibytes(memory, b"MemTotal"),
@@ -54,11 +69,17 @@ class Node:
                 for resource, file in self._pressure.items()
                 for key, value in parse_pressure(resource, _text_of(file)).items()
             },
+            kernel=self._kernel,
+            cpu_model=self._cpu_model,
         )
 
     def _cpu_seconds(self, stat: bytes) -> dict[str, float]:
-        total = stat[: stat.index(b"\n")].split()[1:]
-        ticks = dict(zip(_MODES, (int(one) for one in total), strict=False))
+        # The first line is the sum of all.
+        names = {b"cpu"} if self._cpus is None else {b"cpu%d" % number for number in self._cpus}
+        lines = (line.split() for line in stat.split(b"\n") if line.startswith(b"cpu"))
+        own = [line[1:] for line in lines if line[0] in names]
+        totals = [sum(map(int, of_mode)) for of_mode in zip(*own, strict=True)]
+        ticks = dict(zip(_MODES, totals, strict=False))
         return {mode: count / self._ticks_per_second for mode, count in ticks.items()}
 
     def _frequency_hertz(self) -> tuple[float, float] | None:
@@ -73,6 +94,16 @@ class Node:
             else:
                 self._frequency = (min(hertz), sum(hertz) / len(hertz))
         return self._frequency
+
+
+def _model(path: str) -> str:
+    """Return what CPUs the machine has; on arm64 the kernel tells numbers alone."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            names = (line.partition(":") for line in file)
+            return next((value.strip() for key, _, value in names if "model name" in key), "")
+    except OSError:
+        return ""
 
 
 def _kibibytes(text: bytes, name: bytes) -> int:

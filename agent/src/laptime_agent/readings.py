@@ -48,6 +48,10 @@ class NodeReading:
     frequency_hertz: tuple[float, float] | None
     """Lowest and mean of the CPUs; None where the kernel does not tell."""
     pressure: Pressure
+    kernel: str = ""
+    """Its release."""
+    cpu_model: str = ""
+    """Empty where the kernel does not tell."""
 
 
 @dataclass(frozen=True, slots=True)

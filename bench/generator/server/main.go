@@ -1,6 +1,7 @@
 // Command server answers every request with the same small JSON, as fast as Go lets it: what a
 // load generator costs shows best against a server that costs little. It prints the addresses it
-// listens on (loopback only), the second one with TLS, and ends when its standard input does.
+// listens on (loopback only), the second one with TLS, and two more for HTTP/2, without TLS and with;
+// it ends when its standard input does.
 package main
 
 import (
@@ -15,6 +16,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -37,6 +39,14 @@ func main() {
 			listener = tls.NewListener(listener, config)
 		}
 		go accept(listener)
+	}
+	for _, encrypted := range []bool{false, true} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			fatal(err)
+		}
+		fmt.Println(listener.Addr())
+		go serveHTTP2(listener, certificate, encrypted)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
@@ -67,6 +77,24 @@ func accept(listener net.Listener) {
 		}
 		go serve(connection)
 	}
+}
+
+// serveHTTP2 leaves HTTP/2 to net/http.
+func serveHTTP2(listener net.Listener, certificate tls.Certificate, encrypted bool) {
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		}),
+		Protocols: &http.Protocols{},
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
+	}
+	if encrypted {
+		server.Protocols.SetHTTP2(true)
+		fatal(server.ServeTLS(listener, "", ""))
+	}
+	server.Protocols.SetUnencryptedHTTP2(true)
+	fatal(server.Serve(listener))
 }
 
 func answer(connection string) []byte {

@@ -8,7 +8,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -29,6 +28,8 @@ func main() {
 	stallAfter := flag.Duration("stall-after", 0, "from the first request to the stall")
 	stall := flag.Duration("stall", 0, "how long no request is begun")
 	record := flag.String("record", "", "file for what was measured")
+	second := flag.Bool("http2", false, "speak HTTP/2, in place of HTTP/1.1")
+	encrypt := flag.Bool("tls", false, "speak TLS, with a certificate that nobody knows")
 	flag.Parse()
 	classes, err := parseClasses(*services)
 	if err != nil {
@@ -43,7 +44,13 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	go accept(listener, script)
+	how := &protocol{second: *second}
+	if *encrypt {
+		if how.tls, err = secured(*second); err != nil {
+			fatal(err)
+		}
+	}
+	go accept(listener, script, how)
 	fmt.Printf("127.0.0.1:%d\n", port)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	if *record != "" {
@@ -76,51 +83,15 @@ func listen() (fd, port int, err error) {
 	return fd, name.(*syscall.SockaddrInet4).Port, nil
 }
 
-func accept(listener int, script *Script) {
+func accept(listener int, script *Script, how *protocol) {
 	for {
 		fd, _, err := syscall.Accept4(listener, syscall.SOCK_CLOEXEC)
 		switch err {
 		case nil:
-			go serve(fd, now(), script)
+			go how.serve(&wire{fd: fd}, now(), script)
 		case syscall.EINTR, syscall.ECONNABORTED:
 		default:
 			fatal(fmt.Errorf("accept: %w", err))
-		}
-	}
-}
-
-// serve answers the requests of one connection. The first one arrived with the connection, since
-// whoever measures counts its set-up.
-func serve(fd int, accepted int64, script *Script) {
-	defer func() { _ = syscall.Close(fd) }()
-	_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
-	// Without it the moment of waking up has to do.
-	_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
-	buffer, control := make([]byte, 4096), make([]byte, 128)
-	for held := 0; ; held = 0 {
-		arrived := int64(0)
-		for !bytes.HasSuffix(buffer[:held], []byte("\r\n\r\n")) {
-			n, controls, _, _, err := syscall.Recvmsg(fd, buffer[held:], control, 0)
-			if err == syscall.EINTR {
-				continue
-			}
-			if err != nil || n == 0 {
-				return
-			}
-			held += n
-			arrived = received(control[:controls])
-		}
-		if !bytes.HasPrefix(buffer, []byte("GET /healthz ")) {
-			ends := script.Begin(arrived)
-			if accepted != 0 {
-				arrived = min(arrived, accepted)
-			}
-			sleepUntil(ends)
-			script.End(arrived, now())
-		}
-		accepted = 0
-		if _, err := syscall.Write(fd, answer); err != nil {
-			return
 		}
 	}
 }

@@ -40,6 +40,7 @@ CAUSES = {
     "haproxyCap": ("connection limit of HAProxy", "orange"),
     "haproxyCpu": ("CPU of HAProxy", "orange"),
     "upstream": ("upstream", "orange"),
+    "serviceCpu": ("CPU of a service of the scenario", "orange"),
     "generator": ("load generator", "red"),
     "node": ("node", "red"),
     "offeredLoad": ("nothing: all that was sent was answered", "green"),

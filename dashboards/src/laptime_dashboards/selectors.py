@@ -17,7 +17,7 @@ SERVERS = f'{RUN},component="server",server=~"$server"'
 GENERATOR_PODS = f'{RUN},component="generator",server=~"$server"'
 """The pods of generators."""
 
-TIERS = f'{RUN},component=~"postgres|pgbouncer|haproxy|upstream"'
+TIERS = f'{RUN},component=~"postgres|pgbouncer|haproxy|upstream|service-.+"'
 """The pods that live as long as the run."""
 
 BACKENDS = f'{RUN},proxy!~"health-.*"'

@@ -57,7 +57,9 @@ func run(settings settings) error {
 func serve(
 	stopped context.Context, listener net.Listener, handler http.Handler, grace time.Duration,
 ) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 30 * time.Second, Protocols: &http.Protocols{}}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	select {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
-from containers import Container, free_port, run_container
+from containers import Container, Roots, free_port, run_container
 from processes import binary_of, run_process
 from tiers import FORGETFUL, Database, Run, start_bouncer, start_database
 
@@ -20,19 +20,22 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")
-def run() -> Run:
+def run() -> Iterator[Run]:
     """Runs an image by its short name; see `run_container`."""
     store = Store(default_cache() / "images")
     engine = find_engine(default_cache())
     images = discover(ROOT)
+    on_exit = ExitStack()
+    roots = Roots(on_exit)
 
     def start(image: str, **options: object) -> AbstractContextManager[Container]:
         if binary := binary_of(image):
             return run_process(binary, **options)  # type: ignore[arg-type]
         assert store.key(image), f"{image} is not built: python3 images/build.py {image}"
-        return run_container(engine, store, image, images[image].version, **options)  # type: ignore[arg-type]
+        return run_container(engine, store, roots, image, images[image].version, **options)  # type: ignore[arg-type]
 
-    return start
+    with on_exit:
+        yield start
 
 
 @pytest.fixture(scope="session")

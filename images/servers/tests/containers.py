@@ -19,6 +19,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,34 @@ from imagebuild.engines import Engine
 from imagebuild.store import Store
 
 UID = 10001
+
+
+@dataclass(frozen=True)
+class Root:
+    """What an image has: its files, mounted, and its configuration."""
+
+    folder: str
+    config: Mapping[str, Any]
+
+
+class Roots:
+    """Images of buildah's storage, each mounted once and by all its containers only read.
+
+    What the mounts of a container need as their places, runc makes in it.
+    """
+
+    def __init__(self, on_exit: contextlib.ExitStack) -> None:
+        self._on_exit = on_exit
+        self._mounted: dict[Path, Root] = {}
+
+    def of(self, archive: Path) -> Root:
+        """The image of an archive; it is gone when the stack is closed."""
+        if archive not in self._mounted:
+            working = _buildah("from", "--pull=never", f"docker-archive:{archive}").splitlines()[-1]
+            self._on_exit.callback(_buildah, "rm", working)
+            config = json.loads(_buildah("inspect", working))["OCIv1"]["config"]
+            self._mounted[archive] = Root(_buildah("mount", working), config)
+        return self._mounted[archive]
 
 
 class Container:
@@ -86,6 +115,7 @@ class Container:
 def run_container(
     engine: Engine,
     store: Store,
+    roots: Roots,
     image: str,
     version: str,
     *,
@@ -99,13 +129,10 @@ def run_container(
     """
     name = f"laptime-image-{uuid.uuid4().hex[:12]}"
     arguments = (environment or {}, files or {}, writable or {})
-    with (
-        tempfile.TemporaryDirectory(prefix="laptime-image-") as folder,
-        contextlib.ExitStack() as on_exit,
-    ):
+    with tempfile.TemporaryDirectory(prefix="laptime-image-") as folder:
         if engine.name == "buildah":
-            archive = store.archive(image)
-            command = _prepare_runc(Path(folder), name, archive, on_exit, *arguments)
+            root = roots.of(store.archive(image))
+            command = _prepare_runc(Path(folder), name, root, *arguments)
         else:
             command = _docker_command(
                 engine.name, name, f"docker.io/laptime/{image}:{version}", *arguments
@@ -146,18 +173,13 @@ def _docker_command(
 def _prepare_runc(
     bundle: Path,
     name: str,
-    archive: Path,
-    on_exit: contextlib.ExitStack,
+    root: Root,
     environment: Mapping[str, str],
     files: Mapping[str, Path],
     writable: Mapping[str, Path],
 ) -> list[str]:
-    """Mount the image and write an OCI bundle for it; returns the command that runs it."""
-    working = _buildah("from", "--pull=never", f"docker-archive:{archive}").splitlines()[-1]
-    on_exit.callback(_buildah, "rm", working)
-    root = _buildah("mount", working)
-    # What the mounts need as their places; a read-only root lets runc make none of them.
-    config: dict[str, Any] = json.loads(_buildah("inspect", working))["OCIv1"]["config"]
+    """Write an OCI bundle of the image; returns the command that runs it."""
+    config = root.config
     variables = [*config.get("Env", []), *(f"{key}={value}" for key, value in environment.items())]
     mounts = [
         _mount("/proc", "proc", []),
@@ -178,7 +200,7 @@ def _prepare_runc(
             "capabilities": {},
             "noNewPrivileges": True,
         },
-        "root": {"path": root, "readonly": True},
+        "root": {"path": root.folder, "readonly": True},
         "hostname": name,
         "mounts": mounts,
         "linux": {

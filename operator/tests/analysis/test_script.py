@@ -10,9 +10,10 @@ from laptime.analysis import summarise
 from laptime.analysis.repeated import compared_by
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
+from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
-from laptime.api.results import Outcome, ResultRow, TrialResult, Validity
+from laptime.api.results import Outcome, ResultRow, RowState, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.measure.generator import RESULT_PREFIX
@@ -31,12 +32,14 @@ PAYLOAD = line(document(phase([1000] * 1000))).removeprefix(RESULT_PREFIX)
 QUIET = {"warmup": "time", "executors": ["constant-vus"], "iterations": 100}
 
 
-def measured(*scripts: dict[str, Any]) -> tuple[list[Trial], list[TrialResult]]:
+def measured(
+    *scripts: dict[str, Any], answers: int = 1000
+) -> tuple[list[Trial], list[TrialResult]]:
     """Return the trials of a server whose repetitions say this, and their results."""
     trials = [Trial(f"t-{n}", n, "axum", "own", n) for n in range(1, len(scripts) + 1)]
     results = []
     for trial, script in zip(trials, scripts, strict=True):
-        content = {**document(phase([1000] * 1000)), "trial": trial.name}
+        content = {**document(phase([1000] * answers)), "trial": trial.name}
         parsed = parse_generator_output(line({**content, "script": {**QUIET, **script}}))
         assert isinstance(parsed, GeneratorResult)
         results.append(trial_result(trial, parsed, LOAD))
@@ -67,6 +70,21 @@ def test_a_row_whose_checks_never_hold_is_invalid_and_names_them() -> None:
     ]
     assert found.script is not None
     assert (found.script.checks_passed, found.script.checks_failed) == (0, 2000)
+
+
+def test_a_row_of_another_protocol_is_doubtful_and_has_the_metrics_of_its_script() -> None:
+    sessions = {"metrics": {"ws_sessions": {"type": "counter", "samples": 20, "sum": 20}}}
+    trials, results = measured(sessions, sessions, answers=0)
+    payloads = {trial.name: PAYLOAD for trial in trials}
+    found = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"])
+    assert (found.validity, found.state) == (Validity.DOUBTFUL, RowState.MEASURED)
+    assert found.requests_per_second is None
+    assert found.validity_reasons == [
+        f"{doubts.NO_REQUEST.says()} (in 2 of 2 repetitions)",
+    ]
+    summary = summarise(SPEC, trials, results, payloads, None, {})
+    assert summary.fastest is None
+    assert summary.verdict.startswith("no request was counted; the metrics of the scripts are in")
 
 
 def test_checks_whose_names_differ_by_a_number_are_all_named() -> None:

@@ -58,7 +58,13 @@ STORED = {
     "whether others used Service shop at the same time is not known": doubts.SHARED,
     **{
         one.text: one
-        for one in (doubts.NO_WARMUP, doubts.ENDED_EARLY, doubts.NO_RATE, doubts.MEASURED_ONCE)
+        for one in (
+            doubts.NO_REQUEST,
+            doubts.NO_WARMUP,
+            doubts.ENDED_EARLY,
+            doubts.NO_RATE,
+            doubts.MEASURED_ONCE,
+        )
     },
 }
 

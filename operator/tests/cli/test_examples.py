@@ -20,7 +20,8 @@ from laptime.plan import load_problem, misfits
 from laptime.plan.estimate import remaining_seconds
 from laptime.plan.trials import plan_trials
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
+_FOLDER = Path(__file__).parents[3] / "examples"
+EXAMPLES = sorted([*_FOLDER.glob("*.yaml"), *_FOLDER.glob("*/*.yaml")])
 
 
 def _spec(name: str) -> BenchmarkRunSpec:
@@ -34,6 +35,7 @@ def test_there_are_examples() -> None:
     assert {path.stem for path in EXAMPLES} >= {
         "first",
         "behind-proxies",
+        "cache-in-front",
         "own-script",
         "own-sessions",
         "recipes-far-database",

@@ -144,6 +144,11 @@ def test_the_rules_are_checked_with_defaults_filled_in(
             "topology.database: scenario users has no data for SQLite: write postgres: {} instead",
         ),
         (
+            {"loads": [{"name": "x", "closed": CLOSED, "protocol": "http2"}]},
+            "server a: preset axum-sqlx does not speak HTTP/2: write protocol: http1 at load x, or "
+            "take go-nethttp, an image or a service",
+        ),
+        (
             {"servers": [{"name": "a", "preset": "flask"}]},
             "server a: preset flask does not do scenario users: write axum-sqlx, fastapi-async or "
             "fastapi-sync, or an image",

@@ -103,6 +103,44 @@ MARKET: dict[str, Any] = {
 }
 
 
+CACHED: dict[str, Any] = {
+    **SHOP,
+    "metadata": {"name": "cached"},
+    "spec": {
+        "services": [
+            {
+                "name": "cache",
+                "image": "registry.example/redis:8",
+                "args": ["--requirepass", "$(SERVICE_CACHE_PASSWORD)"],
+                "ports": [6379],
+                "password": True,
+                "threads": 1,
+                "user": 999,
+                "writable": ["/data", "/var/lib/redis"],
+                "resources": {"cpu": "1", "memory": "256Mi"},
+            },
+            {
+                "name": "mock",
+                "image": "registry.example/mock:1",
+                "env": [{"name": "CACHE", "value": "$(SERVICE_CACHE_HOST)"}],
+                "ports": [8080, 8081],
+                "ready": {"path": "/healthz", "port": 8081},
+                "reset": {"request": {"path": "/reset", "port": 8081, "body": "{{"}},
+            },
+            {
+                "name": "store",
+                "image": "registry.example/store:1",
+                "ports": [3306],
+                "reset": {"job": {"image": "registry.example/reset:1"}},
+            },
+            {"name": "fonts", "image": "registry.example/f:1", "ports": [80], "stateless": True},
+        ],
+        "requests": [{"name": "front", "path": "/"}],
+        "checks": [{"name": "front", "path": "/"}],
+    },
+}
+
+
 def changed(path: str, value: Any, base: dict[str, Any] = SHOP) -> dict[str, Any]:
     """Return a scenario with something else, or nothing, at a place of its spec."""
     document = copy.deepcopy(base)
@@ -125,7 +163,9 @@ def said(laptime: Laptime, folder: Path, *documents: dict[str, Any]) -> str:
     return out + err
 
 
-@pytest.mark.parametrize("document", [SHOP, MARKET], ids=lambda one: one["metadata"]["name"])
+@pytest.mark.parametrize(
+    "document", [SHOP, MARKET, CACHED], ids=lambda one: one["metadata"]["name"]
+)
 def test_the_scenarios_that_the_others_are_made_from_are_valid(
     laptime: Laptime, tmp_path: Path, document: dict[str, Any]
 ) -> None:
@@ -317,6 +357,72 @@ def test_wrong_feeders_and_sessions_are_refused_with_what_to_write(
 ) -> None:
     text = said(laptime, tmp_path, changed(path, value, MARKET))
     assert "Scenario market would be refused.\n" in text
+    assert expected in text
+
+
+CACHE, MOCK, STORE = "services.0", "services.1", "services.2"
+MOCK_RESET = f"{MOCK}.reset.request"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        # Names and images.
+        (f"{CACHE}.name", "Cache", "spec.services[0].name: must be lower-case letters, digits"),
+        (f"{CACHE}.name", "c" * 17, "spec.services[0].name"),
+        (f"{CACHE}.name", "mock", "spec.services[1]: mock is there twice"),
+        (f"{CACHE}.image", "Redis", "must be an image reference such as registry.example/team"),
+        (f"{CACHE}.image", GONE, "spec.services[0]: image is missing"),
+        (f"{STORE}.reset.job.image", "a b", "must be an image reference such as registry.example"),
+        # Ports.
+        (f"{CACHE}.ports", [], "spec.services[0].ports: [] should be non-empty"),
+        (f"{CACHE}.ports", [70000], "70000 is greater than the maximum of 65535"),
+        (f"{MOCK}.ready.port", 9, "spec.services[1].ready: ready.port must be one of ports"),
+        (f"{MOCK_RESET}.port", 9, "reset.request.port must be one of ports"),
+        (f"{MOCK}.ready.path", "healthz", "must be a path that begins with /, such as /healthz"),
+        # What its pod may be: nothing but what is said here, and never root.
+        (f"{CACHE}.user", 0, "spec.services[0].user: 0 is less than the minimum of 1"),
+        (f"{CACHE}.writable", ["data"], "must be a folder such as /data or /var/lib/mysql"),
+        (f"{CACHE}.writable", ["/"], "must be a folder such as /data or /var/lib/mysql"),
+        (f"{CACHE}.writable", ["/data/../etc"], "must be a folder such as /data"),
+        (f"{CACHE}.writable", ["/tmp"], "/tmp can be written to anyway"),
+        (f"{CACHE}.hostNetwork", True, "spec.services[0]: unknown field hostNetwork"),
+        (f"{CACHE}.volumes", [], "spec.services[0]: unknown field volumes"),
+        (f"{CACHE}.securityContext", {}, "unknown field securityContext"),
+        (f"{CACHE}.serviceAccountName", "admin", "unknown field serviceAccountName"),
+        (f"{CACHE}.resources.memory", "256", "did you leave out the unit (Mi, Gi)?"),
+        (f"{CACHE}.threads", 0, "spec.services[0].threads: 0 is less than the minimum of 1"),
+        # What stands for services.
+        (f"{CACHE}.args.1", "$(SERVICE_CACHE_USER)", "services.cache: '$(SERVICE_CACHE_USER)': "
+         "there is no $(SERVICE_CACHE_USER): there is $(SERVICE_CACHE_HOST), $(SERVICE_CACHE_PORT)"
+         ", $(SERVICE_CACHE_PASSWORD), $(SERVICE_MOCK_HOST)"),
+        (f"{CACHE}.password", False, "service cache has no password: write password: true there"),
+        (f"{MOCK}.env.0.value", "$(SERVICE_DB_HOST)", "services.mock.env.CACHE: there is no "
+         "$(SERVICE_DB_HOST): there is"),
+        (f"{MOCK}.env.0.name", "SERVICE_CACHE_HOST", "names that begin with SERVICE_ are Laptime"),
+        (f"{MOCK}.env.0.name", "A-B", "must be a name of letters, digits and '_'"),
+        (f"{STORE}.reset.job.args", ["$(SERVICE_MOCK_PASSWORD)"], "services.store.reset.job: "
+         "'$(SERVICE_MOCK_PASSWORD)': service mock has no password: write password: true there"),
+        # How they get back to their first state.
+        (f"{MOCK}.reset", {}, "write either request or job; for a fresh pod before each trial"),
+        (f"{MOCK}.reset.job", {"image": "a"}, "write either request or job; for a fresh pod"),
+        (f"{MOCK}.stateless", True, "what is stateless has nothing to be reset"),
+        (f"{MOCK_RESET}.path", "http://other.ns.svc/", "must be a path that begins with one /"),
+        (f"{MOCK_RESET}.path", "//other/", "must be a path that begins with one /, such as /__a"),
+        (f"{MOCK_RESET}.method", "HEAD", "'HEAD' is not one of GET, POST"),
+        (f"{MOCK_RESET}.method", "GET", "services.mock.reset.request: a GET has no body: write"),
+        (f"{MOCK_RESET}.headers", {"host": "other"}, "services.mock.reset.request.headers: host is "
+         "a field of the connection"),
+        (f"{MOCK_RESET}.headers", {"a": "b\r\nc: d"}, "values of header fields are printable"),
+        (f"{MOCK_RESET}.headers", {"a b": "c"}, "reset.request.headers: 'a b' is no name"),
+        (f"{MOCK}.reset.exec", ["rm"], "spec.services[1].reset: unknown field exec"),
+    ],
+)  # fmt: skip
+def test_wrong_services_are_refused_with_what_to_write(
+    laptime: Laptime, tmp_path: Path, path: str, value: Any, expected: str
+) -> None:
+    text = said(laptime, tmp_path, changed(path, value, CACHED))
+    assert "Scenario cached would be refused.\n" in text
     assert expected in text
 
 

@@ -15,8 +15,13 @@ from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map
-from laptime.manifests.secret import database_secret
+from laptime.manifests.secret import database_secret, services_secret
 from laptime.manifests.server import server_deployment
+from laptime.manifests.side_services import (
+    reset_job,
+    side_service_deployment,
+    side_service_service,
+)
 from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
@@ -132,7 +137,63 @@ MARKET = Scenario.model_validate(
         ],
     }
 )
-SCENARIOS = {one.name: one for one in (SCENARIO, MARKET)}
+AROUND = Scenario.model_validate(
+    {
+        "name": "around",
+        "services": [
+            {
+                "name": "cache",
+                "image": "registry.example/redis:8",
+                "args": ["--requirepass", "$(SERVICE_CACHE_PASSWORD)", "--dir", "/data", "$(HOME)"],
+                "ports": [6379],
+                "password": True,
+                "threads": 1,
+                "user": 999,
+                "writable": ["/data"],
+                "resources": {"cpu": "1", "memory": "256Mi"},
+            },
+            {
+                "name": "pay-mock",
+                "image": "registry.example/mock:2",
+                "command": ["/mock"],
+                "env": [
+                    {"name": "CACHE", "value": "$(SERVICE_CACHE_HOST):$(SERVICE_CACHE_PORT)"},
+                    {"name": "PRICE", "value": "$5 or $$(SERVICE_NONE_HOST)"},
+                ],
+                "ports": [8080, 8081],
+                "ready": {"path": "/healthz", "port": 8081},
+                "reset": {
+                    "request": {
+                        "path": "/__admin/reset?all",
+                        "port": 8081,
+                        "headers": {"content-type": "application/json"},
+                        "body": '{"all": "{{$x}}"}',
+                        "expectStatus": 204,
+                    }
+                },
+            },
+            {
+                "name": "db",
+                "image": "registry.example/mysql:9",
+                "ports": [3306],
+                "password": True,
+                "reset": {
+                    "job": {
+                        "image": "registry.example/reset:1",
+                        "args": ["$(SERVICE_DB_HOST)"],
+                        "env": [{"name": "MYSQL_PWD", "value": "$(SERVICE_DB_PASSWORD)"}],
+                        "user": 1000,
+                    }
+                },
+            },
+            {"name": "fonts", "image": "registry.example/fonts:1", "ports": [80],
+             "stateless": True},
+        ],
+        "requests": [{"name": "list", "path": "/"}],
+        "checks": [{"name": "list", "path": "/"}],
+    }
+)  # fmt: skip
+SCENARIOS = {one.name: one for one in (SCENARIO, MARKET, AROUND)}
 
 CLOSED = {"name": "closed", "closed": {"connections": 10, "requests": 50000, "keepAlive": False}}
 TIMED = {"name": "timed", "closed": {"connections": 2, "duration": "10s"}, "warmup": "0s"}
@@ -265,6 +326,26 @@ SPECS: dict[str, dict[str, Any]] = {
         "repetitions": 1,
         "seed": 3,
     },
+    "around": {
+        "scenario": "around",
+        "servers": [
+            {"name": "plain", "image": "registry.example/own:1.2"},
+            {
+                "name": "cached",
+                "image": "registry.example/own:1.2",
+                "env": [
+                    {
+                        "name": "CACHE_URL",
+                        "value": "redis://:$(SERVICE_CACHE_PASSWORD)@$(SERVICE_CACHE_HOST):"
+                        "$(SERVICE_CACHE_PORT)/0",
+                    },
+                    {"name": "COST", "value": "$(PORT) $5"},
+                ],
+            },
+        ],
+        "loads": [TIMED],
+        "repetitions": 1,
+    },
     "there": {
         "scenario": "tiny",
         "servers": [SHOP, CART, AXUM],
@@ -340,6 +421,7 @@ def objects(ctx: RunContext) -> list[Manifest]:
         *(server_deployment(ctx, server, None) for server in ctx.spec.deployed),
         *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.deployed),
         *(verify_job(ctx, server) for server in ctx.spec.servers),
+        *side_objects(ctx, trials[0].name),
         *(trial_job(ctx, trial) for trial in trials),
         *(result_config_map(ctx, result, "H4sIAAAA") for result in results),
         *archive_objects(ctx),
@@ -352,6 +434,20 @@ def objects(ctx: RunContext) -> list[Manifest]:
             profile_config_map(ctx, one.name, Profile(one.server, one.load, "main 1\n"), "<svg/>")
             for one in plan_profiles(ctx.name, ctx.spec)
         ),
+    ]
+
+
+def side_objects(ctx: RunContext, trial: str) -> list[Manifest]:
+    """Return what is made of the services of a scenario for one trial, and their passwords."""
+    services = ctx.scenario.services
+    if not services:
+        return []
+    passwords = {one.name: PASSWORD for one in services if one.password}
+    return [
+        services_secret(ctx, passwords, "demo-services", "c0f1"),
+        *(side_service_service(ctx, one, trial) for one in services if one.fresh),
+        *(side_service_deployment(ctx, one, trial) for one in services if one.fresh),
+        *(reset_job(ctx, one, one.reset, trial) for one in services if one.reset is not None),
     ]
 
 

@@ -22,7 +22,7 @@ from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.plan import load_problem, plan_profiles, plan_trials
-from tests.manifests.runs import context
+from tests.manifests.runs import context, side_objects
 
 GOLDEN = Path(__file__).parent / "golden"
 DOCUMENTS = Path(__file__).parents[3] / "images/k6/internal/spec/testdata/operator.json"
@@ -66,6 +66,12 @@ def _cases() -> dict[str, list[Manifest]]:
             verify_job(ctx, server),
             *(trial_job(ctx, trials[load.name]) for load in ctx.spec.loads),
         ]
+    ctx = context("around")
+    cases["around"] = [
+        *tier_objects(ctx),
+        *side_objects(ctx, "demo-trial-001"),
+        *(server_deployment(ctx, one, "demo-trial-001") for one in ctx.spec.servers),
+    ]
     ctx = context("there")
     there = [server for server in ctx.spec.servers if not server.deployed]
     cases["there"] = [

@@ -300,6 +300,36 @@ def test_a_job_has_time_for_its_load_and_no_more_than_needed(load: str, measured
     assert job(ctx, load)["spec"]["activeDeadlineSeconds"] == deadline
 
 
+def over_http2(*protocols: str) -> RunContext:
+    loads = [
+        {"name": f"l{at}", "protocol": one, "closed": {"connections": 2, "duration": "10s"}}
+        for at, one in enumerate(protocols)
+    ]
+    loads[0]["streams"] = 5
+    servers = [{"name": "axum", "image": "mine:1"}]
+    return context({"scenario": "users", "servers": servers, "loads": loads})
+
+
+def test_a_load_over_http2_says_so_and_how_many_users_share_a_connection() -> None:
+    load = document(over_http2("http2", "http1"), "l0")["load"]
+    assert (load["protocol"], load["streams"], load["closed"]["connections"]) == ("http2", 5, 2)
+    # A generator of an earlier version does not know it.
+    assert list(document(over_http2("http2", "http1"), "l1")["load"]) == ["closed"]
+
+
+def test_answers_are_checked_over_the_protocols_of_the_loads() -> None:
+    for protocols, told in (
+        (["http2"], ["http2"]),
+        (["http2", "http1"], ["http1", "http2"]),
+    ):
+        ctx = over_http2(*protocols)
+        (container,) = pod(verify_job(ctx, ctx.spec.server("axum")))["containers"]
+        assert json.loads(environment(container)["LAPTIME_VERIFY"])["protocols"] == told
+    ctx = users_context()
+    (container,) = pod(verify_job(ctx, ctx.spec.server("axum")))["containers"]
+    assert "protocols" not in json.loads(environment(container)["LAPTIME_VERIFY"])
+
+
 def test_the_verifier_is_told_the_checks() -> None:
     ctx = users_context()
     manifest = verify_job(ctx, ctx.spec.server("axum"))

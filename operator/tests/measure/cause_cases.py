@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, 
 from laptime.api.loads import Load
 from laptime.api.results import Figures, Latency
 from laptime.api.server import Server
+from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.measure.by_design import ByDesign
@@ -65,10 +66,13 @@ class Trial:
     known: Mapping[str, Any] = field(default_factory=dict)
     usage: TrialUsage | None = None
     watched: bool = True
+    services: Sequence[SideService] = ()
+    """Of the scenario; at 0.1 cores each where `cores` says nothing else."""
 
 
 def cause_of(trial: Trial) -> LimitedBy:
-    names = ("server", "postgres", "pgbouncer", "haproxy", "generator")
+    own = ("server", "postgres", "pgbouncer", "haproxy", "generator")
+    names = (*own, *(one.component for one in trial.services))
     usage = trial.usage or TrialUsage(
         source=Source.AGENT,
         resolution_seconds=1.0,
@@ -108,6 +112,7 @@ def cause_of(trial: Trial) -> LimitedBy:
         TierEvidence(proxy=trial.proxy, pool=trial.pool, database=trial.database),
         trial.generator,
         ByDesign(**trial.known),
+        trial.services,
     )
 
 

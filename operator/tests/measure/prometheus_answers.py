@@ -105,6 +105,11 @@ def node(name: str = "n1", steal: float = 0.1) -> Iterable[dict[str, Any]]:
             "laptime_node_cpu_seconds_total", _linear(rate), {"node": name, "mode": mode}
         )
     yield one_series("laptime_node_cpus", _constant(2.0), {"node": name})
+    yield one_series(
+        "laptime_node_info",
+        _constant(1.0),
+        {"node": name, "kernel": "6.18.44", "cpu_model": "Xeon"},
+    )
     yield one_series("laptime_node_load1", _linear(0.1), {"node": name})
     yield one_series("laptime_node_memory_available_bytes", _linear(-1e6, 8e9), {"node": name})
     for statistic, hertz in (("min", 2.0e9), ("mean", 2.5e9)):

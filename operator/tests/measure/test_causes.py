@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.api.causes import Cause
+from laptime.api.side_services import SideService
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
@@ -74,6 +76,49 @@ def test_the_innermost_full_resource_is_named_with_its_readings(name: str) -> No
     found = cause_of(trial)
     assert found.cause is cause, found
     assert evidence in found.evidence
+
+
+def cache(**more: object) -> SideService:
+    return SideService.model_validate(
+        {"name": "cache", "image": "redis:8", "ports": [6379], **more}
+    )
+
+
+def test_a_service_at_its_limit_is_the_cause_and_is_named() -> None:
+    busy = {"service-cache": 0.97}
+    found = cause_of(Trial(services=[cache(threads=1)], cores=busy))
+    assert found.cause is Cause.SERVICE_CPU
+    assert "service cache used 0.97 cores of the 1 that its thread can use" in found.evidence
+    limited = cache(resources={"cpu": "500m"})
+    held = Trial(
+        services=[limited], cores={"service-cache": 0.4}, throttled={"service-cache": 0.95}
+    )
+    found = cause_of(held)
+    assert found.cause is Cause.SERVICE_CPU
+    assert "its limit of 0.5 and was held back by it in 95% of the time" in found.evidence
+
+
+def test_a_service_without_a_limit_of_its_own_is_no_cause() -> None:
+    trial = Trial(services=[cache()], cores={"service-cache": 0.97})
+    assert cause_of(trial).cause is not Cause.SERVICE_CPU
+
+
+def test_where_a_service_was_not_watched_its_cpu_is_not_known() -> None:
+    trial = Trial()
+    seen = replace(trial, services=[cache()], usage=None)
+    assert "whether a CPU was busy is not known" not in cause_of(seen).evidence
+    usage = TrialUsage(
+        source=Source.AGENT,
+        resolution_seconds=1.0,
+        complete=True,
+        components=[
+            ComponentUsage(component=name, pods=1, cores_mean=0.1)
+            for name in ("server", "postgres", "pgbouncer", "haproxy", "generator")
+        ],
+        nodes=[NodeUsage(node="worker-1", cpus=8, busy_share=0.2, stolen_share=0.0)],
+    )
+    unseen = cause_of(replace(seen, usage=usage))
+    assert "whether a CPU was busy is not known" in unseen.evidence
 
 
 def test_what_was_close_too_is_named_nearest_first() -> None:

@@ -63,6 +63,7 @@ async def test_a_whole_trial() -> None:
 async def test_the_node() -> None:
     (one,) = (await used(server())).nodes
     assert (one.node, one.cpus) == ("n1", 2)
+    assert (one.kernel, one.cpu_model) == ("6.18.44", "Xeon")
     assert one.busy_share == pytest.approx(0.45)
     assert one.stolen_share == pytest.approx(0.05)
     assert one.frequency_hertz == 2.5e9
@@ -303,6 +304,7 @@ def test_no_name_can_change_a_query(name: str) -> None:
         ("demo-postgres-7f46f94844-gqjm5", ("postgres", None)),
         ("demo-haproxy-59b8bf7b7b-nrkvr", ("haproxy", None)),
         ("demo-server-my-app-5d86cdc77c-2gp5l", ("server", "my-app")),
+        ("demo-service-pay-mock-5d86cdc77c-2gp5l", ("service-pay-mock", None)),
         ("demo-trial-001-abcde", ("generator", None)),
         ("demo-trial-002-abcde", None),
         ("demo-verify-axum-abcde", None),

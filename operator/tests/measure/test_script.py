@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
@@ -242,3 +243,30 @@ def test_what_several_generators_say_adds_up() -> None:
     assert (depth.samples, depth.min, depth.max, depth.last) == (6, 1, 5, 5)
     assert found.warmup == "time"
     assert found.executors == ["constant-vus"]
+
+
+def asked_nothing(**script: Any) -> TrialResult:
+    nothing = phase([], window=10.0, requests=0, endpoints={})
+    parsed = parse_generator_output(line({**document(nothing), "script": {**QUIET, **script}}))
+    assert isinstance(parsed, GeneratorResult), parsed
+    return trial_result(TRIAL, parsed, LOAD)
+
+
+def test_a_script_of_another_protocol_has_its_own_metrics_and_is_doubtful() -> None:
+    result = asked_nothing(metrics={"ws_sessions": {"type": "counter", "samples": 20, "sum": 20}})
+    assert result.validity is Validity.DOUBTFUL
+    assert result.validity_reasons == [doubts.NO_REQUEST.says()]
+    assert result.started_at is not None
+    assert result.script is not None
+    assert [(one.name, one.value) for one in result.script.metrics] == [("ws_sessions", 20)]
+
+
+@pytest.mark.parametrize(
+    "script", [{"iterations": 0}, {"otherHosts": {"a:80": {"requests": 9, "errors": 0}}}]
+)
+def test_a_script_that_only_asked_others_measured_nothing_of_the_server(
+    script: dict[str, Any],
+) -> None:
+    result = asked_nothing(**script)
+    assert result.validity is Validity.INVALID
+    assert result.validity_reasons == ["no right answer"]

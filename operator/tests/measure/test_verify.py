@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
@@ -346,3 +347,22 @@ def test_certificates_that_cannot_be_read_are_the_run_s_mistake(
     verdict = verify(task, client=Client(certificates=tmp_path / "ca.crt"))
     assert verdict.reason == "CertificatesUnreadable"
     assert "the ConfigMap that tls names" in verdict.message
+
+
+def test_what_has_no_health_is_asked_as_soon_as_it_can_be_reached() -> None:
+    def never(asked: int) -> Answer:
+        raise AssertionError("nobody asks for the health")
+
+    with server(health=never) as target:
+        checks = [CHECK.model_copy(update={"path": "/"})]
+        assert verify(Task(target=target, health_path=None, checks=checks)).ok
+
+
+def test_what_cannot_be_reached_in_time_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    target = f"http://127.0.0.1:{port}"
+    found = verify(Task(target=target, health_path=None, wait_seconds=0.1, checks=[CHECK]))
+    assert (found.ok, found.reason) == (False, "NotReachable")
+    assert found.message.startswith(target)
+    assert found.message.endswith("(waited 0.1s)")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import scenarios
+from laptime.catalog import Scenario, scenarios
 from laptime.plan import load_problems, misfits
 
 FLASK = {"name": "flask", "preset": "flask"}
@@ -70,3 +70,82 @@ def test_rows_that_nobody_brings_back_are_not_used_up() -> None:
     )
     assert load_problems(spec("tasks", SHOP, endpoints=["read"]), tasks) == []
     assert load_problems(spec("tasks", FLASK), tasks) == []
+
+
+SERVICES = [
+    {"name": "cache", "image": "redis:8", "ports": [6379], "password": True},
+    {"name": "mock", "image": "mock:1", "ports": [80]},
+]
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"name": "URL", "value": "redis://:$(SERVICE_CACHE_PASSWORD)@$(SERVICE_CACHE_HOST)"}, ""),
+        ({"name": "URL", "value": "$(PORT) $HOME $(SERVICES)"}, ""),
+        ({"name": "SERVICE_NAME", "value": "mine"}, ""),
+        (
+            {"name": "URL", "value": "$(SERVICE_CACHE_URL)"},
+            "server mine: env.URL: there is no $(SERVICE_CACHE_URL): there is "
+            "$(SERVICE_CACHE_HOST), $(SERVICE_CACHE_PORT), $(SERVICE_CACHE_PASSWORD), "
+            "$(SERVICE_MOCK_HOST), $(SERVICE_MOCK_PORT)",
+        ),
+        (
+            {"name": "URL", "value": "$(SERVICE_MOCK_PASSWORD)"},
+            "server mine: env.URL: service mock has no password: write password: true there, or "
+            "leave $(SERVICE_MOCK_PASSWORD) out",
+        ),
+        (
+            {"name": "SERVICE_CACHE_HOST", "value": "elsewhere"},
+            "server mine: env.SERVICE_CACHE_HOST: Laptime sets it, since scenario hello has a "
+            "service cache: leave it out, or give yours another name",
+        ),
+    ],
+)
+def test_variables_of_a_server_name_services_that_there_are(
+    env: dict[str, str], expected: str
+) -> None:
+    hello = scenarios()["hello"]
+    around = Scenario.model_validate({**hello.to_wire(), "services": SERVICES})
+    server = {"name": "mine", "image": "mine:1", "env": [env]}
+    assert misfits(spec("hello", server), around) == ([expected] if expected else [])
+
+
+def test_where_a_scenario_has_no_services_that_is_said() -> None:
+    env = [{"name": "URL", "value": "$(SERVICE_CACHE_HOST)"}]
+    server = {"name": "mine", "image": "mine:1", "env": env}
+    assert misfits(spec("hello", server), scenarios()["hello"]) == [
+        "server mine: env.URL: there is no $(SERVICE_CACHE_HOST): the scenario has no services"
+    ]
+
+
+def test_a_preset_that_does_not_speak_http2_gets_no_load_over_it() -> None:
+    hello = scenarios()["hello"]
+    go = {"name": "go", "preset": "go-nethttp"}
+    image = {"name": "image", "image": "mine:1"}
+    (said,) = misfits(spec("hello", go, FLASK, SHOP, image, protocol="http2"), hello)
+    assert said == (
+        "server flask: preset flask does not speak HTTP/2: write protocol: http1 at load closed, "
+        "or take go-nethttp, an image or a service"
+    )
+    # Also where the scenario is somebody's own.
+    own = hello.model_copy(update={"builtin": False})
+    assert misfits(spec("hello", FLASK, protocol="http2"), own) == [said]
+    assert misfits(spec("hello", go, FLASK), hello) == []
+
+
+def test_what_http2_has_no_header_for_is_said() -> None:
+    hello = scenarios()["hello"]
+    (request, *_) = hello.requests
+    closing = request.model_copy(update={"headers": {"Connection": "close"}})
+    scenario = hello.model_copy(update={"requests": [closing]})
+    (said,) = load_problems(spec("hello", SHOP, protocol="http2"), scenario)
+    assert said.startswith("load closed: HTTP/2 has no header Connection, which hi has: leave")
+    assert load_problems(spec("hello", SHOP), scenario) == []
+
+
+def test_users_of_streams_share_rows_too() -> None:
+    tasks = scenarios()["tasks"]
+    go = {"name": "go", "image": "mine:1"}
+    closed = {"closed": {"connections": 10, "requests": 50_000}, "endpoints": ["delete"]}
+    assert load_problems(spec("tasks", go, **closed, protocol="http2", streams=10), tasks) == []

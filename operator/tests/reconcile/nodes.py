@@ -29,6 +29,10 @@ class Nodes:
         """Servers whose generators give up."""
         self.bits: dict[str, str] = {}
         """What tags stand for; `sha256:1` where nothing else is said."""
+        self.free: list[str] = ["node-1"]
+        """The nodes that take pods, the one that the scheduler likes best first."""
+        self.heeding = True
+        """Whether the scheduler heeds where a pod must go."""
         self._count = 0
 
     def step(self) -> None:
@@ -90,7 +94,8 @@ class Nodes:
         self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"
     ) -> None:
         self._count += 1
-        image = owner["spec"]["template"]["spec"]["containers"][0]["image"]
+        template = owner["spec"]["template"]["spec"]
+        image = template["containers"][0]["image"]
         reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
         self.server.add(
             {
@@ -102,7 +107,10 @@ class Nodes:
                     "labels": labels,
                     "ownerReferences": [reference],
                 },
-                "spec": {"containers": [{"name": container, "image": image}]},
+                "spec": {
+                    "containers": [{"name": container, "image": image}],
+                    "nodeName": self._schedule(template["affinity"]),
+                },
                 "status": {
                     "phase": phase,
                     "conditions": [{"type": "Ready", "status": "True"}],
@@ -117,6 +125,18 @@ class Nodes:
                 },
             }
         )
+
+    def _schedule(self, affinity: Object) -> str:
+        """Return a node that a pod must go to, or the one that the scheduler likes best."""
+        rule = (affinity.get("nodeAffinity") or {}).get(
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        )
+        if rule is None or not self.heeding:
+            return self.free[0]
+        fields = [term["matchFields"][0] for term in rule["nodeSelectorTerms"]]
+        assert {one["key"] for one in fields} == {"metadata.name"}
+        wanted = {name for one in fields for name in one["values"]}
+        return next(node for node in self.free if node in wanted)
 
 
 @asynccontextmanager

@@ -54,6 +54,9 @@ class SimulatedCluster:
         self.logs: dict[tuple[str, int], str] = {}
         self._began: dict[str, datetime] = {}
         self._with_pod: set[str] = set()
+        self._components: dict[str, str] = {}
+        self.reset_verdicts: list[dict[str, Any]] = []
+        """What the next requests that reset a service come to; afterwards all is well."""
         self._count = 0
         self.secret = False
         self.jobs_started: list[str] = []
@@ -64,6 +67,9 @@ class SimulatedCluster:
         """What of the cluster stands still: Deployment, Job, pods, deletion, kubelet."""
         self.stubborn: set[str] = set()
         """Pods that go on although they should end."""
+        self.drained = False
+        """Whether the node takes no pods any more: they go to another one, or nowhere."""
+        self._bound: set[str] = set()
 
     # What is asked of it --------------------------------------------------------------------
 
@@ -71,6 +77,7 @@ class SimulatedCluster:
         name = manifest["metadata"]["name"]
         match manifest["kind"]:
             case "Deployment":
+                self._bind(manifest)
                 stamped = json.loads(json.dumps(manifest))
                 stamped["metadata"]["creationTimestamp"] = self.now.isoformat()
                 self.deployments[name] = deployment_view(stamped)
@@ -85,6 +92,7 @@ class SimulatedCluster:
         name = manifest["metadata"]["name"]
         if manifest["kind"] == "Job":
             if name not in self.jobs:
+                self._bind(manifest)
                 metadata = manifest["metadata"]
                 self.jobs[name] = WorkloadView(
                     name,
@@ -92,6 +100,7 @@ class SimulatedCluster:
                     trial=metadata["labels"].get(LABEL + "trial"),
                     pods=frozenset(metadata["annotations"].get(PODS_ANNOTATION, "").split(",")),
                 )
+                self._components[name] = metadata["labels"][LABEL + "component"]
                 self.jobs_started.append(name)
         elif manifest["kind"] == "NetworkPolicy":
             self.policies.setdefault(name, None)
@@ -169,8 +178,8 @@ class SimulatedCluster:
             outdated = pod.trial != deployment.trial or deployment.replicas == 0
             if outdated and not pod.deleting:
                 self.pods[pod.name] = replace(pod, deleting_since=self.now)
-        # A server's new pod comes when the old one is being deleted, a tier's when it is gone.
-        in_the_way = [pod for pod in mine if component != "server" or not pod.deleting]
+        # A new pod of a trial comes when the old one is being deleted, a tier's when it is gone.
+        in_the_way = [pod for pod in mine if deployment.trial is None or not pod.deleting]
         if deployment.replicas and not in_the_way:
             server = name.removeprefix("demo-server-") if component == "server" else None
             self._add_pod(component, name, server, deployment.trial)
@@ -178,20 +187,32 @@ class SimulatedCluster:
     def _follow_job(self, name: str, job: WorkloadView) -> None:
         since = job.created
         mine = [p for p in self.pods.values() if p.owner == name and p.created >= since]
-        verifier = "-verify-" in name
-        profiler = name in self._profiles
-        count = 1 if verifier or profiler else self._parallelism
+        component = self._components[name]
+        count = self._parallelism if component == "generator" else 1
         if name not in self._with_pod:
             self._with_pod.add(name)
-            server = name.removeprefix("demo-verify-") if verifier else None
-            component = "verifier" if verifier else "profiler" if profiler else "generator"
+            server = name.removeprefix("demo-verify-") if component == "verifier" else None
             for index in range(count):
                 self._add_pod(component, name, server, job.trial, index)
             self.jobs[name] = replace(job, made=count)
+        elif component.startswith("reset-") and any(pod.phase == "Succeeded" for pod in mine):
+            self.jobs[name] = replace(job, complete=True)
+        elif any(pod.phase == "Failed" for pod in mine) and component.startswith("reset-"):
+            self.jobs[name] = replace(
+                job, failed_reason="BackoffLimitExceeded", failed_message="its pod failed"
+            )
         elif len(mine) < count:
             self.jobs[name] = replace(
                 job, failed_reason="BackoffLimitExceeded", failed_message="its pod was deleted"
             )
+
+    def _bind(self, manifest: dict[str, Any]) -> None:
+        affinity = manifest["spec"]["template"]["spec"].get("affinity", {})
+        rule = "requiredDuringSchedulingIgnoredDuringExecution"
+        if rule in affinity.get("nodeAffinity", {}):
+            self._bound.add(manifest["metadata"]["name"])
+        else:
+            self._bound.discard(manifest["metadata"]["name"])
 
     def _add_pod(
         self,
@@ -203,6 +224,7 @@ class SimulatedCluster:
     ) -> None:
         self._count += 1
         name = f"{owner}-{self._count}"
+        nowhere = self.drained and owner in self._bound
         self.pods[name] = PodView(
             name,
             component,
@@ -211,15 +233,20 @@ class SimulatedCluster:
             trial=trial,
             owner=owner,
             index=index,
-            node="node",
-            acknowledged=self.now,
+            node=None if nowhere else "other" if self.drained else "node",
+            acknowledged=None if nowhere else self.now,
+            unschedulable_message="0/2 nodes are available" if nowhere else None,
         )
 
     def _run_pod(self, pod: PodView) -> None:
+        if pod.node is None:
+            return
         if pod.component == "verifier":
             verdict = json.dumps({"ok": True})
             ended = ContainerView("verify", exit_code=0, exit_message=verdict)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
+        elif pod.component.startswith("reset-"):
+            self._run_reset(pod)
         elif pod.component == "generator":
             self._run_generator(pod)
         elif pod.component == "profiler":
@@ -237,6 +264,18 @@ class SimulatedCluster:
                 last_started=pod.last_started or self.now,
                 containers=(running,),
             )
+
+    def _run_reset(self, pod: PodView) -> None:
+        if pod.phase != "Pending":
+            return
+        if self._fault():
+            self.pods[pod.name] = replace(pod, deleting_since=self.now)
+            return
+        said = self.reset_verdicts.pop(0) if self.reset_verdicts else {"ok": True}
+        code = said.pop("exit", 0)
+        ended = ContainerView("reset", exit_code=code, exit_message=json.dumps(said))
+        phase = "Failed" if code else "Succeeded"
+        self.pods[pod.name] = replace(pod, phase=phase, containers=(ended,))
 
     def _run_generator(self, pod: PodView) -> None:
         assert pod.trial is not None

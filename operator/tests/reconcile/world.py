@@ -12,7 +12,7 @@ from laptime.analysis.summary import Summary, summarise
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
-from laptime.catalog import scenarios
+from laptime.catalog import Scenario, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
@@ -23,6 +23,7 @@ from laptime.reconcile.actions import (
     Apply,
     Create,
     CreateDatabaseSecret,
+    CreateServicesSecret,
     Decision,
     Delete,
     Fold,
@@ -74,6 +75,7 @@ class World(SimulatedCluster):
         network: Network | None = None,
         rates: Callable[[str], float] | None = None,
         images: ImageSet = IMAGES,
+        scenario: Scenario | None = None,
     ) -> None:
         spec = spec.with_control()
         self.seed = seed_of(spec, "6f1c")
@@ -103,7 +105,7 @@ class World(SimulatedCluster):
             namespace="default",
             uid="6f1c",
             spec=spec,
-            scenario=scenarios()[spec.scenario],
+            scenario=scenario or scenarios()[spec.scenario],
             images=images,
             network=network,
         )
@@ -277,6 +279,8 @@ class World(SimulatedCluster):
             case CreateDatabaseSecret():
                 assert "demo-postgres" in self.config_maps
                 self.secret = True
+            case CreateServicesSecret():
+                assert "demo-services" in self.config_maps
             case Fold(files):
                 self._fold(files)
             case Delete(kind, name):

@@ -63,6 +63,8 @@ func (i *instance) trial(text string) error {
 		return err // stopped from outside: k6 itself exits with the code for that
 	case errors.Is(err, readiness.ErrNotReachable):
 		result.GiveUp("TargetNotReachable", err, ExitTargetNotReachable)
+	case errors.Is(err, readiness.ErrProtocol):
+		result.GiveUp("ProtocolNotSpoken", err, ExitFailed)
 	case errors.Is(err, database.ErrNotReachable):
 		result.GiveUp("DatabaseNotReachable", err, ExitFailed)
 	case errors.Is(err, meeting.ErrIncomplete):

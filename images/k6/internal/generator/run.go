@@ -141,6 +141,7 @@ func ready(ctx context.Context, trial *spec.Trial, segment spec.Segment) ([]neti
 	}()
 	server := readiness.Server{
 		Target: trial.Target, Path: trial.HealthPath, Authorization: trial.Authorization(), TLS: trial.Secured(),
+		HTTP2: trial.Load.HTTP2(), Streams: max(trial.Load.Streams, 1),
 	}
 	addresses, err := readiness.Wait(ctx, server, spec.Seconds(trial.WaitSeconds))
 	if err != nil {
@@ -196,6 +197,7 @@ func planOf(trial *spec.Trial, segment spec.Segment, addresses []netip.AddrPort,
 		Addresses: addresses, TLS: trial.Secured(), Requests: prepare(trial), Work: work, Seed: uint64(trial.Seed), Timeout: trial.Timeout(), KeepAlive: load.KeepAlive(),
 		Connections: int(segment.Share(int64(load.Connections()))),
 		Generator:   segment.Index, Generators: segment.Count, ConnectOver: spec.Seconds(load.ConnectSeconds()),
+		HTTP2: load.HTTP2(), Streams: load.Streams,
 	}
 	if pool := load.Pool(); pool != nil && pool.Arrivals == "poisson" {
 		plan.Arrivals = loop.Poisson

@@ -45,7 +45,9 @@ func (e *engine) issue(id int32, now, due int64) {
 	c.busy, c.retried = true, false
 	c.endpoint = endpoint
 	message := work.Messages[endpoint]
-	if c.wire = message.Fixed(); c.wire == nil {
+	if e.places != nil {
+		c.wire = nil // put together when its stream begins
+	} else if c.wire = message.Fixed(); c.wire == nil {
 		c.made = message.Append(c.made[:0], &c.user, &e.scratch)
 		c.wire = c.made
 	}
@@ -61,12 +63,16 @@ func (e *engine) attempt(id int32, c *conn, now int64) {
 	c.sent, c.received, c.first = 0, 0, 0
 	c.set, c.openedIn = c.openedIn, 0
 	c.parser.reset(c.checking && e.plan.Requests[c.endpoint].Check == Same, e.plan.Work.Captures(c.endpoint))
-	if c.state == idle {
+	switch {
+	case e.places != nil:
+		c.stream = 0
+		e.attemptStream(id, c, now)
+	case c.state == idle:
 		c.begun = now
 		e.send(id, c)
-		return
+	default:
+		e.connect(id, c)
 	}
-	e.connect(id, c)
 }
 
 // dial begins to set up a connection; fresh: its socket is not watched yet.
@@ -371,6 +377,12 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 		kind = result.Capture
 	}
 	e.record(c, now, kind)
+	if e.places != nil {
+		l := e.endStream(c)
+		e.proceed(id, c, now, kind == result.OK)
+		e.settleLink(l)
+		return
+	}
 	c.state, c.served = idle, true
 	if !e.plan.KeepAlive || c.parser.closeAfter || ended || c.sent < len(c.wire) {
 		e.disconnect(c)
@@ -419,10 +431,15 @@ func (e *engine) bodyRight(c *conn, check Check) bool {
 	return *first == seen
 }
 
-// fail counts a request that got no whole answer, closes its connection and lets it rest.
+// fail counts a request that got no whole answer, closes its connection, or ends its stream, and lets the
+// user rest.
 func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 	e.record(c, now, kind)
-	e.hangUp(c)
+	if e.places != nil {
+		e.abandonStream(id, c)
+	} else {
+		e.hangUp(c)
+	}
 	e.plan.Work.Advance(&c.user, false)
 	e.resting = append(e.resting, rest{id, now + restAfterFailure})
 }
@@ -444,9 +461,7 @@ func (e *engine) record(c *conn, now int64, kind result.Kind) {
 	e.completed++
 }
 
-// hangUp closes the connection with a reset rather than a FIN: nothing is left to say, and each
-// ordinary close would keep its port for a minute in TIME_WAIT, so that a load without keep-alive
-// would run out of ports after some 28,000 requests.
+// hangUp closes the connection with a reset.
 func (e *engine) hangUp(c *conn) {
 	if c.fd < 0 {
 		c.state = unconnected
@@ -460,9 +475,16 @@ func (e *engine) hangUp(c *conn) {
 			return
 		}
 	}
-	linger := unix.Linger{Onoff: 1, Linger: 0}
-	_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(c.fd), unix.SOL_SOCKET, unix.SO_LINGER,
-		uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
-	_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(c.fd), 0, 0)
+	reset(c.fd)
 	c.fd, c.gen, c.state = -1, c.gen+1, unconnected
+}
+
+// reset closes a socket with a reset rather than a FIN: nothing is left to say, and each ordinary close
+// would keep its port for a minute in TIME_WAIT, so that a load without keep-alive would run out of ports
+// after some 28,000 requests.
+func reset(fd int) {
+	linger := unix.Linger{Onoff: 1, Linger: 0}
+	_, _, _ = unix.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_LINGER,
+		uintptr(unsafe.Pointer(&linger)), unsafe.Sizeof(linger), 0)
+	_, _, _ = unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0)
 }

@@ -48,6 +48,13 @@ type conn struct {
 	received int64
 	first    int64 // when the first byte of the answer came
 	parser   parser
+
+	// HTTP/2, where a connection is a link.
+	link   *link  // that the request under way is on
+	stream uint32 // 0: it has none yet
+	unsent []byte // of the body
+	window int64  // bytes of it that the server takes
+	takes  int64  // bytes of the answer's body that we take until the server hears of more
 }
 
 // engine is one loop: one thread, its connections and its recorder.
@@ -87,6 +94,13 @@ type engine struct {
 	openStep     int64
 	latencies    []int64 // only where the plan asks for them
 	err          error
+
+	// HTTP/2: nil with HTTP/1.1.
+	streams    int     // of a connection, each with a user
+	places     []*link // where requests go; nil: there is no connection
+	links      []*link // those of places, and those that were left: by the numbers that epoll has
+	spareLinks []int32
+	linkGen    int32
 }
 
 type rest struct {
@@ -110,9 +124,11 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	if index < s.plan.Connections%threads {
 		count++
 	}
+	places, streams := count, max(s.plan.Streams, 1)
+	count *= streams
 	e := &engine{
-		shared: s,
-		conns:  make([]conn, count), free: make([]int32, 0, count),
+		shared: s, streams: streams,
+		conns: make([]conn, count), free: make([]int32, 0, count),
 		buffer:      make([]byte, readBuffer),
 		firsts:      make([]fingerprint, len(s.plan.Requests)),
 		sent:        make([]int, len(s.plan.Requests)),
@@ -144,6 +160,9 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	}
 	if s.plan.Rate > 0 {
 		e.idle = newQueue(count)
+	}
+	if s.plan.HTTP2 {
+		e.places = make([]*link, places)
 	}
 	var err error
 	if e.poller, err = newPoller(); err != nil {
@@ -178,6 +197,11 @@ func (e *engine) close() {
 		} else if c.fd >= 0 {
 			_ = unix.Close(c.fd)
 			c.fd = -1
+		}
+	}
+	for _, l := range e.links {
+		if l != nil {
+			e.hangUpLink(l)
 		}
 	}
 	if e.doorbell != nil {
@@ -239,6 +263,12 @@ func (e *engine) run() {
 			ev := &events[i]
 			if ev.Fd == doorbellID {
 				e.secured()
+				continue
+			}
+			if e.places != nil {
+				if l := e.links[ev.Fd]; l != nil && l.gen == ev.Pad {
+					e.handleLink(l, ev.Events)
+				}
 				continue
 			}
 			if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
@@ -312,14 +342,18 @@ func (e *engine) issueDue(now int64) int64 {
 func (e *engine) openDue(now int64) int64 {
 	over := int64(e.plan.ConnectOver)
 	all := int64(e.plan.Connections * max(e.plan.Generators, 1))
-	for over > 0 && e.toOpen < len(e.conns) {
+	for over > 0 && e.toOpen < len(e.conns)/e.streams {
 		at := e.start - over + over*(e.openFirst+int64(e.toOpen)*e.openStep)/all
 		if at > now {
 			return min(at, e.start)
 		}
 		id := int32(e.toOpen)
 		e.toOpen++
-		e.open(id, &e.conns[id], now)
+		if e.places != nil {
+			e.openLink(int(id), now)
+		} else {
+			e.open(id, &e.conns[id], now)
+		}
 	}
 	return e.start
 }
@@ -327,6 +361,20 @@ func (e *engine) openDue(now int64) int64 {
 // settle begins the load with the connections that are there; the others are made when they are
 // needed, as part of a request.
 func (e *engine) settle() {
+	for place, l := range e.places {
+		waits := l != nil && l.state != idle
+		if waits {
+			e.hangUpLink(l)
+		}
+		if waits || place >= e.toOpen && e.plan.ConnectOver > 0 {
+			for id, end := e.users(place); id < end; id++ {
+				e.free = append(e.free, id)
+			}
+		}
+	}
+	if e.places != nil {
+		return
+	}
 	for i := range e.conns {
 		c := &e.conns[i]
 		waits := c.state == connecting || c.state == handshaking
@@ -359,7 +407,7 @@ func (e *engine) exhausted(now int64) bool {
 func (e *engine) pop() int32 {
 	for e.idle.count > 0 {
 		i := e.idle.pop()
-		if e.conns[i].state == idle {
+		if e.ready(i) {
 			return i
 		}
 		e.free = append(e.free, i) // the server has closed it
@@ -372,7 +420,7 @@ func (e *engine) pop() int32 {
 
 // release frees a user whose connection is as its state says.
 func (e *engine) release(id int32) {
-	if e.plan.Rate > 0 && e.conns[id].state == idle {
+	if e.plan.Rate > 0 && e.ready(id) {
 		e.idle.push(id)
 		return
 	}
@@ -398,7 +446,7 @@ func (e *engine) resume(now int64) {
 func (e *engine) wake(now int64) {
 	n := 0
 	for n < len(e.resting) && e.resting[n].until <= now {
-		e.free = append(e.free, e.resting[n].conn)
+		e.release(e.resting[n].conn)
 		n++
 	}
 	if n > 0 {

@@ -50,7 +50,9 @@ type Plan struct {
 	Requests    []Request
 	Work        *session.Work // of these requests
 	Seed        uint64        // of think times
-	Connections int           // closed: as many; open: at most. A user has one for a whole session
+	Connections int           // closed: as many; open: at most
+	HTTP2       bool          // else HTTP/1.1
+	Streams     int           // HTTP/2: users at once of a connection; 0: 1, as with HTTP/1.1
 	KeepAlive   bool
 	Timeout     time.Duration
 	Total       int64

@@ -198,7 +198,7 @@ func TestClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestOpenLoadHasItsRateWhenAnswersTakeLong(t *testing.T) {
+func TestTimedOpenLoadHasItsRateWhenAnswersTakeLong(t *testing.T) {
 	server, _, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(300 * time.Millisecond)
 		hello(w, nil)
@@ -453,7 +453,7 @@ func TestLargeRequestsAndAnswersArriveWhole(t *testing.T) {
 }
 
 // Connections that are opened over a while are there before the first request, each on its own time.
-func TestConnectionsAreOpenedOneAfterTheOtherBeforeTheLoad(t *testing.T) {
+func TestTimedConnectionsAreOpenedOneAfterTheOtherBeforeTheLoad(t *testing.T) {
 	const count, over = 40, 400 * time.Millisecond
 	for name, plan := range map[string]Plan{
 		"closed": {Connections: count, Threads: 2, Total: 400},

@@ -199,6 +199,10 @@ func (d *doorbell) close() {
 // secured goes on with the connections whose handshakes are over.
 func (e *engine) secured() {
 	for _, s := range e.doorbell.take() {
+		if e.places != nil {
+			e.shakenLink(s)
+			continue
+		}
 		c := &e.conns[s.id]
 		switch {
 		case c.secure != s:

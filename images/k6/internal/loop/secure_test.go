@@ -87,7 +87,7 @@ func TestClosedLoadsOverTLSSendExactlyAsManyRequestsAsAsked(t *testing.T) {
 	}
 }
 
-func TestResponseTimesOverTLSAreThoseOfTheServer(t *testing.T) {
+func TestTimedResponseTimesOverTLSAreThoseOfTheServer(t *testing.T) {
 	untilTrue(t, func(noise func() float64) (wrong []string) {
 		var mutex sync.Mutex
 		var truth []float64

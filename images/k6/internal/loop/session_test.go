@@ -181,7 +181,7 @@ func TestALoadEndsWithItsRows(t *testing.T) {
 }
 
 // The rate of an open load is that of its requests, whatever sessions they belong to.
-func TestSessionsArriveAsOftenAsTheirRequestsFitTheRate(t *testing.T) {
+func TestTimedSessionsArriveAsOftenAsTheirRequestsFitTheRate(t *testing.T) {
 	shop := newShop()
 	server, requests, connections := serve(t, shop.ServeHTTP)
 	list, work := shopping(t, 10, session.Cycle, session.Think{Least: 100 * time.Millisecond, Most: 100 * time.Millisecond})
@@ -210,7 +210,7 @@ func TestSessionsArriveAsOftenAsTheirRequestsFitTheRate(t *testing.T) {
 	})
 }
 
-func TestUsersOfAClosedLoadThink(t *testing.T) {
+func TestTimedUsersOfAClosedLoadThink(t *testing.T) {
 	untilTrue(t, func(noise func() float64) (wrong []string) {
 		server, requests, connections := serve(t, hello)
 		text := []session.Request{{

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,9 +20,13 @@ import (
 const attempts = 2
 
 // untilTrue repeats a measurement whose complaints depend on time. try gets the noise to allow for
-// in microseconds, a function because it is known only when the measurement is over.
+// in microseconds, a function because it is known only when the measurement is over. Tests that call
+// it are named so that they can be run while nothing else runs.
 func untilTrue(t *testing.T, try func(noise func() float64) []string) {
 	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestTimed") {
+		t.Fatalf("%s compares times: call it TestTimed...", t.Name())
+	}
 	var complaints []string
 	for range attempts {
 		if complaints = try(func() float64 { return 0 }); len(complaints) == 0 || t.Failed() {
@@ -69,7 +74,7 @@ func near(got, want, noise float64) bool {
 	return math.Abs(got-want) <= max(0.01*want, 100)+noise
 }
 
-func TestPercentilesOfKnownServiceTimes(t *testing.T) {
+func TestTimedPercentilesOfKnownServiceTimes(t *testing.T) {
 	// 90 % take 100 ms, 9 % 200 ms, 1 % 400 ms, in a fixed order.
 	delayOf := func(i int64) time.Duration {
 		switch {
@@ -121,7 +126,7 @@ func TestPercentilesOfKnownServiceTimes(t *testing.T) {
 
 // A server that stands still for a second must show in the open model as what its users would
 // have seen: every request due in that second waits for the rest of it.
-func TestOpenLoadShowsAStallAsItsUsersSeeIt(t *testing.T) {
+func TestTimedOpenLoadShowsAStallAsItsUsersSeeIt(t *testing.T) {
 	const rate, stallFrom, stall = 200, 500 * time.Millisecond, time.Second
 	for _, connections := range []int{3, 400} {
 		untilTrue(t, func(noise func() float64) (wrong []string) {
@@ -181,7 +186,7 @@ func TestOpenLoadShowsAStallAsItsUsersSeeIt(t *testing.T) {
 	}
 }
 
-func TestOpenLoadHoldsItsRateAndItsSchedule(t *testing.T) {
+func TestTimedOpenLoadHoldsItsRateAndItsSchedule(t *testing.T) {
 	untilTrue(t, func(noise func() float64) (wrong []string) {
 		var mutex sync.Mutex
 		var arrivals []time.Time

@@ -31,13 +31,18 @@ const (
 // read says that k6 has come to the end of reading the script.
 var read atomic.Bool
 
+// bound gives a time that a variable of the environment says in seconds, or the usual one.
+func bound(variable string, usual time.Duration) time.Duration {
+	if seconds, err := strconv.ParseFloat(os.Getenv(variable), 64); err == nil {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	return usual
+}
+
 // Watch ends a k6 that does not come to the end of reading its script: until then no output of k6 is there.
 // LAPTIME_READING_SECONDS of CPU time are another bound than the usual one.
 func Watch() {
-	began, most := time.Now(), readingCPU
-	if seconds, err := strconv.ParseFloat(os.Getenv("LAPTIME_READING_SECONDS"), 64); err == nil {
-		most = time.Duration(seconds * float64(time.Second))
-	}
+	began, most := time.Now(), bound("LAPTIME_READING_SECONDS", readingCPU)
 	go func() {
 		for range time.Tick(time.Second) {
 			if read.Load() {
@@ -83,11 +88,13 @@ func (o *Output) guard() error {
 }
 
 // limit ends the run when it has lasted for longer than it should since the first VU was active.
+// LAPTIME_GRACE_SECONDS are another time than the usual one for what is under way then.
 func (o *Output) limit() {
 	if o.longest == 0 || o.limited || o.abort == nil {
 		return
 	}
 	o.limited = true
+	grace := bound("LAPTIME_GRACE_SECONDS", grace)
 	time.AfterFunc(o.longest+grace, func() {
 		err := fmt.Errorf("the script was still running %.0f s after the end of its duration of %.0f s: give a longer duration, or look "+
 			"for a loop that does not end", grace.Seconds(), o.longest.Seconds())

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.k6.io/k6/v2/lib/netext/httpext"
-
 	"laptime.dev/k6/internal/result"
 )
 
@@ -50,12 +48,15 @@ func newTarget(address string) target {
 
 // other gives the host that a request went to, empty where that is the target or nobody can know.
 // k6 hides the URL of a request that has a name; the address at the other end tells then.
-func (t *target) other(s *source, trail *httpext.Trail) string {
+func (t *target) other(s *source, remote net.Addr) string {
 	if t.host == "" || s.host == t.host {
 		return ""
 	}
-	if remote, ok := trail.ConnRemoteAddr.(*net.TCPAddr); ok && len(t.addresses) > 0 {
-		at := remote.AddrPort()
+	at, err := netip.ParseAddrPort(s.host)
+	if tcp, ok := remote.(*net.TCPAddr); ok {
+		at, err = tcp.AddrPort(), nil
+	}
+	if err == nil && len(t.addresses) > 0 {
 		at = netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 		switch {
 		case t.addresses[at]:

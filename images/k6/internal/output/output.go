@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -54,6 +55,7 @@ type Output struct {
 	phases     map[string]*phase
 	cached     map[*metrics.TagSet]*source
 	checks     map[*metrics.TagSet]*result.CheckCount
+	streams    map[string]bool // methods of gRPC that are streams, by their URL
 	measures   map[*metrics.Metric][]*measure
 	groups     map[string]*measure
 	kept       []*measure
@@ -82,7 +84,8 @@ type phase struct {
 func New(params output.Params) *Output {
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
-		checks: map[*metrics.TagSet]*result.CheckCount{}, groups: map[string]*measure{}, measures: map[*metrics.Metric][]*measure{},
+		checks: map[*metrics.TagSet]*result.CheckCount{}, streams: map[string]bool{}, groups: map[string]*measure{},
+		measures: map[*metrics.Metric][]*measure{},
 		script: result.Script{
 			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
 			Exceptions: map[string]int64{},
@@ -172,7 +175,7 @@ func (o *Output) earliest(containers []metrics.SampleContainer) time.Time {
 
 // beganAt gives when what a sample is about began.
 func beganAt(s *metrics.Sample) time.Time {
-	if s.Metric.Name == metrics.IterationDurationName {
+	if s.Metric.Name == metrics.IterationDurationName || s.Metric.Name == metrics.GRPCReqDurationName {
 		return s.Time.Add(-time.Duration(s.Value * float64(time.Millisecond)))
 	}
 	return s.Time
@@ -196,6 +199,10 @@ func (o *Output) single(s *metrics.Sample) {
 		if s.Value > 0 {
 			o.limit()
 		}
+	case streamsName:
+		o.streams[of.url] = true
+	case metrics.GRPCReqDurationName:
+		o.call(s, of)
 	}
 	if !p.counts {
 		return
@@ -227,36 +234,41 @@ func (o *Output) span(from, to time.Time) {
 // trail turns one request's trail into a sample.
 func (o *Output) trail(t *httpext.Trail) {
 	s := o.source(t.Tags)
-	latency := latencyOf(t)
-	issued := t.EndTime.Add(-latency)
+	kind := s.kind
+	if kind == result.OK && t.Failed.Valid && t.Failed.Bool {
+		kind = result.Status
+	}
+	p := o.request(s, t.EndTime, latencyOf(t), t.ConnRemoteAddr, &result.Sample{
+		Server: int64(t.Sending + t.Waiting), Connect: int64(t.ConnDuration), Status: s.status, Kind: kind,
+	})
+	if p.counts && o.trails {
+		for i := range t.Samples {
+			o.measure(&t.Samples[i])
+		}
+	}
+}
+
+// request counts what was asked and ended at a time after so long, of the server under test or of another host,
+// and gives its phase. The sample says what became of it.
+func (o *Output) request(s *source, end time.Time, latency time.Duration, remote net.Addr, sample *result.Sample) *phase {
+	issued := end.Add(-latency)
 	p := o.phaseOf(s, issued)
 	if p.counts {
 		if s.phase == nil {
 			o.script.RequestSeconds += latency.Seconds()
 		}
-		o.span(issued, t.EndTime)
-		if o.trails {
-			for i := range t.Samples {
-				o.measure(&t.Samples[i])
-			}
-		}
+		o.span(issued, end)
 	}
-	kind := s.kind
-	if kind == result.OK && t.Failed.Valid && t.Failed.Bool {
-		kind = result.Status
-	}
-	if host := o.target.other(s, t); host != "" {
+	if host := o.target.other(s, remote); host != "" {
 		if p.counts {
-			o.elsewhere(host, kind != result.OK)
+			o.elsewhere(host, sample.Kind != result.OK)
 		}
-		return
+		return p
 	}
-	done := t.EndTime.Sub(o.epoch)
-	p.recorder.Record(&result.Sample{
-		Endpoint: s.endpointOf(p), Issued: int64(done - latency), Done: int64(done),
-		Server: int64(t.Sending + t.Waiting), Connect: int64(t.ConnDuration),
-		Status: s.status, Kind: kind,
-	})
+	sample.Endpoint, sample.Done = s.endpointOf(p), int64(end.Sub(o.epoch))
+	sample.Issued = sample.Done - int64(latency)
+	p.recorder.Record(sample)
+	return p
 }
 
 // Stop prints the result of a run that nothing is known to be wrong with.
@@ -284,6 +296,9 @@ func (o *Output) StopWithTestError(runError error) error {
 			return err
 		}
 		figures.BytesReceived = p.bytes
+		if name == measured && figures.Requests == 0 {
+			o.lasted(figures)
+		}
 		out.Phases[name] = figures
 	}
 	if err := o.conclude(abortReason(runError)); err != nil {
@@ -303,13 +318,30 @@ func (o *Output) conclude(reason errext.AbortReason) (err error) {
 	o.script.Aborted = reason == errext.AbortedByThreshold
 	o.script.Metrics = o.metricsKept()
 	from := o.first
-	if cut := o.began.Add(o.warmup); o.warmup > 0 && !o.began.IsZero() && cut.Before(o.last) {
+	if cut := o.cut(); o.warmup > 0 && !cut.IsZero() && cut.Before(o.last) {
 		from = cut
 	}
 	took := o.last.Sub(from)
 	o.script.Seconds = took.Seconds()
 	o.script.Thresholds, err = o.judge(took)
 	return err
+}
+
+// cut gives when what is measured began, zero if no scenario did anything.
+func (o *Output) cut() time.Time {
+	if o.began.IsZero() {
+		return o.began
+	}
+	return o.began.Add(o.warmup)
+}
+
+// lasted says of a measured phase without requests from when to when it was: other protocols have only metrics.
+func (o *Output) lasted(p *result.Phase) {
+	if from := o.cut(); !from.IsZero() && from.Before(o.last) {
+		p.FirstRequestAt = result.UnixSeconds(o.epoch, int64(from.Sub(o.epoch)))
+		p.LastResponseAt = result.UnixSeconds(o.epoch, int64(o.last.Sub(o.epoch)))
+		p.WindowSeconds = o.last.Sub(from).Seconds()
+	}
 }
 
 func abortReason(err error) errext.AbortReason {

@@ -18,6 +18,7 @@ type source struct {
 	phase    *phase // nil: the time of a sample decides
 	scenario bool   // whether it comes from a scenario, and not from setup() or k6 itself
 	name     string // of the endpoint
+	url      string // as k6 has it; that of gRPC has no scheme
 	host     string // that the tags name; empty: none
 	status   int
 	kind     result.Kind
@@ -70,7 +71,7 @@ func (o *Output) read(s *source, tags *metrics.TagSet) {
 		s.phase = o.named(warmup)
 	}
 	if url, ok := tags.Get("url"); ok {
-		s.name, s.host = url, hostOf(url)
+		s.name, s.url, s.host = url, url, hostOf(url)
 	}
 	if name, ok := tags.Get("name"); ok {
 		s.name = name

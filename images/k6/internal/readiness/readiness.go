@@ -32,6 +32,8 @@ type Server struct {
 	Path          string      // what answers 200 once it serves, such as /healthz
 	Authorization string      // that header; empty: none
 	TLS           *tls.Config // nil: none
+	HTTP2         bool        // asked so, and in no other way
+	Streams       int         // of HTTP/2, that it must take at once of a connection
 }
 
 // Wait polls the server until it answers 200, at most wait long, and gives the addresses
@@ -45,8 +47,14 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 	for {
 		began := time.Now()
 		addresses, err := probe(ctx, base, server)
-		if err == nil {
-			return addresses, nil
+		if err == nil && server.HTTP2 {
+			err = greets(ctx, addresses[0].String(), server)
+		} else if server.HTTP2 && speaksOnlyHTTP1(ctx, base, server) {
+			err = fmt.Errorf("%w: %s%s answers 200 over HTTP/1.1, and over HTTP/2 it says: %w; %s",
+				ErrProtocol, server.Target, server.Path, err, insteadOf(server))
+		}
+		if err == nil || errors.Is(err, ErrProtocol) {
+			return addresses, err
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -74,6 +82,7 @@ func probe(ctx context.Context, base *url.URL, server Server) ([]netip.AddrPort,
 		Transport: &http.Transport{
 			DisableKeepAlives: true,
 			TLSClientConfig:   server.TLS.Clone(),
+			Protocols:         server.protocols(),
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, addresses[0].String())
 			},

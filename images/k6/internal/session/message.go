@@ -18,7 +18,9 @@ type Message struct {
 	fixed   []byte  // all of it, where it has no values
 	head    []piece // the lines before the body
 	body    []piece
-	longest int // bytes; 0: not known, it holds what was captured
+	longest int     // bytes; 0: not known, it holds what was captured
+	fields  []field // of HTTP/2
+	whole   []byte  // the body, where it has no values
 }
 
 // piece is a part of a message: text, the length of the body, or a value.
@@ -53,14 +55,19 @@ func (m *Message) Append(to []byte, u *User, scratch *[]byte) []byte {
 		body = m.body[i].append(body, u)
 	}
 	*scratch = body
-	for i := range m.head {
-		if m.head[i].what == isLength {
-			to = strconv.AppendInt(to, int64(len(body)), 10)
+	return append(appendPieces(to, m.head, u, len(body)), body...)
+}
+
+// appendPieces puts pieces together; length is that of the body.
+func appendPieces(to []byte, pieces []piece, u *User, length int) []byte {
+	for i := range pieces {
+		if pieces[i].what == isLength {
+			to = strconv.AppendInt(to, int64(length), 10)
 			continue
 		}
-		to = m.head[i].append(to, u)
+		to = pieces[i].append(to, u)
 	}
-	return append(to, body...)
+	return to
 }
 
 func (p *piece) append(to []byte, u *User) []byte {
@@ -124,7 +131,13 @@ func (w *Work) compile(r *Request, ids int) (*Message, []piece, error) {
 	if err := request.Write(&wire); err != nil {
 		return nil, nil, err
 	}
-	return d.cut(wire.Bytes(), body != ""), d.values, nil
+	message := d.cut(wire.Bytes(), body != "")
+	end := bytes.Index(wire.Bytes(), []byte("\r\n\r\n")) + 4
+	message.fields = d.fieldsOf(wire.Bytes()[:end-2], request.URL.Scheme, body != "")
+	if message.body == nil {
+		message.whole = wire.Bytes()[end:]
+	}
+	return message, d.values, nil
 }
 
 func (d *draft) bodyOf(r *Request) (string, error) {

@@ -13,6 +13,8 @@ type Load struct {
 	Stairs *Stairs `json:"stairs"`
 	// A search, not a phase: see package saturation.
 	Saturation *Saturation `json:"saturation"`
+	Protocol   string      `json:"protocol"` // "http1" (default) or "http2"
+	Streams    int         `json:"streams"`  // http2: users at once of a connection; absent: 1
 }
 
 // Closed is N connections, each sending its next request when the last one is answered, until so
@@ -74,7 +76,7 @@ type Saturation struct {
 }
 
 const (
-	maxConnections = 60_000
+	maxConnections = 60_000 // and users
 	maxRate        = 10_000_000
 	maxSteps       = 100
 	// Of opening connections.
@@ -91,6 +93,30 @@ func (l *Load) check() error {
 	if given != 1 {
 		return errors.New("load: give exactly one of closed, open, ramp, stairs and saturation")
 	}
+	return firstError(l.checkShape(), l.checkProtocol())
+}
+
+func (l *Load) checkProtocol() error {
+	switch {
+	case l.Protocol != "" && l.Protocol != "http1" && l.Protocol != "http2":
+		return fmt.Errorf("load.protocol: %q; write http1 or http2", l.Protocol)
+	case l.Streams < 0 || l.Streams > 0 && !l.HTTP2():
+		return errors.New("load.streams: only with protocol http2, at least 1; leave it out")
+	case l.HTTP2() && !l.KeepAlive():
+		return errors.New("load.protocol: with http2 connections are kept; write keepAlive true, or protocol http1")
+	case l.Users() > maxConnections:
+		return fmt.Errorf("load.streams: %d connections of %d streams are more than %d users", l.Connections(), l.Streams, maxConnections)
+	}
+	return nil
+}
+
+// HTTP2 says whether the load is sent over HTTP/2.
+func (l *Load) HTTP2() bool { return l.Protocol == "http2" }
+
+// Users is the most that the load has at once: one for each connection, or, with HTTP/2, for each stream.
+func (l *Load) Users() int { return l.Connections() * max(l.Streams, 1) }
+
+func (l *Load) checkShape() error {
 	switch {
 	case l.Closed != nil:
 		return l.Closed.check()

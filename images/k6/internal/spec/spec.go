@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"laptime.dev/k6/internal/session"
 )
 
@@ -147,7 +149,11 @@ func (t *Trial) check() error {
 			return fmt.Errorf("%s: %v is not within 0 … %d", what, seconds, maxSeconds)
 		}
 	}
-	if t.secured, err = t.TLS.config(target); err != nil {
+	protocol := "http/1.1"
+	if t.Load.HTTP2() {
+		protocol = http2.NextProtoTLS
+	}
+	if t.secured, err = t.TLS.config(target, protocol); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -164,6 +170,11 @@ func (t *Trial) check() error {
 		}
 		if r.ExpectStatus < 200 || r.ExpectStatus > 599 {
 			return fmt.Errorf("requests[%d].expectStatus: %d is not within 200 … 599", i, r.ExpectStatus)
+		}
+		for name := range r.Headers {
+			if t.Load.HTTP2() && session.OfConnections(name) {
+				return fmt.Errorf("requests[%d].headers: HTTP/2 has no header %s; leave it out, or write protocol http1", i, name)
+			}
 		}
 		if r.Ids == nil && strings.Contains(r.Path, session.ShortID) {
 			return fmt.Errorf("requests[%d].path, %s: ids are missing", i, session.ShortID)

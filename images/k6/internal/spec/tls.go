@@ -15,12 +15,12 @@ type TLS struct {
 }
 
 // config is nil where the target has no TLS.
-func (t *TLS) config(target *url.URL) (*tls.Config, error) {
+func (t *TLS) config(target *url.URL, protocol string) (*tls.Config, error) {
 	if target.Scheme != "https" {
 		return nil, nil
 	}
-	// HTTP/1.1 alone; no session is resumed, so that each connection costs what a new client's does.
-	config := &tls.Config{ServerName: target.Hostname(), NextProtos: []string{"http/1.1"}}
+	// One protocol alone; no session is resumed, so that each connection costs what a new client's does.
+	config := &tls.Config{ServerName: target.Hostname(), NextProtos: []string{protocol}}
 	if t == nil {
 		return config, nil
 	}

@@ -140,7 +140,7 @@ func (t *Trial) slack(feeder int) (round, slack int64) {
 	slack = spread * excess
 	for _, steps := range t.work.Sessions {
 		if len(steps) > 1 {
-			users := (int64(t.Load.Connections()) + t.generators() - 1) / t.generators()
+			users := (int64(t.Load.Users()) + t.generators() - 1) / t.generators()
 			return round, slack + users*each // sessions that have begun
 		}
 	}

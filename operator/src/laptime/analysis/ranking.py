@@ -116,12 +116,18 @@ def verdict(
     known = [ranking for ranking in rankings if ranking.order]
     parts = [_who(ranking, rows) for ranking in known] + _doubts(known, rows)
     if not parts:
-        parts = ["no server could be measured" if finished else "nothing is measured yet"]
+        parts = [_nothing(rows) if finished else "nothing is measured yet"]
     parts += [*_left_out(spec, rankings, rows, server_failures, finished), *notes]
     sentence = "; ".join(parts)
     if known and not finished:
         sentence = f"so far: {sentence}"
     return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
+
+
+def _nothing(rows: Sequence[ResultRow]) -> str:
+    if any(row.trials and row.validity is not Validity.INVALID for row in rows):
+        return "no request was counted; the metrics of the scripts are in the results"
+    return "no server could be measured"
 
 
 def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:

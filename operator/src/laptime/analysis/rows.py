@@ -224,12 +224,12 @@ def _judge(
     measured = cell.measured
     if not measured:
         return None, []
-    if not cell.counted:
+    invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
+    if invalid == len(measured):
         return Validity.INVALID, (
             _in_repetitions(measured, {}) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
         )
     reasons: list[Said] = []
-    invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
     if invalid:
         are = "is" if invalid == 1 else "are"
         reasons.append(
@@ -246,12 +246,12 @@ def _judge(
     reasons += _in_repetitions(measured, covered)
     if cell.failed:
         reasons.append(_failures(cell))
-    if len(cell.counted) < 2:
+    if len(measured) - invalid < 2:
         reasons.append(doubts.MEASURED_ONCE.says())
     if times.missing:
         there = len(measured) - invalid
         reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=there))
-    if times.answers < MIN_SAMPLES_P999:
+    if requests and times.answers < MIN_SAMPLES_P999:
         reasons.append(doubts.FEW_ANSWERS.says(answers=times.answers, needed=MIN_SAMPLES_P999))
     return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons
 

@@ -21,6 +21,7 @@ _CAUSES = {
     Cause.HAPROXY_CAP: "HAProxy cap",
     Cause.HAPROXY_CPU: "HAProxy CPU",
     Cause.UPSTREAM: "upstream",
+    Cause.SERVICE_CPU: "service CPU",
     Cause.GENERATOR: "generator",
     Cause.NODE: "node",
     Cause.OFFERED_LOAD: "offered load",

@@ -21,6 +21,8 @@ class Cause(StrEnum):
     HAPROXY_CAP = "haproxyCap"
     HAPROXY_CPU = "haproxyCpu"
     UPSTREAM = "upstream"
+    SERVICE_CPU = "serviceCpu"
+    """Of a service that the scenario has around the servers; the evidence names it."""
     GENERATOR = "generator"
     NODE = "node"
     OFFERED_LOAD = "offeredLoad"

@@ -15,7 +15,8 @@ NORMAL_REASONS = frozenset(one.name for one in REASONS.values() if one.normal)
 TRUE_WHEN = {
     ConditionType.ACCEPTED: "the run may be measured: it has its turn or waits for it",
     ConditionType.TIERS_READY: (
-        "Postgres, PgBouncer, HAProxy, upstream and delay stand, as far as the run has them"
+        "Postgres, PgBouncer, HAProxy, upstream, delay and services of the scenario stand, as far "
+        "as the run has them"
     ),
     ConditionType.SERVERS_VERIFIED: ("every server gave the answers of the scenario's contract"),
     ConditionType.PROGRESSING: (

@@ -88,6 +88,11 @@ NO_RIGHT_ANSWER = Doubt(
     "no right answer{mostly}",
     "look at the server's log, and at `errorsByKind` of the trials",
 )
+NO_REQUEST = Doubt(
+    "the script asked nothing by HTTP or gRPC, so there is no throughput and no response time: "
+    "its own metrics are all that there is",
+    "nothing where that is meant; compare servers by the metrics of the script",
+)
 ALL_TOO_LATE = Doubt(
     "no answer came within the measured time: {late} right ones came after it",
     "measure for several times as long as one request takes (`duration`)",
@@ -200,6 +205,11 @@ STOLEN_TIME = Doubt(
     "a machine with CPUs of its own, or more repetitions at another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+OTHER_NODES = Doubt(
+    "{what} ran on {nodes}, and on {before} in trial {trial}: what differs may be the nodes",
+    "see why the pod could not be placed where it was before; nodes that are there for benchmarks "
+    "alone, or more repetitions",
+)
 
 # Of a Service that Laptime did not deploy. What its users get is what was measured: a bound that it
 # kept while it was warm it kept. Others can only have taken something away from it.

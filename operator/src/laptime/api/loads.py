@@ -26,6 +26,8 @@ _CONNECT_KEEPS_ALIVE = rule(
 
 _CONNECT_SECONDS = 0.002
 _MOST_CONNECT_SECONDS = 2.0
+MAX_USERS = 60_000
+"""Most requests of a load under way at once."""
 
 
 class Arrivals(StrEnum):
@@ -33,6 +35,13 @@ class Arrivals(StrEnum):
 
     EVEN = "even"
     POISSON = "poisson"
+
+
+class Protocol(StrEnum):
+    """The protocol that requests are sent over."""
+
+    HTTP1 = "http1"
+    HTTP2 = "http2"
 
 
 class ClosedLoad(Model):
@@ -467,6 +476,44 @@ class Load(Model):
                 "leave thinkTime out",
                 ".thinkTime",
             ),
+            rule(
+                "self.protocol == 'http1' || !has(self.script)",
+                "a script chooses its protocol itself: leave protocol out",
+                ".protocol",
+            ),
+            rule(
+                "self.protocol == 'http1' || ((!has(self.closed) || self.closed.keepAlive) && "
+                "(!has(self.open) || self.open.keepAlive) && "
+                "(!has(self.ramp) || self.ramp.keepAlive) && "
+                "(!has(self.stairs) || self.stairs.keepAlive) && "
+                "(!has(self.saturation) || self.saturation.keepAlive))",
+                "connections of HTTP/2 are kept: leave keepAlive out, or write protocol: http1",
+                ".protocol",
+            ),
+            rule(
+                "self.streams == 1 || self.protocol == 'http2'",
+                "only a connection of HTTP/2 has several streams: write protocol: http2, or leave "
+                "streams out",
+                ".streams",
+            ),
+            rule(
+                "!has(self.closed) || !has(self.closed.requests) || "
+                "self.closed.requests >= self.closed.connections * self.streams",
+                "requests must be at least connections times streams, so that each user has one to "
+                "send",
+                ".streams",
+            ),
+            rule(
+                "(has(self.closed) ? self.closed.connections : "
+                "has(self.open) ? self.open.maxConnections : "
+                "has(self.ramp) ? self.ramp.maxConnections : "
+                "has(self.stairs) ? self.stairs.maxConnections : "
+                "has(self.saturation) ? self.saturation.maxConnections : 1) * self.streams "
+                f"<= {MAX_USERS}",
+                f"connections times streams must be at most {MAX_USERS}: write fewer connections "
+                "(maxConnections is 1000 where it is left out)",
+                ".streams",
+            ),
         )
     )
     name: LoadName = Field(description="Name in tables and labels; unique within the run.")
@@ -497,6 +544,18 @@ class Load(Model):
         None,
         description="How long a user, who has a connection of his own, waits after each answer; "
         "it is part of no response time.",
+    )
+    protocol: Protocol = Field(
+        Protocol.HTTP1,
+        description="http1, or http2: with TLS the server chooses it (ALPN), without it is spoken "
+        "at once (h2c, prior knowledge). The server's answers are checked over it as well.",
+    )
+    streams: int = Field(
+        1,
+        description="HTTP/2: how many users share a connection, each with a stream of his own; "
+        "the load has connections times streams of them.",
+        ge=1,
+        le=1000,
     )
     warmup: WarmupDuration = Field(
         "3s", description="Load of the same shape before the measured part, never counted."
@@ -529,6 +588,11 @@ class Load(Model):
         if self.closed is not None:
             return self.closed.connections
         return None if self.arriving is None else self.arriving.max_connections
+
+    @property
+    def users(self) -> int | None:
+        """Most requests under way at once: one for each connection or, with HTTP/2, each stream."""
+        return None if self.connections is None else self.connections * self.streams
 
     @property
     def connect_seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""Names: of servers and loads, which become labels, and of environment variables."""
+"""Names: of servers and loads, which become labels, of images, and of environment variables."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ def _name_rules(what: str) -> dict[str, object]:
 
 ServerName = Annotated[str, Field(json_schema_extra=_name_rules("a server's name"))]
 LoadName = Annotated[str, Field(json_schema_extra=_name_rules("a load's name"))]
+
+IMAGE: dict[str, Any] = rules(
+    rule(
+        "self.matches('^[a-z0-9][-._a-z0-9/:]*[a-zA-Z0-9._-]*(@sha256:[a-f0-9]{64})?$')",
+        "must be an image reference such as registry.example/team/server:1.2",
+    ),
+    minLength=1,
+    maxLength=255,
+)
 
 
 def variable_name(*more: dict[str, str]) -> Any:

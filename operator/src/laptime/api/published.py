@@ -9,7 +9,7 @@ from itertools import combinations
 from pydantic import Field
 
 from laptime.api.base import Model
-from laptime.api.loads import Load
+from laptime.api.loads import Load, Protocol
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 
@@ -72,6 +72,8 @@ class PublishedLoad(Model):
         if self.endpoints is not None and not (
             load.endpoints and set(load.endpoints) <= set(self.endpoints)
         ):
+            return False
+        if load.protocol is not Protocol.HTTP1:
             return False
         if self.closed is not None and load.closed is not None:
             return (

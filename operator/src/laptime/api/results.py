@@ -127,6 +127,11 @@ class TrialResult(TolerantModel):
         description="What ran, by its part (server, generator, the tiers): the image ID that the "
         "kubelet says. Empty in results of older versions.",
     )
+    nodes: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="Where it ran, by its part: the names of the nodes. Empty in results of older "
+        "versions.",
+    )
     validity: Validity = Validity.VALID
     validity_reasons: list[str] = Field(default_factory=list)
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")

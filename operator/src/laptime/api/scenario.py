@@ -23,6 +23,7 @@ from laptime.api.sessions import (
     Capture,
     Session,
 )
+from laptime.api.side_services import MAX_SIDE_SERVICES, SideService
 
 MAX_REQUESTS = 32
 MAX_CHECKS = 64
@@ -396,6 +397,12 @@ class BenchmarkScenarioSpec(Model):
     description: str = Field("", description="In a sentence or two.", max_length=2000)
     data: Data | None = Field(
         None, description="Schema and rows; left out: the work needs no database."
+    )
+    services: list[SideService] = Field(
+        default_factory=list,
+        description="What stands around the servers: a cache, a queue, a stub of a third party.",
+        max_length=MAX_SIDE_SERVICES,
+        json_schema_extra=_BY_NAME,
     )
     feeders: list[Feeder] = Field(
         default_factory=list,

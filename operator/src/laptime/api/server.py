@@ -5,13 +5,13 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
-from laptime.api.names import ServerName, variable_name
+from laptime.api.names import IMAGE, ServerName, variable_name
 from laptime.api.resources import Resources
 from laptime.api.service import Service
 
 
 class EnvironmentVariable(Model):
-    """One plain environment variable of a server under test."""
+    """One environment variable of a server under test."""
 
     name: str = variable_name(
         rule(
@@ -21,7 +21,12 @@ class EnvironmentVariable(Model):
             "is set by Laptime: use port, databaseConnections, workers, threads or profile instead",
         ),
     )
-    value: str = Field("", description="Its value, as it is.", max_length=1024)
+    value: str = Field(
+        "",
+        description="Its value, as it is, but for $(SERVICE_CACHE_HOST) and its like, which stand "
+        "for services of the scenario.",
+        max_length=1024,
+    )
 
 
 class Server(Model):
@@ -57,14 +62,7 @@ class Server(Model):
     image: str | None = Field(
         None,
         description="An image of your own that meets the server contract (see docs/servers.md).",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[a-z0-9][-._a-z0-9/:]*[a-zA-Z0-9._-]*(@sha256:[a-f0-9]{64})?$')",
-                "must be an image reference such as registry.example/team/server:1.2",
-            ),
-            minLength=1,
-            maxLength=255,
-        ),
+        json_schema_extra=IMAGE,
     )
     port: int | None = Field(
         None, description="TCP port that your image listens on (8080).", ge=1, le=65535

@@ -137,6 +137,13 @@ class BenchmarkRunSpec(Model):
                 ".generator",
             ),
             rule(
+                "!has(self.topology) || !has(self.topology.haproxy) || "
+                "self.loads.all(l, l.protocol == 'http1')",
+                "HAProxy would speak HTTP/2 in place of the servers: leave topology.haproxy out, "
+                "or write protocol: http1",
+                ".loads",
+            ),
+            rule(
                 "!has(self.generator) || self.generator.parallelism == 1 || "
                 "self.loads.all(l, !has(l.saturation))",
                 "a saturation search runs in one generator: leave generator.parallelism at 1, or "

@@ -74,6 +74,8 @@ class NodeUsage(TolerantModel):
 
     node: str
     cpus: int
+    kernel: str | None = Field(None, description="Its release.")
+    cpu_model: str | None = Field(None, description="What CPUs it has, where the kernel tells.")
     busy_share: Reading | None = Field(None, description="Share of all CPUs that was in use.")
     stolen_share: Reading | None = Field(
         None, description="Share of all CPUs that the hypervisor gave to others."

@@ -33,6 +33,7 @@ from laptime.catalog.loader import presets, scenarios
 from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
 from laptime.catalog.needs import missing_capture, values_of
 from laptime.catalog.regexes import pattern_of
+from laptime.catalog.service_problems import reference_problems
 from laptime.catalog.templates import (
     Value,
     check_templates,
@@ -74,6 +75,7 @@ __all__ = [
     "pattern_of",
     "plain_text",
     "presets",
+    "reference_problems",
     "rows_of",
     "scenario_of",
     "scenarios",

@@ -203,6 +203,7 @@ class Preset(Model):
     workers_are_threads: bool = Field(
         False, description="Its workers are threads of one process, which has one pool."
     )
+    http2: bool = Field(False, description="It speaks HTTP/2, without TLS (h2c).")
     requests_at_once: list[RequestsAtOnce] = Field(
         default_factory=list,
         description="The first that fits counts; none fits: a worker takes on all there are.",

@@ -14,7 +14,9 @@ from typing import Any
 from laptime.api.base import Model
 from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, Request, Sql
 from laptime.catalog.documents import stored_text
+from laptime.catalog.header_names import header_problems, name_problems
 from laptime.catalog.models import Scenario
+from laptime.catalog.service_problems import service_problems
 from laptime.catalog.statements import statements_of
 from laptime.catalog.templates import Encoding, Part, parts_of
 from laptime.catalog.work_problems import work_problems
@@ -29,11 +31,6 @@ MAX_RESET_BYTES = 40_000
 MAX_KEPT_BYTES = 1_000_000
 """Of the whole scenario, all texts in it: a run keeps it in a ConfigMap, which holds 1 MiB."""
 
-_SET_BY_US = (
-    *("host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"),
-    *("expect", "te", "trailer"),
-)
-_TOKEN = re.compile(r"[-!#$%&*+.^_|~0-9A-Za-z]{1,128}")
 _NO_BODY = (204, 205, 304)
 _VALUE = "\0"
 """Stands for a value in the path of a check, which cannot hold it."""
@@ -44,6 +41,7 @@ def scenario_problems(scenario: Scenario) -> list[str]:
     """Return all that is wrong, one sentence each; nothing for a good one."""
     return [
         *_about_data(scenario),
+        *service_problems(scenario.services),
         *work_problems(scenario),
         *_about_requests(scenario),
         *_about_checks(scenario),
@@ -228,23 +226,8 @@ def _exchanges(place: str, exchanges: Iterable[Exchange]) -> Iterator[str]:
     for name in _twice(one.name for one in every):
         yield f"{place}: two have the name {name}: give each a name of its own"
     for one in every:
-        for name in _twice(header.lower() for header in one.headers):
-            yield f"{place}.{one.name}.headers: {name} is there twice"
-        for name in one.headers:
-            if name.lower() in _SET_BY_US:
-                yield (
-                    f"{place}.{one.name}.headers: {name} is a field of the connection, which "
-                    "Laptime sets itself: leave it out"
-                )
-            elif name.lower() == "cookie":
-                yield f"{place}.{one.name}.headers: write cookies instead of the field {name}"
-        for what, names in (("headers", one.headers), ("cookies", one.cookies)):
-            for name in names:
-                if not _TOKEN.fullmatch(name):
-                    yield (
-                        f"{place}.{one.name}.{what}: {name[:40]!r} is no name: letters, digits and "
-                        "'-', such as x-api-key"
-                    )
+        yield from header_problems(f"{place}.{one.name}.headers", one.headers)
+        yield from name_problems(f"{place}.{one.name}.cookies", one.cookies)
         if one.method == "GET" and one.body is not None:
             yield f"{place}.{one.name}: a GET has no body: write method POST, or leave body out"
 

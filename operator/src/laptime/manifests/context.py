@@ -18,8 +18,10 @@ from typing import Any, Literal
 from laptime.api import API_VERSION, GROUP, KIND
 from laptime.api.images import RunImages
 from laptime.api.server import Server
+from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
+from laptime.plan import Places
 
 Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -49,7 +51,10 @@ _DOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0
 
 
 class Component(StrEnum):
-    """The parts of a run, as the component label names them."""
+    """The parts of a run, as the component label names them.
+
+    Beside them there are the services of its scenario, each a component of its own.
+    """
 
     POSTGRES = "postgres"
     PGBOUNCER = "pgbouncer"
@@ -67,6 +72,7 @@ class Component(StrEnum):
     NETWORK = "network"
     SCENARIO = "scenario"
     FEEDERS = "feeders"
+    SERVICES = "services"
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,8 @@ class RunContext:
 
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
+    places: Places = field(default_factory=Places)
+    """Where the next trial belongs."""
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the names of servers that are Services: those that can be driven now."""
 
@@ -212,6 +220,8 @@ class RunContext:
             _check("server", server.name, _LABEL, MAX_MEMBER_LENGTH)
             if server.service is not None:
                 _check("service", server.service.name, _NAMESPACE, MAX_NAME_LENGTH)
+        for one in self.scenario.services:
+            _check("service of the scenario", one.name, _LABEL, MAX_SIDE_SERVICE_NAME)
         for load in self.spec.loads:
             _check("load", load.name, _LABEL, MAX_MEMBER_LENGTH)
 
@@ -233,7 +243,7 @@ class RunContext:
 
     def labels(
         self,
-        component: Component,
+        component: Component | str,
         *,
         server: str | None = None,
         load: str | None = None,
@@ -248,7 +258,7 @@ class RunContext:
             **({TRIAL_LABEL: trial} if trial else {}),
         }
 
-    def selector(self, component: Component, *, server: str | None = None) -> dict[str, str]:
+    def selector(self, component: Component | str, *, server: str | None = None) -> dict[str, str]:
         """Return the labels that select the pods of a component; they never change.
 
         Pods of a deleted run of the same name, which may still be ending, are none of them.

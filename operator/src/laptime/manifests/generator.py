@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laptime.api.durations import parse_duration
-from laptime.api.loads import Arrivals, Load, ScriptLoad
+from laptime.api.loads import Arrivals, Load, Protocol, ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -18,6 +18,7 @@ from laptime.manifests.meeting import MEETING_PORT, meeting_address
 from laptime.manifests.pods import (
     config_volume,
     container,
+    placed,
     pod_spec,
     resources,
     variable,
@@ -101,12 +102,17 @@ def load_job(
             "activeDeadlineSeconds": deadline_seconds(ctx, load),
             "template": {
                 "metadata": {"labels": labels},
-                "spec": pod_spec(
+                "spec": placed(
                     ctx,
-                    [_k6(ctx, trial, server, load), *beside],
-                    init_containers=init,
-                    volumes=volumes,
-                    restart_policy="Never",
+                    component,
+                    pod_spec(
+                        ctx,
+                        [_k6(ctx, trial, server, load), *beside],
+                        init_containers=init,
+                        volumes=volumes,
+                        restart_policy="Never",
+                    ),
+                    [] if server.deployed else [ctx.targets[server.name].selector],
                 ),
             },
         },
@@ -355,7 +361,9 @@ def _shape(load: Load) -> dict[str, Any]:
         shape["keepAlive"] = load.arriving.keep_alive
         if load.arriving.arrivals is Arrivals.POISSON:
             shape["arrivals"] = "poisson"
-    return {name: shape}
+    if load.protocol is Protocol.HTTP1:
+        return {name: shape}
+    return {name: shape, "protocol": str(load.protocol), "streams": load.streams}
 
 
 def _measure(load: Load) -> tuple[str, dict[str, Any]]:

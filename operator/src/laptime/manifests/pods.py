@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from laptime.api import GROUP
 from laptime.api.resources import Resources
-from laptime.manifests.context import Component, Manifest, RunContext, content_hash
+from laptime.manifests.context import (
+    COMPONENT_LABEL,
+    UID_LABEL,
+    Component,
+    Manifest,
+    RunContext,
+    content_hash,
+)
 
 USER_ID = 10001
 """User and group of every image of Laptime."""
@@ -38,11 +45,14 @@ def pod_spec(
     restart_policy: str = "Always",
     grace_seconds: int = 5,
     own_user: bool = True,
+    user: int | None = None,
 ) -> Manifest:
     """Return a pod spec of the restricted Pod Security level, without any reach into the cluster.
 
-    With `own_user` false the image decides which user it runs as, as long as it is not root.
+    With `own_user` false the image decides which user it runs as, as long as it is not root, or
+    `user` says it.
     """
+    runs_as = USER_ID if own_user else user
     spec: Manifest = {
         "automountServiceAccountToken": False,
         # Variables of other Services would come into the environment of what is measured.
@@ -51,7 +61,7 @@ def pod_spec(
         "terminationGracePeriodSeconds": grace_seconds,
         "securityContext": {
             "runAsNonRoot": True,
-            **({"runAsUser": USER_ID, "runAsGroup": USER_ID} if own_user else {}),
+            **({"runAsUser": runs_as, "runAsGroup": runs_as} if runs_as else {}),
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": list(containers),
@@ -62,6 +72,75 @@ def pod_spec(
     if ctx.images.pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in ctx.images.pull_secrets]
     return spec
+
+
+def placed(
+    ctx: RunContext,
+    component: Component,
+    pod: Manifest,
+    others: Sequence[Mapping[str, str]] = (),
+) -> Manifest:
+    """Return a pod spec with the rules for where the pod of a component goes.
+
+    What is driven is together, so that there is room for generators on another node. Both are
+    wishes: on one node they say nothing. `others` are labels of what is driven beside the run's own
+    pods. A trial belongs on the nodes of the run's first one.
+    """
+    drives = component in _DRIVING
+    driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
+    driven += [{"matchLabels": dict(labels)} for labels in others]
+    wish = {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "podAffinityTerm": {
+                    "labelSelector": selector,
+                    "topologyKey": "kubernetes.io/hostname",
+                },
+            }
+            for selector in driven
+        ]
+    }
+    affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
+    nodes = ctx.places.nodes.get(str(component), ())
+    if nodes and component in _OF_TRIALS:
+        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm)
+    return {**pod, "affinity": affinity}
+
+
+_DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
+_OF_TRIALS = frozenset({Component.GENERATOR, Component.SERVER})
+_DRIVEN: Manifest = {
+    "matchExpressions": [
+        {
+            "key": COMPONENT_LABEL,
+            "operator": "In",
+            "values": [
+                str(one)
+                for one in (
+                    Component.SERVER,
+                    Component.POSTGRES,
+                    Component.PGBOUNCER,
+                    Component.HAPROXY,
+                    Component.UPSTREAM,
+                    Component.DELAY,
+                )
+            ],
+        }
+    ]
+}
+
+
+def _on(nodes: Sequence[str], firm: bool) -> Manifest:
+    # By the name of the node: its label `hostname` may be another one. A term has one name.
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in nodes
+    ]
+    if firm:
+        return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    wishes = [{"weight": 100, "preference": term} for term in terms]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": wishes}
 
 
 def container(
@@ -76,12 +155,15 @@ def container(
     ports: Mapping[str, int] | None = None,
     mounts: Mapping[str, str] | None = None,
     startup_probe: Manifest | None = None,
+    expand: Callable[[str], str] | None = None,
 ) -> Manifest:
     """Return a container of the restricted level; `mounts` maps paths to names of volumes.
 
     Every container has a writable /tmp and nothing else; what is mounted is read-only unless it
-    is an emptyDir.
+    is an emptyDir. Words of command and arguments are what they are; `expand` may leave some of
+    them for the kubelet to expand.
     """
+    written = expand or literal
     content: Manifest = {
         "name": name,
         "image": image,
@@ -100,9 +182,9 @@ def container(
         ],
     }
     if command:
-        content["command"] = [literal(word) for word in command]
+        content["command"] = [written(word) for word in command]
     if args:
-        content["args"] = [literal(word) for word in args]
+        content["args"] = [written(word) for word in args]
     if env:
         content["env"] = list(env)
     if ports:
@@ -133,7 +215,7 @@ def startup_probe(ctx: RunContext, **action: Any) -> Manifest:
 
 def deployment(
     ctx: RunContext,
-    component: Component,
+    component: Component | str,
     name: str,
     pod: Manifest,
     *,
@@ -151,7 +233,7 @@ def deployment(
     labels = ctx.labels(component, server=server)
     template: Manifest = {
         "metadata": {"labels": ctx.labels(component, server=server, trial=trial)},
-        "spec": pod,
+        "spec": placed(ctx, component, pod),
     }
     if config is not None:
         template["metadata"]["annotations"] = {CONFIG_HASH_ANNOTATION: content_hash(config)}
@@ -176,7 +258,7 @@ _OVERLAP = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavai
 
 def service(
     ctx: RunContext,
-    component: Component,
+    component: Component | str,
     name: str,
     ports: Mapping[str, int],
     *,

@@ -1,8 +1,9 @@
-"""The credentials of a run's database, made anew for every run."""
+"""The credentials of a run's database and services, made anew for every run."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from laptime.manifests.context import Component, Manifest, RunContext, content_hash
 from laptime.manifests.pods import secret_variable
@@ -33,21 +34,49 @@ def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -
     Raises:
         ValueError: the password is too short or has characters that a URL would not keep.
     """
-    if not _PASSWORD.fullmatch(password):
+    data = {
+        "username": USER,
+        "password": password,
+        "userlist.txt": f'"{USER}" "{password}"\n',
+    }
+    name = secret_name(ctx)
+    return _secret(ctx, Component.POSTGRES, name, data, [password], config_map, uid)
+
+
+def services_secret_name(ctx: RunContext) -> str:
+    """Return the name of the Secret with the passwords of services, as nobody else's by chance."""
+    return ctx.object_name("services", content_hash(ctx.uid)[:8])
+
+
+def services_secret(
+    ctx: RunContext, passwords: Mapping[str, str], config_map: str, uid: str
+) -> Manifest:
+    """Return the Secret with a password for each service that has one, by the service's name.
+
+    It belongs to a ConfigMap of the run, as that of the database does.
+
+    Raises:
+        ValueError: a password is too short or has characters that a URL would not keep.
+    """
+    name, every = services_secret_name(ctx), list(passwords.values())
+    return _secret(ctx, Component.SERVICES, name, passwords, every, config_map, uid)
+
+
+def _secret(
+    ctx: RunContext,
+    component: Component,
+    name: str,
+    data: Mapping[str, str],
+    passwords: Iterable[str],
+    config_map: str,
+    uid: str,
+) -> Manifest:
+    if not all(map(_PASSWORD.fullmatch, passwords)):
         raise ValueError("the password must be 16 to 128 letters, digits, '-' and '_'")
     secret = ctx.manifest(
-        "v1",
-        "Secret",
-        secret_name(ctx),
-        ctx.labels(Component.POSTGRES),
-        type="Opaque",
-        immutable=True,
-        stringData={
-            "username": USER,
-            "password": password,
-            "userlist.txt": f'"{USER}" "{password}"\n',
-        },
-    )
+        "v1", "Secret", name, ctx.labels(component),
+        type="Opaque", immutable=True, stringData=dict(data),
+    )  # fmt: skip
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": config_map, "uid": uid}
     secret["metadata"]["ownerReferences"] = [owner]
     return secret

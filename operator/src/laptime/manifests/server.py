@@ -15,6 +15,7 @@ from laptime.manifests.pods import (
     variable,
 )
 from laptime.manifests.secret import database_variables
+from laptime.manifests.side_services import expanded, side_variables
 from laptime.manifests.sqlite import FOLDER, URL, sqlite_containers, sqlite_volumes
 from laptime.manifests.upstream import upstream_url
 from laptime.plan import profile_name
@@ -132,7 +133,8 @@ def database_address(ctx: RunContext) -> tuple[str, int]:
 
 def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manifest]:
     own = [one for one in server.env if one.name not in _RESERVED]
-    environment = [variable(one.name, one.value) for one in own]
+    environment = side_variables(ctx)
+    environment += [{"name": one.name, "value": expanded(one.value)} for one in own]
     environment += [
         variable("PORT", str(server.listen_port)),
         variable("WORKERS", str(server.workers)),

@@ -17,6 +17,7 @@ from laptime.manifests.meeting import meeting_objects
 from laptime.manifests.pgbouncer import pgbouncer_objects
 from laptime.manifests.postgres import postgres_objects
 from laptime.manifests.server import database_address, server_name, server_service
+from laptime.manifests.side_services import side_service_objects
 from laptime.manifests.sqlite import sqlite_objects
 from laptime.manifests.target import service_url
 from laptime.manifests.upstream import upstream_objects
@@ -33,6 +34,7 @@ def tier_objects(ctx: RunContext) -> list[Manifest]:
         *sqlite_objects(ctx),
         *feeder_objects(ctx),
         *upstream_objects(ctx),
+        *side_service_objects(ctx),
         # HAProxy resolves them when it starts, so they come before it.
         *(server_service(ctx, server) for server in ctx.spec.deployed),
         *pgbouncer_objects(ctx),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from laptime.api.loads import Protocol
 from laptime.api.server import Server
 from laptime.catalog import Check, Value, check_templates, names_in
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -55,7 +56,7 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
 def check_seconds(ctx: RunContext) -> int:
     """Return after how many seconds the check of a server is ended, however far it is."""
     checks = sum(check.times * check.min_seconds for check in ctx.scenario.counting_checks)
-    return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + checks)
+    return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + len(_protocols(ctx)) * checks)
 
 
 def wait_container(ctx: RunContext, server: Server) -> Manifest:
@@ -73,6 +74,8 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
             check.model_dump(mode="json", by_alias=True, exclude_defaults=True) for check in checks
         ],
     }
+    if (protocols := _protocols(ctx)) != [Protocol.HTTP1]:
+        document["protocols"] = [str(one) for one in protocols]
     if values := _values(ctx, checks):
         document["values"] = values
     if server.service is not None:
@@ -80,6 +83,11 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
     elif (url := upstream_url(ctx)) is not None:
         document["upstreamUrl"] = url
     return document
+
+
+def _protocols(ctx: RunContext) -> list[Protocol]:
+    """Return over which protocols answers are checked: those of the loads."""
+    return sorted({load.protocol for load in ctx.spec.loads})
 
 
 def _values(ctx: RunContext, checks: Sequence[Check]) -> dict[str, Value]:

@@ -19,6 +19,7 @@ from laptime.measure.histogram import Histogram, HistogramError
 from laptime.measure.images import of_the_same_bits
 from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
+from laptime.measure.placement import on_the_same_nodes
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, exceptions_together, hosts_together
 from laptime.measure.script_metrics import merged_metrics, shown_metrics
@@ -44,6 +45,7 @@ __all__ = [
     "merge_results",
     "merged_metrics",
     "of_the_same_bits",
+    "on_the_same_nodes",
     "parse_generator_output",
     "parse_payload",
     "parse_profile_output",

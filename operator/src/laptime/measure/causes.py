@@ -9,11 +9,14 @@ Bottlenecking in Client-Server Systems and Rendezvous Networks, IEEE TSE 21(9), 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.evidence import TierEvidence
 from laptime.api.loads import Load
 from laptime.api.results import Figures
 from laptime.api.server import Server
+from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import Source, TrialUsage
 from laptime.measure.by_design import ByDesign
@@ -35,6 +38,7 @@ _SERVED_SHARE = 0.75
 _UPSTREAM_SHARE = 0.75
 _NARROW = 1.5
 _FAST_START = 0.6
+_CARRIERS = (("connection", "connections"), ("stream", "streams"))
 _ONE_SLOT = 0.7
 
 
@@ -47,6 +51,7 @@ def limited_by(
     tiers: TierEvidence | None,
     generator_share: float | None,
     known: ByDesign,
+    services: Sequence[SideService] = (),
 ) -> LimitedBy:
     """Return what held the throughput of a trial down, with the readings that say so.
 
@@ -54,7 +59,7 @@ def limited_by(
     """
     if figures.latency is None or figures.requests_per_second <= 0:
         return LimitedBy(cause=Cause.UNKNOWN, evidence="there was no right answer")
-    scene = Scene(server, topology, figures, usage, tiers or TierEvidence())
+    scene = Scene(server, topology, figures, usage, tiers or TierEvidence(), services)
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
     slots = full_slots(scene, known)
@@ -121,11 +126,11 @@ def _rate_met(load: Load, figures: Figures) -> Resource | None:
 
 
 def _one_connection(load: Load) -> bool:
-    return load.closed is not None and load.closed.connections == 1
+    return load.closed is not None and load.users == 1
 
 
 def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
-    connections = load.closed.connections if load.closed else 0
+    connections = (load.users or 0) if load.closed else 0
     waits = [
         f"{_ms(seconds)} {what}"
         for seconds, what in (
@@ -136,10 +141,10 @@ def _too_few_connections(scene: Scene, load: Load, known: ByDesign) -> Resource:
         if seconds > 0
     ]
     said = (
-        f"{connections} {'connection' if connections == 1 else 'connections'} with one request "
+        f"{connections} {_CARRIERS[load.streams > 1][connections > 1]} with one request "
         f"each, a mean response time of {_time(scene.figures)}"
         f"{' (' + ', '.join(waits) + ')' if waits else ''}, and nothing that they had to "
-        "queue for: more connections would be answered more often"
+        f"queue for: more {_CARRIERS[load.streams > 1][1]} would be answered more often"
     )
     return Resource(Cause.OFFERED_LOAD, 1.0, said)
 
@@ -217,9 +222,9 @@ def _uneven_workers(
     are not being worked on wait for a place, although the workers together have enough of them.
     """
     places, workers = known.requests_at_once, scene.server.workers
-    if load.closed is None or places is None or known.wait_seconds <= 0:
+    connections = load.users
+    if load.closed is None or not connections or places is None or known.wait_seconds <= 0:
         return None
-    connections = load.closed.connections
     if not places < connections <= places * workers or _near(every, Cause.SERVER_CONCURRENCY):
         return None
     worked_on = scene.figures.requests_per_second * known.wait_seconds
@@ -236,15 +241,16 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
 
     A request that waits on purpose, as any number of others may at the same time, is worked on.
     """
-    if load.closed is None:
+    if load.closed is None or load.users is None:
         return None
     database = scene.tiers.database
-    parts = ("generator", "haproxy", "server", "pgbouncer")
+    services = (one.component for one in scene.services)
+    parts = ("generator", "haproxy", "server", "pgbouncer", *services)
     working = sum(scene.cores(part) or 0.0 for part in parts)
     working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
     waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds
     working += scene.figures.requests_per_second * waits + scene.statements_delayed
-    if working < _SERVED_SHARE * load.closed.connections:
+    if working < _SERVED_SHARE * load.users:
         return None
     return _too_few_connections(scene, load, known)
 

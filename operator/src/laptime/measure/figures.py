@@ -307,7 +307,7 @@ def _judged(
     load: Load | None,
     requests: Sequence[Request],
 ) -> Judgement:
-    answers = judge_answers(figures)
+    answers = judge_answers(figures, script)
     if script is not None:
         answers = answers.and_also(judge_script(script, load))
     if answers.validity is Validity.INVALID:

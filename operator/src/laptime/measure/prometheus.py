@@ -51,12 +51,14 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_NODE_INFO = "laptime_node_info"
 _NODE_METRICS = (
     "laptime_node_cpus",
     "laptime_node_cpu_seconds_total",
     "laptime_node_load1",
     "laptime_node_memory_available_bytes",
     "laptime_node_cpu_frequency_hertz",
+    _NODE_INFO,
 )
 _KUBELET_METRICS = {
     "container_cpu_usage_seconds_total": "cpu",
@@ -185,7 +187,9 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
     None for pods that have no part in the trial.
     """
     rest = pod.removeprefix(f"{wanted.run}-")
-    tier = re.fullmatch(r"(postgres|pgbouncer|haproxy|upstream|delay)-[a-z0-9]+-[a-z0-9]+", rest)
+    tier = re.fullmatch(
+        r"(postgres|pgbouncer|haproxy|upstream|delay|service-.+)-[a-z0-9]+-[a-z0-9]+", rest
+    )
     if tier:
         return tier[1], None
     server = re.fullmatch(r"server-(.+)-[a-z0-9]+-[a-z0-9]+", rest)
@@ -370,8 +374,11 @@ def _node(
 ) -> NodeUsage:
     counters: dict[str, Series] = {}
     gauges: dict[str, tuple[float, ...]] = defaultdict(tuple)
+    what: Mapping[str, str] = {}
     for labels, series in found:
-        if "mode" in labels:
+        if labels["__name__"] == _NODE_INFO:
+            what = labels
+        elif "mode" in labels:
             mode = labels["mode"]
             counters[mode] = series.merged(counters[mode]) if mode in counters else series
         elif labels.get("statistic") != "min":
@@ -387,6 +394,8 @@ def _node(
     return NodeUsage(
         node=name,
         cpus=round(max(cpus)) if cpus else 0,
+        kernel=what.get("kernel"),
+        cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
         load1=max(load) if load else None,

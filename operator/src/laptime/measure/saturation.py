@@ -9,7 +9,7 @@ nobody counts them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from laptime.api.causes import Cause
@@ -17,6 +17,7 @@ from laptime.api.evidence import TierEvidence
 from laptime.api.resources import Resources
 from laptime.api.results import Figures
 from laptime.api.server import Server
+from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
@@ -59,12 +60,15 @@ class Scene:
     figures: Figures
     usage: TrialUsage | None
     tiers: TierEvidence
+    services: Sequence[SideService] = ()
+    """Those of the scenario, around the server."""
 
     @property
     def watched(self) -> bool:
         """Whether the CPU time of all parts and nodes behind the generator is known."""
         parts = ["server"]
         parts += ["postgres"] if self.topology.postgres else []
+        parts += [one.component for one in self.services]
         return (
             all(self.cores(part) is not None for part in parts)
             and bool(self.nodes)
@@ -138,6 +142,7 @@ def busy_cpus(scene: Scene, generator_share: float | None) -> list[Resource]:
         _postgres_cpu(scene),
         _pgbouncer_cpu(scene),
         _haproxy_cpu(scene),
+        *(_service_cpu(scene, one) for one in scene.services),
     ]
     found.append(_generator(scene, generator_share))
     return [one for one in found if one is not None]
@@ -264,6 +269,17 @@ def _haproxy_cpu(scene: Scene) -> Resource | None:
     if tier is None or used is None:
         return None
     return _of_limit(Cause.HAPROXY_CPU, "HAProxy", used, _limits(tier.resources))
+
+
+def _service_cpu(scene: Scene, one: SideService) -> Resource | None:
+    used = scene.component(one.component)
+    if used is None:
+        return None
+    limits = _limits(one.resources)
+    if one.threads is not None:
+        of = "thread" if one.threads == 1 else "threads"
+        limits.append((float(one.threads), f"the {one.threads} that its {of} can use"))
+    return _of_limit(Cause.SERVICE_CPU, one.title, used, limits)
 
 
 def _limits(resources: Resources | None) -> list[tuple[float, str]]:

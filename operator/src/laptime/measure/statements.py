@@ -58,6 +58,4 @@ def expected_statements(
 
 def most_in_flight(load: Load) -> int:
     """Return how many requests may be under way at once."""
-    if load.closed is not None:
-        return load.closed.connections
-    return load.open.max_connections if load.open is not None else 0
+    return (load.users or 0) if load.closed is not None or load.open is not None else 0

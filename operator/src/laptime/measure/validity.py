@@ -18,6 +18,7 @@ from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
 from laptime.api.script import CheckResult, ScriptFigures
 from laptime.api.server import Server
+from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import TrialUsage
 from laptime.measure.generator import GeneratorPhase, GeneratorSecond
 from laptime.measure.histogram import Histogram
@@ -70,8 +71,14 @@ class Judgement:
         return Judgement(worse, (*self.reasons, *other.reasons))
 
 
-def judge_answers(figures: Figures) -> Judgement:
-    """Judge by what came back: whether anything did, and how many errors."""
+def judge_answers(figures: Figures, script: ScriptFigures | None = None) -> Judgement:
+    """Judge by what came back: whether anything did, and how many errors.
+
+    A script may ask by other protocols than those whose requests are counted, such as WebSocket;
+    one that only asked others than the server measured nothing of it.
+    """
+    if script is not None and script.iterations and not figures.requests and not script.other_hosts:
+        return Judgement.of([doubts.NO_REQUEST.says()])
     late = figures.requests - figures.errors
     if figures.latency is not None and figures.requests_per_second <= 0 and late > 0:
         return Judgement(Validity.INVALID, (doubts.ALL_TOO_LATE.says(late=late),))
@@ -169,11 +176,11 @@ def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | No
     beyond the window, or connections have none left: by one response time at most.
     """
     latency, window = figures.latency, figures.window_seconds
-    if load.closed is None or latency is None or window <= 0:
+    connections = load.users
+    if load.closed is None or not connections or latency is None or window <= 0:
         return None
     if figures.errors > MAX_ERROR_RATE * figures.requests:
         return None
-    connections = load.closed.connections
     busy = (figures.requests - figures.errors) * latency.mean_seconds / window
     at_the_end = latency.max_seconds / window
     between = cores / connections
@@ -198,10 +205,10 @@ def _rate_not_held(figures: Figures, load: Load) -> Said | None:
 def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
     """Say when the generator itself was late, and not because all connections were busy."""
     latency = figures.latency
-    if load.open is None or latency is None or not phase.lateness:
+    if load.open is None or load.users is None or latency is None or not phase.lateness:
         return None
     in_flight = figures.requests_per_second * latency.mean_seconds
-    if in_flight > load.open.max_connections / 2:
+    if in_flight > load.users / 2:
         return None
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
     # Where so many requests failed that there is no p99, the slowest right answer stands for it.
@@ -267,14 +274,20 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
             continue
         if part.component == "generator":
             doubtful.append(doubts.GENERATOR_HELD_BACK.says(share=throttled))
-        elif part.component in _TIERS:
-            tier = _TIERS[part.component]
+        elif (tier := _tier(part.component)) is not None:
             doubtful.append(doubts.TIER_HELD_BACK.says(tier=tier, share=throttled))
     for node in usage.nodes:
         stolen = node.stolen_share or 0.0
         if stolen > MAX_STOLEN_SHARE:
             doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
     return Judgement.of(doubtful)
+
+
+def _tier(component: str) -> str | None:
+    """Return what a tier is called whose CPU limit matters; None: it is none of them."""
+    if component.startswith(SIDE_PREFIX):
+        return f"service {component.removeprefix(SIDE_PREFIX)}"
+    return _TIERS.get(component)
 
 
 def judge_server(server: Server) -> Judgement:

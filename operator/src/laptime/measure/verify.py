@@ -6,6 +6,7 @@ Runs as `laptime verify` in a Job beside the server, since only there the server
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import time
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ import httpx
 from pydantic import Field, ValidationError
 
 from laptime.api.base import TolerantModel
+from laptime.api.loads import Protocol
 from laptime.catalog import Check
 from laptime.measure.judge import Judge, said
 from laptime.measure.verdict import Verdict, Wrong
@@ -39,13 +41,21 @@ class Task(TolerantModel):
     """What is to be verified."""
 
     target: str = Field(description="Such as http://demo-server-axum:8080.")
-    health_path: str = Field("/healthz", description="What answers 200 when it serves.")
+    health_path: str | None = Field(
+        "/healthz",
+        description="What answers 200 when it serves; null: a connection is enough.",
+    )
     wait_seconds: float = Field(30.0, description="How long the server may take to be healthy.")
     checks: list[Check] = Field(min_length=1)
     values: dict[str, str | int] = Field(
         default_factory=dict, description="What stands for the values of feeders."
     )
     upstream_url: str | None = Field(None, description="What the server's upstream answers at.")
+    protocols: list[Protocol] = Field(
+        default_factory=lambda: [Protocol.HTTP1],
+        description="All checks are asked over each of them.",
+        min_length=1,
+    )
 
 
 def main(
@@ -147,25 +157,136 @@ def verify(
     `transport` stands in for the network where there is none. With a counter the statements of
     each request are counted too.
     """
+    several = len(task.protocols) > 1
     try:
-        known, trusted = client.headers(), client.trusts()
+        trusted = client.trusts()
+        for protocol in task.protocols:
+            with _asking(task, client, trusted, protocol, transport) as asking:
+                _verify_over(asking, task, counter, protocol, client, trusted)
     except Wrong as wrong:
-        return wrong.verdict
-    # No proxies of the environment: the server is next door.
-    with httpx.Client(
-        base_url=task.target, trust_env=False, transport=transport, headers=known, verify=trusted
-    ) as asking:
-        # A user of a load sends the cookies that he is told to, and no others.
-        asking.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        judge = Judge(asking, task.upstream_url, counter, task.values)
-        try:
-            wait_until_healthy(asking, task.wait_seconds, task.health_path)
-            for check in task.checks:
-                judge.judge(check)
-        except Wrong as wrong:
-            return client.hidden(wrong.verdict)
+        verdict = client.hidden(wrong.verdict)
+        if several and verdict.reason != "WrongProtocol":
+            verdict = replace(verdict, message=f"over {_WORDS[protocol]}: {verdict.message}")
+        return verdict
     count = len(task.checks)
-    return Verdict(True, "AnswersRight", f"{count} {'check' if count == 1 else 'checks'} passed")
+    said = f"{count} {'check' if count == 1 else 'checks'} passed"
+    over = " and ".join(_WORDS[one] for one in task.protocols)
+    if task.protocols != [Protocol.HTTP1]:
+        said += f", over {over}"
+    return Verdict(True, "AnswersRight", said)
+
+
+_WORDS = {Protocol.HTTP1: "HTTP/1.1", Protocol.HTTP2: "HTTP/2"}
+
+
+def _asking(
+    task: Task,
+    client: Client,
+    trusted: ssl.SSLContext | bool,
+    protocol: Protocol,
+    transport: httpx.BaseTransport | None = None,
+) -> httpx.Client:
+    second = protocol is Protocol.HTTP2
+    # No proxies of the environment: the server is next door.
+    asking = httpx.Client(
+        base_url=task.target,
+        trust_env=False,
+        transport=transport,
+        headers=client.headers(),
+        verify=trusted,
+        http2=second,
+        # With TLS the server chooses; without it HTTP/2 is spoken at once.
+        http1=not second or task.target.startswith("https:"),
+    )
+    # A user of a load sends the cookies that he is told to, and no others.
+    asking.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
+    return asking
+
+
+def _verify_over(
+    asking: httpx.Client,
+    task: Task,
+    counter: Witness | None,
+    protocol: Protocol,
+    client: Client,
+    trusted: ssl.SSLContext | bool,
+) -> None:
+    """Go through the checks over one protocol.
+
+    Raises:
+        Wrong: with the first thing that is not right.
+    """
+    if task.health_path is None:
+        wait_until_connected(task.target, task.wait_seconds)
+    elif protocol is Protocol.HTTP2:
+        with _asking(task, client, trusted, Protocol.HTTP1) as older:
+            _wait_for_http2(asking, older, task, task.health_path)
+    else:
+        wait_until_healthy(asking, task.wait_seconds, task.health_path)
+    judge = Judge(asking, task.upstream_url, counter, task.values)
+    for check in task.checks:
+        judge.judge(check)
+
+
+def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> None:
+    """Return when a server is healthy over HTTP/2, which over HTTP/1.1 it may be all the time.
+
+    Raises:
+        Wrong: it is not in time, or over HTTP/1.1 alone.
+    """
+    secured = task.target.startswith("https:")
+    if secured:
+        wait_until_healthy(asking, task.wait_seconds, path)
+        with asking.stream("GET", path, timeout=_HEALTH_SECONDS) as response:
+            spoken = response.http_version == "HTTP/2"
+    else:
+        spoken = _healthy_first(asking, older, task, path)
+    if not spoken:
+        instead = "choose h2 by ALPN" if secured else "speak h2c, with prior knowledge"
+        raise Wrong(
+            "WrongProtocol",
+            f"GET {path} answers 200 over HTTP/1.1, and does not answer over HTTP/2: "
+            f"have the server {instead}, or write protocol: http1",
+        )
+
+
+def _healthy_first(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> bool:
+    """Return once a server is healthy over either protocol, and whether it is over HTTP/2.
+
+    Raises:
+        Wrong: it is over neither in time.
+    """
+    deadline = time.monotonic() + task.wait_seconds
+    while True:
+        trouble = _unhealthy(asking, path, deadline)
+        if trouble is None:
+            return True
+        if _unhealthy(older, path, deadline) is None:
+            # It may have come up between the two.
+            return _unhealthy(asking, path, deadline) is None
+        if time.monotonic() + _POLL_SECONDS >= deadline:
+            raise Wrong(trouble.reason, f"{trouble.message} (waited {task.wait_seconds:g}s)")
+        time.sleep(_POLL_SECONDS)
+
+
+def wait_until_connected(target: str, wait_seconds: float) -> None:
+    """Return when a connection can be made to the host and port of a URL.
+
+    Raises:
+        Wrong: none could be made in time.
+    """
+    url = httpx.URL(target)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
+        try:
+            socket.create_connection((url.host, url.port or 80), patience).close()
+            return
+        except OSError as error:
+            if time.monotonic() + _POLL_SECONDS >= deadline:
+                message = f"{target}: {error} (waited {wait_seconds:g}s)"
+                raise Wrong("NotReachable", message) from error
+        time.sleep(_POLL_SECONDS)
 
 
 def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> None:
@@ -175,22 +296,27 @@ def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/
         Wrong: it is not in time.
     """
     deadline = time.monotonic() + wait_seconds
-    seen = Verdict(False, "NotReachable", "no connection")
+    seen: Verdict | None = None
     while True:
-        left = deadline - time.monotonic()
-        try:
-            patience = min(_HEALTH_SECONDS, max(left, 0.05))
-            # Its body is nobody's business: one without an end would fill the memory.
-            with client.stream("GET", path, timeout=patience) as response:
-                if response.status_code == 200:
-                    return
-            seen = Verdict(
-                False, "NotReady", f"GET {path} answers {response.status_code}, expected 200"
-            )
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            # A status once seen says more than the connection refused after it.
-            if seen.reason == "NotReachable":
-                seen = Verdict(False, "NotReachable", f"GET {path}: {said(error)}")
+        trouble = _unhealthy(client, path, deadline)
+        if trouble is None:
+            return
+        # A status once seen says more than the connection refused after it.
+        if seen is None or seen.reason == "NotReachable" or trouble.reason == "NotReady":
+            seen = trouble
         if time.monotonic() + _POLL_SECONDS >= deadline:
             raise Wrong(seen.reason, f"{seen.message} (waited {wait_seconds:g}s)")
         time.sleep(_POLL_SECONDS)
+
+
+def _unhealthy(client: httpx.Client, path: str, deadline: float) -> Verdict | None:
+    """Ask once whether a server is healthy; return what it says otherwise."""
+    patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
+    try:
+        # Its body is nobody's business: one without an end would fill the memory.
+        with client.stream("GET", path, timeout=patience) as response:
+            if response.status_code == 200:
+                return None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Verdict(False, "NotReachable", f"GET {path}: {said(error)}")
+    return Verdict(False, "NotReady", f"GET {path} answers {response.status_code}, expected 200")

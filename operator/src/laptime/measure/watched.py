@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from laptime.api.doubts import Said
 from laptime.api.results import TrialReadings, TrialResult, Validity
+from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request
 from laptime.measure.by_design import by_design
@@ -19,6 +20,7 @@ def watched_result(
     readings: TrialReadings | None,
     spec: BenchmarkRunSpec,
     requests: Sequence[Request],
+    services: Sequence[SideService] = (),
 ) -> TrialResult:
     """Return a measured result with usage, tiers, what limited it, and doubts that follow.
 
@@ -58,6 +60,7 @@ def watched_result(
                 tiers,
                 result.generator_share,
                 by_design(server, topology, load, result.endpoints, requests),
+                services,
             ),
             "validity": judgement.validity,
             "validity_reasons": list(judgement.reasons),

@@ -3,6 +3,7 @@
 from laptime.plan.endpoints import SentSession, load_problem, sent_requests, sent_sessions
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
 from laptime.plan.fitting import load_problems, misfits
+from laptime.plan.placement import Places, places_of
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
@@ -17,11 +18,13 @@ __all__ = [
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
     "USUAL_RATE",
+    "Places",
     "SentSession",
     "Trial",
     "load_problem",
     "load_problems",
     "misfits",
+    "places_of",
     "plan_profiles",
     "plan_trials",
     "profile_load",

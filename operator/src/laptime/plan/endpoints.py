@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from laptime.api.durations import parse_duration
-from laptime.api.loads import Load
+from laptime.api.loads import Load, Protocol
 from laptime.catalog import Request, Scenario, missing_capture
 from laptime.plan.rows import MAX_WEIGHTS, Scarce, most_requests, weights_sum
+
+OF_CONNECTIONS = frozenset(
+    {"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"}
+)
+"""Header fields that HTTP/2 has other means for (RFC 9113, section 8.2.2), as the generator has."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,14 @@ def load_problem(load: Load, scenario: Scenario, generators: int = 1) -> str | N
         sessions = sent_sessions(load, scenario)
     except ValueError as error:
         return str(error)
+    if load.protocol is Protocol.HTTP2:
+        for request in sent_requests(sessions):
+            of_connections = [name for name in request.headers if name.lower() in OF_CONNECTIONS]
+            if of_connections:
+                return (
+                    f"load {load.name}: HTTP/2 has no header {of_connections[0]}, which "
+                    f"{request.name} has: leave it out of the scenario, or write protocol: http1"
+                )
     weights = [one.weight for one in sessions]
     if (total := weights_sum(weights)) > MAX_WEIGHTS:
         return (
@@ -122,7 +135,7 @@ def scarce_rows(load: Load, scenario: Scenario, generators: int = 1) -> Scarce |
     return most_requests(
         [(one.weight, one.steps) for one in sent_sessions(load, scenario)],
         scenario.feeders,
-        load.connections or 1,
+        load.users or 1,
         generators,
     )
 

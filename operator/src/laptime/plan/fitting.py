@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Scenario, presets
+from laptime.catalog import Scenario, presets, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return what of a run does not fit its scenario, with what to write instead."""
-    return [*_servers(spec, scenario), *_topology(spec, scenario)]
+    servers = (*_servers(spec, scenario), *_variables(spec, scenario), *_protocols(spec))
+    return [*servers, *_topology(spec, scenario)]
 
 
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -59,6 +61,32 @@ def _servers(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
             yield (
                 f"server {server.name}: preset {server.preset} does not do scenario "
                 f"{scenario.name}: write {_or(fitting)}, or an image"
+            )
+
+
+def _variables(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    """Yield which variables of servers name services that there are not, or are theirs."""
+    ours = {name: one.name for one in scenario.services for name in one.variables}
+    for server in spec.servers:
+        for one in server.env:
+            place = f"server {server.name}: env.{one.name}"
+            yield from reference_problems(place, one.value, scenario.services)
+            if one.name in ours:
+                yield (
+                    f"{place}: Laptime sets it, since scenario {scenario.name} has a service "
+                    f"{ours[one.name]}: leave it out, or give yours another name"
+                )
+
+
+def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield which presets do not speak what a load does; of other servers their checks tell."""
+    load = next((one.name for one in spec.loads if one.protocol is Protocol.HTTP2), None)
+    speaking = [name for name, one in presets().items() if one.http2]
+    for server in spec.servers if load is not None else []:
+        if server.preset is not None and server.preset not in speaking:
+            yield (
+                f"server {server.name}: preset {server.preset} does not speak HTTP/2: write "
+                f"protocol: http1 at load {load}, or take {_or(speaking)}, an image or a service"
             )
 
 

@@ -28,6 +28,11 @@ class CreateDatabaseSecret:
 
 
 @dataclass(frozen=True)
+class CreateServicesSecret:
+    """Create the Secret with new random passwords of services, unless it exists."""
+
+
+@dataclass(frozen=True)
 class Delete:
     """Delete an object and what it owns, if it exists."""
 
@@ -42,7 +47,7 @@ class Fold:
     files: dict[str, str]
 
 
-Action = Apply | Create | CreateDatabaseSecret | Delete | Fold
+Action = Apply | Create | CreateDatabaseSecret | CreateServicesSecret | Delete | Fold
 
 
 @dataclass(frozen=True)

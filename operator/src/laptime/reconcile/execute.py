@@ -17,12 +17,14 @@ from laptime.manifests.archive import is_part
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext, otherwise_named
 from laptime.manifests.postgres import postgres_name
 from laptime.manifests.result import RESULTS
-from laptime.manifests.secret import database_secret
+from laptime.manifests.secret import database_secret, services_secret
+from laptime.manifests.side_services import passwords_name
 from laptime.reconcile.actions import (
     Action,
     Apply,
     Create,
     CreateDatabaseSecret,
+    CreateServicesSecret,
     Delete,
     Fold,
 )
@@ -97,9 +99,12 @@ async def _execute_one(
         case CreateDatabaseSecret():
             owner = children.find("ConfigMap", postgres_name(context))
             if owner is not None:
-                # token_hex: it stands in URLs and configuration files, where it needs no quoting.
-                password = secrets.token_hex(_PASSWORD_BYTES)
-                await kube.create(database_secret(context, password, owner.name, owner.uid))
+                await kube.create(database_secret(context, _password(), owner.name, owner.uid))
+        case CreateServicesSecret():
+            owner = children.find("ConfigMap", passwords_name(context))
+            if owner is not None:
+                made = {one.name: _password() for one in context.scenario.services if one.password}
+                await kube.create(services_secret(context, made, owner.name, owner.uid))
         case Fold(files):
             await _fold(kube, run, context, files, children)
         case Delete(kind, name):
@@ -111,6 +116,11 @@ async def _execute_one(
                 else:
                     children.stores[kind].put(left)
     return None
+
+
+def _password() -> str:
+    # token_hex: it stands in URLs and configuration files, where it needs no quoting.
+    return secrets.token_hex(_PASSWORD_BYTES)
 
 
 async def _apply(kube: Kube, manifest: Manifest, children: Children) -> Manifest | None:

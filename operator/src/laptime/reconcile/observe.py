@@ -30,7 +30,7 @@ from laptime.manifests.result import (
     readings_name,
     results_name,
 )
-from laptime.measure import of_the_same_bits, watched_result
+from laptime.measure import of_the_same_bits, on_the_same_nodes, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
@@ -70,7 +70,7 @@ class ResultCache:
     def results(self, names: set[str]) -> dict[str, TrialResult]:
         """Return the results of those trials that are stored in the cluster now."""
         found = [result for name, result in self._judged.items() if name in names]
-        return {result.trial: result for result in of_the_same_bits(found)}
+        return {result.trial: result for result in on_the_same_nodes(of_the_same_bits(found))}
 
     def drop_failed(self, names: set[str], retries: int) -> set[str]:
         """Forget those of the trials that failed before they were last asked for again.
@@ -113,6 +113,7 @@ class ResultCache:
             self._readings.get(trial),
             context.spec,
             context.scenario.requests,
+            context.scenario.services,
         )
 
     def summary(self, run: Run, context: RunContext, names: set[str]) -> Summary:

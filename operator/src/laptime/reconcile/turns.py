@@ -6,13 +6,14 @@ and one run may not be larger than its namespace's caps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from laptime.api.durations import format_duration, parse_duration
 from laptime.api.resources import Resources
+from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.manifests.pods import quantity
 from laptime.plan import plan_trials, remaining_seconds
@@ -130,11 +131,16 @@ class Used:
         return had
 
 
-def cap_exceeded(spec: BenchmarkRunSpec, namespace: str, turns: Turns) -> str | None:
-    """Return which cap of its namespace a run exceeds, and who may change it; None: none."""
+def cap_exceeded(
+    spec: BenchmarkRunSpec, namespace: str, turns: Turns, services: Sequence[SideService] = ()
+) -> str | None:
+    """Return which cap of its namespace a run exceeds, and who may change it; None: none.
+
+    `services` are those of its scenario, once that is known.
+    """
     caps = turns.caps_of(namespace)
     trials = plan_trials("run", spec, 0, spec.most_repetitions)
-    cpu, memory = (_asked(spec, what) for what in ("cpu", "memory"))
+    cpu, memory = (_asked(spec, services, what) for what in ("cpu", "memory"))
     seconds = remaining_seconds(spec, trials, {}) if caps.duration_seconds is not None else 0.0
     over = [
         _over("trials", len(trials), caps.trials),
@@ -170,7 +176,7 @@ def _mebi(memory: float | None) -> float | None:
     return None if memory is None else memory / 2**20
 
 
-def _asked(spec: BenchmarkRunSpec, what: str) -> float:
+def _asked(spec: BenchmarkRunSpec, services: Sequence[SideService], what: str) -> float:
     """Return how much of a resource the pods of one trial ask for: tiers, a server, generators."""
 
     def of(resources: Resources | None) -> float:
@@ -178,7 +184,8 @@ def _asked(spec: BenchmarkRunSpec, what: str) -> float:
         return quantity(str(text)) if text is not None else 0.0
 
     topology = spec.topology
-    tiers = (topology.postgres, topology.pgbouncer, topology.haproxy, topology.upstream)
+    own = (topology.postgres, topology.pgbouncer, topology.haproxy, topology.upstream)
+    tiers = (*own, *services)
     together = sum(of(tier.resources) for tier in tiers if tier is not None)
     together += max(of(server.resources) for server in spec.servers)
     return together + spec.generator.parallelism * of(spec.generator.resources)

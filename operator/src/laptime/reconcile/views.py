@@ -144,6 +144,8 @@ class WorkloadView:
     refused_message: str | None = None
     failed_reason: str | None = None
     failed_message: str | None = None
+    # Whether a Job has ended well.
+    complete: bool = False
     # Those of server and tiers when a Job was made, with how often each had been started again.
     pods: frozenset[str] | None = None
     # How many pods the controller of a Job has made, as far as it has said so.
@@ -408,6 +410,7 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
         deleting="deletionTimestamp" in metadata,
         failed_reason=_said(failed, "reason"),
         failed_message=_said(failed, "message"),
+        complete=_condition(manifest, "Complete") is not None,
         pods=_begun_on(metadata),
         made=_made(manifest.get("status") or {}),
     )

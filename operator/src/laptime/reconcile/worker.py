@@ -186,15 +186,12 @@ class Worker:
         card = card_of(manifest)
         if card.over or card.deleting or card.rests:
             return None
-        turns = self._controller.settings.turns
-        if run.status.started_at is None and (
-            exceeded := cap_exceeded(run.spec, run.namespace, turns)
-        ):
-            await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
-            return None
         try:
             await self._watches.first()
             found = await self._scenario.find(run)
+            if not found.kept and (exceeded := self._over_caps(run, found)):
+                await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
+                return None
             context = context_of(run, self._controller.settings, found.scenario)
             observed, decision, now = await self._decide(run, context, found)
         except KubeError as error:
@@ -212,6 +209,17 @@ class Worker:
         state = decision.status.state
         gives_lane_back = state is not None and not state.active
         return None if gives_lane_back else self._again(decision)
+
+    def _over_caps(self, run: Run, found: Found) -> str | None:
+        """Return which cap a run exceeds that keeps no scenario yet, of whose services nobody knew.
+
+        Without services it was asked when it was accepted, unless the caps have changed.
+        """
+        services = found.scenario.services
+        if run.status.started_at is not None and not services:
+            return None
+        turns = self._controller.settings.turns
+        return cap_exceeded(run.spec, run.namespace, turns, services)
 
     def _again(self, decision: Decision) -> float:
         if decision.actions:

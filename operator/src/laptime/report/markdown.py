@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from laptime.analysis import wording
 from laptime.analysis.published_order import compare_order
-from laptime.api.loads import Arrivals, Load, OpenLoad, RampLoad, StairsLoad
+from laptime.api.loads import Arrivals, Load, OpenLoad, Protocol, RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
-from laptime.api.topology import Topology
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
 from laptime.report.advice import advice
@@ -60,7 +59,7 @@ def _facts(report: Report) -> Iterator[str]:
     spec, summary = report.spec, report.summary
     begin, end = report.measured_between
     yield f"- Scenario: {scenario_said(report)}; baseline: {spec.baseline_name}"
-    yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(spec.topology)}"
+    yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(report)}"
     yield f"- Trials: {report.trials_said}, shuffled with seed {report.seed}"
     if spec.precision:
         yield f"- Precision: {spec.precision} asked for, {_widest(report)} reached"
@@ -84,9 +83,9 @@ def _widest(report: Report) -> str:
     return "none" if width is None else f"{wording.share(width)} to each side"
 
 
-def tiers(topology: Topology) -> str:
-    """Return the way of a request: `HAProxy → server → PgBouncer → Postgres`."""
-    parts = []
+def tiers(report: Report) -> str:
+    """Return the way of a request, and what stands beside: `server → Postgres; services: cache`."""
+    topology, parts = report.spec.topology, []
     if topology.haproxy is not None:
         parts.append("HAProxy")
     parts.append("server")
@@ -94,7 +93,8 @@ def tiers(topology: Topology) -> str:
         parts.append("PgBouncer")
     if topology.postgres is not None:
         parts.append("Postgres")
-    return " → ".join(parts)
+    services = ", ".join(one.name for one in report.scenario.services) if report.scenario else ""
+    return " → ".join(parts) + (f"; services: {services}" if services else "")
 
 
 def _load(report: Report, load: Load) -> Iterator[str]:
@@ -150,6 +150,9 @@ def _order(report: Report, load: Load) -> Iterator[str]:
 def describe_load(load: Load) -> str:
     """Return the shape of a load in words."""
     said = _shape(load)
+    if load.protocol is Protocol.HTTP2:
+        said += ", over HTTP/2"
+        said += f" with {load.streams} streams each" if load.streams > 1 else ""
     if load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON:
         said += ", Poisson arrivals"
     if load.mix is not None:

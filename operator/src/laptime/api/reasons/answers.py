@@ -29,6 +29,12 @@ ANSWERS = Section(
             "look for a crash in the server's log",
         ),
         Reason(
+            "WrongProtocol",
+            "the server answers over HTTP/1.1, and not over HTTP/2 as a load of the run asks",
+            "have it speak HTTP/2: by ALPN with TLS, with prior knowledge (h2c) without; or write "
+            "`protocol: http1`",
+        ),
+        Reason(
             "WrongStatus",
             "another status code than expected",
             "the message quotes the body: often the server's own error",

@@ -75,7 +75,7 @@ CLUSTER = Section(
         Reason(
             "PodsOverlapped",
             "a pod of an earlier trial had not ended when the next one was measured already",
-            "let the server end on SIGTERM; look at its node",
+            "let the server, or the service, end on SIGTERM; look at its node",
             blame=Fault.CLUSTER,
         ),
         Reason(

@@ -31,6 +31,15 @@ TRIALS = Section(
             blame=Fault.TIER,
         ),
         Reason(
+            "ServiceResetFailed",
+            "a service of the scenario could not be brought back to its first state: its reset was "
+            "answered otherwise than expected, its Job failed, or it took longer than "
+            "`startupTimeout`. Before the first server is checked it ends the run",
+            "look at `reset` of the service in the scenario; the message has what was answered",
+            blame=Blame.PART,
+            once_well=True,
+        ),
+        Reason(
             "GeneratorLost",
             "a generator's pod was deleted, killed or lost, or one of several did not come",
             "look at the node; do not drain nodes while a run goes on; give the generators room",
@@ -59,6 +68,13 @@ TRIALS = Section(
             "InvalidTrial",
             "the generator cannot send such a load; the message says what to write",
             "change the load; if the API server took it, report it",
+            blame=Fault.RUN,
+        ),
+        Reason(
+            "ProtocolNotSpoken",
+            "the server does not speak HTTP/2, or takes fewer streams of a connection at once than "
+            "the load has",
+            "write `streams` as the message says, or `protocol: http1`",
             blame=Fault.RUN,
         ),
         Reason(

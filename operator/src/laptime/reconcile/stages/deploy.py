@@ -12,7 +12,13 @@ from laptime.manifests.scenario import scenario_config_map
 from laptime.manifests.server import server_deployment, server_name
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problems, misfits
-from laptime.reconcile.actions import Apply, Create, CreateDatabaseSecret, Decision
+from laptime.reconcile.actions import (
+    Apply,
+    Create,
+    CreateDatabaseSecret,
+    CreateServicesSecret,
+    Decision,
+)
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tiers_ready
@@ -144,6 +150,8 @@ def deploy(situation: Situation) -> Decision | None:
         situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
         if situation.spec.topology.postgres is not None:
             situation.actions.append(CreateDatabaseSecret())
+        if any(one.password for one in situation.context.scenario.services):
+            situation.actions.append(CreateServicesSecret())
         situation.actions += [Apply(one) for one in missing if one["kind"] != "ConfigMap"]
     if not reached_later:
         # So early, since a name that somebody else has should be known before anything is measured.

@@ -6,6 +6,7 @@ from laptime.api.conditions import Verdict
 from laptime.api.durations import format_duration
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.postgres import postgres_name
+from laptime.manifests.side_services import passwords_name
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.finish import LONGEST_SECONDS, clean_up, finish, readings_to_come
@@ -44,7 +45,7 @@ def cancelled_before_its_turn(situation: Situation) -> Decision:
 def suspend(situation: Situation) -> Decision | None:
     """Pause once no trial is under way: all that the run has deployed goes; None when it goes on.
 
-    Its results stay, and so does the configuration of its database, which its password goes with.
+    Its results stay, and so does what its passwords go with.
     """
     if not situation.spec.suspend:
         resumed(situation)
@@ -55,7 +56,9 @@ def suspend(situation: Situation) -> Decision | None:
     if readings_to_come(situation, so_far):
         situation.progressing("Suspending", "reading what the last trials used")
         return situation.decision(State.SUSPENDING, requeue_seconds=_SOON_SECONDS)
-    left = clean_up(situation, also_kept=frozenset({postgres_name(situation.context)}))
+    context = situation.context
+    kept = frozenset({postgres_name(context), passwords_name(context)})
+    left = clean_up(situation, also_kept=kept)
     if left and so_far < LONGEST_SECONDS:
         situation.progressing("Suspending", "cleaning up: " + ", ".join(left))
         return situation.decision(State.SUSPENDING, requeue_seconds=_SOON_SECONDS)

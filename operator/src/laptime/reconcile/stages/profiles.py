@@ -17,6 +17,7 @@ from laptime.plan import Trial, profile_load
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
 from laptime.reconcile.stages.servers import never_prepared, run_only, server_problem
+from laptime.reconcile.stages.side_services import side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.trials import generators_alive
 from laptime.reconcile.views import WorkloadView
@@ -60,7 +61,10 @@ def _prepare(situation: Situation, profile: Trial) -> Problem | None:
         return None
     late = never_prepared(situation, profile)
     problem = (
-        situation.tiers_lost or server_problem(situation, profile.server, profile.name) or late
+        situation.tiers_lost
+        or side_problem(situation, profile.name)
+        or server_problem(situation, profile.server, profile.name)
+        or late
     )
     if problem is not None and (problem.fatal or situation.tiers_lost or late):
         _store(situation, profile, problem)

@@ -19,6 +19,11 @@ from laptime.reconcile.diagnose import (
     taken_away,
 )
 from laptime.reconcile.stages.rests_on import came_since, on_these_pods
+from laptime.reconcile.stages.side_services import (
+    fresh_components,
+    side_services_ready,
+    side_services_reset,
+)
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.targets import (
     reachable,
@@ -30,17 +35,21 @@ from laptime.reconcile.stages.targets import (
 from laptime.reconcile.stages.tiers import tier_pods
 from laptime.reconcile.views import PodView, WorkloadView
 
+_OF_ONE_TRIAL = ("server", "generator", "profiler", "verifier")
+
 
 def run_only(situation: Situation, server: str, purpose: str) -> bool:
     """Have one fresh pod of a server, made for a purpose (a trial), and none of any other.
 
     Returns whether the Deployments say so, the pod is there and no other server's or trial's one is
     alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
-    A Service that is there already is left as it is, and must be ready.
+    A Service that is there already is left as it is, and must be ready. The services around it come
+    first, ready and in their first state: it may need them when it starts.
     """
-    settled = True
+    ready = side_services_ready(situation, purpose)
+    settled = ready and side_services_reset(situation, purpose)
     for one in situation.spec.deployed:
-        wanted = purpose if one.name == server else None
+        wanted = purpose if one.name == server and ready else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
         running = current.trial if current is not None and current.replicas > 0 else None
         if current is None or running != wanted:
@@ -156,7 +165,7 @@ def others_alive(situation: Situation, purpose: str) -> list[PodView]:
     """Return the pods of earlier trials and checks in which something may still run."""
     return [
         pod
-        for component in ("server", "generator", "profiler", "verifier")
+        for component in (*_OF_ONE_TRIAL, *fresh_components(situation))
         for pod in situation.observed.pods_of(component)
         if pod.trial != purpose and not pod.ended
     ]

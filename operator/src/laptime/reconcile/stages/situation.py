@@ -25,6 +25,7 @@ from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
+    Places,
     Trial,
     plan_profiles,
     profiling_seconds,
@@ -195,6 +196,10 @@ class Situation:
     def lose(self, attempt: LostAttempt) -> None:
         """Record an attempt that was lost: the next pass makes another one."""
         self._lost.append(attempt)
+
+    def go_to(self, places: Places) -> None:
+        """Have what is made from now on go to these nodes."""
+        self.context = replace(self.context, places=places)
 
     def set_server(
         self,

@@ -15,10 +15,11 @@ from laptime.reconcile.diagnose import (
 )
 from laptime.reconcile.fault import STANDSTILLS
 from laptime.reconcile.stages.rests_on import new_since
+from laptime.reconcile.stages.side_services import fresh_components
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.views import PodView, WorkloadView
 
-_TITLES = {
+_OWN = {
     "postgres": "Postgres",
     "pgbouncer": "PgBouncer",
     "haproxy": "HAProxy",
@@ -28,9 +29,25 @@ _TITLES = {
 
 
 def tier_names(situation: Situation) -> list[str]:
-    """Return the components of the tiers that this run has."""
+    """Return the components of the tiers of this run: its own, and the services of its scenario."""
+    return list(_titles(situation))
+
+
+def _titles(situation: Situation) -> dict[str, str]:
     topology = situation.spec.topology
-    return [name for name in _TITLES if getattr(topology, name) is not None]
+    own = {name: said for name, said in _OWN.items() if getattr(topology, name) is not None}
+    return own | {one.component: one.title for one in situation.context.scenario.services}
+
+
+def _standing(situation: Situation) -> dict[str, str]:
+    """Return the tiers that stand all the time, by component, with their titles.
+
+    A service of which each trial has a fresh pod is one of them until the first server is checked.
+    """
+    fresh: list[str] = []
+    if situation.run.status.state in (State.VERIFYING, State.RUNNING):
+        fresh = fresh_components(situation)
+    return {name: said for name, said in _titles(situation).items() if name not in fresh}
 
 
 def tiers_ready(situation: Situation) -> bool:
@@ -40,12 +57,13 @@ def tiers_ready(situation: Situation) -> bool:
     """
     problems: list[Problem] = []
     waiting: list[str] = []
-    for name in tier_names(situation):
+    standing = _standing(situation)
+    for name, title in standing.items():
         pods = situation.observed.pods_of(name)
         if pods and pods[-1].ready and not pods[-1].deleting:
             continue
-        waiting.append(_TITLES[name])
-        problem = _problem(situation, name, pods)
+        waiting.append(title)
+        problem = _problem(situation, name, title, pods)
         if problem is not None:
             problems.append(problem.of(Part.TIER))
     if not waiting:
@@ -54,7 +72,7 @@ def tiers_ready(situation: Situation) -> bool:
                 ConditionType.TIERS_READY,
                 ConditionStatus.TRUE,
                 "Ready",
-                ", ".join(_TITLES[name] for name in tier_names(situation)) or "none needed",
+                ", ".join(_titles(situation).values()) or "none needed",
             )
         )
         return True
@@ -86,8 +104,8 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
 
     Whatever a server did meanwhile, it did without its database or its proxy.
     """
-    for name in tier_names(situation):
-        what, pods = _TITLES[name], situation.observed.pods_of(name)
+    for name, what in _titles(situation).items():
+        pods = situation.observed.pods_of(name)
         # One that was evicted stays to be seen, long after another one took its place.
         problem = taken_away(what, pods[-1:])
         if problem is None and any(new_since(pod, job) for pod in pods):
@@ -102,8 +120,8 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
     return None
 
 
-def _problem(situation: Situation, name: str, pods: list[PodView]) -> Problem | None:
-    what, limit = _TITLES[name], situation.spec.startup_seconds
+def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) -> Problem | None:
+    limit = situation.spec.startup_seconds
     deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
     problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
     if problem is not None or not _since_seconds(situation) >= limit:

@@ -26,7 +26,7 @@ from laptime.measure import (
     parse_generator_output,
     trial_result,
 )
-from laptime.plan import Trial
+from laptime.plan import Trial, places_of
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
@@ -41,6 +41,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
     with_pods,
 )
+from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
 from laptime.reconcile.stages.tiers import tier_names, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
@@ -87,6 +88,7 @@ def run_trials(situation: Situation) -> Decision | None:
         return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
+    situation.go_to(places_of(situation.observed.results.values(), len(lost)))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:
@@ -154,16 +156,37 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         job = trial_job(situation.context, attempt)
         situation.actions.append(Create(with_pods(situation, trial.server, attempt.name, job)))
         return None
-    problem = server_problem(situation, trial.server, attempt.name)
+    around = side_problem(situation, attempt.name)
+    if around is not None and around.fatal:
+        # The next attempt has fresh pods of services, and resets of its own.
+        _lose_or_fail(situation, trial, around)
+        return around
+    problem = around or server_problem(situation, trial.server, attempt.name)
     if problem is not None and not _fault(situation, trial, problem).repeated:
         if problem.fatal:
             _lose_or_fail(situation, trial, problem)
+        return problem
+    if problem is not None and _bound_in_vain(situation, attempt, problem):
+        # Another attempt need not wait for these nodes.
+        _lose_or_fail(situation, trial, problem)
         return problem
     never = never_prepared(situation, attempt)
     if never is not None:
         # What the cluster did not do in all this time, it will not do for another attempt.
         _lose_or_fail(situation, trial, problem or never, last=True)
     return problem or never
+
+
+def _bound_in_vain(situation: Situation, attempt: Trial, problem: Problem) -> bool:
+    """Return whether a server's pod fits on none of the nodes that it has to go to."""
+    places = situation.context.places
+    waited = situation.step_seconds(State.RUNNING, attempt.name)
+    return (
+        problem.reason == "Unschedulable"
+        and places.firm
+        and "server" in places.nodes
+        and waited >= situation.spec.startup_seconds
+    )
 
 
 def _overlapped_before(situation: Situation) -> bool:
@@ -250,13 +273,13 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
             "retry": situation.run.status.retries or 0,
             "attempt": len(lost) + 1,
             "lost_attempts": lost,
-            "images": _images(situation, situation.attempt(trial)),
+            **_what_ran_where(situation, situation.attempt(trial)),
         }
     )
 
 
-def _images(situation: Situation, attempt: Trial) -> dict[str, str]:
-    """Return what ran in an attempt, by part; several pods of one may run different images."""
+def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
+    """Return images and nodes of an attempt, by part; several pods of one may differ."""
     pods = {
         "server": server_pods(situation, attempt.server, attempt.name),
         "generator": situation.observed.pods_of("generator", trial=attempt.name),
@@ -267,7 +290,11 @@ def _images(situation: Situation, attempt: Trial) -> dict[str, str]:
         # Which of its containers serves nobody knows.
         behind = (one for pod in pods["server"] for one in pod.containers)
         said["server"] = {one.image_id for one in behind if one.image_id}
-    return {part: " and ".join(sorted(images)) for part, images in said.items() if images}
+    nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
+    return {
+        "images": {part: " and ".join(sorted(images)) for part, images in said.items() if images},
+        "nodes": {part: names for part, names in nodes.items() if names},
+    }
 
 
 def _disturbance(
@@ -316,16 +343,17 @@ def _overlap(situation: Situation, attempt: Trial, generators: Sequence[PodView]
 
 def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
     # On a lost node nobody knows; a generator whose result was printed sends nothing any more.
-    servers = [
+    components = ("server", *fresh_components(situation))
+    pods = [
         pod.name
         for pod in others_alive(situation, attempt.name)
-        if pod.component == "server" and not pod.stuck(situation.now)
+        if pod.component in components and not pod.stuck(situation.now)
     ]
-    if not servers:
+    if not pods:
         return None
     return Problem(
         _OVERLAPPED,
-        f"{', '.join(servers)} of an earlier trial still ran while {attempt.server} was measured",
+        f"{', '.join(pods)} of an earlier trial still ran while {attempt.server} was measured",
     )
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
-from laptime.api.text import plain, plain_tree
+from laptime.api.text import plain
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
@@ -20,8 +18,10 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
     with_pods,
 )
+from laptime.reconcile.stages.side_services import side_problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tier_trouble
+from laptime.reconcile.stages.verdicts import verdict_in
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
@@ -55,8 +55,16 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         images = sorted({pod.image for pod in pods if pod.image})
         situation.set_server(server, ServerState.VERIFIED, image=" and ".join(images) or None)
         return None
-    problem = server_problem(situation, server, job_name) or never_checked(situation, server)
+    problem = (
+        side_problem(situation, job_name)
+        or server_problem(situation, server, job_name)
+        or never_checked(situation, server)
+    )
     if problem is not None and problem.fatal and not _excused(problem):
+        if problem.part is Part.TIER:
+            # What stands around all servers is no server's own.
+            situation.fail(problem)
+            return problem
         return _refuse(situation, server, job_name, problem)
     disturbed = _disturbance(situation, server, job) if job is not None else None
     if disturbed is None and verdict is not None:
@@ -160,12 +168,9 @@ def _read_verdict(
     if job is None or job.deleting:
         return None, None
     what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
-    for pod in pods:
-        for container in pod.containers:
-            if container.exit_code == 0 and container.exit_message:
-                verdict = _parse(container.exit_message)
-                if verdict is not None:
-                    return verdict, None
+    verdict = verdict_in(pods)
+    if verdict is not None:
+        return verdict, None
     problem = diagnose(what, pods, situation.now)
     since = pods[-1].created if pods else job.created
     age = (situation.now - since).total_seconds()
@@ -184,14 +189,6 @@ def _read_verdict(
         said = problem.message if problem else "its pod did not start"
         return None, Problem("VerifierFailed", f"{what} failed: {said}", fatal=True)
     return None, problem
-
-
-def _parse(text: str) -> dict[str, object] | None:
-    try:
-        parsed = plain_tree(json.loads(text.strip().split("\n")[-1]))
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) and "ok" in parsed else None
 
 
 def _say_verified(situation: Situation) -> None:

@@ -59,7 +59,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         begin=begin,
         end=end,
         scenario=scenario_said(report),
-        tiers=tiers(spec.topology),
+        tiers=tiers(report),
         sections=[section(report, load, payloads) for load in spec.loads],
         shares=[f"{share * 100:g} %" for share in SHARES],
         watchers=watchers(report.trials) if report.trials_known else _TRIALS_LEFT_OUT,

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// protocol is how connections are spoken to.
+type protocol struct {
+	second bool        // HTTP/2
+	tls    *tls.Config // nil: none
+}
+
+func secured(second bool) (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(24 * time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	made, err := x509.CreateCertificate(rand.Reader, about, about, key.Public(), key)
+	offered := "http/1.1"
+	if second {
+		offered = http2.NextProtoTLS
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{made}, PrivateKey: key}}, NextProtos: []string{offered},
+	}, err
+}
+
+// wire is a socket that knows when the kernel took in what was read last.
+type wire struct {
+	fd      int
+	control [128]byte
+	arrived int64
+}
+
+// Read implements net.Conn.
+func (w *wire) Read(to []byte) (int, error) {
+	for {
+		n, controls, _, _, err := syscall.Recvmsg(w.fd, to, w.control[:], 0)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			w.arrived = received(w.control[:controls])
+			return n, nil
+		}
+	}
+}
+
+// Write implements net.Conn.
+func (w *wire) Write(b []byte) (int, error) {
+	for sent := 0; sent < len(b); {
+		n, err := syscall.Write(w.fd, b[sent:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return len(b), nil
+}
+
+// Close, LocalAddr, RemoteAddr, SetDeadline, SetReadDeadline and SetWriteDeadline implement net.Conn.
+func (*wire) Close() error                     { return nil }
+func (*wire) LocalAddr() net.Addr              { return nil }
+func (*wire) RemoteAddr() net.Addr             { return nil }
+func (*wire) SetDeadline(time.Time) error      { return nil }
+func (*wire) SetReadDeadline(time.Time) error  { return nil }
+func (*wire) SetWriteDeadline(time.Time) error { return nil }
+
+// serve answers the requests of one connection. The first ones arrived with the connection, since
+// whoever measures counts its set-up.
+func (p *protocol) serve(w *wire, accepted int64, script *Script) {
+	defer func() { _ = syscall.Close(w.fd) }()
+	_ = syscall.SetsockoptInt(w.fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+	// Without it the moment of waking up has to do.
+	_ = syscall.SetsockoptInt(w.fd, syscall.SOL_SOCKET, syscall.SO_TIMESTAMPNS, 1)
+	var connection net.Conn = w
+	if p.tls != nil {
+		connection = tls.Server(w, p.tls)
+	}
+	if p.second {
+		serveStreams(connection, w, accepted, script)
+		return
+	}
+	buffer := make([]byte, 4096)
+	for held := 0; ; held = 0 {
+		for !bytes.HasSuffix(buffer[:held], []byte("\r\n\r\n")) {
+			n, err := connection.Read(buffer[held:])
+			if err != nil {
+				return
+			}
+			held += n
+		}
+		if !bytes.HasPrefix(buffer, []byte("GET /healthz ")) {
+			script.Serve(w.arrived, accepted)
+		}
+		accepted = 0
+		if _, err := connection.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// Serve takes as long as a request is to take that arrived then, or, where it is known, with its
+// connection.
+func (s *Script) Serve(arrived, accepted int64) {
+	ends := s.Begin(arrived)
+	if accepted != 0 {
+		arrived = min(arrived, accepted)
+	}
+	sleepUntil(ends)
+	s.End(arrived, now())
+}
+
+// counted counts how often something was read.
+type counted struct {
+	io.Reader
+	times int
+}
+
+func (c *counted) Read(to []byte) (int, error) {
+	n, err := c.Reader.Read(to)
+	c.times++
+	return n, err
+}
+
+// ok is an answer's header fields, which need no table: status 200, content-length 2.
+var ok = []byte{0x88, 0x0f, 0x0d, 0x01, '2'}
+
+// serveStreams answers requests of HTTP/2, each in a thread of its own.
+func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) {
+	source := &counted{Reader: connection}
+	reader := bufio.NewReader(source)
+	var out bytes.Buffer
+	framer := http2.NewFramer(&out, reader)
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	var mutex sync.Mutex
+	send := func(frames func()) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		out.Reset()
+		frames() // into memory
+		_, _ = connection.Write(out.Bytes())
+	}
+	if _, err := reader.Discard(len(http2.ClientPreface)); err != nil {
+		return
+	}
+	send(func() { _ = framer.WriteSettings() })
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				send(func() { _ = framer.WriteSettingsAck() })
+			}
+		case *http2.MetaHeadersFrame:
+			stream, arrived, with := f.StreamID, w.arrived, accepted
+			if source.times > 1 {
+				with = 0
+			}
+			asked := f.PseudoValue("path") != "/healthz"
+			go func() {
+				if asked {
+					script.Serve(arrived, with)
+				}
+				send(func() {
+					_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: ok, EndHeaders: true})
+					_ = framer.WriteData(stream, true, answer[len(answer)-2:])
+				})
+			}()
+		}
+	}
+}

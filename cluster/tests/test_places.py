@@ -1,0 +1,59 @@
+"""What each node has of the machine, and what no two of them share."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from laptime_cluster import configuration, places
+from laptime_cluster.cgroups import parse_cpus
+from laptime_cluster.places import make_nodes, shares
+
+
+def test_cpus_are_dealt_out_whole_and_neighbours_stay_together() -> None:
+    assert shares((0, 1, 2, 3, 8, 9), 3) == [(0, 1), (2, 3), (8, 9)]
+    assert shares(range(8), 3) == [(0, 1), (2, 3, 4), (5, 6, 7)]
+    assert shares((0, 1), 1) == [(0, 1)]
+
+
+def test_nodes_share_cpus_where_there_are_too_few() -> None:
+    assert shares((0, 1), 3) == [(0,), (1,), (0,)]
+
+
+def test_a_list_of_cpus_is_read() -> None:
+    assert parse_cpus("0-2,5\n") == (0, 1, 2, 5)
+
+
+def test_no_two_nodes_have_a_path_or_an_address_in_common() -> None:
+    nodes = make_nodes(100, range(4))
+    for what in (
+        *("name", "address", "pod_range", "port", "state", "run", "cgroup"),
+        *("network_namespace", "mount_namespace"),
+    ):
+        assert len({getattr(node, what) for node in nodes}) == 100, what
+    written = [path for node in nodes for path in configuration.files([node])]
+    of_control = len(configuration.files([]))
+    assert len(set(written)) == len(written) - 99 * of_control
+
+
+def test_one_node_has_all_of_the_machine_and_of_two_each_has_half() -> None:
+    def kubelet(count: int) -> dict[str, object]:
+        (*_, node) = make_nodes(count, (0, 1))
+        text = configuration.files([node])[configuration.kubelet_file(node)]
+        content: dict[str, object] = json.loads(text)
+        return content
+
+    assert "systemReserved" not in kubelet(1)
+    reserved = kubelet(2)["systemReserved"]
+    assert isinstance(reserved, dict)
+    assert int(reserved["memory"].removesuffix("Mi")) > 100
+
+
+def test_later_commands_know_which_nodes_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "NODES", tmp_path / "nodes.json")
+    assert places.nodes() == ()
+    made = places.record(3, (0, 1))
+    assert places.nodes() == made
+    assert [node.name for node in made] == ["laptime", "laptime-2", "laptime-3"]

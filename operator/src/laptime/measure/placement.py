@@ -1,0 +1,48 @@
+"""Whether trials that are compared ran on the same nodes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from laptime.api import doubts
+from laptime.api.doubts import Said
+from laptime.api.results import TrialResult
+from laptime.measure.validity import Judgement
+
+
+def on_the_same_nodes(results: Sequence[TrialResult]) -> list[TrialResult]:
+    """Return results, doubtful where a part ran on other nodes than in the first trial.
+
+    All servers of a run are compared with each other, so that they belong on the same nodes too.
+    The first is the first that was measured and says where. Results of older versions do not.
+    """
+    first: dict[str, TrialResult] = {}
+    judged = []
+    for result in sorted(results, key=lambda one: one.ordinal):
+        elsewhere: list[Said] = []
+        for part, nodes in sorted(result.nodes.items() if result.figures is not None else ()):
+            known = first.setdefault(part, result)
+            if known.nodes[part] != nodes:
+                elsewhere.append(
+                    doubts.OTHER_NODES.says(
+                        what=f"server {result.server}" if part == "server" else part,
+                        nodes=" and ".join(nodes),
+                        before=" and ".join(known.nodes[part]),
+                        trial=known.trial,
+                    )
+                )
+        judged.append(_doubted(result, elsewhere))
+    return judged
+
+
+def _doubted(result: TrialResult, reasons: Sequence[Said]) -> TrialResult:
+    if not reasons:
+        return result
+    known = Judgement(result.validity, tuple(map(Said, result.validity_reasons)))
+    judgement = known.and_also(Judgement.of(reasons))
+    return result.model_copy(
+        update={
+            "validity": judgement.validity,
+            "validity_reasons": list(judgement.reasons),
+        }
+    )

@@ -1,0 +1,85 @@
+"""Where the pods of a run ask to go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.generator import trial_job
+from laptime.manifests.server import server_deployment
+from laptime.manifests.tiers import tier_objects
+from laptime.plan import Places, Trial
+from tests.manifests.runs import UID, context
+
+WISH = "preferredDuringSchedulingIgnoredDuringExecution"
+MUST = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def affinity(manifest: Manifest) -> dict[str, Any]:
+    found: dict[str, Any] = manifest["spec"]["template"]["spec"]["affinity"]
+    return found
+
+
+def generator(ctx: RunContext) -> dict[str, Any]:
+    return affinity(trial_job(ctx, Trial("demo-trial-007", 7, "axum", "closed", 1)))
+
+
+def server(ctx: RunContext) -> dict[str, Any]:
+    return affinity(server_deployment(ctx, ctx.spec.server("axum"), "demo-trial-007"))
+
+
+def selected(rule: dict[str, Any]) -> dict[str, Any]:
+    (term,) = rule[WISH]
+    assert term["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+    found: dict[str, Any] = term["podAffinityTerm"]["labelSelector"]
+    return found
+
+
+def test_generators_keep_away_from_what_they_drive_and_the_rest_keeps_together() -> None:
+    ctx = context()
+    rules = generator(ctx)
+    assert set(rules) == {"podAntiAffinity"}
+    driven = selected(rules["podAntiAffinity"])
+    # Of this run alone: another one of the same name may still be ending.
+    assert driven["matchLabels"] == {"laptime.dev/run-uid": UID}
+    (expression,) = driven["matchExpressions"]
+    assert {"server", "postgres", "pgbouncer", "haproxy"} <= set(expression["values"])
+    assert "generator" not in expression["values"]
+    assert server(ctx) == {"podAffinity": {WISH: rules["podAntiAffinity"][WISH]}}
+    tiers = [one for one in tier_objects(ctx) if one["kind"] == "Deployment"]
+    assert len(tiers) >= 3
+    assert all(affinity(one) == server(ctx) for one in tiers)
+
+
+def test_a_generator_keeps_away_from_the_pods_of_a_service_too() -> None:
+    ctx = context("there")
+    name = ctx.spec.servers[0].name
+    job = trial_job(ctx, Trial("demo-trial-001", 1, name, ctx.spec.loads[0].name, 1))
+    terms = affinity(job)["podAntiAffinity"][WISH]
+    selectors = [one["podAffinityTerm"]["labelSelector"] for one in terms]
+    assert {"matchLabels": dict(ctx.targets[name].selector)} in selectors
+    assert len(selectors) == 2
+
+
+def test_a_trial_is_bound_to_the_nodes_of_the_first() -> None:
+    ctx = replace(context(), places=Places({"server": ("n1",), "generator": ("n2", "n3")}))
+
+    def names(rules: dict[str, Any]) -> list[str]:
+        terms = rules["nodeAffinity"][MUST]["nodeSelectorTerms"]
+        fields = [field for term in terms for field in term["matchFields"]]
+        assert all(field["key"] == "metadata.name" for field in fields)
+        # The API server takes one name a term.
+        return [name for field in fields for name in field["values"] if len(field["values"]) == 1]
+
+    assert names(server(ctx)) == ["n1"]
+    assert names(generator(ctx)) == ["n2", "n3"]
+    tiers = [one for one in tier_objects(ctx) if one["kind"] == "Deployment"]
+    assert not any("nodeAffinity" in affinity(one) for one in tiers)
+
+
+def test_after_a_lost_attempt_it_would_rather_be_there() -> None:
+    ctx = replace(context(), places=Places({"server": ("n1",)}, firm=False))
+    (wish,) = server(ctx)["nodeAffinity"][WISH]
+    assert wish["preference"]["matchFields"][0]["values"] == ["n1"]
+    assert MUST not in server(ctx)["nodeAffinity"]

@@ -1,0 +1,68 @@
+"""Trials that ran on other nodes than the first ones are doubtful, and say so."""
+
+from __future__ import annotations
+
+from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
+from laptime.measure import on_the_same_nodes
+
+
+def result(ordinal: int, of: str, **nodes: list[str]) -> TrialResult:
+    return TrialResult(
+        trial=f"t{ordinal}",
+        ordinal=ordinal,
+        server=of,
+        load="closed",
+        repetition=1,
+        outcome=TrialOutcome.MEASURED,
+        figures=Figures(requests=1, errors=0, window_seconds=1.0, requests_per_second=1.0),
+        nodes=nodes,
+    )
+
+
+def doubtful(*results: TrialResult) -> dict[str, list[str]]:
+    return {
+        one.trial: one.validity_reasons
+        for one in on_the_same_nodes(results)
+        if one.validity is Validity.DOUBTFUL
+    }
+
+
+def test_all_servers_of_a_run_belong_on_the_same_nodes() -> None:
+    assert doubtful(result(1, "a", server=["n1"]), result(2, "b", server=["n1"])) == {}
+    said = doubtful(result(2, "b", server=["n2"]), result(1, "a", server=["n1"]))
+    assert said == {
+        "t2": ["server b ran on n2, and on n1 in trial t1: what differs may be the nodes"]
+    }
+
+
+def test_each_part_is_compared_with_itself() -> None:
+    first = result(1, "a", server=["n1"], generator=["n2", "n3"], postgres=["n1"])
+    moved = result(2, "a", server=["n1"], generator=["n2"], postgres=["n3"])
+    assert doubtful(first, moved) == {
+        "t2": [
+            "generator ran on n2, and on n2 and n3 in trial t1: what differs may be the nodes",
+            "postgres ran on n3, and on n1 in trial t1: what differs may be the nodes",
+        ]
+    }
+
+
+def test_what_was_doubted_before_is_kept_and_an_invalid_trial_stays_so() -> None:
+    first = result(1, "a", server=["n1"])
+    other = result(2, "a", server=["n2"]).model_copy(
+        update={"validity": Validity.INVALID, "validity_reasons": ["no right answer"]}
+    )
+    (_, judged) = on_the_same_nodes([first, other])
+    assert judged.validity is Validity.INVALID
+    assert judged.validity_reasons[0] == "no right answer"
+    assert len(judged.validity_reasons) == 2
+
+
+def test_a_trial_that_measured_nothing_says_nothing_of_where_others_belong() -> None:
+    failed = result(1, "a", server=["n1"]).model_copy(update={"figures": None})
+    assert doubtful(failed, result(2, "a", server=["n2"]), result(3, "b", server=["n2"])) == {}
+
+
+def test_results_that_do_not_say_where_they_ran_are_left_as_they_are() -> None:
+    assert doubtful(result(1, "a"), result(2, "a", server=["x"]), result(3, "a")) == {}
+    old = result(1, "a").model_dump(mode="json", by_alias=True, exclude={"nodes"})
+    assert TrialResult.model_validate(old).nodes == {}

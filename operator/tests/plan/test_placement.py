@@ -1,0 +1,35 @@
+"""A trial belongs where the first measured one was, and need not after it was lost."""
+
+from __future__ import annotations
+
+from laptime.api.results import Figures, TrialOutcome, TrialResult
+from laptime.plan import Places, places_of
+
+
+def result(ordinal: int, measured: bool = True, **nodes: list[str]) -> TrialResult:
+    figures = Figures(requests=1, errors=0, window_seconds=1.0, requests_per_second=1.0)
+    return TrialResult(
+        trial=f"t{ordinal}",
+        ordinal=ordinal,
+        server="a",
+        load="closed",
+        repetition=1,
+        outcome=TrialOutcome.MEASURED if measured else TrialOutcome.FAILED,
+        figures=figures if measured else None,
+        nodes=nodes,
+    )
+
+
+def test_the_first_trial_may_go_anywhere() -> None:
+    assert places_of([], lost=0) == Places()
+    assert places_of([result(1, measured=False, server=["n1"])], lost=0) == Places()
+    assert places_of([result(1)], lost=0) == Places()
+
+
+def test_later_ones_go_where_the_first_measured_one_was() -> None:
+    results = [result(3, server=["n3"]), result(2, server=["n2"], generator=["n1", "n4"])]
+    assert places_of(results, lost=0) == Places({"server": ("n2",), "generator": ("n1", "n4")})
+
+
+def test_one_that_was_lost_may_go_elsewhere() -> None:
+    assert places_of([result(1, server=["n1"])], lost=1) == Places({"server": ("n1",)}, firm=False)

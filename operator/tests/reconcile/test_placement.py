@@ -1,0 +1,77 @@
+"""The trials of a run go to the nodes of its first, and say where they were."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from laptime.api.attempts import Fault
+from laptime.api.results import TrialOutcome, Validity
+from laptime.measure import on_the_same_nodes
+
+from .api_server import ApiServer
+from .nodes import working
+from .test_controller import operating, run_manifest, state, until
+from .test_deadlines import over
+from .test_deadlines import until as world_until
+from .test_decide import spec_of
+from .test_folding import stored
+from .world import World
+
+
+async def test_later_trials_go_where_the_first_one_was() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("fixed"), "spec": spec_of(2, 1, 2).to_wire()})
+    async with operating(server), working(server) as nodes:
+        nodes.free = ["node-1", "node-2"]
+        await until(lambda: len(nodes.generators_started) == 1)
+        # From now on the scheduler would rather take the other one.
+        nodes.free = ["node-2", "node-1"]
+        await until(lambda: state(server, "fixed") == "Succeeded")
+    trials = json.loads(stored(server, "fixed").files["results.json"])["trials"]
+    assert len(trials) == 4
+    for trial in trials:
+        assert trial["nodes"]["server"] == trial["nodes"]["generator"] == ["node-1"]
+        assert not any("nodes" in reason for reason in trial["validityReasons"])
+
+
+async def test_a_trial_that_was_placed_elsewhere_is_doubtful_and_says_where() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("moved"), "spec": spec_of(1, 1, 2).to_wire()})
+    async with operating(server), working(server) as nodes:
+        await until(lambda: len(nodes.generators_started) == 1)
+        # Somebody else's scheduler need not look at what a pod asks for.
+        nodes.free = ["node-2"]
+        nodes.heeding = False
+        await until(lambda: state(server, "moved") == "Succeeded")
+    trials = json.loads(stored(server, "moved").files["results.json"])["trials"]
+    assert [one["nodes"]["generator"] for one in trials] == [["node-1"], ["node-2"]]
+    assert any(
+        "generator ran on node-2, and on node-1 in trial moved-trial-001" in reason
+        for reason in trials[1]["validityReasons"]
+    )
+    (row,) = json.loads(stored(server, "moved").files["results.json"])["rows"]
+    assert row["validity"] == "doubtful"
+    assert any("on node-1 in trial" in reason for reason in row["validityReasons"])
+
+
+def test_a_trial_whose_node_is_drained_goes_elsewhere_soon_and_is_doubtful() -> None:
+    world = World(spec_of(2, 1, 2), Random(1))
+    world_until(world, lambda world: world.observe().results)
+    world.drained = True
+    drained = world.now
+    world_until(world, lambda world: world.run.status.lost_attempts)
+    (lost,) = world.run.status.lost_attempts or []
+    assert (lost.reason, lost.fault) == ("Unschedulable", Fault.CLUSTER)
+    # As long as a pod may take to start, and not until everything else that is in the way is gone.
+    assert (world.now - drained).total_seconds() < world.run.spec.startup_seconds + 30
+    world_until(world, over)
+    first, *later = on_the_same_nodes(list(world.observe().results.values()))
+    assert first.nodes["generator"] == ["node"]
+    assert [one.outcome for one in later] == [TrialOutcome.MEASURED] * 3
+    elsewhere = [one for one in later if one.nodes["generator"] == ["other"]]
+    assert len(elsewhere) >= 2
+    for one in elsewhere:
+        assert one.attempt == 2
+        assert one.validity is Validity.DOUBTFUL
+        assert "ran on other, and on node in trial demo-trial-001" in one.validity_reasons[0]
