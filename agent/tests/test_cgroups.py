@@ -102,7 +102,7 @@ def test_an_agent_stays_in_the_tree_of_its_own_node(two_nodes: Path) -> None:
     hierarchy = Hierarchy(str(two_nodes))
     group = hierarchy.settle("agent-b")
     assert group is not None
-    assert group.cpus == {1}
+    assert group.cpus == frozenset({1})
     assert group.pressure.endswith("cluster/b")
     assert hierarchy.find_pod(OTHER, search_roots=True) == f"cluster/b/kubepods/pod{OTHER}"
     assert hierarchy.find_pod(UID, search_roots=True) is None
@@ -121,7 +121,7 @@ def test_a_node_that_has_its_machine_alone_is_the_machine(hierarchy: Hierarchy) 
 
 
 def test_a_list_of_cpus_is_read() -> None:
-    assert parse_cpus("0-2,8\n") == {0, 1, 2, 8}
+    assert parse_cpus("0-2,8\n") == frozenset({0, 1, 2, 8})
 
 
 def test_a_node_counts_its_own_cpus(tmp_path: Path) -> None:
