@@ -172,7 +172,7 @@ def one(
     **headers: str,
 ) -> Document:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    request = {"method": method, "url": url, "headers": recorded_pairs(named)}
+    request: Document = {"method": method, "url": url, "headers": recorded_pairs(named)}
     if sent is not None:
         request["postData"] = sent
     content = {"mimeType": kind, "text": answer}
@@ -239,7 +239,7 @@ def test_whose_requests_are_meant() -> None:
         {"cookie": "JSESSIONID=c2VjcmV0OnNlY3JldA=="},
     ],
 )
-def test_secrets_from_before_the_recording_are_feeders(headers: dict[str, str]) -> None:
+def test_secrets_from_before_the_recording_are_feeders(headers: Document) -> None:
     made = translated(recording(one(**headers)))
     assert made.scenario is not None
     assert "c2VjcmV0" not in json.dumps([made.scenario, made.to_write, made.notes])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from laptime.catalog import Scenario, scenario_of
 from laptime.catalog.problems import scenario_problems
 from laptime.cli.main import run_command
+from laptime.cli.manifest_file import parse_any
 from laptime.cli.mistakes import Mistake
 from laptime.cli.openapi import translated
 from laptime.cli.openapi.node import root_of
@@ -51,7 +55,7 @@ def verdict_on(server: Callable[[Asked], Answer], scenario: Document) -> Verdict
 def comments(text: str, title: str) -> list[str]:
     lines = text.splitlines()
     start = lines.index(f"# {title}")
-    found = []
+    found: list[str] = []
     for line in lines[start + 1 :]:
         if not line.startswith("# - "):
             return found
@@ -281,6 +285,7 @@ def asking(**parameter: Any) -> Document:
         (asking(schema={}), "x has no type"),
         ({"parameters": [{"$ref": "https://elsewhere.example/x"}]}, "leads to another machine"),
         ({"parameters": [{"$ref": "#/components/parameters/None"}]}, "leads nowhere"),
+        (answers({"properties": {"a": {"$ref": "#/nothing"}}}), "leads nowhere"),
     ],
 )
 def test_what_cannot_be_made_is_named(operation: Document, said: str) -> None:
@@ -292,6 +297,31 @@ def test_what_cannot_be_made_is_named(operation: Document, said: str) -> None:
     assert said in left_out
     assert made.scenario is not None
     assert [one["path"] for one in made.scenario["spec"]["requests"]] == ["/b"]
+
+
+@pytest.mark.parametrize("name", ["pets.yaml", "orders.yaml", "catalogue.json"])
+@given(data=st.data())
+@settings(max_examples=15)
+def test_a_document_that_is_wrong_somewhere_is_read_as_far_as_it_is_right(
+    name: str, data: st.DataObject
+) -> None:
+    (document,) = parse_any((HERE / name).read_text(), name)
+    wrong = st.sampled_from([None, [], {}, "x", 1, True, {"$ref": "#/nope"}, [None], {"a": None}])
+    *way, last = data.draw(st.sampled_from([place for place in places(document) if place]))
+    node = document
+    for key in way:
+        node = node[key]
+    node[last] = data.draw(wrong)
+    with contextlib.suppress(Mistake):
+        translated(document)
+
+
+def places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each part of a document."""
+    yield way
+    children = node.items() if isinstance(node, dict) else []
+    for key, child in [*children, *(enumerate(node) if isinstance(node, list) else [])]:
+        yield from places(child, (*way, key))
 
 
 def test_a_document_of_which_nothing_can_be_made() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.api.scenario import MAX_REQUESTS
@@ -23,7 +23,7 @@ from laptime.cli.request_names import request_name
 from laptime.cli.translation import PLACEHOLDER, Document, Translation
 
 
-def is_recording(document: Any) -> bool:
+def is_recording(document: Any) -> TypeGuard[Document]:
     """Return whether a document is a HAR file."""
     log = document.get("log") if isinstance(document, dict) else None
     return isinstance(log, dict) and isinstance(log.get("entries"), list)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.cli.mistakes import Mistake
-from laptime.cli.openapi.node import CannotMake, Node
+from laptime.cli.openapi.node import CannotMake, Node, follow_all
 from laptime.cli.request_names import request_name
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -124,6 +124,8 @@ def operations_of(root: Node, left_out: list[str]) -> list[Operation]:
                 left_out.append(f"{title}: it is deprecated; write it by hand if it is meant")
                 continue
             try:
+                follow_all(node)
+                follow_all(item["parameters"])
                 name = request_name(node.text("operationId") or f"{method} {path}", taken)
                 one = _operation(root, prefix + path, name, method.upper(), item, node)
             except CannotMake as error:

@@ -106,7 +106,7 @@ class Node:
 def _looked_up(resolver: Resolver, reference: str) -> Node:
     try:
         found = resolver.lookup(reference)
-    except Unresolvable as error:
+    except (Unresolvable, LookupError, TypeError, ValueError) as error:
         outside = urlsplit(reference).scheme in ("http", "https")
         raise CannotMake(
             f"the reference {reference} "
@@ -114,6 +114,23 @@ def _looked_up(resolver: Resolver, reference: str) -> Node:
                "leads nowhere")
         ) from error  # fmt: skip
     return Node(found.contents, found.resolver, id(found.contents), reference.rpartition("/")[2])
+
+
+def follow_all(node: Node, seen: set[int] | None = None) -> None:
+    """Follow each reference in a node.
+
+    Raises:
+        CannotMake: one leads nowhere.
+    """
+    seen = set() if seen is None else seen
+    if node.target is not None:
+        if node.target in seen:
+            return
+        seen.add(node.target)
+    for _, one in node.items():
+        follow_all(one, seen)
+    for one in node.each():
+        follow_all(one, seen)
 
 
 def root_of(document: Any, file: Path | None = None) -> Node:

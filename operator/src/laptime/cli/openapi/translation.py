@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.api.scenario import MAX_REQUESTS
@@ -20,7 +20,7 @@ from laptime.cli.openapi.document import (
     base_path,
     operations_of,
 )
-from laptime.cli.openapi.node import Node, root_of
+from laptime.cli.openapi.node import CannotMake, Node, root_of
 from laptime.cli.openapi.requests import FIRST_NUMBER, LAST_NUMBER, NUMBER, Made, Requests
 from laptime.cli.openapi.sources import Login, all_rows, login_of
 from laptime.cli.request_names import request_name, words_of
@@ -30,7 +30,7 @@ _ENDING = {"logout", "signout"}
 _HEALTH = {"health", "healthz", "healthcheck", "ready", "readyz", "ping", "live", "livez"}
 
 
-def is_openapi(document: Any) -> bool:
+def is_openapi(document: Any) -> TypeGuard[Document]:
     """Return whether a document is one of OpenAPI, of whatever version."""
     return isinstance(document, dict) and ("openapi" in document or "swagger" in document)
 
@@ -47,8 +47,14 @@ def translated(document: Document, file: Path | None = None) -> Translation:
         raise Mistake(
             f"the document is of version {said}: convert it to OpenAPI 3 first (swagger2openapi)"
         )
+    try:
+        return _translated(root_of(document, file))
+    except CannotMake as error:
+        raise Mistake(f"the document cannot be read: {error}") from error
+
+
+def _translated(root: Node) -> Translation:
     into = Translation()
-    root = root_of(document, file)
     operations = operations_of(root, into.left_out)
     login = login_of(root, operations)
     requests = Requests(root, operations, login)
@@ -116,7 +122,9 @@ def _write(
     title = info.text("title") or "An API"
     name = request_name(title, ())[:35].rstrip("-")
     spec: Document = {"title": " ".join(title.split())[:120]}
-    feeders = [{"name": feeder, "values": [PLACEHOLDER]} for feeder in requests.wanted]
+    feeders: list[Document] = [
+        {"name": feeder, "values": [PLACEHOLDER]} for feeder in requests.wanted
+    ]
     sent = [one.request() for one in ordered]
     for made in ordered:
         # One that was wanted for a request that could not be made.
@@ -208,10 +216,10 @@ def _sessions(ordered: Sequence[Made], into: Translation) -> list[Document]:
             name = request_name(group, names)
             names.add(name)
             sessions.append({"name": name, "steps": steps})
-    for one in sessions[MAX_SESSIONS:]:
+    for session in sessions[MAX_SESSIONS:]:
         into.left_out.append(
-            f"the session {one['name']} ({', '.join(one['steps'])}): a scenario has at most "
-            f"{MAX_SESSIONS}"
+            f"the session {session['name']} ({', '.join(session['steps'])}): a scenario has at "
+            f"most {MAX_SESSIONS}"
         )
     return sessions[:MAX_SESSIONS]
 
