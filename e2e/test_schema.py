@@ -188,6 +188,10 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
         "spec.control": None,
         "spec.loads": [{"name": "open", "open": {"rate": 1, "duration": "1s"}}],
     },
+    "spec.loads[].streams maximum": {
+        "spec.topology.haproxy": None,
+        "spec.loads.1.protocol": "http2",
+    },
     "spec.loads[].script.options.iterations minimum": {"spec.loads.5.script.options.vus": None},
     "spec.maxRepetitions maximum": {
         "spec.control": None,

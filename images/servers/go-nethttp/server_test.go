@@ -200,3 +200,34 @@ func TestEndsAlthoughARequestNeverDoes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Loads over HTTP/2 speak it from the first byte on; all others speak HTTP/1.1 on the same port.
+func TestServesHTTP2BesideHTTP1(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- serve(stopped, listener, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), time.Minute)
+	}()
+	for _, second := range []bool{false, true} {
+		transport := &http.Transport{Protocols: &http.Protocols{}}
+		transport.Protocols.SetHTTP1(!second)
+		transport.Protocols.SetUnencryptedHTTP2(second)
+		client := http.Client{Transport: transport}
+		response, err := client.Get("http://" + listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if (response.ProtoMajor == 2) != second {
+			t.Errorf("%s, HTTP/2 was asked for: %v", response.Proto, second)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

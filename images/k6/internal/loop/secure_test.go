@@ -200,10 +200,10 @@ func TestASessionOverTLS(t *testing.T) {
 	shop := newShop()
 	address, trusting, requests, _ := serveSecured(t, tls.VersionTLS13, shop.ServeHTTP)
 	list, work := shopping(t, 100, session.Once, session.Think{})
-	p := drive(t, address, Plan{TLS: trusting, Requests: list, Work: work, Connections: 3, Threads: 1, Total: 297, KeepAlive: true})
+	p := drive(t, address, Plan{TLS: trusting, Requests: list, Work: work, Connections: 3, Threads: 1, Total: 291, KeepAlive: true})
 	shop.check(t)
 	only(t, p, "", 0)
-	if requests.Load() != 297 {
+	if requests.Load() != 291 {
 		t.Errorf("%d requests", requests.Load())
 	}
 }

@@ -30,6 +30,21 @@ func (s *Server) protocols() *http.Protocols {
 	return protocols
 }
 
+// overHTTP2 says what a server's answer over HTTP/2, or its failing, means: nil where a load can be sent so.
+func overHTTP2(ctx context.Context, base *url.URL, server Server, answer error) error {
+	if answer == nil || server.TLS != nil {
+		// With TLS the server says at once what it chooses.
+		if err := greets(ctx, base, server); err != nil && (answer == nil || errors.Is(err, ErrProtocol)) {
+			return err
+		}
+	}
+	if answer == nil || !speaksOnlyHTTP1(ctx, base, server) {
+		return answer
+	}
+	return fmt.Errorf("%w: %s%s answers 200 over HTTP/1.1, and over HTTP/2 it says: %w; %s",
+		ErrProtocol, server.Target, server.Path, answer, insteadOf(server))
+}
+
 func insteadOf(server Server) string {
 	if server.TLS != nil {
 		return "have it choose h2 by ALPN, or write protocol: http1"
@@ -54,10 +69,14 @@ func speaksOnlyHTTP1(ctx context.Context, base *url.URL, server Server) bool {
 }
 
 // greets asks a server that serves for its settings: how many streams it takes at once.
-func greets(ctx context.Context, address string, server Server) error {
+func greets(ctx context.Context, base *url.URL, server Server) error {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	addresses, err := resolve(ctx, base)
+	if err != nil {
+		return err
+	}
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", addresses[0].String())
 	if err != nil {
 		return err
 	}
@@ -69,9 +88,14 @@ func greets(ctx context.Context, address string, server Server) error {
 		if err := secured.HandshakeContext(ctx); err != nil {
 			return err
 		}
+		if secured.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+			return fmt.Errorf("%w: %s does not choose h2, the only protocol that it was offered; %s",
+				ErrProtocol, server.Target, insteadOf(server))
+		}
 		connection = secured
 	}
 	framer := http2.NewFramer(connection, connection)
+	framer.SetMaxReadFrameSize(16 << 10)
 	if _, err := io.WriteString(connection, http2.ClientPreface); err != nil {
 		return err
 	}

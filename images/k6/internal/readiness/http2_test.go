@@ -72,6 +72,39 @@ func TestAServerIsAskedOverHTTP2BeforeALoadIsSentSo(t *testing.T) {
 	}
 }
 
+// A server that knows nothing of ALPN takes the connection, and answers what it can.
+func TestAServerWithoutALPNIsToldWhatToWriteAtOnce(t *testing.T) {
+	donor := httptest.NewTLSServer(nil)
+	defer donor.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: donor.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				_, _ = connection.Read(make([]byte, 4096))
+				_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				_, _ = connection.Read(make([]byte, 4096))
+			}()
+		}
+	}()
+	server := Server{
+		Target: "https://" + listener.Addr().String(), Path: "/", HTTP2: true, Streams: 1,
+		TLS: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}},
+	}
+	_, err = Wait(context.Background(), server, time.Minute)
+	if !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "does not choose h2") {
+		t.Error(err)
+	}
+}
+
 func TestAServerThatIsNotThereIsNotSaidToSpeakAnotherProtocol(t *testing.T) {
 	server := Server{Target: "http://127.0.0.1:1", Path: "/", HTTP2: true, Streams: 1}
 	if _, err := Wait(context.Background(), server, 100*time.Millisecond); !errors.Is(err, ErrNotReachable) {

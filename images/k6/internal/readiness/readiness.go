@@ -47,11 +47,8 @@ func Wait(ctx context.Context, server Server, wait time.Duration) ([]netip.AddrP
 	for {
 		began := time.Now()
 		addresses, err := probe(ctx, base, server)
-		if err == nil && server.HTTP2 {
-			err = greets(ctx, addresses[0].String(), server)
-		} else if server.HTTP2 && speaksOnlyHTTP1(ctx, base, server) {
-			err = fmt.Errorf("%w: %s%s answers 200 over HTTP/1.1, and over HTTP/2 it says: %w; %s",
-				ErrProtocol, server.Target, server.Path, err, insteadOf(server))
+		if server.HTTP2 {
+			err = overHTTP2(ctx, base, server, err)
 		}
 		if err == nil || errors.Is(err, ErrProtocol) {
 			return addresses, err
