@@ -247,8 +247,9 @@ standing: ## when each check last passed, on which commit, how often out of how 
 unit: unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
-	# One process for each core where there are thousands.
-	cd operator && $(CURDIR)/$(PYTHON) -m pytest --numprocesses auto tests
+	# One process for each core where there are thousands; some take half a minute, and whoever is
+	# through takes tests from the other.
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests
 
 unit-python: venv
 	$(SAY)

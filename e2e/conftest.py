@@ -110,7 +110,8 @@ class Api:
         """Return the names of the objects of a list, without what is in them."""
         kind = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
         found = self._document("GET", path, self.ask("GET", path, accept=kind, **query))
-        return [one["metadata"]["name"] for one in found["items"]]
+        # Of none it is null.
+        return [one["metadata"]["name"] for one in found["items"] or ()]
 
     def create(self, path: str, manifest: dict[str, Any]) -> Any:
         """Create an object in the list at a path; return it."""

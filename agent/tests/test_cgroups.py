@@ -102,7 +102,7 @@ def test_an_agent_stays_in_the_tree_of_its_own_node(two_nodes: Path) -> None:
     hierarchy = Hierarchy(str(two_nodes))
     group = hierarchy.settle("agent-b")
     assert group is not None
-    assert group.cpus == {1}
+    assert group.cpus == frozenset({1})
     assert group.pressure.endswith("cluster/b")
     assert hierarchy.find_pod(OTHER, search_roots=True) == f"cluster/b/kubepods/pod{OTHER}"
     assert hierarchy.find_pod(UID, search_roots=True) is None

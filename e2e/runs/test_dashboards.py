@@ -33,7 +33,18 @@ SCRAPES_OF_OPERATOR_SECONDS = 12.0
 PRESSURE = "the node's kernel may count no pressure (PSI)"
 GOES_ON = "it is there while a run goes on alone"
 NO_REASON = "no reconcile has failed"
+NO_SCRIPT = "no load of the run is a script"
 MAY_BE_EMPTY = {
+    "laptime-run: Objectives and thresholds A": "the run has no objectives",
+    **{
+        f"laptime-run: {panel} {query}": NO_SCRIPT
+        for panel, queries in (
+            ("Checks of scripts", "ABC"),
+            ("Iterations of scripts", "ABCDEFGH"),
+            ("Metrics of scripts", "ABCDEF"),
+        )
+        for query in queries
+    },
     "laptime-run: State B": GOES_ON,
     "laptime-run: Requests of each second B": GOES_ON,
     "laptime-run: Pressure on the nodes A": PRESSURE,

@@ -6,6 +6,13 @@ import json
 import time
 from typing import Any
 
+import pytest
+
+from laptime.analysis.two_runs import Change, compare_runs
+from laptime.api.metrics import Metric
+from laptime.report import read_results
+from laptime.report.results import Results
+
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
 from .test_scripts import own_script
 
@@ -122,25 +129,75 @@ export function teardown() { teardowns.add(1); }
 """
 
 
-def test_three_generators_run_one_script_together(cluster: Cluster) -> None:
-    script = {"configMap": own_script(cluster, "shared", SHARED), "duration": "30s", "warmup": "0s"}
-    run = cluster.apply(
-        run_manifest(
-            "three-scripts",
-            [AXUM],
-            loads=[{"name": "own", "script": script}],
-            topology=POSTGRES_ALONE,
-            repetitions=1,
-            generator={"parallelism": 3},
+STEADY = """
+import http from 'k6/http';
+export const options = {
+  scenarios: {
+    own: { executor: 'constant-arrival-rate', rate: 90, duration: '3s', preAllocatedVUs: 30 },
+  },
+};
+export default function () {
+  http.get(`${__ENV.TARGET}/`, { tags: { name: 'list' } });
+}
+"""
+
+
+def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
+    scripts = {"own": SHARED, "steady": STEADY}
+    loads = [
+        {
+            "name": name,
+            "script": {
+                "configMap": own_script(cluster, name, source),
+                "duration": "30s",
+                "warmup": "500ms" if name == "steady" else "0s",
+            },
+        }
+        for name, source in scripts.items()
+    ]
+    found: dict[int, Results] = {}
+    # They have their turns one after the other.
+    runs = {
+        count: cluster.apply(
+            run_manifest(
+                f"{count}-scripts",
+                [AXUM],
+                loads=loads,
+                topology=POSTGRES_ALONE,
+                repetitions=3,
+                generator={"parallelism": count},
+            )
         )
-    )
-    status = cluster.wait_end(run, 180)
-    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    (result,) = cluster.documents(run).values()
-    said = result["script"]
-    assert (result["figures"]["requests"], result["figures"]["errors"]) == (301, 0)
-    assert (said["iterations"], said["checksPassed"], said["checksFailed"]) == (301, 301, 0)
-    assert {one["outcome"] for one in status["objectives"]} == {"met"}, status["objectives"]
-    for readings in cluster.documents(run, "readings.json").values():
-        parts = {one["component"]: one for one in readings["usage"]["components"]}
-        assert parts["generator"]["pods"] == 3
+        for count in (1, 3)
+    }
+    for count, run in runs.items():
+        status = cluster.wait_end(run, 300)
+        assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+        assert {one["outcome"] for one in status["objectives"]} == {"met"}, status["objectives"]
+        found[count], _ = read_results(cluster.stored(run).files["results.json"])
+        for readings in cluster.documents(run, "readings.json").values():
+            parts = {one["component"]: one for one in readings["usage"]["components"]}
+            assert parts["generator"]["pods"] == count
+    for result in (trial for results in found.values() for trial in results.trials):
+        if result.load != "own":
+            continue
+        said = result.script
+        assert said is not None
+        assert result.figures is not None
+        assert (result.figures.requests, result.figures.errors) == (301, 0)
+        assert (said.iterations, said.checks_passed, said.checks_failed) == (301, 301, 0)
+        metrics = {one.name: one for one in said.metrics}
+        # Each iteration once, and setup() and teardown() in one of the generators.
+        assert (metrics["setups"].value, metrics["teardowns"].value) == (1, 1)
+        numbers = metrics["numbers"]
+        assert (numbers.samples, numbers.value, numbers.min, numbers.max) == (301, 150, 0, 300)
+        assert numbers.p50 == pytest.approx(150, rel=0.001)
+    spec = found[1].spec
+    assert spec is not None
+    steady = [
+        one
+        for one in compare_runs(spec, found[1].trials, found[3].trials)
+        if one.load == "steady" and one.metric in (Metric.REQUESTS_PER_SECOND, Metric.P50)
+    ]
+    assert len(steady) == 2
+    assert {one.change for one in steady} == {Change.NONE_FOUND}, steady

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +11,11 @@ import pytest
 from conftest import OPERATOR_NAMESPACE, Tool
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
+from .test_scripts import own_script
 
+PROMETHEUS = (
+    f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy/api/v1"
+)
 SERVES = """
 import http.server, threading
 for port in (8000, 8001):
@@ -103,3 +108,102 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
     kubectl("delete", "pod", "inside", "-n", cluster.namespace, "--now")
     assert cluster.wait_end(run, 120)["state"] == "Succeeded"
     assert not any(one.startswith("NetworkPolicy/") for one in cluster.left_of(run))
+
+
+REACHES = """
+import http from 'k6/http';
+import {{ check, sleep }} from 'k6';
+const places = {places};
+const token = (() => {{
+  try {{
+    return open('/var/run/secrets/kubernetes.io/serviceaccount/token');
+  }} catch (_) {{
+    return null;
+  }}
+}})();
+export const options = {{
+  scenarios: {{
+    attempts: {{ executor: 'per-vu-iterations', vus: 1, iterations: 1, exec: 'attempts' }},
+    load: {{ executor: 'constant-vus', vus: 1, duration: '12s' }},
+  }},
+}};
+// Whoever is reached answers, with an error at least, or resets the connection (1220).
+const closed = (answer) =>
+  answer.status === 0 &&
+  (answer.error_code === 1050 || (answer.error_code >= 1100 && answer.error_code < 1220));
+export function attempts() {{
+  const names = Object.keys(places);
+  const answers = http.batch(
+    names.map((name) => ['GET', `http://${{places[name]}}/`, null, {{ timeout: '2s' }}]),
+  );
+  names.forEach((name, place) => check(answers[place], {{ [`${{name}} is closed`]: closed }}));
+  check(token, {{ 'there is no token': (found) => found === null }});
+}}
+export default function () {{
+  const answer = http.get(`${{__ENV.TARGET}}/`, {{ tags: {{ name: 'list' }} }});
+  check(answer, {{ 'its server is open': (a) => a.status === 200 }});
+  sleep(0.05);
+}}
+"""
+
+
+def address_of_node(cluster: Cluster) -> str:
+    (node, *_) = cluster.reader.get("/api/v1/nodes")["items"]
+    found = {one["type"]: one["address"] for one in node["status"]["addresses"]}
+    address: str = found["InternalIP"]
+    return address
+
+
+def test_a_script_reaches_its_server_and_nobody_else(
+    cluster: Cluster, kubectl: Tool, image: str
+) -> None:
+    """Each attempt is a check of its own; and what is live of a script is there while it runs."""
+    pods: dict[str, dict[str, str]] = {
+        "outside": {},
+        # As a pod of another run has it: runs have their turns one after the other.
+        "another": {"laptime.dev/run-uid": "of-another-run"},
+    }
+    for name, labels in pods.items():
+        cluster.apply(pod(name, image, labels))
+    ready = ("--for=condition=Ready", "--timeout=60s", "-n", cluster.namespace)
+    kubectl("wait", *ready, "pod/outside", "pod/another")
+    service = f"{OPERATOR_NAMESPACE}.svc"
+    places = {
+        "another run": f"{cluster.get('pod', 'another')['status']['podIP']}:8000",
+        "the operator": f"laptime-operator.{service}:8081",
+        "Prometheus": f"laptime-prometheus.{service}:9090",
+        "the API server": "kubernetes.default.svc:443",
+        "the node": f"{address_of_node(cluster)}:10250",
+    }
+
+    def reaches(place: str) -> bool:
+        host, _, port = place.rpartition(":")
+        command = ("--", "python3", "-c", CONNECTS, host, port)
+        return kubectl.run("exec", "-n", cluster.namespace, "outside", *command).returncode == 0
+
+    # Whoever is of no run reaches all of them: else nothing would be shown.
+    with ThreadPoolExecutor(len(places)) as at_once:
+        assert all(at_once.map(reaches, places.values())), places
+    source = REACHES.format(places=json.dumps(places))
+    script = {"configMap": own_script(cluster, "reaches", source), "warmup": "0s"}
+    manifest = run_manifest(
+        "reaches",
+        [AXUM],
+        loads=[{"name": "own", "script": {**script, "duration": "20s"}}],
+        topology=POSTGRES_ALONE,
+        repetitions=1,
+    )
+    run = cluster.apply(manifest)
+    status = cluster.wait_end(run, 120)
+    (row,) = status["results"]
+    found = {one["name"]: (one["passed"], one["failed"]) for one in row["script"]["checks"]}
+    assert found.pop("its server is open")[1] == 0, found
+    expected = [*(f"{name} is closed" for name in places), "there is no token"]
+    assert found == dict.fromkeys(expected, (1, 0))
+    assert row["validity"] != "invalid", row
+    # None of them is taken for the server.
+    assert {(one["requests"], one["errors"]) for one in row["script"]["otherHosts"]} == {(1, 1)}
+    assert row["errors"] == 0
+    live = f'laptime_generator_requests_total{{run="{run}",namespace="{cluster.namespace}"}}'
+    counted = cluster.reader.get(f"{PROMETHEUS}/query", query=f"max_over_time({live}[10m])")
+    assert counted["data"]["result"], "no scrape has seen a request while the script ran"

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +27,7 @@ from .harness import (
     namespace_for_runs,
     run_manifest,
 )
+from .test_dashboards import SCRAPES_OF_OPERATOR_SECONDS, Said
 
 SCRIPTS = Path(__file__).parents[2] / "images" / "k6" / "testdata"
 SCRIPT = SCRIPTS / "as-documented.js"
@@ -37,11 +43,14 @@ THRESHOLDS = {
 COUNTED = """
 import http from 'k6/http';
 import { check } from 'k6';
+import { Trend } from 'k6/metrics';
+const answers = new Trend('answers', true);
 export const options = {
   scenarios: { other: { executor: 'constant-vus', vus: 50, duration: '1h' } },
 };
 export default function () {
   const answer = http.get(`${__ENV.BASE_URL}/`, { tags: { name: 'list' } });
+  answers.add(answer.timings.duration, { kind: 'list' });
   check(answer, { right: (a) => a.status === 200, 'and told': () => __ENV.WORD === '$(HOME) $x' });
   http.get('http://nobody.invalid/', { timeout: '1s' });
 }
@@ -88,6 +97,9 @@ class Seen:
 
     status: dict[str, Any]
     report: str
+    grafana: Said
+    gate: subprocess.CompletedProcess[str]
+    """What a pipeline has that waits for the run."""
 
     def rows(self, load: str) -> list[dict[str, Any]]:
         """Return the rows of a load, of each server one."""
@@ -97,7 +109,7 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
+def seen(kubectl: Any, kubeconfig: str, reader: Any, operator: str) -> Iterator[Seen]:
     """A script whose checks never hold, and one of which the run says most, in one run."""
     env = [{"name": "BASE_URL", "value": "$(TARGET)"}, {"name": "WORD", "value": "$(HOME) $x"}]
     with namespace_for_runs(reader) as name:
@@ -114,7 +126,17 @@ def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
         )
         status = run_scripts(cluster, "scripts", [judged, counted])
         _, report = read_results(cluster.stored("scripts").files["results.json"])
-        yield Seen(status, to_markdown(report))
+        gate = subprocess.run(
+            [Path(sys.executable).with_name("laptime"), "watch", "scripts", "-n", name],
+            env={**os.environ, "KUBECONFIG": kubeconfig, "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
+        began = datetime.fromisoformat(status["startedAt"]).timestamp()
+        yield Seen(status, to_markdown(report), Said(cluster, "scripts", began), gate)
 
 
 def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
@@ -125,11 +147,14 @@ def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
         said = " ".join(row["validityReasons"])
         assert "check 'listing::never holds' failed in" in said
         assert "no warm-up was named" in said
+        # Of a script that rests for 20 ms throughput says how long.
+        assert row["comparedBy"] == "p99"
         script = row["script"]
         assert script["comparedBy"] == "latency"
         checks = {one["name"]: one for one in script["checks"]}
         assert checks["listing::never holds"]["passed"] == 0
         assert checks["listing::never holds"]["failed"] == script["iterations"] > 0
+        assert checks["listing::never holds"]["rate"] == 0
         assert checks["listing::status is 200"]["failed"] == 0
         assert row["requests"] == script["iterations"]  # and not the one of setup()
     objectives = {(one["server"], one["bound"]): one["outcome"] for one in status["objectives"]}
@@ -140,12 +165,54 @@ def test_a_script_whose_checks_never_hold_wins_nothing(seen: Seen) -> None:
     assert (missed["status"], missed["reason"]) == ("False", "ObjectivesMissed")
     assert all(bound in missed["message"] for bound in THRESHOLDS)
     assert "listing::never holds" in seen.report
+    assert "| when k6 began the request" in seen.report
+
+
+def test_a_gate_on_a_script_that_missed_its_thresholds_fails_with_its_own_exit_code(
+    seen: Seen,
+) -> None:
+    said = seen.gate.stdout
+    # Not 1, which is a run that failed, and not 3: it is known that they were missed.
+    assert seen.gate.returncode == 2, said + seen.gate.stderr
+    assert all(bound in said for bound in THRESHOLDS), said
+    assert "listing::never holds" in said
+    assert "listing::status is 200" in said
+
+
+def test_what_a_script_says_is_in_grafana_as_in_the_status(seen: Seen) -> None:
+    rows = seen.status["results"]
+    for query, key in (("A", "passed"), ("B", "failed"), ("C", "rate")):
+        assert seen.grafana.by(f"Checks of scripts {query}", "server", "load", "check") == {
+            (row["server"], row["load"], check["name"]): check[key]
+            for row in rows
+            for check in row["script"]["checks"]
+        }
+    for query, key in (("A", "iterations"), ("B", "droppedIterations")):
+        assert seen.grafana.by(f"Iterations of scripts {query}", "server", "load") == {
+            (row["server"], row["load"]): row["script"][key] for row in rows
+        }
+    labels = ("server", "load", "bound", "outcome", "measured")
+    assert seen.grafana.by("Objectives and thresholds A", *labels).keys() == {
+        tuple(one[label] for label in labels) for one in seen.status["objectives"]
+    }
+    # Of rows that are invalid no figure counts, so the script's own metrics are of the other load.
+    metrics = seen.grafana.by("Metrics of scripts A", "server", "load", "metric", "figure")
+    assert metrics == {
+        (row["server"], row["load"], metric["name"], figure["name"]): figure["estimate"]["value"]
+        for row in rows
+        for metric in row["script"]["metrics"]
+        for figure in metric["figures"]
+        if metric["name"] != "iterations"
+    }
+    assert {key[:3] for key in metrics} >= {
+        (server, "counted", "answers") for server in ("twin", "axum")
+    }
 
 
 def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
     cluster: Cluster,
 ) -> None:
-    script = {"checks": "inform", "warmup": "1500ms"}
+    script: dict[str, Any] = {"checks": "inform", "warmup": "1500ms"}
     load = script_load(cluster, "informed", SCRIPT.read_text(), **script)
     status = run_scripts(cluster, "informed", [load], SYNC)
     for row in status["results"]:
@@ -158,6 +225,7 @@ def test_checks_that_inform_leave_figures_and_a_warmup_by_time_is_cut_off(
         # It rests, so throughput says how long.
         assert row["comparedBy"] == "p99"
     assert "p99" in status["verdict"]
+    assert "; of iterations under informed, axum did " in status["verdict"]
 
 
 def test_options_of_the_run_override_those_of_the_script_and_others_are_counted_apart(
@@ -169,6 +237,9 @@ def test_options_of_the_run_override_those_of_the_script_and_others_are_counted_
         assert script["iterations"] == 50
         assert (script["checksPassed"], script["checksFailed"]) == (100, 0)
         assert script["otherHosts"] == [{"host": "nobody.invalid:80", "requests": 50, "errors": 50}]
+        # Under its name in k6, and the part of it that has a tag of its own.
+        metrics = {one["name"]: one for one in script["metrics"]}
+        assert metrics["answers"]["samples"] == metrics["answers{kind:list}"]["samples"] == 50
     # It has no thresholds.
     assert {one["load"] for one in seen.status["objectives"]} == {"as-documented"}
 

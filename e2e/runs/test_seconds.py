@@ -124,10 +124,11 @@ def test_every_second_of_every_trial_is_in_prometheus(cluster: Cluster) -> None:
         "seconds",
         [SYNC, AXUM],
         loads=[_load("two", 4, 2), _load("six", 4, 6)],
+        repetitions=1,
     )
     run = cluster.apply(manifest)
     assert cluster.wait_end(run, 300)["state"] == "Succeeded"
-    assert check(cluster, run) == 8
+    assert check(cluster, run) == 4
 
 
 def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_killed(

@@ -402,7 +402,7 @@ func TestEveryExecutorSaysWhatK6Says(t *testing.T) {
 	out, k6s := own(t, environment, "testdata/executors.js", "--env=BASE_URL="+server.URL, "--out=json="+raw)
 	read(t, raw).compare(t, out.result, k6s)
 	said := out.result.Script
-	if got := requests(out.result); got != server.requests.Load() || len(said.Thresholds) != 16 || len(said.Executors) != 7 || said.Iterations < 100 {
+	if got := requests(out.result); got != server.requests.Load() || len(said.Thresholds) != 16 || len(said.Executors) != 6 || said.Iterations < 100 {
 		t.Errorf("%d requests, the server saw %d, %d iterations of %v, thresholds %+v", got, server.requests.Load(), said.Iterations, said.Executors, said.Thresholds)
 	}
 	if dropped := said.Metrics["dropped_iterations"]; dropped == nil || int64(dropped.Sum) != out.result.Phases["measured"].DroppedIterations {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"os"
@@ -110,8 +111,8 @@ func compareMetrics(t *testing.T, said *result.Script, k6s map[string]summarised
 	t.Helper()
 	for name, m := range said.Metrics {
 		k, found := k6s[name]
-		if strings.HasPrefix(name, "group_duration{") && !found {
-			continue // k6 tells groups apart where a threshold does
+		if strings.Contains(name, "{") && !found {
+			continue // k6 tells groups, scenarios and tags apart where a threshold does
 		}
 		switch m.Type {
 		case "counter":
@@ -313,6 +314,111 @@ func TestOtherHostsAreCountedApart(t *testing.T) {
 	there := hosts[strings.TrimPrefix(other.URL, "http://")]
 	if len(hosts) != 2 || *there != (result.HostCount{Requests: 10, Errors: 10}) || hosts["nobody.invalid:80"].Errors != 5 {
 		t.Errorf("%+v", hosts)
+	}
+}
+
+// Parts of metrics by scenarios and the script's own tags are kept without a threshold, and are those of k6 itself.
+func TestScenariosAndTagsAreToldApart(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	const source = `
+		import http from 'k6/http';
+		import { check } from 'k6';
+		import { Trend } from 'k6/metrics';
+		const sizes = new Trend('sizes');
+		export const options = { tags: { everywhere: 'same' }, scenarios: {
+			browse: { executor: 'per-vu-iterations', vus: 1, iterations: 5, exec: 'browse' },
+			buy: { executor: 'per-vu-iterations', vus: 1, iterations: 3, exec: 'buy', tags: { team: 'shop' } },
+		}%s };
+		export function browse() { http.get(__ENV.TARGET + '/', { tags: { kind: 'static' } }); sizes.add(1, { kind: 'small' }); sizes.add(9); }
+		export function buy() { check(http.get(__ENV.TARGET + '/'), { right: (a) => a.status === 200 }); }`
+	names := []string{
+		"iterations{scenario:browse}", "iterations{scenario:buy}", "iterations{team:shop}", "iteration_duration{scenario:buy}",
+		"http_req_duration{kind:static}", "http_req_duration{scenario:buy}", "http_req_failed{team:shop}", "sizes{kind:small}", "sizes{scenario:browse}",
+		"checks{team:shop}",
+	}
+	out, _ := own(t, []string{"TARGET=" + server.URL}, write(t, fmt.Sprintf(source, "")))
+	said := out.result.Script
+	for name, samples := range map[string]int64{
+		"iterations{scenario:browse}": 5, "iterations{scenario:buy}": 3, "http_req_duration{kind:static}": 5,
+		"http_req_duration{scenario:buy}": 3, "sizes{kind:small}": 5, "sizes{scenario:browse}": 10, "checks{team:shop}": 3,
+	} {
+		if one := said.Metrics[name]; one == nil || one.Samples != samples {
+			t.Errorf("%s: %+v", name, one)
+		}
+	}
+	for name := range said.Metrics {
+		if strings.Contains(name, "everywhere") || strings.Contains(name, "expected_response") || strings.HasPrefix(name, "http_req_waiting") {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	if said.PartsLeftOut {
+		t.Error("parts are left out")
+	}
+	// With thresholds on them k6 has the same parts in its own summary.
+	var thresholds []string
+	for _, name := range names {
+		expression := "avg>=0"
+		switch {
+		case strings.HasPrefix(name, "iterations"):
+			expression = "count>0"
+		case strings.HasPrefix(name, "checks"), strings.HasPrefix(name, "http_req_failed"):
+			expression = "rate>=0"
+		}
+		thresholds = append(thresholds, fmt.Sprintf("%q: [%q]", name, expression))
+	}
+	out, k6s := own(t, []string{"TARGET=" + server.URL}, write(t, fmt.Sprintf(source, ", thresholds: {"+strings.Join(thresholds, ", ")+"}")))
+	compareMetrics(t, out.result.Script, k6s)
+	for _, name := range names {
+		if out.result.Script.Metrics[name] == nil || k6s[name].Thresholds == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+}
+
+// What is scraped of a script while it runs are the counts of its result.
+func TestAScriptIsShownWhileItRuns(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/bad" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	script := write(t, `
+		import http from 'k6/http';
+		import { sleep } from 'k6';
+		export const options = { scenarios: {
+			warmup: { executor: 'per-vu-iterations', vus: 1, iterations: 1, exec: 'warm' },
+			own: { executor: 'per-vu-iterations', vus: 1, iterations: 1, startTime: '100ms' },
+		} };
+		export function warm() { http.get(__ENV.TARGET + '/', { tags: { name: 'list' } }); }
+		export default function () {
+			for (let i = 0; i < 40; i++) { http.get(__ENV.TARGET + '/', { tags: { name: 'list' } }); }
+			http.get(__ENV.TARGET + '/bad', { tags: { name: 'bad' } });
+			sleep(3);
+			http.get(__ENV.TARGET + '/', { tags: { name: 'list' } });
+		}`)
+	address := free(t)
+	wanted := []string{
+		"laptime_generator_requests_total{endpoint=\"list\",phase=\"measured\"} 40", "laptime_generator_requests_total{endpoint=\"bad\",phase=\"measured\"} 1",
+		"laptime_generator_requests_total{endpoint=\"list\",phase=\"warmup\"} 1", "laptime_generator_errors_total{kind=\"status\",phase=\"measured\"} 1",
+		"laptime_generator_phase{phase=\"measured\"} 1", "laptime_generator_latency_seconds_count{endpoint=\"list\",phase=\"measured\"} 40",
+	}
+	missing := wanted
+	out := k6(t, []string{"TARGET=" + server.URL, "LAPTIME_METRICS_ADDRESS=" + address}, func(*os.Process) {
+		for deadline := time.Now().Add(15 * time.Second); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			answer, err := http.Get("http://" + address + "/metrics")
+			if err != nil {
+				continue
+			}
+			text, _ := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			missing = slices.DeleteFunc(slices.Clone(wanted), func(line string) bool { return strings.Contains(string(text), line) })
+		}
+	}, script)
+	if len(missing) > 0 || out.result == nil || out.result.Phases["measured"].Requests != 42 {
+		t.Errorf("missing: %q\n%s\n%s", missing, out.stdout, out.stderr)
+	}
+	if _, err := http.Get("http://" + address + "/metrics"); err == nil {
+		t.Error("it is shown after its end")
 	}
 }
 

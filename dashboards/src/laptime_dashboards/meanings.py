@@ -23,6 +23,12 @@ VALIDITIES = {
 
 OUTCOMES = {"Measured": ("Measured", "blue"), "Failed": ("Failed", "red")}
 
+OBJECTIVES = {
+    "met": ("met", "green"),
+    "missed": ("missed", "red"),
+    "notKnown": ("not known", "orange"),
+}
+
 PERCENTILES = {
     "0.5": ("p50", "text"),
     "0.9": ("p90", "text"),

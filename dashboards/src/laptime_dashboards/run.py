@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from laptime_dashboards import run_answer, run_results, run_seconds, run_usage
+from laptime_dashboards import run_answer, run_results, run_script, run_seconds, run_usage
 from laptime_dashboards.frame import RUN_UID, frame, with_run, with_servers
 
 
@@ -38,6 +38,15 @@ def build() -> dashboard.Dashboard:
     made.with_panel(run_results.table_of_results()).with_panel(run_results.trials())
     # Closed at first: a run may have none of these, and nothing is asked for what is not open.
     for title, panels in (
+        (
+            "Objectives, and what a k6 script says: checks, thresholds, metrics of its own",
+            (
+                run_script.objectives(),
+                run_script.checks(),
+                run_script.iterations(),
+                run_script.metrics(),
+            ),
+        ),
         (
             "More of what the pods use",
             (

@@ -22,7 +22,6 @@ export const options = {
     steep: {
       executor: 'ramping-arrival-rate', startRate: 50, preAllocatedVUs: 1, maxVUs: 1, stages: [{ duration: '1s', target: 400 }],
     },
-    steered: { executor: 'externally-controlled', vus: 2, maxVUs: 2, duration: '1s' },
   },
   thresholds: {
     'http_req_duration{scenario:rate}': ['p(95)<60000', 'p(95)<0.001'],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laptime.analysis import summarise
+from laptime.analysis import Summary, summarise
 from laptime.analysis.repeated import compared_by
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
@@ -17,6 +17,7 @@ from laptime.api.results import Outcome, ResultRow, RowState, TrialResult, Valid
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
 from laptime.measure.generator import RESULT_PREFIX
+from laptime.measure.script_metrics import keeps_bound
 from laptime.plan import Trial
 from tests.measure.samples import document, line, phase
 
@@ -103,9 +104,9 @@ def test_what_a_script_says_adds_up_over_repetitions() -> None:
     script = row(checks(1), checks(0), checks(0, "another")).script
     assert script is not None
     assert script.iterations == 300
-    assert [(one.name, one.passed, one.failed) for one in script.checks] == [
-        ("right answer", 1999, 1),
-        ("another", 1000, 0),
+    assert [(one.name, one.passed, one.failed, one.rate) for one in script.checks] == [
+        ("right answer", 1999, 1, 0.9995),
+        ("another", 1000, 0, 1.0),
     ]
 
 
@@ -135,10 +136,16 @@ def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:
     ("outcomes", "met", "outcome", "measured"),
     [
         ([(True, 12.3)], True, "met", "12.3 ms"),
-        ([(True, 12.3), (True, 15.1)], True, "met", "12.3 ms to 15.1 ms; missed in 0 of 2"),
-        ([(False, 1500.0), (False, 300.0)], False, "missed", "300 ms to 1.50 s; missed in 2 of 2"),
+        ([(True, 12.3), (True, 15.1)], True, "met", "13.6 ms (3.70 to 50.2); missed in 0 of 2"),
+        (
+            [(False, 1500.0), (False, 1450.0)],
+            False,
+            "missed",
+            "1.47 s (1.19 to 1.83); missed in 2 of 2",
+        ),
         # Chance goes further than the bound: nobody knows.
-        ([(True, 190.0), (False, 210.0)], None, "notKnown", "190 ms to 210 ms; missed in 1 of 2"),
+        ([(True, 190.0), (False, 210.0)], None, "notKnown", "200 ms (106 to 377); missed in 1 of"),
+        ([(False, 1500.0), (False, 300.0)], None, "notKnown", "671 ms ("),
     ],
 )
 def test_thresholds_become_objectives_of_the_run(
@@ -152,6 +159,44 @@ def test_thresholds_become_objectives_of_the_run(
     assert one.bound == "http_req_duration{name:list}: p(95)<200"
     assert one.measured.startswith(measured)
     assert one.outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("expression", "values", "met"),
+    [
+        ("count==300", (300.0, 300.0), True),
+        ("count!=300", (300.0, 300.0), False),
+        ("count==300", (200.0, 201.0), False),
+        ("count==300", (299.0, 301.0), None),
+        # A share is known within 0 and 1, and as well as its repetitions agree.
+        ("rate>0.99", (1.0, 1.0), True),
+        ("rate>0.99", (0.0, 0.0), False),
+        ("rate>0.99", (1.0, 0.995), None),
+        ("rate<=1", (1.0, 0.995), True),
+    ],
+)
+def test_a_threshold_is_judged_by_the_whole_interval(
+    expression: str, values: tuple[float, ...], met: bool | None
+) -> None:
+    kind = "rate" if expression.startswith("rate") else "counter"
+    said = {"metric": "m", "expression": expression, "samples": 9}
+    found = row(
+        *(
+            {
+                "metrics": {"m": {"type": kind, "samples": 9}},
+                "thresholds": [{**said, "met": keeps_bound(expression, one, one), "value": one}],
+            }
+            for one in values
+        )
+    )
+    assert found.script is not None
+    (threshold,) = found.script.thresholds
+    assert threshold.met is met
+    assert threshold.measured is not None
+    (objective,) = threshold_objectives([found])
+    assert objective.outcome == {True: "met", False: "missed", None: "notKnown"}[met]
+    if met is None:
+        assert objective.reason == "IntervalAcrossBound"
 
 
 def test_thresholds_that_were_not_met_come_first_and_are_bounded() -> None:
@@ -220,6 +265,63 @@ def verdict(*scripts: dict[str, Any]) -> str:
 def test_the_verdict_is_about_response_times_where_a_script_rests() -> None:
     assert "p99" in verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1})
     assert "requests/s" in verdict({})
+
+
+def iterations(count: int) -> dict[str, Any]:
+    """Return what a script says that rests and did so many iterations in ten seconds."""
+    counted = {"type": "counter", "samples": count, "sum": float(count)}
+    rests = {"iterationSeconds": 2.1, "requestSeconds": 0.1}
+    return {**rests, "seconds": 10.0, "metrics": {"iterations": counted}}
+
+
+def compared(*servers: tuple[str, int, int]) -> Summary:
+    """Return what comes of servers with these response times (µs) and iterations, twice each."""
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            **SPEC.to_wire(),
+            "servers": [{"name": name, "preset": "axum-sqlx"} for name, *_ in servers],
+            "baseline": servers[-1][0],
+        }
+    )
+    trials: list[Trial] = []
+    results: list[TrialResult] = []
+    payloads: dict[str, str] = {}
+    for number, (server, microseconds, done) in enumerate(servers * 2):
+        repetition = number // len(servers) + 1
+        trial = Trial(f"t-{number}", number + 1, server, "own", repetition)
+        content = {**document(phase([microseconds + repetition] * 1000)), "trial": trial.name}
+        text = line({**content, "script": {**QUIET, **iterations(done + repetition)}})
+        parsed = parse_generator_output(text)
+        assert isinstance(parsed, GeneratorResult)
+        trials.append(trial)
+        results.append(trial_result(trial, parsed, LOAD))
+        payloads[trial.name] = text.removeprefix(RESULT_PREFIX)
+    return summarise(spec, trials, results, payloads, None, {})
+
+
+def test_the_verdict_says_iterations_beside_the_response_times_of_a_script_that_rests() -> None:
+    alone = compared(("axum", 1000, 500))
+    assert alone.verdict.startswith("axum has a p99 of 1.00 ms")
+    assert "; of iterations under own, axum did 50.1 (" in alone.verdict
+    both = compared(("axum", 1000, 500), ("base", 9000, 400))
+    assert both.verdict.startswith("axum is fastest: 0.11")
+    assert "; of iterations under own, axum did 1.25x (" in both.verdict
+    assert ") those of base" in both.verdict
+    of_axum = next(row for row in both.rows if row.server == "axum")
+    assert of_axum.script is not None
+    assert of_axum.script.iterations_figure is not None
+    assert of_axum.script.iterations_figure.estimate.value == pytest.approx(50.15, rel=1e-3)
+
+
+def test_metrics_that_a_row_does_not_keep_are_said() -> None:
+    many = {f"m{n:03d}": {"type": "counter", "samples": 1, "sum": 1.0} for n in range(70)}
+    trials, results = measured({"metrics": many})
+    content = {**document(phase([1000] * 1000)), "script": {**QUIET, "metrics": many}}
+    payloads = {trials[0].name: line(content).removeprefix(RESULT_PREFIX)}
+    script = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"]).script
+    assert script is not None
+    assert len(script.metrics) == 60
+    assert "10 metrics of all repetitions are left out: 60 are kept" in script.warnings
 
 
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:

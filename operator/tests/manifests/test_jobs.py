@@ -257,6 +257,7 @@ def test_a_script_runs_as_it_is() -> None:
         "TARGET": "http://demo-haproxy:8002",
         "LAPTIME_TRIAL_NAME": "demo-trial-007",
         "LAPTIME_DURATION_SECONDS": "300",
+        "LAPTIME_METRICS_ADDRESS": ":9465",
     }
     assert {"name": "scripts", "configMap": {"name": "my-script"}} in pod(manifest)["volumes"]
     assert {"name": "scripts", "mountPath": "/scripts"} in k6["volumeMounts"]
@@ -301,7 +302,7 @@ def test_a_job_has_time_for_its_load_and_no_more_than_needed(load: str, measured
 
 
 def over_http2(*protocols: str) -> RunContext:
-    loads = [
+    loads: list[dict[str, Any]] = [
         {"name": f"l{at}", "protocol": one, "closed": {"connections": 2, "duration": "10s"}}
         for at, one in enumerate(protocols)
     ]
@@ -400,18 +401,19 @@ def test_several_generators_of_a_script_know_of_each_other() -> None:
     names = ("LAPTIME_GENERATORS", "LAPTIME_MEET", "LAPTIME_WAIT_SECONDS")
     assert [said[name] for name in names] == ["4", "demo-generator:7117", "30"]
     assert said["LAPTIME_TRIAL_NAME"] == "demo-trial-007"
-    assert k6["ports"] == [{"name": "meet", "containerPort": 7117, "protocol": "TCP"}]
+    assert {one["name"]: one["containerPort"] for one in k6["ports"]} == {
+        "metrics": 9465,
+        "meet": 7117,
+    }
     alone = job(context({**SPECS["direct"], "loads": [SCRIPT]}), "own")
     assert not set(names) & set(environment(pod(alone)["containers"][0]))
 
 
-def test_the_built_in_trial_shows_its_figures_to_prometheus() -> None:
-    (k6,) = pod(job(context("direct"), "closed"))["containers"]
+@pytest.mark.parametrize(("spec", "load"), [("direct", "closed"), ("full", "own")])
+def test_built_in_trials_and_scripts_show_their_figures_to_prometheus(spec: str, load: str) -> None:
+    (k6,) = pod(job(context(spec), load))["containers"]
     assert k6["ports"] == [{"name": "metrics", "containerPort": 9465, "protocol": "TCP"}]
     assert environment(k6)["LAPTIME_METRICS_ADDRESS"] == ":9465"
-    (script,) = pod(job(context("full"), "own"))["containers"]
-    assert "ports" not in script
-    assert "LAPTIME_METRICS_ADDRESS" not in environment(script)
 
 
 def test_generators_find_the_one_of_index_0() -> None:

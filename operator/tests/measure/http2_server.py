@@ -30,6 +30,7 @@ def http2_server(
     try:
         yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
     finally:
+        listener.shutdown(socket.SHUT_RDWR)  # else whoever accepts holds it open
         listener.close()
 
 
@@ -65,14 +66,14 @@ def _serve(
 
 
 def _converse(connection: socket.socket, first: bytes, answer: Callable[[str], Answer]) -> None:
-    state = H2Connection(H2Configuration(client_side=False, header_encoding="utf-8"))
+    state = H2Connection(H2Configuration(client_side=False, header_encoding=None))
     state.initiate_connection()
     received = first
     while received:
         for event in state.receive_data(received):
             if not isinstance(event, RequestReceived):
                 continue
-            status, content_type, body = answer(dict(event.headers)[":path"])
+            status, content_type, body = answer(dict(event.headers)[b":path"].decode())
             head = [(":status", str(status)), ("content-type", content_type)]
             state.send_headers(event.stream_id, head)
             state.send_data(event.stream_id, body, end_stream=True)

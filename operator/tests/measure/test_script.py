@@ -84,6 +84,12 @@ def test_metrics_beyond_the_bound_are_said() -> None:
     assert result.script.warnings == ["7 metrics are left out: 1 are kept"]
 
 
+def test_parts_of_metrics_beyond_the_bound_are_said() -> None:
+    script = said({"partsLeftOut": True}).script
+    assert script is not None
+    assert "more parts of metrics by scenarios and tags than are kept" in script.warnings[0]
+
+
 def test_checks_beyond_the_bound_are_judged_together_and_said() -> None:
     result = said({**checked(0, 10), "moreChecks": {"passed": 1, "failed": 99}})
     assert result.validity is Validity.INVALID

@@ -14,7 +14,12 @@ from laptime.api.loads import Load
 from laptime.api.script import ThresholdResult
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
 from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
-from laptime.measure.script_metrics import judged_again, merged_metric, percentile
+from laptime.measure.script_metrics import (
+    judged_again,
+    keeps_bound,
+    merged_metric,
+    percentile,
+)
 from tests.measure.samples import TRIAL, document, line, phase
 
 VALUES = st.lists(
@@ -150,6 +155,27 @@ def test_a_threshold_of_several_generators_is_about_all_their_samples() -> None:
     (threshold,) = merged.script.thresholds
     assert (threshold.met, threshold.value, threshold.samples) == (False, 5.0, 3)
     assert threshold.contains == "time"
+
+
+@pytest.mark.parametrize(
+    ("expression", "low", "high", "kept"),
+    [
+        ("p(95)<200", 100.0, 199.0, True),
+        ("p(95)<200", 200.0, 300.0, False),
+        ("p(95)<200", 150.0, 250.0, None),
+        ("p(95)<=200", 200.0, 200.0, True),
+        ("count==5", 4.0, 6.0, None),
+        ("count==5", 6.0, 7.0, False),
+        ("count===5", 5.0, 5.0, True),
+        ("count!=5", 4.0, 6.0, None),
+        ("count!=5", 6.0, 7.0, True),
+        ("p(95)<a bit", 1.0, 2.0, None),
+    ],
+)
+def test_a_bound_is_kept_by_all_of_an_interval_or_by_nothing_of_it(
+    expression: str, low: float, high: float, kept: bool | None
+) -> None:
+    assert keeps_bound(expression, low, high) is kept
 
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})

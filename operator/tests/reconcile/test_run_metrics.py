@@ -24,6 +24,7 @@ from laptime.api.results import (
     TrialResult,
     Validity,
 )
+from laptime.api.script import CheckResult, MetricFigure, ScriptFigures, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import (
     Condition,
@@ -143,6 +144,85 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     info = all_of_them["laptime_run_info"][0][0]
     assert info["verdict"] == "s0 is faster"
     assert (info["validity"], info["factor"]) == ("valid", "2.50x")
+
+
+def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> None:
+    around = Interval(value=12.5, low=12.0, high=13.0)
+    script = ScriptFigures(
+        warmup_named=True,
+        iterations=500,
+        dropped_iterations=7,
+        checks=[CheckResult(name='says "hi"', passed=99, failed=1, rate=0.99)],
+        metrics=[
+            ScriptMetric(
+                name="listing_time",
+                type="trend",
+                contains="time",
+                value=12.5,
+                figures=[MetricFigure(name="p(95)", estimate=around, factor=Interval(value=2.0))],
+            )
+        ],
+    )
+    metrics = Metrics()
+    metrics.show(manifest_of(a_run(RunStatus(results=[a_row(script=script)]))))
+    found = samples(metrics)
+    answers = {
+        (labels["check"], labels["outcome"]): value
+        for labels, value in found["laptime_result_check_answers"]
+    }
+    assert answers == {('says "hi"', "passed"): 99, ('says "hi"', "failed"): 1}
+    assert [value for _, value in found["laptime_result_check_rate"]] == [0.99]
+    ended = {labels["outcome"]: value for labels, value in found["laptime_result_iterations"]}
+    assert ended == {"ended": 500, "dropped": 7}
+    values = {labels["bound"]: value for labels, value in found["laptime_result_script_value"]}
+    assert values == {"estimate": 12.5, "low": 12.0, "high": 13.0}
+    ((labels, factor),) = found["laptime_result_script_factor"]
+    assert (factor, labels["bound"]) == (2.0, "estimate")
+    assert (labels["metric"], labels["figure"], labels["unit"]) == ("listing_time", "p(95)", "ms")
+    assert (labels["server"], labels["load"], labels["position"]) == ("s0", "l0", "1")
+
+
+def test_an_objective_says_its_outcome_and_what_was_measured_when_the_run_is_over() -> None:
+    objective = ObjectiveResult(
+        server="s0",
+        load="l0",
+        metric="listing_time",
+        bound="listing_time: avg<1",
+        measured="13.6 ms (3.70 to 50.2)",
+        outcome=Outcome.MISSED,
+        reason="BoundNotKept",
+    )
+    figures = RunFigures()
+    for state, measured in ((State.RUNNING, ""), (State.SUCCEEDED, objective.measured)):
+        figures.see(manifest_of(a_run(RunStatus(state=state, objectives=[objective]))))
+        ((labels, _),) = scraped(figures)["laptime_result_objective"]
+        assert (labels["bound"], labels["outcome"]) == ("listing_time: avg<1", "missed")
+        assert labels["measured"] == measured
+
+
+def test_what_scripts_say_is_bounded_over_all_runs() -> None:
+    figure = MetricFigure(name="avg", estimate=Interval(value=1.0))
+    script = ScriptFigures(
+        warmup_named=True,
+        checks=[CheckResult(name=f"c{n}", passed=1, rate=1.0) for n in range(20)],
+        metrics=[
+            ScriptMetric(name=f"m{n}", type="trend", value=1.0, figures=[figure]) for n in range(20)
+        ],
+    )
+    objective = ObjectiveResult(
+        server="s0", load="l0", metric="m", bound="b", measured="", outcome=Outcome.MET, reason="R"
+    )
+    objectives = [objective.model_copy(update={"bound": f"b{n}"}) for n in range(50)]
+    status = RunStatus(results=[a_row(script=script)], objectives=objectives)
+    figures = RunFigures()
+    for run in many(MOST_RUNS, status):
+        figures.see(manifest_of(run))
+    found = scraped(figures)
+    assert len(found["laptime_result_check_rate"]) == run_metrics.MOST_CHECKS
+    assert len(found["laptime_result_script_value"]) == run_metrics.MOST_METRICS
+    assert len(found["laptime_result_objective"]) == run_metrics.MOST_OBJECTIVES
+    newest = {labels["run"] for labels, _ in found["laptime_result_script_value"]}
+    assert newest == {f"run-{number:04d}" for number in range(MOST_RUNS - 10, MOST_RUNS)}
 
 
 def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> None:

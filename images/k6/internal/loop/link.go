@@ -29,7 +29,7 @@ type link struct {
 	greeted  bool // the server's settings have come
 	began    int64
 	set      int64 // connection set-up time, until the first stream has it
-	heard    int64 // when something was read last
+	heard    int64 // when something of an answer was read last
 
 	framer  *http2.Framer
 	source  source // of the framer
@@ -130,23 +130,46 @@ func (l *link) room() bool { return uint32(len(l.streams)) < l.limit }
 // idleStream says whether a stream was never begun: a peer that speaks of it is wrong.
 func (l *link) idleStream(stream uint32) bool { return stream&1 == 0 || stream >= l.next }
 
-// feed deals with the frames in what was read; what is left of the last one is kept.
-func (e *engine) feed(l *link, b []byte, now int64) error {
-	data := b
-	if len(l.in) > 0 {
-		l.in = append(l.in, b...)
-		data = l.in
+// missing is how many bytes are missing, of a frame's header or of the frame; 0: it is whole, or too long.
+func missing(b []byte) int {
+	if len(b) < headerSize {
+		return headerSize - len(b)
 	}
-	for len(data) >= headerSize {
-		length := headerSize + int(data[0])<<16 + int(data[1])<<8 + int(data[2])
+	if length := frameLength(b); length <= headerSize+mostFrame {
+		return max(length-len(b), 0)
+	}
+	return 0
+}
+
+func frameLength(b []byte) int { return headerSize + int(b[0])<<16 + int(b[1])<<8 + int(b[2]) }
+
+// feed deals with the frames in what was read; what is there of the last one is kept.
+func (e *engine) feed(l *link, b []byte, now int64) error {
+	for l.fd >= 0 {
+		piece := b
+		if len(l.in) > 0 {
+			for n := missing(l.in); n > 0 && len(b) > 0; n = missing(l.in) {
+				n = min(n, len(b))
+				l.in, b = append(l.in, b[:n]...), b[n:]
+			}
+			piece = l.in
+		}
+		if missing(piece) > 0 {
+			if len(l.in) == 0 {
+				l.in = append(l.in, b...)
+			}
+			return nil
+		}
+		length := frameLength(piece)
 		if length > headerSize+mostFrame {
 			return http2.ErrFrameTooLarge
 		}
-		if len(data) < length {
-			break
+		if len(l.in) > 0 {
+			l.in = l.in[:0]
+		} else {
+			b = b[length:]
 		}
-		l.source.b = data[:length]
-		data = data[length:]
+		l.source.b = piece[:length]
 		frame, err := l.framer.ReadFrame()
 		if err == nil {
 			err = e.frame(l, frame, length, now)
@@ -157,11 +180,7 @@ func (e *engine) feed(l *link, b []byte, now int64) error {
 		} else if err != nil {
 			return err
 		}
-		if l.fd < 0 {
-			return nil
-		}
 	}
-	l.in = append(l.in[:0], data...)
 	return nil
 }
 
@@ -278,6 +297,7 @@ func (e *engine) unblock(l *link) {
 
 // data takes a piece of a body.
 func (e *engine) data(l *link, f *http2.DataFrame, length int, now int64) error {
+	l.heard = now
 	// Padding counts in both windows.
 	taken := int64(f.Length)
 	if l.received -= taken; l.received < 0 || l.idleStream(f.StreamID) {
@@ -328,6 +348,7 @@ func (e *engine) beginHead(l *link, stream uint32, ends bool) {
 // headPart reads header fields, and deals with them when they are all there.
 func (e *engine) headPart(l *link, fragment []byte, last bool, length int, now int64) error {
 	h := &l.head
+	l.heard = now
 	if h.bytes += length; h.bytes > 2*maxHead {
 		return errTooLong
 	}
@@ -436,8 +457,7 @@ func (e *engine) receiveLink(l *link, ended bool) {
 			e.severed(l)
 			return
 		}
-		l.heard = e.now()
-		if err := e.feed(l, e.buffer[:n], l.heard); err != nil && l.fd >= 0 {
+		if err := e.feed(l, e.buffer[:n], e.now()); err != nil && l.fd >= 0 {
 			code := http2.ErrCodeProtocol
 			var wrong http2.ConnectionError
 			if errors.As(err, &wrong) {

@@ -496,7 +496,7 @@ func TestAConnectionThatIsDeadIsLeft(t *testing.T) {
 		}
 		p.requests(p.good)
 	})
-	phase := drive(t, address, Plan{HTTP2: true, Connections: 1, Streams: 3, Total: 30, KeepAlive: true, Timeout: time.Second})
+	phase := drive(t, address, Plan{HTTP2: true, Connections: 1, Streams: 3, Total: 30, KeepAlive: true, Timeout: 2 * time.Second})
 	only(t, phase, "timeout", 3)
 	if connections.Load() != 2 {
 		t.Errorf("%d connections, expected 2", connections.Load())

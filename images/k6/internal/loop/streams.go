@@ -380,7 +380,7 @@ func (e *engine) abandonStream(id int32, c *conn) {
 	delete(l.streams, c.stream)
 	_ = l.framer.WriteRSTStream(c.stream, http2.ErrCodeCancel)
 	if l.heard < c.begun {
-		e.leave(l) // nothing has come all this time: it may be that nothing comes any more
+		e.leave(l) // no answer has come all this time: it may be that none comes any more
 	}
 	e.settleLink(l)
 }

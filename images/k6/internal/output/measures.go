@@ -85,6 +85,9 @@ func (o *Output) measure(s *metrics.Sample) {
 			one.add(s)
 		}
 	}
+	for _, one := range o.partsOf(s) {
+		one.add(s)
+	}
 	// All groups together say nothing of any.
 	if s.Metric.Name == metrics.GroupDurationName {
 		if one := o.group(s); one != nil {

@@ -19,6 +19,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"go.k6.io/k6/v2/output"
 
+	"laptime.dev/k6/internal/live"
 	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/result"
 	"laptime.dev/k6/internal/sharing"
@@ -58,6 +59,9 @@ type Output struct {
 	streams    map[string]bool // methods of gRPC that are streams, by their URL
 	measures   map[*metrics.Metric][]*measure
 	groups     map[string]*measure
+	parts      map[series][]*measure
+	byTag      map[string]*measure // the same parts by their names
+	scenarios  int                 // that are measured
 	kept       []*measure
 	thresholds []*limits
 	trails     bool // a threshold is about requests
@@ -65,6 +69,10 @@ type Output struct {
 	exceptions exceptions
 	longest    time.Duration // that scenarios may take; 0: nobody said
 	limited    bool          // and that is watched
+
+	live        *live.Figures // nil: nobody is shown anything
+	unserve     func()
+	nextPublish time.Time
 
 	cpu     time.Duration // used before the first measured sample came
 	wall    time.Time
@@ -77,6 +85,7 @@ type phase struct {
 	recorder  *result.Recorder
 	endpoints map[string]int
 	bytes     int64
+	slot      *live.Slot
 	counts    bool // checks, metrics and thresholds are about it
 }
 
@@ -85,7 +94,8 @@ func New(params output.Params) *Output {
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
 		checks: map[*metrics.TagSet]*result.CheckCount{}, streams: map[string]bool{}, groups: map[string]*measure{},
-		measures: map[*metrics.Metric][]*measure{},
+		measures: map[*metrics.Metric][]*measure{}, parts: map[series][]*measure{}, byTag: map[string]*measure{},
+		scenarios: measuredScenarios(params),
 		script: result.Script{
 			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
 			Exceptions: map[string]int64{},
@@ -104,6 +114,16 @@ func executors(params output.Params) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(kinds))...)
 }
 
+// measuredScenarios counts the scenarios but that of the warm-up.
+func measuredScenarios(params output.Params) (count int) {
+	for name := range params.ScriptOptions.Scenarios {
+		if name != warmup {
+			count++
+		}
+	}
+	return count
+}
+
 // Description is what k6 shows.
 func (o *Output) Description() string { return "laptime (histograms, one result line at the end)" }
 
@@ -119,6 +139,7 @@ func (o *Output) Start() error {
 	o.target = newTarget(os.Getenv("TARGET"))
 	o.epoch = time.Now()
 	o.listen()
+	o.showLive()
 	if err := o.guard(); err != nil {
 		return err
 	}
@@ -151,6 +172,7 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 	if seen {
 		o.lastCPU, o.lastAt = process.CPU(), time.Now()
 	}
+	o.publish(time.Now())
 }
 
 // earliest gives when the first of the samples of scenarios began, zero if there are none.
@@ -241,7 +263,7 @@ func (o *Output) trail(t *httpext.Trail) {
 	p := o.request(s, t.EndTime, latencyOf(t), t.ConnRemoteAddr, &result.Sample{
 		Server: int64(t.Sending + t.Waiting), Connect: int64(t.ConnDuration), Status: s.status, Kind: kind,
 	})
-	if p.counts && o.trails {
+	if p.counts && (o.trails || len(s.parts) > 0) {
 		for i := range t.Samples {
 			o.measure(&t.Samples[i])
 		}
@@ -279,6 +301,9 @@ func (o *Output) Stop() error { return o.StopWithTestError(nil) }
 func (o *Output) StopWithTestError(runError error) error {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
+	if o.unserve != nil {
+		o.unserve()
+	}
 	if err := o.ended(abortReason(runError) == errext.AbortedByThreshold || cutShort(runError), tellTimeout); err != nil {
 		return err
 	}

@@ -215,6 +215,40 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
+func TestPartsOfMetricsAreBounded(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	metric := registry.MustNewMetric("sizes", metrics.Trend)
+	for i := range 20_000 {
+		o.AddMetricSamples([]metrics.SampleContainer{checkSample(registry, metric, 1, "scenario", "default", "kind", strconv.Itoa(i))})
+	}
+	all := o.metricsKept()
+	if len(all) != 1+maxParts || all["sizes"].Samples != 20_000 || all["sizes{kind:0}"].Samples != 1 || !o.script.PartsLeftOut || o.script.MetricsLeftOut != 0 {
+		t.Errorf("%d metrics, %d left out", len(all), o.script.MetricsLeftOut)
+	}
+	if len(o.parts) > maxCached {
+		t.Errorf("%d sets of tags are remembered", len(o.parts))
+	}
+}
+
+func TestAScrapeHasFewRequests(t *testing.T) {
+	r := result.NewRecorder(time.Now(), 0, nil)
+	for i := range 100 {
+		name := strconv.Itoa(i)
+		if i == 0 {
+			name = "not \xff UTF-8"
+		}
+		r.Record(&result.Sample{Endpoint: r.AddEndpoint(name), Done: int64(time.Millisecond), Status: 200})
+	}
+	all, sum := few(r.Tally()).Endpoints, int64(0)
+	for _, one := range all {
+		sum += one.Requests
+	}
+	if len(all) != maxShown || sum != 100 || all[0].Name != "not \uFFFD UTF-8" || all[maxShown-1].Latencies.Count != 81 {
+		t.Errorf("%d requests with %d names: %+v", sum, len(all), all)
+	}
+}
+
 // BenchmarkAddMetricSamples is what the output costs per request of a k6/http script.
 func BenchmarkAddMetricSamples(b *testing.B) {
 	o, _ := started(b)

@@ -15,11 +15,12 @@ import (
 // source is what one set of tags says of its samples. k6 gives equal sets the same pointer, so that
 // looking at the tags once per set is enough.
 type source struct {
-	phase    *phase // nil: the time of a sample decides
-	scenario bool   // whether it comes from a scenario, and not from setup() or k6 itself
-	name     string // of the endpoint
-	url      string // as k6 has it; that of gRPC has no scheme
-	host     string // that the tags name; empty: none
+	phase    *phase      // nil: the time of a sample decides
+	scenario bool        // whether it comes from a scenario, and not from setup() or k6 itself
+	name     string      // of the endpoint
+	url      string      // as k6 has it; that of gRPC has no scheme
+	host     string      // that the tags name; empty: none
+	parts    [][2]string // tags by which metrics are told apart
 	status   int
 	kind     result.Kind
 	// The endpoint's number in each phase that it was seen in.
@@ -62,6 +63,7 @@ func (o *Output) read(s *source, tags *metrics.TagSet) {
 	scenario, found := tags.Get("scenario")
 	group, _ := tags.Get("group")
 	s.scenario = found
+	s.parts = o.ownTags(tags)
 	switch {
 	case within(group, setupGroup):
 		s.phase = o.named(setup)

@@ -32,6 +32,7 @@ type Script struct {
 	MoreHosts      *HostCount            `json:"moreHosts,omitempty"`
 	Metrics        map[string]*Metric    `json:"metrics"`
 	MetricsLeftOut int                   `json:"metricsLeftOut,omitempty"`
+	PartsLeftOut   bool                  `json:"partsLeftOut,omitempty"` // by scenarios and tags
 	Thresholds     []Threshold           `json:"thresholds"`
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
@@ -114,7 +114,8 @@ def verdict(
     It says by which figure servers are compared, one clause for each.
     """
     known = [ranking for ranking in rankings if ranking.order]
-    parts = [_who(ranking, rows) for ranking in known] + _doubts(known, rows)
+    parts = [part for ranking in known for part in (_who(ranking, rows), *_done(ranking, rows))]
+    parts += _doubts(known, rows)
     if not parts:
         parts = [_nothing(rows) if finished else "nothing is measured yet"]
     parts += [*_left_out(spec, rankings, rows, server_failures, finished), *notes]
@@ -152,6 +153,29 @@ def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
         )
     factor = wording.factor(against_baseline)
     return f"{first} {is_fastest}: {factor} the {what} of {ranking.baseline} {where}"
+
+
+def _done(ranking: Ranking, rows: Sequence[ResultRow]) -> Iterator[str]:
+    """Yield the iterations under each script that is compared by response times.
+
+    Of a server alone, or of the first two against the baseline: they say whether all had the same
+    load.
+    """
+    if not ranking.metric.is_latency:
+        return
+    alone, against = len(ranking.order) == 1, ranking.baseline
+    for load in ranking.loads:
+        said = []
+        for row in rows:
+            done = row.script.iterations_figure if row.script is not None else None
+            if done is None or row.load != load or row.server not in ranking.order[:2]:
+                continue
+            if alone:
+                said.append(f"{row.server} did {wording.with_interval(done.estimate)} a second")
+            elif done.factor is not None and row.server != against:
+                said.append(f"{row.server} did {wording.factor(done.factor)} those of {against}")
+        if said:
+            yield f"of iterations under {load}, {wording.listing(said)}"
 
 
 def _alone(ranking: Ranking, rows: Sequence[ResultRow]) -> str:

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from laptime.analysis import wording
+from laptime.analysis.script_metrics import interval_of_values
+from laptime.api.interval import Interval
 from laptime.api.results import ObjectiveResult, Outcome, ResultRow, Validity
-from laptime.api.script import ComparedBy, ScriptFigures, ScriptMetric, ThresholdResult
+from laptime.api.script import (
+    ITERATIONS,
+    ComparedBy,
+    ScriptFigures,
+    ScriptMetric,
+    ThresholdResult,
+)
 from laptime.measure import (
     GeneratorError,
     checks_together,
     exceptions_together,
     hosts_together,
+    keeps_bound,
     merged_metrics,
     parse_payload,
     shown_metrics,
@@ -40,11 +49,18 @@ def script_of_row(
         return None
     checks = checks_together(check for one in scripts for check in one.checks)
     hosts = hosts_together(host for one in scripts for host in one.other_hosts)
+    metrics = _metrics_shown(tuple(payloads))
+    kept = first_metrics(metrics, MAX_METRICS)
+    warnings = dict.fromkeys(text for one in scripts for text in one.warnings)
+    if len(metrics) > len(kept):
+        left_out = f"{len(metrics) - len(kept)} metrics of all repetitions are left out"
+        warnings[f"{left_out}: {len(kept)} are kept"] = None
     return ScriptFigures(
         warmup_named=all(one.warmup_named for one in scripts),
         executors=sorted({kind for one in scripts for kind in one.executors}),
         iterations=sum(one.iterations for one in scripts),
         iteration_seconds=sum(one.iteration_seconds for one in scripts),
+        seconds=sum(one.seconds for one in scripts),
         compared_by=_compared_by(scripts),
         dropped_iterations=sum(one.dropped_iterations for one in scripts),
         aborted=any(one.aborted for one in scripts),
@@ -56,9 +72,15 @@ def script_of_row(
         ],
         thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
-        metrics=list(_metrics_shown(tuple(payloads)))[:MAX_METRICS],
-        warnings=list(dict.fromkeys(text for one in scripts for text in one.warnings)),
+        metrics=kept,
+        warnings=list(warnings),
     )
+
+
+def first_metrics(metrics: Sequence[ScriptMetric], most: int) -> list[ScriptMetric]:
+    """Return so many metrics by name: iterations, then whole ones, then parts of them by tags."""
+    ordered = sorted(metrics, key=lambda one: (one.name != ITERATIONS, "{" in one.name, one.name))
+    return sorted(ordered[:most], key=lambda one: one.name)
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.
@@ -87,25 +109,43 @@ def _compared_by(scripts: Sequence[ScriptFigures]) -> ComparedBy:
 
 def _thresholds(scripts: Sequence[ScriptFigures]) -> list[ThresholdResult]:
     """Return each threshold over all repetitions; those that were not met come first."""
+    shares = {metric.name for one in scripts for metric in one.metrics if metric.type == "rate"}
     found: dict[tuple[str, str], list[ThresholdResult]] = {}
     for one in (one for script in scripts for one in script.thresholds):
         found.setdefault((one.metric, one.expression), []).append(one)
-    together = [_over_repetitions(of_one) for of_one in found.values()]
+    together = [
+        _over_repetitions(of_one, share=metric in shares) for (metric, _), of_one in found.items()
+    ]
     return sorted(together, key=lambda one: one.met is True)
 
 
-def _over_repetitions(thresholds: Sequence[ThresholdResult]) -> ThresholdResult:
-    outcomes = {one.met for one in thresholds}
+def _over_repetitions(thresholds: Sequence[ThresholdResult], *, share: bool) -> ThresholdResult:
+    values = [one.low for one in thresholds if one.low is not None]
+    measured = interval_of_values(values, share=share) if values else None
     return thresholds[0].model_copy(
         update={
-            # Met in some and missed in others is neither: chance goes further than the bound.
-            "met": outcomes.pop() if len(outcomes) == 1 else None,
-            "low": min((one.low for one in thresholds if one.low is not None), default=None),
-            "high": max((one.high for one in thresholds if one.high is not None), default=None),
+            "met": _met(thresholds, measured),
+            "measured": measured,
+            "low": min(values, default=None),
+            "high": max(values, default=None),
             "repetitions": sum(one.repetitions for one in thresholds),
             "missed": sum(one.missed for one in thresholds),
         }
     )
+
+
+def _met(thresholds: Sequence[ThresholdResult], measured: Interval | None) -> bool | None:
+    """Return whether a threshold was met: where the whole interval says so, or its opposite.
+
+    Measured once it is as k6 judged it, which has no repetitions.
+    """
+    if len(thresholds) == 1:
+        return thresholds[0].met
+    if measured is None or measured.low is None or measured.high is None:
+        return None
+    if any(one.met is None for one in thresholds):
+        return None
+    return keeps_bound(thresholds[0].expression, measured.low, measured.high)
 
 
 def threshold_objectives(rows: Sequence[ResultRow]) -> list[ObjectiveResult]:
@@ -131,9 +171,13 @@ def _objective(row: ResultRow, threshold: ThresholdResult) -> ObjectiveResult:
 def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, str | None]:
     if threshold.met is False:
         return Outcome.MISSED, "BoundNotKept", None
-    if threshold.met is None and threshold.missed:
+    if threshold.met is None and threshold.measured is not None and threshold.repetitions > 1:
         said = f"missed in {threshold.missed} of {threshold.repetitions} repetitions"
-        return Outcome.NOT_KNOWN, "IntervalAcrossBound", said
+        return (
+            Outcome.NOT_KNOWN,
+            "IntervalAcrossBound",
+            f"the interval reaches across the bound, {said}: more of them would make it narrower",
+        )
     if threshold.met is None:
         return Outcome.NOT_KNOWN, "TooFewAnswers", "its metric has no samples"
     if row.validity is Validity.INVALID:

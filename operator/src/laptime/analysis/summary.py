@@ -12,6 +12,7 @@ from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
+from laptime.analysis.script_metrics import compared_metrics, with_figures
 from laptime.analysis.stopping import given_up, widest_half_width
 from laptime.api.loads import Load
 from laptime.api.results import (
@@ -115,11 +116,17 @@ def _rows(
         for metric in COMPARED
     }
     by = compared_by(spec, load, [one for cell in of_load.values() for one in cell.results])
+    of_scripts = compared_metrics(
+        {name: cell.counted for name, cell in of_load.items()},
+        spec.baseline_name,
+        spec.control_name,
+    )
     for name, cell in of_load.items():
         of_server = {metric: one[name] for metric, one in figures.items() if name in one}
         # What was published is about throughput.
         factor = published.factor(spec, name, load.name) if published else None
-        yield row_of(cell, of_server, by, None if by.is_latency else factor)
+        row = row_of(cell, of_server, by, None if by.is_latency else factor)
+        yield with_figures(row, of_scripts.get(name, {}))
 
 
 def _notes(

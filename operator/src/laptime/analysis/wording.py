@@ -140,19 +140,24 @@ def checks(script: ScriptFigures) -> str:
 
 
 def threshold(result: ThresholdResult) -> str:
-    """Return what a threshold was compared with: `12.3 ms to 15.1 ms, missed in 2 of 5`."""
-    if result.low is None or result.high is None:
+    """Return what a threshold was compared with: `12.3 ms (9.1 to 15.1), missed in 2 of 5`."""
+    if result.measured is None:
         return "no samples"
-    ends = [_of_k6(value, result) for value in (result.low, result.high)]
-    text = " to ".join(dict.fromkeys(ends))
+    counted = result.expression.startswith(("count", "rate"))
+    text = interval_in_unit(result.measured, "default" if counted else result.contains)
     if result.repetitions == 1:
         return text
     return f"{text}; missed in {result.missed} of {result.repetitions} repetitions"
 
 
-def _of_k6(value: float, result: ThresholdResult) -> str:
-    counted = result.expression.startswith(("count", "rate"))
-    return in_unit(value, "default" if counted else result.contains)
+def interval_in_unit(interval: Interval, contains: str) -> str:
+    """Return a value of k6's with its interval, where it has one: `12.3 ms (9.1 to 15.1)`."""
+    if contains != "time":
+        return with_interval(interval)
+    if interval.value < 0 or (interval.low or 0) < 0:
+        return with_interval(interval, " ms")
+    parts = {name: value / 1000 for name, value in interval if value is not None}
+    return latency_figure(LatencyFigure(seconds=Interval(**parts)), ends=True)
 
 
 def in_unit(value: float, contains: str) -> str:
@@ -174,6 +179,26 @@ def memory(size_bytes: float) -> str:
 def share(value: float) -> str:
     """Return a share (0 … 1) as a percentage: `0.2%`."""
     return f"{number(value * 100)}%"
+
+
+def rate(value: float) -> str:
+    """Return a share of right answers as a percentage, in which a wrong one in a million shows."""
+    text = f"{100 * value:.4f}".rstrip("0").rstrip(".")
+    return f"{'99.9999' if text == '100' and value < 1 else text}%"
+
+
+def share_with_interval(interval: Interval) -> str:
+    """Return a share with its interval as percentages: `0.2% (0.1 to 0.3)`."""
+    parts = {name: 100 * value for name, value in interval if value is not None}
+    return with_interval(Interval(**parts), "%")
+
+
+def counted_from(executor: str) -> str:
+    """Return what response times of requests in an executor of k6 count from."""
+    began = "when k6 began the request"
+    if executor.endswith("-arrival-rate"):
+        return f"{began}; an iteration for which no VU was free was dropped, and has none"
+    return f"{began}; a slow answer puts off the next iteration of its VU"
 
 
 def listing(names: Sequence[str], joint: str = "and") -> str:

@@ -10,6 +10,7 @@ from laptime.api.attempts import Fault, LostAttempt, attempt_name
 from laptime.api.base import Reading, TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
+from laptime.api.interval import Interval as Interval
 from laptime.api.metrics import Metric
 from laptime.api.script import ScriptFigures
 from laptime.api.usage import RowUsage, TrialUsage
@@ -196,14 +197,6 @@ class TrialReadings(TolerantModel):
     seconds_missing: str | None = Field(
         None, description="What Prometheus lacks of the trial's seconds; None: nothing."
     )
-
-
-class Interval(TolerantModel):
-    """An estimate with its 95 % confidence interval; low and high are None below 2 repetitions."""
-
-    value: float = Field(description="The estimate.")
-    low: float | None = Field(None, description="Lower end of the interval.")
-    high: float | None = Field(None, description="Upper end of the interval.")
 
 
 class LatencyFigure(TolerantModel):

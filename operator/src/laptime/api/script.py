@@ -10,6 +10,10 @@ from enum import StrEnum
 from pydantic import Field
 
 from laptime.api.base import TolerantModel
+from laptime.api.interval import Interval
+
+ITERATIONS = "iterations"
+"""k6's counter of them, by which servers are compared as well where a script rests."""
 
 
 class ComparedBy(StrEnum):
@@ -25,6 +29,9 @@ class CheckResult(TolerantModel):
     name: str = Field(description="Its name, after that of its group: 'group::name'.")
     passed: int = Field(0, description="How often it held.")
     failed: int = Field(0, description="How often it did not.")
+    rate: float | None = Field(
+        None, description="Share (0 … 1) of its answers that were right; null: there were none."
+    )
 
     @property
     def failed_share(self) -> float:
@@ -56,13 +63,33 @@ class ThresholdResult(TolerantModel):
     contains: str = Field("default", description="k6's unit: default, time (ms) or data (bytes).")
     met: bool | None = Field(
         None,
-        description="Whether it was met; of a row: in all repetitions, or missed in all. null: not "
-        "known, since no sample came or some repetitions met it and others did not.",
+        description="Whether it was met; of a row with repetitions: by where the whole interval "
+        "lies. null: not known, since no sample came or the interval reaches across the bound.",
+    )
+    measured: Interval | None = Field(
+        None,
+        description="What it was compared with; of a row: what the repetitions are around, with "
+        "the interval.",
     )
     low: float | None = Field(None, description="What it was compared with; of a row: least.")
     high: float | None = Field(None, description="What it was compared with; of a row: most.")
     repetitions: int = Field(1, description="In which it was reckoned.")
     missed: int = Field(0, description="Repetitions that missed it.")
+
+
+class MetricFigure(TolerantModel):
+    """One figure of a metric over the repetitions of a row, compared as throughput is."""
+
+    name: str = Field(
+        description="k6's word for it: rate (of a counter: each second), value, avg, med, p(90), "
+        "p(95) or p(99)."
+    )
+    estimate: Interval = Field(description="What the repetitions are around, in k6's unit.")
+    factor: Interval | None = Field(
+        None,
+        description="Divided by the baseline's, paired by repetition; null where one of the two "
+        "is not above 0 in each repetition.",
+    )
 
 
 class ScriptMetric(TolerantModel):
@@ -82,6 +109,13 @@ class ScriptMetric(TolerantModel):
     p90: float | None = Field(None, description="Of a trend: 90th percentile, to 0.1 %.")
     p95: float | None = Field(None, description="Of a trend: 95th percentile, to 0.1 %.")
     p99: float | None = Field(None, description="Of a trend: 99th percentile, to 0.1 %.")
+    figures: list[MetricFigure] = Field(
+        default_factory=list, description="Of a row: what is compared of it, with intervals."
+    )
+
+    def figure(self, name: str) -> MetricFigure | None:
+        """Return the figure of that name; None where there is none."""
+        return next((one for one in self.figures if one.name == name), None)
 
 
 class ScriptFigures(TolerantModel):
@@ -93,6 +127,9 @@ class ScriptFigures(TolerantModel):
     executors: list[str] = Field(default_factory=list, description="k6's executors that ran.")
     iterations: int = Field(0, description="Iterations that came to their end.")
     iteration_seconds: float = Field(0.0, description="Time that they took, all together.")
+    seconds: float = Field(
+        0.0, description="How long all that counts took; counters are divided by it."
+    )
     compared_by: ComparedBy = Field(
         ComparedBy.THROUGHPUT,
         description="latency where iterations arrive at a rate of their own or virtual users "
@@ -119,8 +156,15 @@ class ScriptFigures(TolerantModel):
     )
     metrics: list[ScriptMetric] = Field(
         default_factory=list,
-        description="k6's metrics and the script's own, by name; not in the status.",
+        description="k6's metrics and the script's own, by name; the status has those that say "
+        "more than the row.",
     )
     warnings: list[str] = Field(
         default_factory=list, description="What was too much to be kept, in words."
     )
+
+    @property
+    def iterations_figure(self) -> MetricFigure | None:
+        """Iterations a second over the repetitions of a row; None where nobody counted."""
+        counted = next((one for one in self.metrics if one.name == ITERATIONS), None)
+        return counted.figure("rate") if counted is not None else None

@@ -35,7 +35,7 @@ _WritablePath = Annotated[
                 "self != '/tmp'",
                 "must be a folder such as /data or /var/lib/mysql; /tmp can be written to anyway",
             ),
-            minLength=2,
+            minLength=1,
             maxLength=255,
         )
     ),

@@ -17,6 +17,8 @@ from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
 from laptime.report.markdown import describe_load, factor_heading
+from laptime.report.scripts import counted_tables
+from laptime.report.small_table import SmallTable
 
 _WIDE_INTERVAL = 0.4
 _PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
@@ -40,6 +42,7 @@ def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
         of_load = [row for row in rows if row.load == load]
         title = _title(run, load)
         yield _widest(of_load, status.baseline, title, console)
+        yield from map(_small, counted_tables(of_load))
     yield from _notes(rows)
     for objective in status.objectives or []:
         said = f"{objective.server}, {objective.load}: {objective.bound}"
@@ -87,6 +90,22 @@ def _widest(rows: list[ResultRow], baseline: str | None, title: str, console: Co
     wide = _table(rows, baseline, title, narrow=False)
     fits = console.measure(wide, options=unbounded).maximum <= console.width
     return wide if fits else _table(rows, baseline, title, narrow=True)
+
+
+def _small(said: SmallTable) -> Table:
+    """Return a table of what a script counted."""
+    table = Table(
+        title=said.caption,
+        title_justify="left",
+        title_style="dim",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for heading in said.headings:
+        table.add_column(heading.lower(), overflow="fold")
+    for line in said.lines:
+        table.add_row(*map(Text, line))
+    return table
 
 
 def _table(
@@ -240,9 +259,6 @@ def _of_script(row: ResultRow) -> Iterator[str]:
     if row.script is None:
         return
     script = row.script
-    if said := wording.checks(script):
-        worst = [f"'{one.name}' {one.failed:,}" for one in script.checks if one.failed]
-        yield f"checks: {said}{': ' if worst else ''}{wording.listing(worst)}"
     yield from script.warnings
     for host in script.other_hosts:
         yield (

@@ -40,7 +40,7 @@ from laptime.plan import (
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
 
 METRICS_PORT = 9465
-"""Where the built-in trial shows its figures while it runs, for Prometheus."""
+"""Where a trial shows its figures while it runs, for Prometheus."""
 
 WARMUP_VARIABLE = "LAPTIME_WARMUP_SECONDS"
 """How long a script warms up: it tells nothing of it, the output cuts it off."""
@@ -199,7 +199,8 @@ def _think_seconds(request: Request, load: Load) -> tuple[float, float]:
 
 
 def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
-    ports: dict[str, int] = {}
+    ports = {"metrics": METRICS_PORT}
+    live = variable("LAPTIME_METRICS_ADDRESS", f":{METRICS_PORT}")
     mounts: dict[str, str] = {}
     if load.script is not None:
         mounts["/scripts"] = "scripts"
@@ -209,6 +210,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
             variable("TARGET", target),
             variable("LAPTIME_TRIAL_NAME", trial.name),
             variable("LAPTIME_DURATION_SECONDS", f"{parse_duration(load.script.duration):g}"),
+            live,
         ]
         if ctx.spec.generator.parallelism > 1:
             env += [
@@ -221,11 +223,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
     else:
         args = [*_K6[1:], "--summary-mode=disabled", TRIAL_SCRIPT]
         document = json.dumps(trial_document(ctx, trial), separators=(",", ":"))
-        env = [
-            variable("LAPTIME_TRIAL", document),
-            variable("LAPTIME_METRICS_ADDRESS", f":{METRICS_PORT}"),
-        ]
-        ports["metrics"] = METRICS_PORT
+        env = [variable("LAPTIME_TRIAL", document), live]
         if feeder_volumes(ctx):
             mounts[FOLDER] = "feeders"
         if _has_reset(ctx, server):

@@ -76,7 +76,7 @@ def pod_spec(
 
 def placed(
     ctx: RunContext,
-    component: Component,
+    component: Component | str,
     pod: Manifest,
     others: Sequence[Mapping[str, str]] = (),
 ) -> Manifest:
@@ -110,22 +110,13 @@ def placed(
 
 _DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
 _OF_TRIALS = frozenset({Component.GENERATOR, Component.SERVER})
+# Whatever is not listed is driven: the services around a server are components of their own.
 _DRIVEN: Manifest = {
     "matchExpressions": [
         {
             "key": COMPONENT_LABEL,
-            "operator": "In",
-            "values": [
-                str(one)
-                for one in (
-                    Component.SERVER,
-                    Component.POSTGRES,
-                    Component.PGBOUNCER,
-                    Component.HAPROXY,
-                    Component.UPSTREAM,
-                    Component.DELAY,
-                )
-            ],
+            "operator": "NotIn",
+            "values": sorted(str(one) for one in (*_DRIVING, Component.VERIFIER)),
         }
     ]
 }

@@ -22,7 +22,7 @@ from laptime.measure.merge import merge_results
 from laptime.measure.placement import on_the_same_nodes
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, exceptions_together, hosts_together
-from laptime.measure.script_metrics import merged_metrics, shown_metrics
+from laptime.measure.script_metrics import keeps_bound, merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.validity import error_reason
 from laptime.measure.watched import watched_result
@@ -38,6 +38,7 @@ __all__ = [
     "exceptions_together",
     "failed_trial",
     "hosts_together",
+    "keeps_bound",
     "kept_payload",
     "latency_histogram",
     "lateness_histogram",

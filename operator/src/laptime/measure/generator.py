@@ -188,6 +188,7 @@ class GeneratorScript(TolerantModel):
     more_hosts: GeneratorHost | None = None
     metrics: dict[str, GeneratorMetric] = Field(default_factory=dict)
     metrics_left_out: Count = 0
+    parts_left_out: bool = False
     thresholds: list[GeneratorThreshold] = Field(default_factory=list)
 
 

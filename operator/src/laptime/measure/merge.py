@@ -199,6 +199,7 @@ def _thresholds(parts: list[GeneratorScript]) -> Document:
         "seconds": seconds,
         "metrics": {name: metric.to_wire() for name, metric in metrics.items()},
         "metricsLeftOut": max(part.metrics_left_out for part in parts),
+        "partsLeftOut": any(part.parts_left_out for part in parts),
         "thresholds": [one.to_wire() for one in thresholds],
     }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
+from laptime.api.interval import Interval
 from laptime.api.script import (
     CheckResult,
     ComparedBy,
@@ -66,6 +68,11 @@ def script_figures(
         warnings.append(
             f"{script.metrics_left_out} metrics are left out: {len(script.metrics)} are kept"
         )
+    if script.parts_left_out:
+        warnings.append(
+            "there are more parts of metrics by scenarios and tags than are kept: all further ones "
+            "are left out; give tags values that do not change"
+        )
     if len(script.thresholds) > MAX_THRESHOLDS:
         warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
     together = checks_together(checks)
@@ -74,6 +81,7 @@ def script_figures(
         executors=[shown(one, _MAX_EXECUTOR) for one in script.executors],
         iterations=script.iterations,
         iteration_seconds=script.iteration_seconds,
+        seconds=script.seconds,
         compared_by=_compared_by(script),
         dropped_iterations=dropped_iterations,
         aborted=script.aborted,
@@ -114,6 +122,7 @@ def _threshold(said: GeneratorThreshold) -> ThresholdResult:
         expression=shown(said.expression),
         contains=shown(said.contains, _MAX_EXECUTOR),
         met=said.met if known else None,
+        measured=None if value is None else Interval(value=value),
         low=value,
         high=value,
         missed=0 if said.met else 1,
@@ -122,13 +131,19 @@ def _threshold(said: GeneratorThreshold) -> ThresholdResult:
 
 def checks_together(checks: Iterable[CheckResult]) -> list[CheckResult]:
     """Return the checks with those of one name added up; those that failed most come first."""
-    by_name: dict[str, CheckResult] = {}
+    passed: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
     for one in checks:
-        before = by_name.get(one.name, CheckResult(name=one.name))
-        by_name[one.name] = CheckResult(
-            name=one.name, passed=before.passed + one.passed, failed=before.failed + one.failed
-        )
-    return sorted(by_name.values(), key=lambda one: (-one.failed_share, one.name))
+        passed[one.name] += one.passed
+        failed[one.name] += one.failed
+    found = [_check(name, passed[name], failed[name]) for name in passed]
+    return sorted(found, key=lambda one: (-one.failed_share, one.name))
+
+
+def _check(name: str, passed: int, failed: int) -> CheckResult:
+    answers = passed + failed
+    rate = passed / answers if answers else None
+    return CheckResult(name=name, passed=passed, failed=failed, rate=rate)
 
 
 def exceptions_together(exceptions: Iterable[ExceptionResult]) -> list[ExceptionResult]:

@@ -144,6 +144,22 @@ def judged_again(
     return first.model_copy(update={**changes, "contains": metric.contains})
 
 
+def keeps_bound(expression: str, low: float, high: float) -> bool | None:
+    """Return whether all values from `low` to `high` keep the bound of a threshold's expression.
+
+    None where some of them do, or the expression cannot be read.
+    """
+    parsed = _EXPRESSION.fullmatch(expression)
+    if parsed is None:
+        return None
+    bound = float(parsed["bound"])
+    keeps = _OPERATORS[parsed["operator"]]
+    if low < high and low <= bound <= high and keeps in (operator.eq, operator.ne):
+        return None
+    ends = {keeps(low, bound), keeps(high, bound)}
+    return ends.pop() if len(ends) == 1 else None
+
+
 def _value(metric: GeneratorMetric, method: str, share: float, seconds: float) -> float | None:
     if method == "count":
         return metric.sum

@@ -6,7 +6,7 @@ The number of series is bounded, whatever the runs are: the newest runs are show
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,16 @@ from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
 from laptime.api.resources import Resources
-from laptime.api.results import Interval, Outcome, ResponseTimes, ResultRow, TrialResult, Validity
+from laptime.api.results import (
+    Interval,
+    ObjectiveResult,
+    Outcome,
+    ResponseTimes,
+    ResultRow,
+    TrialResult,
+    Validity,
+)
+from laptime.api.script import CheckResult, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, State
 from laptime.manifests.context import Component
@@ -32,6 +41,13 @@ MOST_ROWS = 500
 MOST_TRIALS = 500
 """Trials over all runs, the newest runs first."""
 
+MOST_CHECKS = 500
+"""Checks of scripts in rows, over all runs, the newest runs first."""
+MOST_METRICS = 200
+"""Metrics of scripts in rows, each of which is up to some thirty series."""
+MOST_OBJECTIVES = 500
+"""Objectives and thresholds over all runs, the newest runs first."""
+
 _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
 """Trials to come that are shown of a run with too many of them."""
@@ -39,6 +55,8 @@ _AHEAD = 50
 _RUN = ("namespace", "run")
 _ROW = (*_RUN, "server", "load", "position")
 _TRIAL = (*_RUN, "trial", "server", "load", "repetition", "position")
+_UNITS = {"time": "ms", "data": "bytes"}
+"""k6's units by what a metric contains."""
 _QUANTILES = {
     "0.5": "p50_seconds",
     "0.8": "p80_seconds",
@@ -174,6 +192,7 @@ class RunFigures(Collector):
         """Yield all families; called for each scrape."""
         families = _declared()
         trials, rows = MOST_TRIALS, MOST_ROWS
+        checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
         shown_runs = self.runs
         for scenario, count in _doubtful_in_a_row(shown_runs).items():
             families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
@@ -183,6 +202,14 @@ class RunFigures(Collector):
             rows -= len(results)
             for place, row in enumerate(results, 1):
                 _add_row(families, run, row, place)
+                if row.script is not None:
+                    of_row = row.script.checks[:checks], row.script.metrics[:metrics]
+                    checks, metrics = checks - len(of_row[0]), metrics - len(of_row[1])
+                    _add_script(families, run, row, *of_row)
+            asked = (run.status.objectives or [])[:objectives]
+            objectives -= len(asked)
+            for objective in asked:
+                _add_objective(families, run, objective)
             known = self._trials.get(run.uid)
             if known is not None:
                 shown = known.around_the_newest(trials)
@@ -265,8 +292,33 @@ def _declared() -> _Families:
             "1 for the state and validity of a row; doubts are there when the run is over.",
             (*_ROW, "state", "validity", "doubts"),
         ),
+        (
+            "laptime_result_objective",
+            "1 for each objective and each threshold of a script, with what came of it; what was "
+            "measured is there when the run is over.",
+            (*_RUN, "server", "load", "position", "bound", "outcome", "measured"),
+        ),
+        (
+            "laptime_result_iterations",
+            "Iterations of a script in all repetitions: ended, or dropped for want of a VU.",
+            (*_ROW, "outcome"),
+        ),
+        (
+            "laptime_result_check_answers",
+            "Answers of a check of a script in all repetitions: passed or failed.",
+            (*_ROW, "check", "outcome"),
+        ),
+        ("laptime_result_check_rate", "Share of its answers that were right.", (*_ROW, "check")),
     ):
         families.declare(name, help_, labels)
+    for name, what in (
+        ("laptime_result_script_value", "A figure of a metric of a script, in k6's unit"),
+        ("laptime_result_script_factor", "That figure divided by the baseline's"),
+    ):
+        help_ = (
+            f"{what}, over all repetitions: the estimate, low and high end of its 95 % interval."
+        )
+        families.declare(name, help_, (*_ROW, "metric", "figure", "unit", "bound"))
     for name, what in (
         ("laptime_result_requests_per_second", "Right answers a second"),
         ("laptime_result_factor", "Throughput, or the compared latency, divided by the baseline's"),
@@ -392,6 +444,39 @@ def _add_row(families: _Families, run: Run, row: ResultRow, place: int) -> None:
     validity = row.validity.value if row.validity is not None else ""
     doubts = "; ".join(_doubts(row)) if over else ""
     families.add("laptime_result_state", (*labels, row.state.value, validity, doubts), 1.0)
+
+
+def _add_script(
+    families: _Families,
+    run: Run,
+    row: ResultRow,
+    checks: Sequence[CheckResult],
+    metrics: Sequence[ScriptMetric],
+) -> None:
+    assert row.script is not None
+    labels = (*run.key, row.server, row.load, position_of(run.spec, row.server))
+    for outcome, count in (
+        ("ended", row.script.iterations),
+        ("dropped", row.script.dropped_iterations),
+    ):
+        families.add("laptime_result_iterations", (*labels, outcome), count)
+    for check in checks:
+        for outcome, count in (("passed", check.passed), ("failed", check.failed)):
+            families.add("laptime_result_check_answers", (*labels, check.name, outcome), count)
+        families.add("laptime_result_check_rate", (*labels, check.name), check.rate)
+    for metric in metrics:
+        for figure in metric.figures:
+            of_figure = (*labels, metric.name, figure.name, _UNITS.get(metric.contains, ""))
+            _add_interval(families, "laptime_result_script_value", of_figure, figure.estimate)
+            _add_interval(families, "laptime_result_script_factor", of_figure, figure.factor)
+
+
+def _add_objective(families: _Families, run: Run, objective: ObjectiveResult) -> None:
+    over = run.status.state is not None and run.status.state.terminal
+    place = position_of(run.spec, objective.server)
+    told = (objective.bound, objective.outcome.value, objective.measured if over else "")
+    labels = (*run.key, objective.server, objective.load, place, *told)
+    families.add("laptime_result_objective", labels, 1.0)
 
 
 def _doubts(row: ResultRow) -> Iterator[str]:

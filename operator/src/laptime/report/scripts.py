@@ -1,4 +1,4 @@
-"""What a script says beside its requests: checks, iterations, requests to others."""
+"""What a script says beside its requests: checks, iterations, metrics, requests to others."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ from collections.abc import Iterable, Sequence
 
 from laptime.analysis import wording
 from laptime.api.results import ResultRow
-from laptime.api.script import ScriptMetric
+from laptime.api.script import ITERATIONS, MetricFigure, ScriptMetric
 from laptime.report.small_table import SmallTable
 
 
 def script_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
     """Return the tables of the rows of one load; none where it is no script."""
     tables = (
-        SmallTable(
-            "What the script counted, in all repetitions",
-            ("Server", "iterations", "dropped", "checks", "compared by"),
-            tuple(_counted(rows)),
-        ),
-        SmallTable(
-            "Checks of the script; those that failed most come first",
-            ("Server", "check", "passed", "failed", "share failed"),
-            tuple(_checks(rows)),
-        ),
+        *counted_tables(rows),
         SmallTable(
             "Exceptions that ended iterations of the script",
             ("Server", "exception", "iterations"),
@@ -34,32 +25,79 @@ def script_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
             tuple(_hosts(rows)),
         ),
         SmallTable(
-            "Metrics of the script, in all repetitions",
-            ("Server", "metric", "samples", "value", "least", "p50", "p90", "p99", "most"),
+            "Metrics of the script, in all repetitions; of a counter each second, of a trend the "
+            "mean, beside it the factor against the baseline",
+            (
+                "Server", "metric", "samples", "sum", "value (95 %)", "factor (95 %)", "least",
+                "med (95 %)", "p(95) (95 %)", "p(95) factor (95 %)", "p(99) (95 %)", "most",
+            ),
             tuple(_metrics(rows)),
         ),
-    )
+    )  # fmt: skip
     return [table for table in tables if table.lines]
+
+
+def counted_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
+    """Return the first of these tables: iterations, checks, what response times count from."""
+    tables = (
+        SmallTable(
+            "What the script counted, in all repetitions",
+            (
+                "Server", "iterations", "each second (95 %)", "factor (95 %)", "dropped", "checks",
+                "compared by",
+            ),
+            tuple(_counted(rows)),
+        ),
+        SmallTable(
+            "What response times count from",
+            ("Server", "executor", "from"),
+            tuple(_counted_from(rows)),
+        ),
+        SmallTable(
+            "Checks of the script; those that failed most come first",
+            ("Server", "check", "passed", "failed", "rate"),
+            tuple(_checks(rows)),
+        ),
+    )  # fmt: skip
+    return [table for table in tables if table.lines]
+
+
+def says_more(metric: ScriptMetric) -> bool:
+    """Return whether a metric says more than Laptime's own figures of requests and VUs do."""
+    known = metric.name.startswith(_KNOWN_BETTER) and "{" not in metric.name
+    return metric.name == ITERATIONS or not known
+
+
+_KNOWN_BETTER = ("checks", "data_", "http_req", "iterations", "vus")
 
 
 def _counted(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         if row.script is not None:
-            said = row.script
+            said, done = row.script, row.script.iterations_figure
             yield (
                 row.server,
                 f"{said.iterations:,}",
+                "-" if done is None else wording.with_interval(done.estimate),
+                _factor(done),
                 f"{said.dropped_iterations:,}",
                 wording.checks(said) or "none",
-                str(said.compared_by),
+                wording.metric(row.compared_by),
             )
+
+
+def _counted_from(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        for executor in row.script.executors if row.script else []:
+            yield (row.server, executor, wording.counted_from(executor))
 
 
 def _checks(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         for one in row.script.checks if row.script else []:
-            share = wording.share(one.failed_share)
-            yield (row.server, one.name, f"{one.passed:,}", f"{one.failed:,}", share)
+            answers = one.passed + one.failed
+            rate = wording.rate(one.passed / answers) if answers else "-"
+            yield (row.server, one.name, f"{one.passed:,}", f"{one.failed:,}", rate)
 
 
 def _exceptions(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
@@ -68,27 +106,50 @@ def _exceptions(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
             yield (row.server, one.message, f"{one.iterations:,}")
 
 
-# Of requests and VUs there are better figures than k6's own.
-_NOT_SHOWN = ("checks", "data_", "http_req", "iterations", "vus")
-
-
 def _metrics(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
     for row in rows:
         for one in row.script.metrics if row.script else []:
-            if one.name.startswith(_NOT_SHOWN):
+            if not says_more(one):
                 continue
-            spread = (one.min, one.p50, one.p90, one.p99, one.max)
+            value = one.figure({"trend": "avg", "gauge": "value"}.get(one.type, "rate"))
             yield (
                 row.server,
                 one.name,
                 f"{one.samples:,}",
-                wording.share(one.value) if one.type == "rate" else _value(one.value, one),
-                *("-" if value is None else _value(value, one) for value in spread),
+                wording.in_unit(one.value, one.contains) if one.type == "counter" else "-",
+                _estimate(one, value, None if one.type == "counter" else one.value),
+                _factor(value),
+                _value(one, one.min),
+                _estimate(one, one.figure("med"), one.p50),
+                _estimate(one, one.figure("p(95)"), one.p95),
+                _factor(one.figure("p(95)")),
+                _estimate(one, one.figure("p(99)"), one.p99),
+                _value(one, one.max),
             )
 
 
-def _value(value: float, metric: ScriptMetric) -> str:
+def _estimate(metric: ScriptMetric, figure: MetricFigure | None, together: float | None) -> str:
+    """Return what repetitions are around, or what all of them are together where that is all."""
+    interval = figure.estimate if figure is not None else None
+    if interval is None:
+        return _value(metric, together)
+    if metric.type == "rate":
+        return wording.share_with_interval(interval)
+    if metric.type == "counter":
+        return f"{wording.with_interval(interval)}/s"
+    return wording.interval_in_unit(interval, metric.contains)
+
+
+def _value(metric: ScriptMetric, value: float | None) -> str:
+    if value is None:
+        return "-"
+    if metric.type == "rate":
+        return wording.share(value)
     return wording.in_unit(value, metric.contains)
+
+
+def _factor(figure: MetricFigure | None) -> str:
+    return "-" if figure is None or figure.factor is None else wording.factor(figure.factor)
 
 
 def _hosts(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:

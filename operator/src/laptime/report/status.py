@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from laptime.analysis.script import first_metrics
 from laptime.api.results import ResultRow
 from laptime.api.script import ScriptFigures
+from laptime.report.scripts import says_more
 
 MAX_STATUS_BYTES = 400_000
 """The API server stores at most 1.5 MiB of an object, and keeps who set each field beside it."""
+MAX_METRICS = 20
+"""Of a script, in each row; the results have more."""
 
 
 def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) -> list[ResultRow]:
@@ -27,9 +31,8 @@ def status_rows(rows: Sequence[ResultRow], max_bytes: int = MAX_STATUS_BYTES) ->
 
 
 def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
-    # The metrics of scripts are in the results, not in the status.
     rows = [
-        row.model_copy(update={"script": row.script.model_copy(update={"metrics": []})})
+        row.model_copy(update={"script": _with_metrics(row.script, MAX_METRICS)})
         if row.script
         else row
         for row in rows
@@ -61,6 +64,12 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
         yield shorter
 
 
+def _with_metrics(script: ScriptFigures, most: int) -> ScriptFigures:
+    """Return what a script says with so many of the metrics that say more than the row."""
+    metrics = first_metrics([one for one in script.metrics if says_more(one)], most)
+    return script.model_copy(update={"metrics": metrics})
+
+
 def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:
     """Return what a script says with so many checks and thresholds, those that failed most."""
     failed = [check for check in script.checks if check.failed]
@@ -70,6 +79,7 @@ def _shorter(script: ScriptFigures, most: int) -> ScriptFigures:
             "thresholds": script.thresholds[:most],
             "other_hosts": script.other_hosts[:most],
             "exceptions": script.exceptions[:most],
+            "metrics": [],
             "warnings": script.warnings[:most],
         }
     )

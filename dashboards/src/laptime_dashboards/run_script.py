@@ -1,0 +1,137 @@
+"""Panels of one run: what came of its objectives, and what a k6 script of a user's own says."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import table
+
+from laptime_dashboards.meanings import OBJECTIVES
+from laptime_dashboards.panel_defaults import FULL, WRAPPED, Column, rows, sorted_by, words
+from laptime_dashboards.run_answer import COLOURED
+from laptime_dashboards.selectors import ROW
+
+_NO_SCRIPT = (
+    "no load of the run is a script, none of its trials was measured, or the operator is not"
+    " scraped"
+)
+
+
+def objectives() -> table.Panel:
+    """Each objective of the run and each threshold of its scripts."""
+    asked = f"max by (server, load, bound, outcome, measured) (laptime_result_objective{{{ROW}}})"
+    return rows(
+        "Objectives and thresholds",
+        "What came of each objective of the run and each threshold of a script; when the run is "
+        "over, with what was measured and its 95 % interval. Not known: the figures do not say it "
+        "for sure.",
+        "the run has none, none of its trials was measured, or the operator is not scraped",
+        [
+            *_row_labels(),
+            Column("Bound", label="bound", more=WRAPPED),
+            Column(
+                "Outcome",
+                label="outcome",
+                width=90,
+                more={"mappings": words(OBJECTIVES), **COLOURED},
+            ),
+            Column("Measured", label="measured", more=WRAPPED),
+            Column("", expr=asked),
+        ],
+        joined=False,
+        width=FULL,
+        height=7,
+    ).sort_by([sorted_by("Load"), sorted_by("Bound")])
+
+
+def checks() -> table.Panel:
+    """Each check of a script by its name."""
+    rate = f"max by (server, load, check) (laptime_result_check_rate{{{ROW}}})"
+    passed, failed = (
+        f'max by (server, load, check) (laptime_result_check_answers{{{ROW},outcome="{one}"}})'
+        for one in ("passed", "failed")
+    )
+    return rows(
+        "Checks of scripts",
+        "How often each check held and how often it did not, in all repetitions. One that fails in "
+        "more than 1 % of its answers makes the row invalid.",
+        f"{_NO_SCRIPT}; or the script has no checks",
+        [
+            *_row_labels(),
+            Column("Check", label="check", more=WRAPPED),
+            Column("Passed", expr=passed, unit="locale", decimals=0, width=110),
+            Column("Failed", expr=failed, unit="locale", decimals=0, width=110),
+            Column("Rate", expr=rate, unit="percentunit", decimals=2, width=90),
+        ],
+        width=FULL,
+        height=8,
+    ).sort_by([sorted_by("Load"), sorted_by("Rate")])
+
+
+def iterations() -> table.Panel:
+    """Iterations of scripts, and those that were dropped."""
+    ended, dropped = (
+        f'max by (server, load) (laptime_result_iterations{{{ROW},outcome="{one}"}})'
+        for one in ("ended", "dropped")
+    )
+    return rows(
+        "Iterations of scripts",
+        "In all repetitions, and each second with the 95 % interval. Dropped: they were due and "
+        "found no VU (maxVUs), so the load was less than the script asks for.",
+        _NO_SCRIPT,
+        [
+            *_row_labels(),
+            Column("Ended", expr=ended, unit="locale", decimals=0, width=110),
+            Column("Dropped", expr=dropped, unit="locale", decimals=0, width=110),
+            *_interval("Each second", "value", 'metric="iterations"', "server, load"),
+            *_interval("Factor", "factor", 'metric="iterations"', "server, load"),
+        ],
+        width=FULL,
+        height=6,
+    ).sort_by([sorted_by("Load"), sorted_by("Server")])
+
+
+def metrics() -> table.Panel:
+    """k6's and the script's own metrics under their names."""
+    labels = "server, load, metric, figure, unit"
+    return rows(
+        "Metrics of scripts",
+        "Counters (rate: each second), gauges (value), rates and trends under their names in k6 "
+        "and in its units, over all repetitions with the 95 % interval, and divided by the "
+        "baseline's. The report has more of them.",
+        _NO_SCRIPT,
+        [
+            *_row_labels(),
+            Column("Metric", label="metric", more=WRAPPED),
+            Column("Figure", label="figure", width=70),
+            Column("Unit", label="unit", width=60),
+            *_interval("Value", "value", 'metric!="iterations"', labels),
+            *_interval("Factor", "factor", 'metric!="iterations"', labels),
+        ],
+        width=FULL,
+        height=10,
+    ).sort_by([sorted_by("Load"), sorted_by("Metric")])
+
+
+def _row_labels() -> list[Column]:
+    return [
+        Column("Load", label="load", width=90),
+        Column("Server", label="server", width=130, more=WRAPPED),
+    ]
+
+
+def _interval(title: str, what: str, selector: str, labels: str) -> list[Column]:
+    """Return columns with the estimate of a figure and the ends of its interval."""
+    return [
+        Column(
+            name,
+            expr=f"max by ({labels})"
+            f' (laptime_result_script_{what}{{{ROW},{selector},bound="{bound}"}})',
+            unit="none",
+            decimals=2,
+            width=95,
+        )
+        for bound, name in (
+            ("estimate", title),
+            ("low", f"low {title.lower()}"),
+            ("high", f"high {title.lower()}"),
+        )
+    ]

@@ -1,0 +1,135 @@
+"""Metrics of a script over its repetitions: what they are around, and factors. Pure.
+
+What is above 0 in every repetition is compared as throughput is, by logarithms. A share has its
+interval from the values themselves (Student's t), as whatever was 0 or below it once has; of that
+there is no factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean, stdev
+
+from laptime.analysis.repeated import repeated
+from laptime.analysis.statistics import CONFIDENCE, interval_of_logs, student_quantile
+from laptime.api.base import significant
+from laptime.api.interval import Interval
+from laptime.api.metrics import Metric
+from laptime.api.results import ResultRow, TrialResult
+from laptime.api.script import MetricFigure, ScriptMetric
+
+RATE = "rate"
+_SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
+
+Values = Mapping[int, float]
+"""A figure by repetition."""
+_Frozen = tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
+
+
+def interval_of_values(values: Sequence[float], *, share: bool = False) -> Interval:
+    """Return what values are around, with its interval; a single one has none.
+
+    Raises:
+        ValueError: there is no value.
+    """
+    if len(set(values)) == 1:
+        # Exactly: bounds such as `count==1` are about it.
+        end = values[0] if len(values) > 1 else None
+        return Interval(value=values[0], low=end, high=end)
+    if values and min(values) > 0 and not share:
+        return interval_of_logs([math.log(one) for one in values])
+    mean = fmean(values)
+    quantile = student_quantile(len(values) - 1, 0.5 + CONFIDENCE / 2)
+    half = quantile * stdev(values) / math.sqrt(len(values))
+    least, most = (0.0, 1.0) if share else (-math.inf, math.inf)
+    return Interval(value=mean, low=max(least, mean - half), high=min(most, mean + half))
+
+
+def compared_metrics(
+    trials: Mapping[str, Sequence[TrialResult]], baseline: str, control: str | None
+) -> dict[str, dict[str, list[MetricFigure]]]:
+    """Return the figures of all metrics under one load, by server and metric.
+
+    `trials` are, by server, those whose figures count.
+    """
+    values: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    shares: set[tuple[str, str]] = set()
+    for server, results in trials.items():
+        for result in results:
+            for metric, name, value in _values(result):
+                by_server = values.setdefault((metric.name, name), {})
+                by_server.setdefault(server, {})[result.repetition] = value
+                if metric.type == "rate":
+                    shares.add((metric.name, name))
+    found: dict[str, dict[str, list[MetricFigure]]] = {}
+    for (metric_name, name), by_server in values.items():
+        frozen = tuple((server, tuple(sorted(one.items()))) for server, one in by_server.items())
+        compared = _compared(frozen, (metric_name, name) in shares, baseline, control)
+        for server, (estimate, factor) in compared.items():
+            figure = MetricFigure(name=name, estimate=estimate, factor=factor)
+            found.setdefault(server, {}).setdefault(metric_name, []).append(figure)
+    return found
+
+
+def with_figures(row: ResultRow, figures: Mapping[str, list[MetricFigure]]) -> ResultRow:
+    """Return the row of a script with these figures of its metrics, by their names."""
+    if row.script is None or not figures:
+        return row
+    metrics = [
+        one.model_copy(update={"figures": figures.get(one.name, [])}) for one in row.script.metrics
+    ]
+    return row.model_copy(update={"script": row.script.model_copy(update={"metrics": metrics})})
+
+
+def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
+    """Yield metric, name and value of each figure that is compared."""
+    script = result.script
+    for one in script.metrics if script is not None else []:
+        if one.type == "counter":
+            if script is not None and script.seconds > 0:
+                yield one, RATE, one.value / script.seconds
+        elif one.type == "gauge":
+            yield one, "value", one.value
+        elif one.type == "rate":
+            yield one, RATE, one.value
+        else:
+            yield one, "avg", one.value
+            percentiles = zip(_SHARES.items(), (one.p50, one.p90, one.p95, one.p99), strict=True)
+            for (name, share), value in percentiles:
+                # With fewer it is the largest one.
+                if value is not None and one.samples >= round(1 / (1 - share)):
+                    yield one, name, value
+
+
+# A summary is made again after every trial: what has not changed since is not computed again.
+@lru_cache(maxsize=8192)
+def _compared(
+    frozen: _Frozen, share: bool, baseline: str, control: str | None
+) -> dict[str, tuple[Interval, Interval | None]]:
+    """Return estimate and factor of one figure by server."""
+    values = {server: dict(of_server) for server, of_server in frozen}
+    logs = {
+        server: {repetition: math.log(value) for repetition, value in one.items()}
+        for server, one in values.items()
+        if min(one.values()) > 0
+    }
+    # Whether more of it is better nobody knows: a factor is the same either way.
+    compared = repeated(logs, Metric.REQUESTS_PER_SECOND, baseline, control)
+    found = {}
+    for server, one in values.items():
+        of_logs = compared.get(server)
+        estimate = None if of_logs is None else of_logs.estimate
+        if estimate is None or share or len(set(one.values())) == 1:
+            estimate = interval_of_values(list(one.values()), share=share)
+        factor = None if of_logs is None else of_logs.factor
+        found[server] = (_significant(estimate), factor and _significant(factor))
+    return found
+
+
+def _significant(interval: Interval) -> Interval:
+    """Return an interval in six digits: there are many of them."""
+    return interval.model_copy(
+        update={name: significant(end) for name, end in interval if end is not None}
+    )

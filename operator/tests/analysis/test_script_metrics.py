@@ -1,0 +1,104 @@
+"""Metrics of a script over its repetitions: intervals, factors, and what has none."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from laptime.analysis.script import MAX_METRICS, first_metrics
+from laptime.analysis.script_metrics import compared_metrics, interval_of_values
+from laptime.analysis.statistics import interval_of_logs
+from laptime.api.interval import Interval
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.api.script import MetricFigure, ScriptFigures, ScriptMetric
+
+
+def trial(server: str, repetition: int, *metrics: ScriptMetric, seconds: float = 10.0) -> Any:
+    return TrialResult(
+        trial=f"{server}-{repetition}",
+        ordinal=repetition,
+        server=server,
+        load="own",
+        repetition=repetition,
+        outcome=TrialOutcome.MEASURED,
+        script=ScriptFigures(warmup_named=True, seconds=seconds, metrics=list(metrics)),
+    )
+
+
+def compared(kind: str, **servers: list[float]) -> dict[str, dict[str, MetricFigure]]:
+    """Return the figures of one metric of servers with these values in their repetitions."""
+    trials = {
+        server: [
+            trial(server, number, ScriptMetric(name="m", type=kind, samples=50, value=value))
+            for number, value in enumerate(values, 1)
+        ]
+        for server, values in servers.items()
+    }
+    found = compared_metrics(trials, "base", None)
+    return {server: {one.name: one for one in of["m"]} for server, of in found.items()}
+
+
+def test_a_counter_is_compared_by_what_it_counts_each_second() -> None:
+    found = compared("counter", base=[100.0, 110.0, 105.0], other=[200.0, 221.0, 209.0])
+    estimate, factor = found["other"]["rate"].estimate, found["other"]["rate"].factor
+    assert estimate.value == pytest.approx((20 * 22.1 * 20.9) ** (1 / 3), rel=1e-5)
+    assert estimate.low is not None
+    assert estimate.high is not None
+    assert estimate.low < estimate.value < estimate.high
+    assert factor is not None
+    assert factor.low is not None
+    # Paired by repetition: it is known better than the two estimates are.
+    assert 1.95 < factor.low < factor.value < 2.05
+    assert found["base"]["rate"].factor == Interval(value=1.0, low=1.0, high=1.0)
+
+
+def test_of_a_result_that_says_no_time_nothing_is_known_each_second() -> None:
+    one = trial("base", 1, ScriptMetric(name="m", type="counter", value=5.0), seconds=0.0)
+    assert compared_metrics({"base": [one]}, "base", None) == {}
+
+
+def test_percentiles_of_a_trend_need_samples_in_each_repetition() -> None:
+    trend = ScriptMetric(
+        name="m", type="trend", contains="time", value=5.0, p50=4.0, p90=9.0, p95=9.5, p99=9.9
+    )
+    few, many = (trend.model_copy(update={"samples": count}) for count in (20, 100))
+    for samples, names in (
+        (few, ["avg", "med", "p(90)", "p(95)"]),
+        (many, ["avg", "med", "p(90)", "p(95)", "p(99)"]),
+    ):
+        found = compared_metrics({"base": [trial("base", 1, samples)]}, "base", None)
+        assert [one.name for one in found["base"]["m"]] == names
+
+
+def test_a_share_has_an_interval_within_0_and_1_and_of_a_0_there_is_no_factor() -> None:
+    found = compared("rate", base=[0.99, 1.0, 0.98], other=[0.0, 0.02, 0.01])
+    base, other = found["base"]["rate"], found["other"]["rate"]
+    assert base.estimate.value == pytest.approx(0.99)
+    assert base.estimate.high == 1.0
+    assert (other.estimate.low, other.factor) == (0.0, None)
+
+
+def test_a_gauge_below_0_has_an_interval_of_its_values() -> None:
+    figure = compared("gauge", base=[-2.0, 0.0, 2.0])["base"]["value"]
+    assert figure.estimate.value == 0.0
+    # Student's t with two degrees of freedom: 4.303 standard errors.
+    assert figure.estimate.high == pytest.approx(4.30265 * 2 / math.sqrt(3), rel=1e-4)
+    assert figure.factor is None
+
+
+def test_what_is_always_the_same_is_so_exactly() -> None:
+    assert interval_of_values([300.0] * 3) == Interval(value=300.0, low=300.0, high=300.0)
+    assert interval_of_values([300.0]) == Interval(value=300.0)
+    values = [1.0, 2.0, 3.0]
+    assert interval_of_values(values) == interval_of_logs([math.log(one) for one in values])
+
+
+def test_whole_metrics_and_iterations_are_kept_before_parts_by_tags() -> None:
+    parts = [ScriptMetric(name=f"a{{kind:{n:02d}}}", type="counter", value=1) for n in range(70)]
+    whole = [ScriptMetric(name=name, type="counter", value=1) for name in ("iterations", "z")]
+    kept = [one.name for one in first_metrics([*parts, *whole], MAX_METRICS)]
+    assert len(kept) == MAX_METRICS
+    assert kept[-2:] == ["iterations", "z"]
+    assert kept == sorted(kept)
