@@ -15,13 +15,13 @@ GO = "docker.io/laptime/server-go-nethttp:0.1.0"
 
 
 def test_answers_are_shown_beside_what_was_expected_and_nothing_stays(
-    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     servers = [AXUM, {"name": "other", "image": GO, "port": 8080}]
     manifest = run_manifest("shop", servers, topology=POSTGRES_ALONE)
     file = tmp_path / "shop.yaml"
     file.write_text(json.dumps(manifest))
-    asked = ("verify", str(file), "-n", cluster.namespace)
+    asked = ("verify", str(file), "-n", cluster.namespace, "--kubeconfig", kubeconfig)
 
     assert run_command([*asked, "--keep", "-o", "json"]) == 1
     right, wrong = json.loads(capsys.readouterr().out)
