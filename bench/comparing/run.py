@@ -38,7 +38,8 @@ GOAL_FALSE = 0.05
 """Share of the runs in which any difference may be claimed. Missed where the whole 95 % interval
 of the share that was counted lies above it."""
 GOAL_COVERAGE = (0.94, 0.965)
-"""Missed below it. Above it an interval is wider than it had to be: that is said, and is safe."""
+"""Missed where the whole interval of the count is below it. Above it an interval is wider than it
+had to be: that is said, and is safe."""
 PERMUTED = "permutation, step-down max-T"
 _SLOWER_BY = 20
 """Permutation takes so many times as long for a round: it gets fewer of them."""
@@ -79,11 +80,19 @@ class Outcome:
     @property
     def too_many(self) -> bool:
         """Whether more runs made a false claim than chance explains."""
-        z = 1.96
-        share, n = self.false, self.rounds
+        return self._ends(self.false)[0] > GOAL_FALSE
+
+    @property
+    def too_few(self) -> bool:
+        """Whether fewer intervals held the truth than chance explains."""
+        return self._ends(self.coverage)[1] < GOAL_COVERAGE[0]
+
+    def _ends(self, share: float) -> tuple[float, float]:
+        """Return the 95 % interval of a share of the rounds (Wilson)."""
+        z, n = 1.96, self.rounds
         middle = (share + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return middle - half > GOAL_FALSE
+        return middle - half, middle + half
 
 
 def outcome(said: Said, first: Said, servers: int) -> Outcome:
@@ -159,7 +168,7 @@ def main() -> int:
 def _goals(found: dict[Case, Outcome]) -> int:
     low, high = GOAL_COVERAGE
     wrong = {case: one for case, one in found.items() if one.too_many}
-    narrow = {case: one for case, one in found.items() if one.coverage < low}
+    narrow = {case: one for case, one in found.items() if one.too_few}
     wide = sum(1 for one in found.values() if one.coverage > high)
     print()
     for said, missed in (
