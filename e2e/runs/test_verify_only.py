@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ GO = "docker.io/laptime/server-go-nethttp:0.1.0"
 def test_answers_are_shown_beside_what_was_expected_and_nothing_stays(
     cluster: Cluster, kubeconfig: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    servers = [AXUM, {"name": "other", "image": GO, "port": 8080}]
+    servers: list[dict[str, Any]] = [AXUM, {"name": "other", "image": GO, "port": 8080}]
     manifest = run_manifest("shop", servers, topology=POSTGRES_ALONE)
     file = tmp_path / "shop.yaml"
     file.write_text(json.dumps(manifest))
