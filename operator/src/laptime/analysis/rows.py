@@ -79,6 +79,11 @@ class Cell:
         """The measured trials that have a figure of the work, by repetition."""
         return [one for one in self.measured if one.has_rate]
 
+    @property
+    def trusted(self) -> list[TrialResult]:
+        """The measured trials that are not invalid, also those that asked nothing by requests."""
+        return [one for one in self.measured if one.validity is not Validity.INVALID]
+
 
 def cells_of(
     trials: Sequence[Trial],

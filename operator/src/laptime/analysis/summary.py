@@ -124,7 +124,7 @@ def _rows(
     }
     by = compared_by(spec, load, [one for cell in of_load.values() for one in cell.results])
     of_scripts = compared_metrics(
-        {name: cell.counted for name, cell in of_load.items()},
+        {name: cell.trusted for name, cell in of_load.items()},
         spec.baseline_name,
         spec.control_name,
     )
