@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -41,36 +42,53 @@ from tests.report.sample import SPEC, WRONG, recorded
 
 REPORT, PAYLOADS = recorded()
 SMALL = recorded(small=True)
-HTML = to_html(REPORT, PAYLOADS)
-PAGE = parse(HTML)
+
+
+# Drawn when a test asks for it: each process of pytest imports this module, and it takes seconds.
+@cache
+def whole_html() -> str:
+    return to_html(REPORT, PAYLOADS)
+
+
+@cache
+def whole_page() -> Element:
+    return parse(whole_html())
+
+
+@cache
+def without_trials() -> Element:
+    return parse(to_html(replace(REPORT, trials=[], left_out=("trials",)), {}))
 
 
 def results(load: str) -> dict[str, dict[str, str]]:
-    head, *lines = table(PAGE.by_id(f"load-{load}").all("table")[0])
+    head, *lines = table(whole_page().by_id(f"load-{load}").all("table")[0])
     return {line[0].split()[0]: dict(zip(head, line, strict=True)) for line in lines}
 
 
 class TestCompleteInItself:
     def test_nothing_is_loaded_from_anywhere(self) -> None:
-        for element in PAGE.iter():
+        for element in whole_page().iter():
             for name, value in element.attributes.items():
                 if name in ("src", "srcset", "href", "action", "data", "poster"):
                     assert value.startswith(("#", "data:,")), (element.tag, name, value)
-        (style,) = PAGE.all("style")
+        (style,) = whole_page().all("style")
         assert "@import" not in style.text
-        assert re.findall(r"url\((?!#)", HTML) == []
-        assert "//" not in re.sub(r"<pre.*?</pre>", "", HTML, flags=re.S)
+        assert re.findall(r"url\((?!#)", whole_html()) == []
+        assert "//" not in re.sub(r"<pre.*?</pre>", "", whole_html(), flags=re.S)
 
     def test_no_script_is_in_it(self) -> None:
-        assert PAGE.all("script") == []
+        assert whole_page().all("script") == []
         handlers = [
-            name for element in PAGE.iter() for name in element.attributes if name.startswith("on")
+            name
+            for element in whole_page().iter()
+            for name in element.attributes
+            if name.startswith("on")
         ]
         assert handlers == []
 
     def test_what_a_server_said_is_shown_and_does_nothing_else(self) -> None:
-        assert "<script>alert" not in HTML
-        assert " ".join(WRONG.split()) in PAGE.text
+        assert "<script>alert" not in whole_html()
+        assert " ".join(WRONG.split()) in whole_page().text
 
     def test_the_same_report_is_the_same_page(self) -> None:
         assert to_html(*SMALL) == to_html(*SMALL)
@@ -102,7 +120,7 @@ class TestFigures:
             assert line["Validity"] == row.validity
 
     def test_the_verdict_stands_first_as_sentences(self) -> None:
-        (heading,), (further,) = PAGE.all("h1"), PAGE.all("p", class_="further")
+        (heading,), (further,) = whole_page().all("h1"), whole_page().all("p", class_="further")
         said = f"{heading.text} {further.text}".lower().replace(". ", "; ")
         assert said == f"{REPORT.summary.verdict}.".lower()
         assert heading.text.startswith("axum and axum-again cannot be told apart")
@@ -119,13 +137,17 @@ class TestFigures:
 
     def test_the_published_order_stands_beside_the_measured_one(self) -> None:
         published = "axum, axum-again, fastapi-async, fastapi"
-        said = [one.text for one in PAGE.by_id("load-closed").all("p") if "published" in one.text]
+        said = [
+            one.text
+            for one in whole_page().by_id("load-closed").all("p")
+            if "published" in one.text
+        ]
         (text,) = said
         assert text.startswith(f"Same order as published: yes. Published: {published}; measured: ")
-        assert "Same order" not in PAGE.by_id("load-open").text
+        assert "Same order" not in whole_page().by_id("load-open").text
 
     def test_percentiles_of_the_table_are_those_of_the_merged_histograms(self) -> None:
-        details, _ = PAGE.by_id("load-closed").all("details")
+        details, _ = whole_page().by_id("load-closed").all("details")
         head, fastapi, *_ = table(details.all("table")[0])
         shown = dict(zip(head, fastapi, strict=True))
         latency = next(r.latency for r in REPORT.summary.rows if r.server == "fastapi")
@@ -136,7 +158,7 @@ class TestFigures:
 
     def test_times_from_due_stand_beside_those_from_sent(self) -> None:
         due, sent = "p99, due", "p99, sent"
-        head, *lines = table(PAGE.by_id("load-open").all("table")[1])
+        head, *lines = table(whole_page().by_id("load-open").all("table")[1])
         shown = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
         for row in (row for row in REPORT.summary.rows if row.load == "open" and row.latency):
             assert row.latency is not None
@@ -149,10 +171,12 @@ class TestFigures:
         assert shown["fastapi"]["p50, due"] != shown["fastapi"]["p50, sent"]
         # So many requests failed that neither has a p99.
         assert shown["fastapi"][due] == shown["fastapi"][sent] == "failed"
-        assert "from when it was sent" not in PAGE.by_id("load-closed").text
+        assert "from when it was sent" not in whole_page().by_id("load-closed").text
 
     def test_a_search_has_its_bounds_and_where_it_broke(self) -> None:
-        (found,) = [one for one in PAGE.by_id("load-limit").all("table") if "search" in one.text]
+        (found,) = [
+            one for one in whole_page().by_id("load-limit").all("table") if "search" in one.text
+        ]
         head, fastapi, *_ = table(found)
         # The lowest that was met is that of the first repetition, the highest that of the fifth.
         expected = [612 * 0.91, 612 * 0.95 * 1.05, 612 * 0.91 * 2]
@@ -161,7 +185,7 @@ class TestFigures:
 
     def test_cpu_over_time_is_the_mean_of_the_repetitions_at_each_second(self) -> None:
         for part, name in (("server", "cpu"), ("postgres", "cpu-postgres")):
-            said = PAGE.by_id(f"chart-open-{name}-wide-description").text
+            said = whole_page().by_id(f"chart-open-{name}-wide-description").text
             for server in ("fastapi", "axum"):
                 curves = [
                     used.cores_over_time.cores
@@ -175,7 +199,7 @@ class TestFigures:
                 assert f"{server}: between {low} and {high}" in said
 
     def test_every_doubt_and_failure_is_said(self) -> None:
-        doubts = PAGE.by_id("load-open").all("div", class_="doubts")[0].text
+        doubts = whole_page().by_id("load-open").all("div", class_="doubts")[0].text
         assert "fastapi, doubtful: " in doubts
         assert "mine, failed: WrongAnswer: GET /" in doubts
         assert f"WrongAnswer: {REASONS['WrongAnswer'].advice.replace('`', '')}" in doubts
@@ -183,25 +207,25 @@ class TestFigures:
     def test_what_limited_whom_has_its_evidence(self) -> None:
         assert results("closed")["fastapi"]["Limited by"] == wording.cause(Cause.SERVER_CPU)
         limited = next(
-            one for one in PAGE.by_id("load-closed").all("table") if "Evidence" in one.text
+            one for one in whole_page().by_id("load-closed").all("table") if "Evidence" in one.text
         )
         assert table(limited)[1] == [
             "fastapi", wording.cause(Cause.SERVER_CPU), "5 of 5",
             "the server used 0.98 of its 1 core", wording.cause(Cause.NODE),
         ]  # fmt: skip
-        text = PAGE.by_id("load-closed").text
+        text = whole_page().by_id("load-closed").text
         assert "The pods were watched by the agent." in text
 
     def test_objectives_are_met_or_missed(self) -> None:
-        lines = table(PAGE.by_id("objectives").all("table")[0])[1:]
+        lines = table(whole_page().by_id("objectives").all("table")[0])[1:]
         assert [line[:2] for line in lines] == [["met", "axum"], ["missed", "fastapi"]]
 
     def test_all_trials_are_listed_in_their_order(self) -> None:
-        lines = table(PAGE.by_id("environment").all("table")[0])[1:]
+        lines = table(whole_page().by_id("environment").all("table")[0])[1:]
         assert [line[0] for line in lines] == [str(one.ordinal) for one in REPORT.trials]
 
     def test_the_manifest_measures_the_same_again_in_the_same_order(self) -> None:
-        (pre,) = PAGE.by_id("repeat").all("pre")
+        (pre,) = whole_page().by_id("repeat").all("pre")
         raw = pre.children[0]
         assert isinstance(raw, str)
         manifest = yaml.safe_load(raw)
@@ -210,7 +234,7 @@ class TestFigures:
         assert again == SPEC.model_copy(update={"seed": REPORT.seed})
 
     def test_the_environment_is_there(self) -> None:
-        text = PAGE.by_id("environment").text
+        text = whole_page().by_id("environment").text
         assert "6.12.0" in text
         assert "Seed of the order42" in text
 
@@ -226,9 +250,9 @@ class TestForEverybody:
         assert len(ids) == len(set(ids))
 
     def test_ids_are_unique_and_all_references_are_met(self) -> None:
-        ids = [one.attributes["id"] for one in PAGE.iter() if "id" in one.attributes]
+        ids = [one.attributes["id"] for one in whole_page().iter() if "id" in one.attributes]
         assert len(ids) == len(set(ids))
-        for element in PAGE.iter():
+        for element in whole_page().iter():
             for name, value in element.attributes.items():
                 for target in re.findall(r"url\(#([^)]+)\)", value):
                     assert target in ids
@@ -238,7 +262,7 @@ class TestForEverybody:
                     assert set(value.split()) <= set(ids)
 
     def test_every_chart_has_a_title_and_says_its_figures(self) -> None:
-        charts = PAGE.all("svg")
+        charts = whole_page().all("svg")
         # Of each load factors, times, throughput, CPU of servers and Postgres; wide and narrow.
         # Under the open load there is no factor: the baseline's p99 fell among failed requests.
         assert len(charts) == 4 * 5 * 2 - 2
@@ -249,26 +273,26 @@ class TestForEverybody:
             assert "fastapi" in description
 
     def test_every_heading_of_a_table_has_its_scope(self) -> None:
-        assert {one.attributes.get("scope") for one in PAGE.all("th")} == {"col", "row"}
-        assert len(PAGE.all("caption")) == len(PAGE.all("table"))
+        assert {one.attributes.get("scope") for one in whole_page().all("th")} == {"col", "row"}
+        assert len(whole_page().all("caption")) == len(whole_page().all("table"))
 
     def test_what_scrolls_can_be_scrolled_by_keyboard_and_has_a_name(self) -> None:
-        for one in PAGE.all("div", class_="scroll"):
+        for one in whole_page().all("div", class_="scroll"):
             assert one.attributes["tabindex"] == "0"
             assert one.attributes["aria-label"]
 
     def test_headings_leave_no_level_out(self) -> None:
-        levels = [int(one.tag[1]) for one in PAGE.iter() if re.fullmatch("h[1-6]", one.tag)]
+        levels = [int(one.tag[1]) for one in whole_page().iter() if re.fullmatch("h[1-6]", one.tag)]
         assert levels[0] == 1
         assert all(after - before <= 1 for before, after in pairwise(levels))
 
     def test_paper_is_light_whatever_the_screen_is(self) -> None:
-        (style,) = PAGE.all("style")
+        (style,) = whole_page().all("style")
         dark = re.findall(r"@media ([^{]*prefers-color-scheme: dark[^{]*)", style.text)
         assert [media.split()[0] for media in dark] == ["screen"]
 
     def test_charts_have_no_colour_of_their_own(self) -> None:
-        for chart in PAGE.all("svg"):
+        for chart in whole_page().all("svg"):
             for element in chart.iter():
                 assert "#" not in re.sub(r"url\(#", "", element.attributes.get("style", ""))
 
@@ -390,23 +414,21 @@ def test_the_largest_number_of_servers_fits_its_legend() -> None:
 class TestTrialsThatDidNotFit:
     """Of a very large run the trials are left out: the page says so, and nothing about them."""
 
-    PAGE = parse(to_html(replace(REPORT, trials=[], left_out=("trials",)), {}))
-
     def test_says_that_they_are_missing(self) -> None:
-        assert "they did not fit into the results of the run" in self.PAGE.text
-        assert "0 of" not in self.PAGE.text
+        assert "they did not fit into the results of the run" in without_trials().text
+        assert "0 of" not in without_trials().text
 
     def test_says_nothing_that_would_follow_if_there_had_been_none(self) -> None:
-        assert "Nobody watched the pods" not in self.PAGE.text
-        assert "at most once" not in self.PAGE.text
-        assert "All 0 trials" not in self.PAGE.text
-        assert "Same order" not in self.PAGE.text
+        assert "Nobody watched the pods" not in without_trials().text
+        assert "at most once" not in without_trials().text
+        assert "All 0 trials" not in without_trials().text
+        assert "Same order" not in without_trials().text
 
     def test_keeps_the_rows(self) -> None:
         rates = [row.requests_per_second for row in REPORT.summary.rows]
         said = [wording.with_interval(rate) for rate in rates if rate is not None]
         assert said
-        assert [one for one in said if one not in self.PAGE.text] == []
+        assert [one for one in said if one not in without_trials().text] == []
 
 
 def test_repetitions_that_precision_added_are_counted() -> None:
