@@ -30,8 +30,8 @@ type example struct {
 
 const often = "--vus=3 --iterations=24"
 
-// examples are all but those that need a browser, a network, a database or a source of secrets, and but
-// malicious.js and abort.ts, which are bad scripts (see there).
+// examples are all but those that need a browser, a network, a database, a source of secrets, a compiler or a shop of
+// which nothing is left (pantheon), and but malicious.js and abort.ts, which are bad scripts (see there).
 var examples = []example{
 	{script: "base64.js", flags: often},
 	{script: "cookies.js", flags: often},
@@ -96,6 +96,9 @@ func TestK6sOwnExamplesSayWhatK6Says(t *testing.T) {
 	speaks := speakGRPC(t, filepath.Join(root, proto))
 	if os.Getenv("LAPTIME_ALL_EXAMPLES") != "" {
 		more, err := filepath.Glob(filepath.Join(root, "examples/webcrypto/*/*.js"))
+		for _, name := range []string{"getRandomValues.js", "randomUUID.js"} {
+			more = append(more, filepath.Join(root, "examples/webcrypto", name))
+		}
 		if err != nil || len(more) == 0 {
 			t.Fatalf("%d more, %v", len(more), err)
 		}
