@@ -25,7 +25,7 @@ type example struct {
 	target string   // whom it asks by HTTP: "plain" (the default), "secured" or "old"
 	fails  []string // checks that do not always hold
 	throws bool     // each iteration ends with an exception
-	long   bool     // it takes more than three seconds: run where LAPTIME_ALL_EXAMPLES is set
+	long   bool     // over three seconds, or too hasty for a busy machine: run where LAPTIME_ALL_EXAMPLES is set
 }
 
 const often = "--vus=3 --iterations=24"
@@ -77,7 +77,8 @@ var examples = []example{
 	{script: "tlsconfig.js", flags: often, target: "old"},
 	{script: "webcrypto/digest.js", flags: often},
 	{script: "websocket.js", flags: "--vus=2 --iterations=2"},
-	{script: "websockets/test-echo.js", flags: "--vus=2 --iterations=2"},
+	// It pings after a second, whether it is connected or not.
+	{script: "websockets/test-echo.js", flags: "--vus=2 --iterations=2", long: true},
 }
 
 // k6's own examples run here as they are, and all that is said of them is what k6 itself says of the same process: in
