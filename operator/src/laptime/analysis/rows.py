@@ -70,11 +70,6 @@ class Cell:
         return sorted(found, key=lambda result: result.repetition)
 
     @property
-    def valid(self) -> list[TrialResult]:
-        """The measured trials that are about the work, by repetition."""
-        return [one for one in self.measured if one.validity is not Validity.INVALID]
-
-    @property
     def counted(self) -> list[TrialResult]:
         """The measured trials that have a figure of the work, by repetition."""
         return [one for one in self.measured if one.has_rate]
@@ -234,8 +229,8 @@ def _judge(
     measured = cell.measured
     if not measured:
         return None, []
-    invalid = len(measured) - len(cell.valid)
-    if not cell.valid:
+    invalid = len(measured) - len(cell.trusted)
+    if not cell.trusted:
         return Validity.INVALID, (
             _in_repetitions(measured, {}) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
         )
@@ -256,10 +251,10 @@ def _judge(
     reasons += _in_repetitions(measured, covered)
     if cell.failed:
         reasons.append(_failures(cell))
-    if len(cell.valid) < 2:
+    if len(cell.trusted) < 2:
         reasons.append(doubts.MEASURED_ONCE.says())
     if times.missing:
-        reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=len(cell.valid)))
+        reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=len(cell.trusted)))
     if requests and times.answers < MIN_SAMPLES_P999:
         reasons.append(doubts.FEW_ANSWERS.says(answers=times.answers, needed=MIN_SAMPLES_P999))
     return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons
