@@ -398,10 +398,10 @@ lint-python: venv
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause chaos examples generator overhead precision scale servers truth; do
+	for bench in cause chaos comparing examples generator overhead precision scale servers truth; do
 		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers:../precision:../../cluster:../../proof $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../comparing:../../cluster:../../proof $(MYPY) .)
 
 lint-go:
 	$(SAY)
@@ -525,6 +525,11 @@ bench-generator: venv ## requests per CPU-second of the load generator, beside k
 .PHONY: bench-precision
 bench-precision: venv ## whether intervals hold what they say: simulated runs, and real trials resampled
 	$(PYTHON) bench/precision/run.py $(BENCH)
+
+.PHONY: bench-statistics
+bench-statistics: venv ## what rules for comparing servers claim of like ones: all candidates, simulated
+	$(PYTHON) bench/comparing/run.py $(BENCH)
+
 .PHONY: bench-truth
 bench-truth: venv ## what the load generator measures, beside the truth of a server that is known
 	$(PYTHON) bench/truth/run.py

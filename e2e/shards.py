@@ -27,6 +27,8 @@ SHARDS = {
         "runs/test_frozen_kubelet.py",
         # It kills the operator, and fills the node.
         "runs/test_seconds.py",
+        # So that both halves take as long.
+        "runs/test_side_services.py",
         "runs/test_switches.py",
         "runs/test_two_operators.py",
         "runs/test_upgrade.py",

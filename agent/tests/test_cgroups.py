@@ -121,7 +121,7 @@ def test_a_node_that_has_its_machine_alone_is_the_machine(hierarchy: Hierarchy) 
 
 
 def test_a_list_of_cpus_is_read() -> None:
-    assert parse_cpus("0-2,8\n") == {0, 1, 2, 8}
+    assert parse_cpus("0-2,8\n") == frozenset({0, 1, 2, 8})
 
 
 def test_a_node_counts_its_own_cpus(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ sys.path[:0] = [
     str(BENCH),
     str(BENCH / "examples"),
     str(BENCH / "servers"),
-    str(BENCH / "precision"),
+    str(BENCH / "comparing"),
     str(BENCH.parent / "cluster"),
     str(BENCH.parent / "proof"),
 ]

@@ -1,22 +1,21 @@
 """A wrong clock for one pod of a node, given from outside: no program knows that it can be done.
 
-The pods of a DaemonSet, such as the agents of the chart, get Debian's libfaketime loaded before all
-else, from a folder of their node in which it also finds by how much it lies. A node whose offset is
-0 has the right time.
+The pods of a DaemonSet, such as the agents of the chart, get a library loaded before all else, from
+a folder of their node in which it also finds by how much it lies. A node whose offset is 0 has the
+right time.
 """
 
-import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from laptime_cluster import api, packages
-from laptime_cluster.commands import ClusterError
+from laptime_cluster import api
+from laptime_cluster.commands import ClusterError, run
+from laptime_cluster.layout import SOURCE
 from laptime_cluster.places import Node, nodes
 
-_LIBRARY = "libfaketime.so.1"
-_PACKAGED = Path("/usr/lib", f"{os.uname().machine}-linux-gnu", "faketime", _LIBRARY)
+_SOURCE = SOURCE / "clock" / "clock.c"
+_LIBRARY = "clock.so"
 _ON_NODE = "/var/lib/kubelet/clock"
 """Where the folder is for the kubelet; each node has another one there."""
 _IN_POD = "/clock"
@@ -30,12 +29,12 @@ def set_offset(node: Node, seconds: float, namespace: str, daemon_set: str) -> N
     The first time its pods on all nodes are replaced; later ones follow within a second. Raises
     ClusterError when there is no such DaemonSet.
     """
-    packages.install_missing((*packages.NEEDED, (str(_PACKAGED), "libfaketime")))
     for one in nodes():
         folder = _folder(one)
         if not (folder / _LIBRARY).exists():
             folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            shutil.copy(_PACKAGED, folder / _LIBRARY)
+            library = folder / _LIBRARY
+            run(["gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o", library, _SOURCE])
             _write(one, 0.0)
     _write(node, seconds)
     path = f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{daemon_set}"
@@ -61,11 +60,7 @@ def _write(node: Node, seconds: float) -> None:
 def _patch(daemon_set: Mapping[str, Any]) -> Mapping[str, object]:
     environment = {
         "LD_PRELOAD": f"{_IN_POD}/{_LIBRARY}",
-        "FAKETIME_TIMESTAMP_FILE": f"{_IN_POD}/{_OFFSET}",
-        "FAKETIME_CACHE_DURATION": "1",
-        # Only the time of day is wrong; how long something takes is not.
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "FAKETIME_DISABLE_SHM": "1",
+        "LAPTIME_CLOCK_FILE": f"{_IN_POD}/{_OFFSET}",
     }
     containers = [
         {

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,18 @@ def problems() -> list[str]:
     return found
 
 
-def is_node_ready(node: Node) -> bool:
-    """Whether a node is ready and open for pods."""
+def is_node_ready(node: Node, since: float = 0.0) -> bool:
+    """Whether a node is ready and open for pods, as its kubelet has said since a Unix time."""
     found = api.get(f"/api/v1/nodes/{node.name}")
     if found is None or found["spec"].get("taints"):
         return False
     conditions: list[dict[str, Any]] = found["status"].get("conditions", [])
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+    return any(
+        item["type"] == "Ready"
+        and item["status"] == "True"
+        and datetime.fromisoformat(item["lastHeartbeatTime"]).timestamp() >= since
+        for item in conditions
+    )
 
 
 def is_dns_answering(node: Node) -> bool:

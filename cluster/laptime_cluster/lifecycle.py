@@ -152,9 +152,9 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     FINGERPRINT.write_text(health.fingerprint(), encoding="utf-8")
 
 
-def await_node(node: Node) -> None:
-    """Wait until a node is ready and names resolve there."""
-    wait_for(f"the node {node.name}", lambda: health.is_node_ready(node), 90)
+def await_node(node: Node, since: float = 0.0) -> None:
+    """Wait until a node is ready, as it has said since a Unix time, and names resolve there."""
+    wait_for(f"the node {node.name}", lambda: health.is_node_ready(node, since), 90)
     wait_for(f"CoreDNS on {node.name}", lambda: health.is_dns_answering(node), 60)
 
 

@@ -1,6 +1,7 @@
 """What happens to nodes: they are stopped, frozen, drained and cut off, and come back."""
 
 import shutil
+import time
 from pathlib import Path
 
 from laptime_cluster import builds, cgroups, components, lifecycle, namespaces, processes
@@ -29,13 +30,16 @@ def start(node: Node) -> None:
     """Start a node that was stopped, and wait until it is ready again."""
     if alive := [str(one) for one in components.of_node(node) if processes.is_alive(one)]:
         raise ClusterError(f"{node.name} is not stopped: {', '.join(alive)}")
+    # Times of Kubernetes have whole seconds.
+    since = float(int(time.time()))
     # A socket that nobody listens at would be taken for a containerd that is ready.
     node.containerd_socket.unlink(missing_ok=True)
     processes.start(components.containerd(node))
     lifecycle.wait_for(f"containerd of {node.name}", node.containerd_socket.exists, 30)
     for daemon in components.of_kubelet(node):
         processes.start(daemon)
-    lifecycle.await_node(node)
+    # What it said before it was stopped may still stand there.
+    lifecycle.await_node(node, since)
 
 
 def freeze(node: Node) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,15 @@ def cluster(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[
     return result
 
 
+@cache
+def _kubectl() -> str:
+    return cluster("path", "kubectl").stdout.split()[-1]
+
+
 def kubectl(*arguments: str, text: str = "") -> str:
     """Return what kubectl says, as the administrator of the cluster."""
-    kubectl_path = cluster("path", "kubectl").stdout.split()[-1]
     return subprocess.run(
-        [kubectl_path, "--kubeconfig", KUBECONFIG, *arguments],
+        [_kubectl(), "--kubeconfig", KUBECONFIG, *arguments],
         input=text,
         text=True,
         stdout=subprocess.PIPE,

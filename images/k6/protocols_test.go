@@ -4,7 +4,17 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+
+	"laptime.dev/k6/internal/result"
 )
+
+// cost checks that a generator knows what it cost, whatever its script spoke.
+func cost(t *testing.T, r *result.Result) {
+	t.Helper()
+	if of := r.Generator; of.CPUSeconds <= 0 || of.WallSeconds <= 0 {
+		t.Errorf("%+v", of)
+	}
+}
 
 // A WebSocket is no request: what it is for, and when an answer has come, only its script knows. It is in k6's own
 // metrics, and those are what k6 says.
@@ -14,6 +24,7 @@ func TestWebSocketsAreInK6sOwnMetrics(t *testing.T) {
 	raw := filepath.Join(t.TempDir(), "raw.json")
 	out, k6s := own(t, []string{"TARGET=" + server.URL}, "testdata/talk.js", "--env=BASE_URL="+server.URL, "--out=json="+raw)
 	read(t, raw).compare(t, out.result, k6s)
+	cost(t, out.result)
 	said := out.result.Script
 	for name, want := range map[string]float64{"ws_sessions": 20, "ws_msgs_sent": 120 /* k6 counts the end */, "ws_msgs_received": 100} {
 		if said.Metrics[name] == nil || said.Metrics[name].Sum != want {
@@ -41,6 +52,7 @@ func TestCallsOfGRPCAreRequests(t *testing.T) {
 	environment := []string{"TARGET=" + target, "LAPTIME_WARMUP_SECONDS=0"}
 	out, k6s := own(t, environment, "testdata/calls.js", "--env=BASE_URL="+target, "--env=STREAMS=1", "--env=WRONG=4", "--out=json="+raw)
 	read(t, raw).compare(t, out.result, k6s)
+	cost(t, out.result)
 	p, said := out.result.Phases["measured"], out.result.Script
 	wrong := said.Checks["the same word"].Failed
 	if p.Requests != 100 || wrong == 0 || p.Errors["timeout"] != wrong || p.Responses != 100-wrong || len(said.OtherHosts) != 0 {

@@ -91,6 +91,7 @@ LONG = (
     Part("bench-truth", quiet=True),
     Part("bench-agent", quiet=True),
     Part("bench-precision", quiet=True),
+    Part("bench-statistics"),
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-scale", quiet=True),

@@ -68,8 +68,9 @@ def figures() -> table.Panel:
     """The figures of each server in each run."""
     return rows(
         "Servers",
-        "The same server of several runs in rows below each other. Intervals of 95 % that do not "
-        "overlap: the server was faster in one of the two runs, or the machine was.",
+        "The same server of several runs in rows below each other, with intervals of 95 %. Whether "
+        "it was faster in one of two runs, or the machine was, is said by kubectl laptime compare: "
+        "for all lines at once, which asks for more than intervals that do not overlap.",
         _NONE,
         interval_columns(_RUNS),
         height=11,

@@ -74,14 +74,15 @@ def iterations() -> table.Panel:
     )
     return rows(
         "Iterations of scripts",
-        "In all repetitions, and each second with the 95 % interval. Dropped: they were due and "
+        "In all repetitions, and of each second with the 95 % interval. Dropped: they were due and "
         "found no VU (maxVUs), so the load was less than the script asks for.",
         _NO_SCRIPT,
         [
-            *_row_labels(),
+            Column("Load", label="load", width=90),
+            Column("Server", label="server", more=WRAPPED),
             Column("Ended", expr=ended, unit="locale", decimals=0, width=110),
             Column("Dropped", expr=dropped, unit="locale", decimals=0, width=110),
-            *_interval("Each second", "value", 'metric="iterations"', "server, load"),
+            *_interval("Rate/s", "value", 'metric="iterations"', "server, load"),
             *_interval("Factor", "factor", 'metric="iterations"', "server, load"),
         ],
         width=FULL,

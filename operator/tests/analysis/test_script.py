@@ -313,6 +313,27 @@ def test_the_verdict_says_iterations_beside_the_response_times_of_a_script_that_
     assert of_axum.script.iterations_figure.estimate.value == pytest.approx(50.15, rel=1e-3)
 
 
+def test_metrics_of_a_script_that_asks_nothing_by_requests_are_compared() -> None:
+    trials: list[Trial] = []
+    results: list[TrialResult] = []
+    payloads: dict[str, str] = {}
+    for repetition in (1, 2):
+        trial = Trial(f"t-{repetition}", repetition, "axum", "own", repetition)
+        content = {**document(phase([])), "trial": trial.name}
+        text = line({**content, "script": {**QUIET, **iterations(500)}})
+        parsed = parse_generator_output(text)
+        assert isinstance(parsed, GeneratorResult)
+        trials.append(trial)
+        results.append(trial_result(trial, parsed, LOAD))
+        payloads[trial.name] = text.removeprefix(RESULT_PREFIX)
+    (found,) = summarise(SPEC, trials, results, payloads, None, {}).rows
+    assert found.validity is Validity.DOUBTFUL
+    assert found.requests_per_second is None
+    assert found.script is not None
+    assert found.script.iterations_figure is not None
+    assert found.script.iterations_figure.estimate.value == 50.0
+
+
 def test_metrics_that_a_row_does_not_keep_are_said() -> None:
     many = {f"m{n:03d}": {"type": "counter", "samples": 1, "sum": 1.0} for n in range(70)}
     trials, results = measured({"metrics": many})

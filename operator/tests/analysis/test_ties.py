@@ -45,8 +45,8 @@ def test_a_difference_below_one_percent_is_no_difference() -> None:
 
 
 def test_many_pairs_are_judged_more_strictly_than_one() -> None:
-    # Two repetitions whose ratio is sure at 95 %, but not at 95 % for three pairs together.
-    pair = rates(a=(100, (1.0, 1.0, 1.0)), b=(88, (0.96, 1.0, 1.05)))
+    # A ratio that is sure enough for a claim of one pair, but not for one of three pairs together.
+    pair = rates(a=(100, (1.0, 1.0, 1.0)), b=(86, (0.96, 1.0, 1.05)))
     assert tie_groups(pair) == {"a": "A", "b": "B"}
     three = pair | rates(c=(89, (1.06, 0.97, 1.0)))
     assert tie_groups(three)["b"] == "A"

@@ -76,7 +76,7 @@ def test_every_rule_has_a_message() -> None:
 
 def test_the_longest_names_fit_where_kubernetes_allows_63_characters() -> None:
     server = SPEC["properties"]["servers"]["items"]["properties"]["name"]["maxLength"]
-    for middle in ("-server-", "-verify-"):
+    for middle in ("-server-", "-verify-", "-answer-"):
         assert MAX_RUN_NAME_LENGTH + len(middle) + server <= 63
 
 
@@ -110,6 +110,7 @@ RUN = {
     "startupTimeout": "30s",
     "objectives": [],
     "egress": [],
+    "verifyOnly": False,
     "suspend": False,
     "cancel": False,
     "retry": 0,
@@ -132,6 +133,7 @@ OTHERS: dict[str, Any] = {
     "objectives": [{"server": "a"}],
     "egress": [{"cidr": "203.0.113.7/32"}],
     "ttlSecondsAfterFinished": 60,
+    "verifyOnly": True,
     "suspend": True,
     "cancel": True,
     "retry": 1,

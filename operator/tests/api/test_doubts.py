@@ -53,6 +53,9 @@ STORED = {
     "server axum ran a@sha256:1, and a@sha256:2 in trial demo-trial-001: they are not the same": (
         doubts.OTHER_IMAGE
     ),
+    "the server ran on b, and on a in trial demo-trial-001: what differs may be the nodes": (
+        doubts.OTHER_NODES
+    ),
     "Service shop was there before: neither its pods nor its data were brought to the same state "
     "before the trial": doubts.NOT_FRESH,
     "whether others used Service shop at the same time is not known": doubts.SHARED,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -162,6 +164,19 @@ def test_editors_are_told_the_schemas(capsys: pytest.CaptureFixture[str]) -> Non
     line = "# yaml-language-server: $schema="
     assert first.startswith(f"{line}benchmarkscenario.schema.json\n")
     assert second.startswith(f"{line}benchmarkrun.schema.json\n")
+
+
+def test_what_is_made_meets_the_schemas_that_editors_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, *made = printed(capsys, "--from", str(HERE / "orders.yaml"))
+    assert run_command(["schema", str(tmp_path)]) == 0
+    for document in made:
+        file = tmp_path / f"{document['kind'].lower()}.schema.json"
+        validator = jsonschema.Draft202012Validator(json.loads(file.read_text()))
+        assert list(validator.iter_errors(document)) == []
+        assert list(validator.iter_errors({**document, "spec": {"novelty": 1}})) != []
+    assert run_command(["schema", str(tmp_path / "nowhere")]) == 1
 
 
 # Documents of a few lines -----------------------------------------------------------------

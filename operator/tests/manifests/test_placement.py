@@ -8,6 +8,7 @@ from typing import Any
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import trial_job
 from laptime.manifests.server import server_deployment
+from laptime.manifests.side_services import side_service_deployment
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import Places, Trial
 from tests.manifests.runs import UID, context
@@ -77,6 +78,17 @@ def test_a_trial_is_bound_to_the_nodes_of_the_first() -> None:
     assert names(generator(ctx)) == ["n2", "n3"]
     tiers = [one for one in tier_objects(ctx) if one["kind"] == "Deployment"]
     assert not any("nodeAffinity" in affinity(one) for one in tiers)
+
+
+def test_a_service_that_each_trial_has_afresh_is_bound_and_one_that_stays_is_not() -> None:
+    ctx = context("around")
+    ctx = replace(ctx, places=Places({one.component: ("n1",) for one in ctx.scenario.services}))
+    cache = ctx.scenario.services[0]
+    of_trial = affinity(side_service_deployment(ctx, cache, "demo-trial-007"))
+    (term,) = of_trial["nodeAffinity"][MUST]["nodeSelectorTerms"]
+    assert term["matchFields"][0]["values"] == ["n1"]
+    for one in ctx.scenario.services:
+        assert "nodeAffinity" not in affinity(side_service_deployment(ctx, one))
 
 
 def test_after_a_lost_attempt_it_would_rather_be_there() -> None:

@@ -109,7 +109,7 @@ class Nodes:
                 },
                 "spec": {
                     "containers": [{"name": container, "image": image}],
-                    "nodeName": self._schedule(template["affinity"]),
+                    "nodeName": self._schedule(template.get("affinity") or {}),
                 },
                 "status": {
                     "phase": phase,

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+from laptime.api.answers import CheckedAnswer
 from laptime.manifests.context import PODS_ANNOTATION
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
@@ -43,6 +44,8 @@ class SimulatedCluster:
         self.profile: str | ProfileProblem = "main;list 7\nmain;read 3\n"
         """What every server that is asked for a profile answers."""
         self.rates = rates or (lambda _: 1000.0)
+        self.verdicts: dict[str, dict[str, Any]] = {}
+        """What is said of a server's answers, by its name; else they are right."""
         self.script: dict[str, Any] | None = None
         """What a script of one's own says in every trial."""
         self.deployments: dict[str, WorkloadView] = {}
@@ -242,7 +245,11 @@ class SimulatedCluster:
         if pod.node is None:
             return
         if pod.component == "verifier":
-            verdict = json.dumps({"ok": True})
+            verdict = json.dumps(self.verdicts.get(pod.server or "", {"ok": True}))
+            answer = CheckedAnswer(
+                check="one", request="GET /", expected="200", answered="200", right=True
+            )
+            self.logs[pod.name, 0] = f"{answer.to_line()}\n{verdict}\n"
             ended = ContainerView("verify", exit_code=0, exit_message=verdict)
             self.pods[pod.name] = replace(pod, phase="Succeeded", containers=(ended,))
         elif pod.component.startswith("reset-"):

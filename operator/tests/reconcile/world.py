@@ -227,6 +227,11 @@ class World(SimulatedCluster):
                 if pod.component == "profiler" and pod.trial and (pod.trial, 0) in self.logs
             },
             outputs=self._outputs(results),
+            answers={
+                pod.name: self.logs[pod.name, 0]
+                for pod in self.pods.values()
+                if (pod.name, 0) in self.logs and self.run.spec.verify_only
+            },
             kubelets={
                 pod.name: Hearing(silent=True) if "kubelet" in self.dead else Hearing(10.0)
                 for pod in self.pods.values()
@@ -235,7 +240,9 @@ class World(SimulatedCluster):
             refusal=self.refusal,
             targets=dict(self.targets),
             scripts=dict(self.scripts),
-            summary=self._summary(results, payloads, failures),
+            summary=None
+            if self.run.spec.verify_only
+            else self._summary(results, payloads, failures),
         )
 
     def _summary(

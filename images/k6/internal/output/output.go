@@ -78,6 +78,7 @@ type Output struct {
 	wall    time.Time
 	lastCPU time.Duration
 	lastAt  time.Time
+	seen    bool // whether the script did anything since the last time
 }
 
 // phase is what belongs to one phase of the run.
@@ -153,12 +154,11 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 	if o.began.IsZero() {
 		o.began = o.earliest(containers)
 	}
-	seen := false
+	o.seen = false
 	for _, container := range containers {
 		switch c := container.(type) {
 		case *httpext.Trail:
 			o.trail(c)
-			seen = true
 		case metrics.Sample:
 			o.single(&c)
 		default:
@@ -169,7 +169,7 @@ func (o *Output) AddMetricSamples(containers []metrics.SampleContainer) {
 		}
 	}
 	o.countExceptions()
-	if seen {
+	if o.seen {
 		o.lastCPU, o.lastAt = process.CPU(), time.Now()
 	}
 	o.publish(time.Now())
@@ -212,6 +212,7 @@ func latencyOf(t *httpext.Trail) time.Duration {
 func (o *Output) single(s *metrics.Sample) {
 	of := o.source(s.Tags)
 	p := o.phaseOf(of, s.Time)
+	o.seen = o.seen || of.scenario
 	switch s.Metric.Name {
 	case metrics.DroppedIterationsName:
 		p.recorder.Drop(int64(s.Value))
@@ -275,6 +276,7 @@ func (o *Output) trail(t *httpext.Trail) {
 func (o *Output) request(s *source, end time.Time, latency time.Duration, remote net.Addr, sample *result.Sample) *phase {
 	issued := end.Add(-latency)
 	p := o.phaseOf(s, issued)
+	o.seen = true
 	if p.counts {
 		if s.phase == nil {
 			o.script.RequestSeconds += latency.Seconds()

@@ -9,12 +9,13 @@ allow for these two alone. A tenth of the 5 % is kept for pairs alone (Bonferron
 server does not hide what two steady ones show. So all answers hold at once with 95 %, also that
 about the best one of all, and also where one server is much noisier than the others. From as many
 repetitions on as Wilcoxon's signed ranks need, these are used instead. What else was tried, and how
-often each erred: docs/decisions/0010-one-model-of-a-run.md.
+often each erred: docs/decisions/0010-one-model-of-a-run.md and 0044-claims-in-few-repetitions.md.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from laptime.analysis.statistics import (
     CONFIDENCE,
     NOTICEABLE_RATIO,
     SIGNED_RANK_REPETITIONS,
+    claim_confidence,
     interval_of_log_mean,
     interval_of_logs,
     is_faster,
@@ -40,7 +42,8 @@ Scores = Mapping[str, Mapping[int, float]]
 
 PAIRS_SHARE = 0.1
 """Share of the errors that pairs alone may make."""
-_NOISIER = 1.5
+_POWER = 0.8
+NOISIER = 1.5
 """From this ratio of variances on a server's noise is taken to be its own, known by its own
 repetitions alone."""
 
@@ -92,9 +95,15 @@ class Comparison:
         return interval_of_log_mean(model.means[one] - model.means[other], half)
 
     def is_faster(self, one: str, other: str) -> bool:
-        """Return whether a server is faster than another for sure, and noticeably."""
+        """Return whether a server is faster than another for sure, and noticeably.
+
+        Never where the interval of their ratio holds 1: from as many repetitions on as that is one
+        of signed ranks, it can be wider than what the model asks for.
+        """
         if (one, other) not in self._faster:
-            self._faster[one, other] = self._compared(one, other)
+            faster = self._compared(one, other)
+            ratio = self.ratio(one, other) if faster else None
+            self._faster[one, other] = ratio is not None and (ratio.low or 0.0) > 1
         return self._faster[one, other]
 
     def _compared(self, one: str, other: str) -> bool:
@@ -103,7 +112,7 @@ class Comparison:
         if model is None or signed_ranks_suffice(len(logs), 1 - (1 - CONFIDENCE) / self._pairs):
             return is_faster(self._scores[one], self._scores[other], self._pairs)
         difference = model.means[one] - model.means[other]
-        needed = self._critical * model.error(one, other)
+        needed = self._critical(model.repetitions) * model.error(one, other)
         if difference > max(needed, math.log(NOTICEABLE_RATIO)):
             return True
         return self._is_faster_alone(one, other)
@@ -179,14 +188,45 @@ class Comparison:
         model = self._model
         return model if model and one in model.means and other in model.means else None
 
-    @cached_property
-    def _critical(self) -> float:
-        """Return how many standard errors two servers must differ by."""
-        assert self._model is not None
-        share = 1 - (1 - CONFIDENCE) * (1 - PAIRS_SHARE)
-        together = studentized_range_quantile(share, self._count, self._model.degrees)
-        alone = student_quantile(self._model.repetitions - 1, 0.5 + share / 2)
+    def _critical(self, repetitions: int) -> float:
+        """Return how many standard errors two servers must differ by in so many repetitions."""
+        errors = 1 - CONFIDENCE
+        if self._model is None:
+            return student_quantile(
+                repetitions - 1, 0.5 + claim_confidence(repetitions, self._pairs) / 2
+            )
+        errors *= 1 - PAIRS_SHARE
+        # As claim_confidence() does it, and for the same reason.
+        share = 1 - errors * (1 - 1 / repetitions)
+        degrees = (repetitions - 1) * (len(self._model.means) - 1)
+        together = studentized_range_quantile(share, self._count, degrees)
+        alone = student_quantile(repetitions - 1, 1 - errors / 2)
         return max(together / math.sqrt(2), alone)
+
+    def more_repetitions(self, one: str, other: str, ratio: float, most: int) -> int | None:
+        """Return how many more would tell two servers apart that differ by this ratio.
+
+        In four of five such runs, if noise stays as it was; `most` + 1 where more than that are
+        needed, None where their noise is not known. By Student's t, also where it will be signed
+        ranks, which need about as many.
+        """
+        logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
+        if len(logs) < 2:
+            return None
+        model = self._model_of(one, other)
+        mean = math.fsum(logs) / len(logs)
+        variance = (
+            model.error(one, other) ** 2 * model.repetitions
+            if model
+            else math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+        )
+
+        def too_few(more: int) -> bool:
+            count = len(logs) + more
+            found = self._critical(count) + student_quantile(count - 1, _POWER)
+            return found * math.sqrt(variance / count) > math.log(ratio)
+
+        return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
 
 
 def _fitted(members: Sequence[str], table: Sequence[Sequence[float]]) -> _Model:
@@ -206,9 +246,7 @@ def _fitted(members: Sequence[str], table: Sequence[Sequence[float]]) -> _Model:
     return _Model(
         dict(zip(members, means, strict=True)),
         {name: max(one, together) for name, one in zip(members, own, strict=True)},
-        frozenset(
-            name for name, one in zip(members, own, strict=True) if one > _NOISIER * together
-        ),
+        frozenset(name for name, one in zip(members, own, strict=True) if one > NOISIER * together),
         repetitions,
         (repetitions - 1) * (count - 1),
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from laptime.analysis.comparing import Comparison
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import (
     CONFIDENCE,
     NOTICEABLE_RATIO,
-    can_be_told_apart,
+    claim_confidence,
     half_width,
     interval_of_logs,
     paired_logs,
@@ -44,13 +45,14 @@ def control_results(
         known = scores(logs, metric)
         one, other = (known.get(server, {}) for server in (name, spec.baseline_name))
         pairs = paired_logs(one, other)
+        comparison = Comparison({name: one, spec.baseline_name: other})
         if pairs:
             found.append(
                 ControlResult(
                     load=load.name,
                     compared_by=metric,
-                    factor=factor_of(interval_of_logs(pairs), metric),
-                    differs=can_be_told_apart(one, other),
+                    factor=factor_of(comparison.factors(spec.baseline_name)[name], metric),
+                    differs=comparison.can_be_told_apart(name, spec.baseline_name),
                     smallest_detectable=smallest_detectable(pairs),
                 )
             )
@@ -61,13 +63,16 @@ def smallest_detectable(logs: list[float]) -> float | None:
     """Return the smallest difference that comparisons like this one find with a power of 80 %.
 
     As a share: 0.02 is 2 %. None below two repetitions. The minimum detectable effect is the
-    standard error times t(97.5 %) + t(80 %), with n - 1 degrees of freedom (H. S. Bloom, Minimum
-    Detectable Effects, Evaluation Review 19(5), 1995); the interval's half-width is the standard
-    error times t(97.5 %), whichever way it was found. Never less than what counts as a difference.
+    standard error times the t that a claim asks for (97.5 %, or more in few repetitions) plus
+    t(80 %), with n - 1 degrees of freedom (H. S. Bloom, Minimum Detectable Effects, Evaluation
+    Review 19(5), 1995); the interval's half-width is the standard error times t(97.5 %), whichever
+    way it was found. Never less than what counts as a difference.
     """
     if len(logs) < 2:
         return None
     half = math.log1p(half_width(interval_of_logs(logs)) or 0.0)
     degrees = len(logs) - 1
-    ratio = student_quantile(degrees, POWER) / student_quantile(degrees, 0.5 + CONFIDENCE / 2)
-    return max(math.expm1(half * (1 + ratio)), NOTICEABLE_RATIO - 1)
+    claimed = student_quantile(degrees, 0.5 + claim_confidence(len(logs)) / 2)
+    shown = student_quantile(degrees, 0.5 + CONFIDENCE / 2)
+    needed = half * (claimed + student_quantile(degrees, POWER)) / shown
+    return max(math.expm1(needed), NOTICEABLE_RATIO - 1)

@@ -36,6 +36,7 @@ class Ranking:
     baseline: str
     factors: Mapping[str, Interval]
     """Against the baseline."""
+    comparison: Comparison
 
     @property
     def repetitions(self) -> int:
@@ -98,7 +99,9 @@ def _rank(
         name: factor_of(ratio, metric)
         for name, ratio in comparison.factors(spec.baseline_name).items()
     }
-    return Ranking(metric, tuple(loads), found, order, leaders, spec.baseline_name, factors)
+    return Ranking(
+        metric, tuple(loads), found, order, leaders, spec.baseline_name, factors, comparison
+    )
 
 
 def verdict(

@@ -121,9 +121,8 @@ def repeated(
         # It is compared with the baseline alone.
         alone = Comparison({one: known[one] for one in (control, baseline) if one in known})
         estimates[control] = interval_of_logs(list(known[control].values()))
-        ratio = alone.ratio(control, baseline)
-        if ratio is not None:
-            factors[control] = ratio
+        if control in (of_control := alone.factors(baseline)):
+            factors[control] = of_control[control]
     return {
         server: Repeated(
             estimate=factor_of(estimates[server], metric) if server in estimates else None,

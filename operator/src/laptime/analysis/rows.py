@@ -70,9 +70,19 @@ class Cell:
         return sorted(found, key=lambda result: result.repetition)
 
     @property
+    def valid(self) -> list[TrialResult]:
+        """The measured trials that are about the work, by repetition."""
+        return [one for one in self.measured if one.validity is not Validity.INVALID]
+
+    @property
     def counted(self) -> list[TrialResult]:
         """The measured trials that have a figure of the work, by repetition."""
         return [one for one in self.measured if one.has_rate]
+
+    @property
+    def trusted(self) -> list[TrialResult]:
+        """The measured trials that are not invalid, also those that asked nothing by requests."""
+        return [one for one in self.measured if one.validity is not Validity.INVALID]
 
 
 def cells_of(
@@ -224,8 +234,8 @@ def _judge(
     measured = cell.measured
     if not measured:
         return None, []
-    invalid = sum(1 for one in measured if one.validity is Validity.INVALID)
-    if invalid == len(measured):
+    invalid = len(measured) - len(cell.valid)
+    if not cell.valid:
         return Validity.INVALID, (
             _in_repetitions(measured, {}) or [doubts.NO_RIGHT_ANSWER.says(mostly="")]
         )
@@ -246,11 +256,10 @@ def _judge(
     reasons += _in_repetitions(measured, covered)
     if cell.failed:
         reasons.append(_failures(cell))
-    if len(measured) - invalid < 2:
+    if len(cell.valid) < 2:
         reasons.append(doubts.MEASURED_ONCE.says())
     if times.missing:
-        there = len(measured) - invalid
-        reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=there))
+        reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=len(cell.valid)))
     if requests and times.answers < MIN_SAMPLES_P999:
         reasons.append(doubts.FEW_ANSWERS.says(answers=times.answers, needed=MIN_SAMPLES_P999))
     return (Validity.DOUBTFUL if reasons else Validity.VALID), reasons

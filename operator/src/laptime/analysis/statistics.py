@@ -89,7 +89,7 @@ def student_quantile(degrees: int, share: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def studentized_range_quantile(share: float, count: int, degrees: int) -> float:
+def studentized_range_quantile(share: float, count: int, degrees: float) -> float:
     """Return the value below which the share (0 … 1) of the studentized range lies.
 
     The range of `count` standard normal values, divided by a standard deviation that was estimated
@@ -165,9 +165,21 @@ def is_faster(one: Mapping[int, float], other: Mapping[int, float], of: int = 1)
     logs = paired_logs(one, other)
     if len(logs) < 2:
         return False
-    interval = interval_of_logs(logs, 1 - (1 - CONFIDENCE) / max(1, of))
+    interval = interval_of_logs(logs, claim_confidence(len(logs), of))
     assert interval.low is not None
     return math.log(interval.value) > math.log(NOTICEABLE_RATIO) and interval.low > 1
+
+
+def claim_confidence(count: int, of: int = 1) -> float:
+    """Return the confidence of each of so many comparisons, of differences in so many repetitions.
+
+    Student's interval takes it for given that differences are normal. In a few repetitions those of
+    a server whose pods fall into two groups, or on a machine that drifts, are seldom enough so: the
+    errors that are allowed are made fewer by one part in as many as there are repetitions. What
+    that is worth was found by simulation: docs/decisions/0044-claims-in-few-repetitions.md.
+    """
+    errors = (1 - CONFIDENCE) / max(1, of)
+    return 1 - errors if signed_ranks_suffice(count, 1 - errors) else 1 - errors * (1 - 1 / count)
 
 
 def _exp(log: float) -> float:

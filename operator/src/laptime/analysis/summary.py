@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.control import control_results
+from laptime.analysis.deciding import seconds_of_repetition, what_would_decide
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import rank, verdict
 from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
@@ -77,13 +78,19 @@ def summarise(
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
+    notes = _notes(spec, rows, width, control, finished)
+    if finished:
+        # Before that more repetitions come anyway, and the next look costs the operator something.
+        seconds = seconds_of_repetition(counted)
+        notes += filter(
+            None,
+            (what_would_decide(one.comparison, one.leaders, seconds) for one in rankings),
+        )
     return Summary(
         rows=rows,
         fastest=wording.listing(first.leaders, "or") if first else None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
-        verdict=verdict(
-            spec, rankings, rows, failures, finished, _notes(spec, rows, width, control, finished)
-        ),
+        verdict=verdict(spec, rankings, rows, failures, finished, notes),
         objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
         control=control,
         half_width=width,
@@ -117,7 +124,7 @@ def _rows(
     }
     by = compared_by(spec, load, [one for cell in of_load.values() for one in cell.results])
     of_scripts = compared_metrics(
-        {name: cell.counted for name, cell in of_load.items()},
+        {name: cell.trusted for name, cell in of_load.items()},
         spec.baseline_name,
         spec.control_name,
     )

@@ -243,6 +243,11 @@ class BenchmarkRunSpec(Model):
         "DNS, where NetworkPolicies are enforced.",
         max_length=16,
     )
+    verify_only: bool = Field(
+        False,
+        description="Deploy the servers, check their answers, and measure nothing: what each "
+        "answered is kept beside what was expected (kubectl laptime verify).",
+    )
     suspend: bool = Field(
         False,
         description="Pause after the trial that is going on: the tiers go, and other runs have "
@@ -341,7 +346,7 @@ class BenchmarkRunSpec(Model):
         scripts = [
             (f"load {load.name}", name, load.script.key if name == load.script.config_map else None)
             for load in self.loads
-            if load.script is not None
+            if load.script is not None and not self.verify_only
             for name in load.script.config_maps
         ]
         certificates = [

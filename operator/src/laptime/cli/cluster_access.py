@@ -23,9 +23,10 @@ from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missi
 from laptime.cli.runs import Run, parse_run
 from laptime.manifests.archive import archive_parts
 from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
-from laptime.manifests.result import PAYLOAD_KEY, read_profile
+from laptime.manifests.result import PAYLOAD_KEY, read_answers, read_profile
 
 if TYPE_CHECKING:
+    from laptime.api.answers import CheckedAnswer
     from laptime.report.archive import Archive
 
 FIELD_MANAGER = "laptime-cli"
@@ -311,6 +312,14 @@ class Cluster:
             if one["metadata"]["labels"].get(COMPONENT_LABEL) == Component.PROFILE
         )
         return sorted(read, key=lambda profile: profile.server)
+
+    def answers(self, run: Run) -> dict[str, list[CheckedAnswer]]:
+        """Return what the servers of a run that only verifies have answered, by server."""
+        return dict(
+            read_answers(one)
+            for one in self.stored(run).objects
+            if one["metadata"]["labels"].get(COMPONENT_LABEL) == Component.ANSWERS
+        )
 
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.

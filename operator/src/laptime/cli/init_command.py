@@ -134,7 +134,7 @@ def _print(found: Translation, beside: list[Document], source: Path) -> None:
     if found.scenario is not None:
         name = "the standard input" if str(source) == "-" else source.name
         lines += [
-            f"# Made from {name}. Check it: {program_name()} validate FILE",
+            f"# Made from {name}. Check it: {program_name()} verify FILE",
             f"# An editor completes it by the schemas that `{program_name()} schema .` writes.",
         ]
     for title, said in (

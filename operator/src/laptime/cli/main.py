@@ -25,6 +25,7 @@ from laptime.cli.options import program_name
 from laptime.cli.report_command import report
 from laptime.cli.run_commands import run, watch
 from laptime.cli.validate_command import validate
+from laptime.cli.verify_command import verify
 from laptime.cli.wish_commands import cancel, resume, retry, suspend
 
 # `laptime verify` runs once per server of every run: what only the other commands need is imported
@@ -52,6 +53,7 @@ app.command()(compare)
 app.command()(servers)
 app.command("scenarios")(list_scenarios)
 app.command()(validate)
+app.command()(verify)
 app.command()(init)
 app.command()(schema)
 
@@ -79,14 +81,6 @@ def operator() -> None:
     from laptime.handlers import run_operator
 
     run_operator()
-
-
-@app.command(rich_help_panel=_IN_CLUSTER)
-def verify() -> None:
-    """Check a server's answers against its scenario's contract (in a Job of a run)."""
-    from laptime.measure.verify import main as verify_answers
-
-    raise typer.Exit(verify_answers())
 
 
 @app.command(rich_help_panel=_IN_CLUSTER)

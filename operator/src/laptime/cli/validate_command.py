@@ -162,6 +162,8 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
     )
 
     asked = BenchmarkRunSpec.model_validate(spec).with_control()
+    if asked.verify_only:
+        return f"It checks {len(asked.servers)} servers and measures nothing (verifyOnly)."
     # The order of the trials, which the seed decides, changes nothing.
     trials = plan_trials(name, asked, seed=0)
     least = "at least " if asked.precision else ""

@@ -73,6 +73,7 @@ class Component(StrEnum):
     SCENARIO = "scenario"
     FEEDERS = "feeders"
     SERVICES = "services"
+    ANSWERS = "answers"
 
 
 @dataclass(frozen=True)

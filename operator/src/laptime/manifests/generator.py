@@ -113,6 +113,7 @@ def load_job(
                         restart_policy="Never",
                     ),
                     [] if server.deployed else [ctx.targets[server.name].selector],
+                    of_trial=True,
                 ),
             },
         },

@@ -79,12 +79,14 @@ def placed(
     component: Component | str,
     pod: Manifest,
     others: Sequence[Mapping[str, str]] = (),
+    *,
+    of_trial: bool,
 ) -> Manifest:
     """Return a pod spec with the rules for where the pod of a component goes.
 
     What is driven is together, so that there is room for generators on another node. Both are
     wishes: on one node they say nothing. `others` are labels of what is driven beside the run's own
-    pods. A trial belongs on the nodes of the run's first one.
+    pods. What is made for a trial (`of_trial`) belongs on the nodes of the run's first one.
     """
     drives = component in _DRIVING
     driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
@@ -103,13 +105,12 @@ def placed(
     }
     affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
     nodes = ctx.places.nodes.get(str(component), ())
-    if nodes and component in _OF_TRIALS:
+    if nodes and of_trial:
         affinity["nodeAffinity"] = _on(nodes, ctx.places.firm)
     return {**pod, "affinity": affinity}
 
 
 _DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
-_OF_TRIALS = frozenset({Component.GENERATOR, Component.SERVER})
 # Whatever is not listed is driven: the services around a server are components of their own.
 _DRIVEN: Manifest = {
     "matchExpressions": [
@@ -224,7 +225,7 @@ def deployment(
     labels = ctx.labels(component, server=server)
     template: Manifest = {
         "metadata": {"labels": ctx.labels(component, server=server, trial=trial)},
-        "spec": placed(ctx, component, pod),
+        "spec": placed(ctx, component, pod, of_trial=trial is not None),
     }
     if config is not None:
         template["metadata"]["annotations"] = {CONFIG_HASH_ANNOTATION: content_hash(config)}

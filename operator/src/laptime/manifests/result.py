@@ -2,7 +2,8 @@
 
 When the run is over they are folded into its archive (manifests/archive.py).
 
-A profile has one, which is written once too, whether it could be taken or not.
+A profile has one, which is written once too, whether it could be taken or not. So has each server
+of a run that only verifies: what it answered.
 A trial has two: its result, and what Prometheus had read of its pods. The second follows some
 seconds later, since samples need that long to arrive and the next trial need not wait for it.
 """
@@ -14,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from laptime.api import GROUP
+from laptime.api.answers import CheckedAnswer, answers_in
 from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
@@ -29,12 +31,18 @@ from laptime.manifests.context import (
 RESULT_KEY = "result.json"
 PAYLOAD_KEY = "generator.b64"
 READINGS_KEY = "readings.json"
+ANSWERS_KEY = "answers.jsonl"
 STACKS_KEY = "stacks.folded"
 FLAME_GRAPH_KEY = "flamegraph.svg"
 PROFILE_PROBLEM_ANNOTATION = f"{GROUP}/profile-problem"
 PAYLOAD_OMITTED_ANNOTATION = f"{GROUP}/payload-omitted"
 
-RESULTS = frozenset({Component.RESULT, Component.READINGS, Component.PROFILE, Component.SCENARIO})
+RESULTS = frozenset(
+    {
+        *(Component.RESULT, Component.READINGS, Component.PROFILE, Component.SCENARIO),
+        Component.ANSWERS,
+    }
+)
 """Components whose ConfigMaps hold what was measured, and on which work."""
 MAX_PAYLOAD_BYTES = 900_000
 """An object of the API server may have 1 MiB in all."""
@@ -131,6 +139,31 @@ def read_profile(metadata: Mapping[str, Any], data: Mapping[str, str]) -> Profil
         folded=data.get(STACKS_KEY, ""),
         problem=profile_problem(metadata),
     )
+
+
+def answers_name(run_name: str, server: str) -> str:
+    """Return the name of the ConfigMap with the answers of a server.
+
+    Together with the longest names of a run and a server it just fits (63 characters).
+    """
+    return f"{run_name}-answer-{server}"
+
+
+def answers_config_map(ctx: RunContext, server: str, output: str) -> Manifest:
+    """Return the immutable ConfigMap of a server's answers, by what its verifier printed."""
+    lines = [one.to_line() for one in answers_in(output)]
+    return _stored(
+        ctx,
+        answers_name(ctx.name, server),
+        ctx.labels(Component.ANSWERS, server=server),
+        {ANSWERS_KEY: "\n".join(lines)},
+    )
+
+
+def read_answers(manifest: Mapping[str, Any]) -> tuple[str, list[CheckedAnswer]]:
+    """Return what `answers_config_map` stored: the server, and its answers."""
+    server = (manifest["metadata"].get("labels") or {}).get(SERVER_LABEL, "")
+    return server, answers_in((manifest.get("data") or {}).get(ANSWERS_KEY, ""))
 
 
 def results_name(run_name: str) -> str:

@@ -18,6 +18,7 @@ from laptime.manifests.target import client_mounts, client_variables, client_vol
 from laptime.manifests.tiers import target_url
 from laptime.manifests.upstream import upstream_url
 
+VERIFY_CONTAINER = "verify"
 _START_SECONDS = 120
 
 
@@ -44,7 +45,7 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
                 "metadata": {"labels": labels},
                 "spec": pod_spec(
                     ctx,
-                    [_verifier(ctx, "verify", server, checks, counting=server.deployed)],
+                    [_verifier(ctx, VERIFY_CONTAINER, server, checks, counting=server.deployed)],
                     volumes=client_volumes(server),
                     restart_policy="Never",
                 ),
@@ -76,6 +77,8 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
     }
     if (protocols := _protocols(ctx)) != [Protocol.HTTP1]:
         document["protocols"] = [str(one) for one in protocols]
+    if ctx.spec.verify_only:
+        document["showAnswers"] = True
     if values := _values(ctx, checks):
         document["values"] = values
     if server.service is not None:

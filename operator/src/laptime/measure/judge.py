@@ -46,6 +46,15 @@ class Answer:
     """None where nothing is compared."""
 
 
+@dataclass(frozen=True)
+class Heard:
+    """What a server has answered, right or wrong."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
 class Judge:
     """One conversation with a server: what it said before matters for what is right now."""
 
@@ -61,6 +70,12 @@ class Judge:
         self._upstream_url = upstream_url
         self._counter = counter
         self._values: dict[str, Value] = dict(values or {})
+        self.asked: str | None = None
+        """Method and path of the last check; None: it could not be asked."""
+        self.heard: Heard | None = None
+        """The last answer to it; None: there was none."""
+        self.captured: dict[str, Value] = {}
+        """What was captured so far."""
 
     def judge(self, check: Check) -> None:
         """Ask as often as the check says.
@@ -68,12 +83,13 @@ class Judge:
         Raises:
             Wrong: with the first thing that is not right.
         """
+        self.asked = self.heard = None
         try:
             check = filled(check, self._values)
         except ValueError as error:
             # The scenario was checked: only what an answer had in it can be wrong.
             raise Wrong("CaptureMissing", f"{check.method} {check.path}: {error}") from None
-        what = f"{check.method} {check.path}"
+        what = self.asked = f"{check.method} {check.path}"
         if check.same_as_upstream:
             check = check.model_copy(update={"expected": self._upstream_answer(what)})
         before = self._counter.total() if self._counter else 0
@@ -104,6 +120,7 @@ class Judge:
             self._values[ID_PLACEHOLDER] = _id_of(answers[-1].json, what)
         for capture in check.captures:
             self._values[capture.name] = _kept(capture, answers[-1], what)
+            self.captured[capture.name] = self._values[capture.name]
         for one in check.afterwards:
             self._holds(one, what)
 
@@ -132,7 +149,9 @@ class Judge:
 
     def _right_answer(self, check: Check, what: str) -> Answer:
         began = time.monotonic()
+        self.heard = None
         response, body = self._request(check, what)
+        self.heard = Heard(response.status_code, response.headers, body)
         seconds = time.monotonic() - began
         if response.status_code != check.expect_status:
             raise Wrong(

@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING
 import httpx
 from pydantic import Field, ValidationError
 
+from laptime.api.answers import CheckedAnswer
 from laptime.api.base import TolerantModel
 from laptime.api.loads import Protocol
 from laptime.catalog import Check
+from laptime.measure.answers import shown
 from laptime.measure.judge import Judge, said
 from laptime.measure.verdict import Verdict, Wrong
 
@@ -56,6 +58,10 @@ class Task(TolerantModel):
         description="All checks are asked over each of them.",
         min_length=1,
     )
+    show_answers: bool = Field(
+        False,
+        description="Print each answer beside what was expected, and ask on after a wrong one.",
+    )
 
 
 def main(
@@ -85,17 +91,22 @@ def main(
 
 
 def _verify_counting(task: Task, environment: Mapping[str, str]) -> Verdict:
-    database_url = environment.get(_DATABASE_VARIABLE)
+    database_url, client = environment.get(_DATABASE_VARIABLE), Client.of(environment)
+    show = _print_answer if task.show_answers else None
     if database_url is None:
-        return verify(task, client=Client.of(environment))
+        return verify(task, client=client, show=show)
     # Loaded only where it is needed: the driver takes longer to load than many a check.
     from laptime.measure.statement_counter import postgres_witness
 
     try:
         with postgres_witness(database_url) as counter:
-            return verify(task, counter=counter)
+            return verify(task, counter=counter, client=client, show=show)
     except Wrong as wrong:
         return wrong.verdict
+
+
+def _print_answer(answer: CheckedAnswer) -> None:
+    print(answer.to_line(), flush=True)
 
 
 @dataclass(frozen=True)
@@ -117,13 +128,12 @@ class Client:
         """Return the header fields of every request that does not say otherwise."""
         return {} if self.authorization is None else {"authorization": self.authorization}
 
-    def hidden(self, verdict: Verdict) -> Verdict:
+    def hidden(self, text: str) -> str:
         """Return what is said of a server without the credentials, which its answer may repeat."""
-        message = verdict.message
         # The whole header, then its last word: the token without its scheme.
         for secret in (self.authorization or "", *(self.authorization or "").split()[-1:]):
-            message = message.replace(secret, "(credentials)") if secret else message
-        return replace(verdict, message=message)
+            text = text.replace(secret, "(credentials)") if secret else text
+        return text
 
     def trusts(self) -> ssl.SSLContext | bool:
         """Return whom to trust.
@@ -151,28 +161,32 @@ def verify(
     transport: httpx.BaseTransport | None = None,
     counter: Witness | None = None,
     client: Client = NOBODY,
+    show: Callable[[CheckedAnswer], None] | None = None,
 ) -> Verdict:
     """Wait until the server is healthy, go through the checks, and return the verdict.
 
     `transport` stands in for the network where there is none. With a counter the statements of
-    each request are counted too.
+    each request are counted too. `show` is told each answer, and all that can be asked is asked
+    then; else the first wrong answer is the last.
     """
-    several = len(task.protocols) > 1
+    over = ""
     try:
         trusted = client.trusts()
         for protocol in task.protocols:
             with _asking(task, client, trusted, protocol, transport) as asking:
-                _verify_over(asking, task, counter, protocol, client, trusted)
+                over = _WORDS[protocol] if len(task.protocols) > 1 else ""
+                _wait_over(asking, task, protocol, client, trusted)
+                judge = Judge(asking, task.upstream_url, counter, task.values)
+                _go_through(judge, task.checks, client, show, over)
     except Wrong as wrong:
-        verdict = client.hidden(wrong.verdict)
-        if several and verdict.reason != "WrongProtocol":
-            verdict = replace(verdict, message=f"over {_WORDS[protocol]}: {verdict.message}")
-        return verdict
+        message = client.hidden(wrong.verdict.message)
+        if over and wrong.verdict.reason != "WrongProtocol":
+            message = f"over {over}: {message}"
+        return replace(wrong.verdict, message=message)
     count = len(task.checks)
     said = f"{count} {'check' if count == 1 else 'checks'} passed"
-    over = " and ".join(_WORDS[one] for one in task.protocols)
     if task.protocols != [Protocol.HTTP1]:
-        said += f", over {over}"
+        said += f", over {' and '.join(_WORDS[one] for one in task.protocols)}"
     return Verdict(True, "AnswersRight", said)
 
 
@@ -203,18 +217,17 @@ def _asking(
     return asking
 
 
-def _verify_over(
+def _wait_over(
     asking: httpx.Client,
     task: Task,
-    counter: Witness | None,
     protocol: Protocol,
     client: Client,
     trusted: ssl.SSLContext | bool,
 ) -> None:
-    """Go through the checks over one protocol.
+    """Return when the server can be asked over a protocol.
 
     Raises:
-        Wrong: with the first thing that is not right.
+        Wrong: it cannot in time.
     """
     if task.health_path is None:
         wait_until_connected(task.target, task.wait_seconds)
@@ -223,9 +236,6 @@ def _verify_over(
             _wait_for_http2(asking, older, task, task.health_path)
     else:
         wait_until_healthy(asking, task.wait_seconds, task.health_path)
-    judge = Judge(asking, task.upstream_url, counter, task.values)
-    for check in task.checks:
-        judge.judge(check)
 
 
 def _wait_for_http2(asking: httpx.Client, older: httpx.Client, task: Task, path: str) -> None:
@@ -276,17 +286,54 @@ def wait_until_connected(target: str, wait_seconds: float) -> None:
         Wrong: none could be made in time.
     """
     url = httpx.URL(target)
+    port = url.port or (443 if url.scheme == "https" else 80)
     deadline = time.monotonic() + wait_seconds
     while True:
         patience = min(_HEALTH_SECONDS, max(deadline - time.monotonic(), 0.05))
         try:
-            socket.create_connection((url.host, url.port or 80), patience).close()
+            socket.create_connection((url.host, port), patience).close()
             return
         except OSError as error:
             if time.monotonic() + _POLL_SECONDS >= deadline:
                 message = f"{target}: {error} (waited {wait_seconds:g}s)"
                 raise Wrong("NotReachable", message) from error
         time.sleep(_POLL_SECONDS)
+
+
+def _go_through(
+    judge: Judge,
+    checks: Sequence[Check],
+    client: Client,
+    show: Callable[[CheckedAnswer], None] | None,
+    over: str,
+) -> None:
+    """Judge the answers to all checks; `over` says by what they were asked, where that matters.
+
+    Raises:
+        Wrong: with the first thing that is not right.
+    """
+    first: Wrong | None = None
+    for check in checks:
+        wrong: Wrong | None = None
+        try:
+            judge.judge(check)
+        except Wrong as error:
+            wrong = error
+        if show is not None:
+            answer = shown(check, judge, wrong.verdict if wrong else None)
+            texts = {
+                name: client.hidden(getattr(answer, name))
+                for name in ("request", "expected", "answered", "said")
+            }
+            if over:
+                texts["request"] += f" ({over})"
+            show(answer.model_copy(update=texts))
+        first = first or wrong
+        # A server that answers nothing any more would take the time of each check.
+        if wrong is not None and (show is None or (judge.asked and not judge.heard)):
+            break
+    if first is not None:
+        raise first
 
 
 def wait_until_healthy(client: httpx.Client, wait_seconds: float, path: str = "/healthz") -> None:

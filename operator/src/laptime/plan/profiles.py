@@ -35,7 +35,7 @@ def plan_profiles(run_name: str, spec: BenchmarkRunSpec) -> tuple[Trial, ...]:
     return tuple(
         Trial(profile_name(run_name, server.name), 0, server.name, load.name, 0)
         for server in spec.servers
-        if server.profile and load is not None
+        if server.profile and load is not None and not spec.verify_only
     )
 
 

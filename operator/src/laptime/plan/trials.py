@@ -38,8 +38,10 @@ def plan_trials(
     Each repetition is a block with every (server, load) once, so that a slow drift of the machine
     hits all servers alike; within a block the order is shuffled, so that no server always follows
     the same other one. The order depends on nothing but spec and seed, and more repetitions only
-    add to its end.
+    add to its end. A run that only verifies has none.
     """
+    if spec.verify_only:
+        return ()
     pairs = [(server.name, load.name) for server in spec.servers for load in spec.loads]
     digits = max(3, len(str(len(pairs) * spec.most_repetitions)))
     trials: list[Trial] = []

@@ -30,6 +30,7 @@ from laptime.manifests.result import (
     readings_name,
     results_name,
 )
+from laptime.manifests.verifier import VERIFY_CONTAINER
 from laptime.measure import of_the_same_bits, on_the_same_nodes, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
@@ -272,7 +273,8 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         profiles=profiles,
         profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
         scripts=await memory.scripts(kube, run),
-        summary=cache.summary(run, context, result_names),
+        answers=await _answers(kube, run, pod_views, memory.logs),
+        summary=None if run.spec.verify_only else cache.summary(run, context, result_names),
         kubelets=memory.kubelets.look(run.namespace, pod_views, datetime.now(UTC)),
     )
 
@@ -314,6 +316,18 @@ async def _profile_outputs(
         and pod.trial is not None
         and pod.trial not in stored
         and _ended(pod, PROFILE_CONTAINER)
+    }
+
+
+async def _answers(
+    kube: Kube, run: Run, pods: tuple[PodView, ...], logs: dict[str, str]
+) -> dict[str, str]:
+    if not run.spec.verify_only:
+        return {}
+    return {
+        pod.name: await _log(kube, run, pod, VERIFY_CONTAINER, logs)
+        for pod in pods
+        if pod.component == "verifier" and _ended(pod, VERIFY_CONTAINER)
     }
 
 

@@ -227,10 +227,13 @@ class Observed:
     profiles: Mapping[str, str] = field(default_factory=dict)
     # Logs of containers that asked for a profile and ended, by the profile's name.
     profile_outputs: Mapping[str, str] = field(default_factory=dict)
+    # What verifiers that are over have printed, by pod, where a run only verifies.
+    answers: Mapping[str, str] = field(default_factory=dict)
     # ConfigMaps of scripts and certificates: name -> its keys, None: there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     # Services that are driven and not deployed, by the names of their servers.
     targets: Mapping[str, TargetView] = field(default_factory=dict)
+    # None: nothing is measured.
     summary: Summary | None = None
     # What was heard of kubelets, by the name of a pod; of pods that get on nobody asks.
     kubelets: Mapping[str, Hearing] = field(default_factory=dict)

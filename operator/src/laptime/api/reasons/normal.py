@@ -110,6 +110,11 @@ NORMAL = Section(
             "read the report",
         ),
         Reason(
+            "OnlyVerified",
+            "every server gave right answers, and nothing was measured, as `spec.verifyOnly` asks",
+            "`kubectl laptime verify` shows the answers",
+        ),
+        Reason(
             "AllMet",
             "every objective was met",
             "nothing",

@@ -6,7 +6,7 @@ from laptime.api.conditions import Verdict
 from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.catalog import UNKNOWN
-from laptime.manifests.result import readings_name, results_name
+from laptime.manifests.result import answers_name, readings_name, results_name
 from laptime.manifests.scenario import scenario_name
 from laptime.reconcile.actions import Decision, Delete, Fold
 from laptime.reconcile.diagnose import Problem
@@ -16,6 +16,10 @@ from laptime.reconcile.stages.situation import Situation
 from laptime.report.document import result_files
 
 _SOON_SECONDS = 1.0
+_ONLY_VERIFIED = (
+    "every server gave the answers of the scenario's contract, and nothing was measured, as "
+    "spec.verifyOnly asks"
+)
 # Thresholds of scripts are objectives as well, and there may be many.
 _NAMED = 20
 # Prometheus is asked for half as long.
@@ -105,6 +109,7 @@ def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> l
         *observed.results,
         *map(readings_name, observed.results),
         *observed.profiles,
+        *(answers_name(run.name, server.name) for server in run.spec.servers),
         *also_kept,
     }
     doomed = [
@@ -145,12 +150,10 @@ def _say_outcome(situation: Situation) -> None:
         )
     else:
         summary = situation.observed.summary
-        verdict = Verdict(
-            ConditionType.SUCCEEDED,
-            ConditionStatus.TRUE,
-            "Completed",
-            (summary.verdict if summary else None) or "every trial was run",
-        )
+        reason, words = "Completed", (summary.verdict if summary else None) or "every trial was run"
+        if situation.spec.verify_only:
+            reason, words = "OnlyVerified", _ONLY_VERIFIED
+        verdict = Verdict(ConditionType.SUCCEEDED, ConditionStatus.TRUE, reason, words)
     situation.say(verdict, *_objectives(situation))
 
 

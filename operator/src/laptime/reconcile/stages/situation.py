@@ -138,8 +138,7 @@ class Situation:
 
     def measured(self) -> bool:
         """Whether every server was checked and no trial has to be run any more."""
-        checked = all(one.state is not ServerState.PENDING for one in self._servers.values())
-        return checked and not self.trials_left()
+        return not self._unchecked() and not self.trials_left()
 
     def under_way(self) -> bool:
         """Whether a trial or a profile is measured in this very moment."""
@@ -148,7 +147,17 @@ class Situation:
 
     def progress_so_far(self) -> str:
         """Return how many trials are over, of how many: `7/15`."""
-        return f"{len(self.trials) - len(self.trials_left())}/{len(self.trials)}"
+        return "{}/{}".format(*self._over_and_all())
+
+    def _over_and_all(self) -> tuple[int, int]:
+        """Return how many trials are over, and how many there are; without any, servers checked."""
+        if self.spec.verify_only:
+            return len(self.spec.servers) - len(self._unchecked()), len(self.spec.servers)
+        return len(self.trials) - len(self.trials_left()), len(self.trials)
+
+    def _unchecked(self) -> list[str]:
+        states = self._servers.items()
+        return [name for name, one in states if one.state is ServerState.PENDING]
 
     def nothing_left(self) -> bool:
         """Whether nothing has to be measured or profiled any more."""
@@ -320,14 +329,12 @@ class Situation:
         return merge_conditions(old, latest.values(), self.run.generation, now)
 
     def _progress(self, state: State, text: str | None) -> Progress:
-        left = self.trials_left()
-        total = len(self.trials)
-        completed = total - len(left)
+        completed, total = self._over_and_all()
         if state.terminal:
             return Progress(
                 completed=completed, total=total, percent=100, text=f"{completed}/{total}"
             )
-        seconds = self._seconds_left(left)
+        seconds = self._seconds_left(self.trials_left())
         return Progress(
             completed=completed,
             total=total,
@@ -350,10 +357,5 @@ class Situation:
             # The trial that runs now has used up some of its time.
             first = remaining_seconds(self.spec, left[:1], durations)
             seconds -= min(first, max(0.0, (self.now - job.created).total_seconds()))
-        pending = sum(
-            1
-            for server in self.spec.servers
-            if self.server_state(server.name) is ServerState.PENDING
-        )
         profiling = profiling_seconds(self.spec, self.profiles_left())
-        return seconds + OVERHEAD_SECONDS * pending + profiling
+        return seconds + OVERHEAD_SECONDS * len(self._unchecked()) + profiling

@@ -5,6 +5,7 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.api.text import plain
+from laptime.manifests.result import answers_config_map, answers_name
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
@@ -51,6 +52,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     job = situation.observed.jobs.get(job_name)
     verdict, verifier_problem = _read_verdict(situation, job, server)
     if verdict is not None and verdict.get("ok"):
+        if not _answers_kept(situation, server, job):
+            return None
         pods = server_pods(situation, server, job_name)
         images = sorted({pod.image for pod in pods if pod.image})
         situation.set_server(server, ServerState.VERIFIED, image=" and ".join(images) or None)
@@ -88,6 +91,8 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
     if verdict is not None:
+        if not _answers_kept(situation, server, job):
+            return None
         # A server that crashes gives no answers: its own problem says more than that.
         wrong = Problem(*_reason_and_words(verdict, server))
         return _refuse(situation, server, job_name, problem or wrong)
@@ -95,9 +100,33 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return _refuse(situation, server, job_name, problem or verifier_problem)
     settled = run_only(situation, server, job_name)
     if settled and situation.tiers_ready and job is None:
+        stale = answers_name(situation.run.name, server)
+        if stale in situation.observed.config_maps:
+            # Of a check that is made again.
+            situation.actions.append(Delete("ConfigMap", stale))
+            return problem
         job_of_it = verify_job(situation.context, situation.spec.server(server))
         situation.actions.append(Create(with_pods(situation, server, job_name, job_of_it)))
     return problem or verifier_problem
+
+
+def _answers_kept(situation: Situation, server: str, job: WorkloadView | None) -> bool:
+    """Whether what a server answered is stored, where the run asks for that; else have it stored.
+
+    Before the verdict is: after it nobody asks for the answers any more.
+    """
+    if not situation.spec.verify_only or job is None:
+        return True
+    if answers_name(situation.run.name, server) in situation.observed.config_maps:
+        return True
+    printed = [
+        situation.observed.answers[pod.name]
+        for pod in _verifiers(situation, job, server)
+        if pod.name in situation.observed.answers
+    ]
+    stored = answers_config_map(situation.context, server, printed[-1] if printed else "")
+    situation.actions.append(Create(stored))
+    return False
 
 
 def _reason_and_words(verdict: dict[str, object], server: str) -> tuple[str, str]:

@@ -1,0 +1,254 @@
+"""`laptime verify`: are the answers of the servers right? Nothing is measured.
+
+Without a file it is what runs in the Job of a run, beside the server. That is the same code: here
+it is asked for, and what it has seen is shown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laptime.cli.mistakes import Mistake
+from laptime.cli.options import (
+    Context,
+    Kubeconfig,
+    Namespace,
+    Output,
+    OutputOption,
+    connect,
+    namespace_of,
+    program_name,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from laptime.api.answers import CheckedAnswer
+    from laptime.catalog import Scenario
+    from laptime.cli.cluster_access import Cluster
+    from laptime.cli.manifest_file import Manifest
+    from laptime.cli.runs import Run
+
+_SUFFIX = "-verify"
+_PATIENCE_SECONDS = 2.0
+"""So long an address may take to listen."""
+_KEPT = ("scenario", "topology", "loads", "startupTimeout", "egress")
+"""What of a run says how its servers are deployed and checked."""
+
+
+def verify(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Manifest of a BenchmarkRun, its scenario beside it; - reads stdin."),
+    ] = None,
+    servers: Annotated[
+        list[str] | None, typer.Option("--server", help="Only this one; can be repeated.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address", help="Check what answers there, such as http://localhost:8080: no cluster."
+        ),
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Leave the run that did it, with the answers.")
+    ] = False,
+    namespace: Namespace = None,
+    output: OutputOption = Output.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Deploy the servers of a run, check them, and show each answer beside what was expected.
+
+    Nothing is measured, and what was deployed is deleted. The exit code is 0 when all answers were
+    right, else 1. Without a file: what runs in a Job of a run.
+    """
+    if file is None:
+        from laptime.measure.verify import ENVIRONMENT_VARIABLE
+        from laptime.measure.verify import main as verify_in_a_job
+
+        if ENVIRONMENT_VARIABLE not in os.environ:
+            raise Mistake(f"Which run? {program_name()} verify FILE")
+        raise typer.Exit(verify_in_a_job())
+    from laptime.cli.manifest_file import read_manifest
+
+    manifest = read_manifest(file)
+    if address is not None:
+        if keep or servers:
+            raise Mistake("--keep and --server are for servers in a cluster: leave --address out")
+        _show(*_at(address, manifest), output)
+        return
+    cluster = connect(kubeconfig, context)
+    target = namespace_of(namespace, manifest.namespace, cluster)
+    run = _followed(cluster, target, manifest, checking(manifest.run, servers or []), output)
+    answers = cluster.answers(run)
+    if not keep:
+        cluster.delete_run(run)
+    _show(answers, _verdicts(run), output)
+
+
+def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
+    """Return the run that checks the servers of a run, or those of these names alone.
+
+    Raises:
+        Mistake: it has no server of such a name.
+    """
+    spec = run.get("spec") or {}
+    there = [one for one in spec.get("servers") or [] if isinstance(one, dict)]
+    names = [one.get("name") for one in there]
+    for name in servers:
+        if name not in names:
+            raise Mistake(f"there is no server {name}; there is {', '.join(map(str, names))}")
+    chosen = [one for one in there if not servers or one.get("name") in servers]
+    longest = 35 - len(_SUFFIX)
+    name = f"{str(run['metadata']['name'])[:longest].rstrip('-')}{_SUFFIX}"
+    kept = {key: spec[key] for key in _KEPT if key in spec}
+    return {
+        **{key: run[key] for key in ("apiVersion", "kind")},
+        "metadata": {"name": name},
+        "spec": {**kept, "servers": chosen, "verifyOnly": True},
+    }
+
+
+def _followed(
+    cluster: Cluster, namespace: str, manifest: Manifest, wanted: dict[str, Any], output: Output
+) -> Run:
+    """Apply the run that checks, and return it when it is over."""
+    from laptime.cli.display import open_display
+    from laptime.cli.follow import follow
+    from laptime.cli.printing import PlainConsole
+
+    name = str(wanted["metadata"]["name"])
+    before = cluster.run(namespace, name)
+    if before is not None:
+        if before.spec is None or not before.spec.verify_only:
+            raise Mistake(f"{name} is there already, and measures: give the run another name")
+        cluster.delete_run(before)
+    for config_map in manifest.config_maps:
+        cluster.apply_config_map(namespace, config_map)
+    for scenario in manifest.scenarios:
+        cluster.apply_scenario(namespace, scenario)
+    applied = cluster.apply_run(namespace, wanted)
+    console = PlainConsole(stderr=output is not Output.TABLE)
+    try:
+        with open_display(console, name) as display:
+            return follow(
+                lambda: cluster.run(applied.namespace, name), display, cluster.turns_before
+            )
+    except KeyboardInterrupt:
+        console.print(
+            f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        raise
+
+
+def _verdicts(run: Run) -> dict[str, str | None]:
+    """Return of each server what was wrong; None of one whose answers were right."""
+    from laptime.api.status import ConditionType, ServerState
+
+    ended = run.status.condition(ConditionType.SUCCEEDED)
+    words = f"{ended.reason}: {ended.message}" if ended is not None else "it was not checked"
+    return {
+        one.name: None
+        if one.state is ServerState.VERIFIED
+        else f"{one.reason}: {one.message}"
+        if one.reason
+        else words
+        for one in run.status.servers or []
+    }
+
+
+def _at(
+    address: str, manifest: Manifest
+) -> tuple[dict[str, list[CheckedAnswer]], dict[str, str | None]]:
+    """Check what answers at an address, from here."""
+    from laptime.measure.verify import Client, Task
+    from laptime.measure.verify import verify as verify_answers
+
+    scenario = _scenario(manifest)
+    answers: list[CheckedAnswer] = []
+    task = Task(
+        target=address,
+        health_path=None,
+        wait_seconds=_PATIENCE_SECONDS,
+        checks=scenario.checks,
+        values=scenario.check_values,
+    )
+    verdict = verify_answers(task, client=Client.of(os.environ), show=answers.append)
+    wrong = None if verdict.ok else f"{verdict.reason}: {verdict.message}"
+    return {address: answers}, {address: wrong}
+
+
+def _scenario(manifest: Manifest) -> Scenario:
+    from laptime.catalog import scenarios
+    from laptime.cli.validate_command import valid_scenarios
+
+    name = str((manifest.run.get("spec") or {}).get("scenario"))
+    own, _ = valid_scenarios(list(manifest.scenarios), list(manifest.config_maps))
+    found = own.get(name) or scenarios().get(name)
+    if found is None:
+        raise Mistake(
+            f"scenario {name} is not in the file, and none of that name comes with Laptime "
+            f"({', '.join(scenarios())}): add it to the file"
+        )
+    return found
+
+
+def _show(
+    answers: dict[str, list[CheckedAnswer]], verdicts: dict[str, str | None], output: Output
+) -> None:
+    """Print the answers; raises typer.Exit with 1 when one was wrong."""
+    from laptime.cli.printing import print_all, print_document
+
+    if output is not Output.TABLE:
+        document = [
+            {
+                "server": name,
+                "right": wrong is None,
+                **({} if wrong is None else {"message": wrong}),
+                "answers": [one.to_wire() for one in answers.get(name, [])],
+            }
+            for name, wrong in verdicts.items()
+        ]
+        print_document(document, output)
+    else:
+        for name, wrong in verdicts.items():
+            print_all(_lines(name, answers.get(name, []), wrong))
+    if not verdicts or any(wrong is not None for wrong in verdicts.values()):
+        raise typer.Exit(1)
+
+
+def _lines(name: str, answers: Sequence[CheckedAnswer], wrong: str | None) -> Iterator[Any]:
+    from rich.text import Text
+
+    right = sum(one.right for one in answers)
+    if answers:
+        yield _table(answers)
+    if wrong is None:
+        yield Text(f"{name}: all {right} answers are right")
+    elif answers:
+        yield Text(f"{name}: {right} of {len(answers)} answers are right. {wrong}")
+    else:
+        yield Text(f"{name}: {wrong}")
+
+
+def _table(answers: Iterable[CheckedAnswer]) -> Table:
+    from laptime.cli.printing import plain_table
+
+    rows = (
+        (
+            f"{one.check}\n{one.request}",
+            one.expected,
+            one.answered,
+            "right" if one.right else f"WRONG\n{one.said}",
+        )
+        for one in answers
+    )
+    return plain_table(("CHECK", "EXPECTED", "ANSWERED", ""), rows)

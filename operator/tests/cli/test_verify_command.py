@@ -1,0 +1,159 @@
+"""`laptime verify`: what it asks the cluster for, what it shows, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from laptime.api.answers import CheckedAnswer
+from laptime.cli.main import run_command
+from laptime.cli.mistakes import Mistake
+from laptime.cli.validate_command import violations
+from laptime.cli.verify_command import checking
+from tests.cli.api_servers import Answer, Asked, Orders, serving
+
+Laptime = Callable[..., tuple[int, str, str]]
+RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo-verify"
+RIGHT = CheckedAnswer(
+    check="list", request="GET /", expected="200", answered='200\n{"a": 1}', right=True
+)
+WRONG = RIGHT.model_copy(
+    update={"check": "one", "answered": "404", "right": False, "said": "WrongStatus: GET /: no"}
+)
+
+
+def status(state: str, **servers: str) -> dict[str, Any]:
+    said = {"reason": "WrongStatus", "message": "server axum: GET /: no"}
+    return {
+        "state": state,
+        "servers": [
+            {"name": name, "state": one, **(said if one == "Failed" else {})}
+            for name, one in servers.items()
+        ],
+    }
+
+
+def answers_of(fake: Any, server: str, *answers: CheckedAnswer) -> None:
+    """Store answers as the operator does; the run is the next object, and has the uid after it."""
+    name = f"demo-verify-answer-{server}"
+    labels = {"laptime.dev/run-uid": "uid-3", "laptime.dev/component": "answers"}
+    text = "\n".join(one.to_line() for one in answers)
+    fake.put(
+        f"/api/v1/namespaces/team/configmaps/{name}",
+        {
+            "metadata": {"labels": {**labels, "laptime.dev/server": server}},
+            "data": {"answers.jsonl": text},
+        },
+    )
+
+
+def test_answers_are_shown_and_the_run_is_deleted(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    answers_of(fake, "fastapi", RIGHT)
+    answers_of(fake, "axum", RIGHT, WRONG)
+    fake.statuses = [
+        status("Verifying", fastapi="Pending"),
+        status("Failed", fastapi="Verified", axum="Failed"),
+    ]
+    code, out, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert (code, err) == (1, "")
+    assert "fastapi: all 1 answers are right" in out
+    assert "axum: 1 of 2 answers are right. WrongStatus: server axum: GET /: no" in out
+    assert "WRONG" in out
+    assert '{"a": 1}' in out
+    assert RUN not in fake.objects
+    (applied,) = fake.applied
+    assert applied["spec"]["verifyOnly"] is True
+
+
+def test_it_is_kept_where_that_is_asked_for(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    answers_of(fake, "other", RIGHT)
+    answers_of(fake, "axum", RIGHT)
+    fake.statuses = [status("Succeeded", axum="Verified")]
+    command = ("verify", manifest_file, "--kubeconfig", kubeconfig, "--keep", "--server", "axum")
+    code, out, _ = laptime(*command, "-o", "json")
+    assert code == 0
+    assert json.loads(out) == [{"server": "axum", "right": True, "answers": [RIGHT.to_wire()]}]
+    assert RUN in fake.objects
+    assert [one["name"] for one in fake.applied[0]["spec"]["servers"]] == ["axum"]
+
+
+def test_a_run_of_that_name_that_measures_stays(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    manifest = yaml.safe_load(manifest_file.read_text())
+    fake.put(RUN, manifest)
+    code, _, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo-verify is there already, and measures" in err
+    assert RUN in fake.objects
+
+
+def test_what_is_applied_is_a_run_that_the_api_server_takes(manifest: dict[str, Any]) -> None:
+    manifest["metadata"]["name"] = "a-name-that-is-as-long-as-it-may-be"
+    manifest["spec"] |= {
+        "baseline": "axum",
+        "control": True,
+        "objectives": [{"server": "axum", "load": "closed", "metric": "p99", "atMost": "5ms"}],
+    }
+    made = checking(manifest, ["fastapi"])
+    assert violations(made) == ([], True)
+    assert made["metadata"]["name"] == "a-name-that-is-as-long-as-it-verify"
+    with pytest.raises(Mistake, match="there is no server flask; there is fastapi, axum"):
+        checking(manifest, ["flask"])
+
+
+def written(folder: Path, *documents: dict[str, Any]) -> Path:
+    file = folder / "it.yaml"
+    file.write_text(yaml.safe_dump_all(documents))
+    return file
+
+
+def test_an_address_is_checked_from_here(
+    laptime: Laptime, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = Path(__file__).parent / "openapi" / "orders.yaml"
+    assert run_command(["init", "--from", str(source)]) == 0
+    file = tmp_path / "orders.yaml"
+    file.write_text(capsys.readouterr().out)
+
+    class Forgetful(Orders):
+        def __call__(self, asked: Asked) -> Answer:
+            return Answer(404) if asked.method == "PATCH" else super().__call__(asked)
+
+    with serving(Orders()) as address:
+        code, out, _ = laptime("verify", file, "--address", address)
+        assert (code, f"{address}: all 10 answers are right" in out) == (0, True)
+    with serving(Forgetful()) as address:
+        code, out, _ = laptime("verify", file, "--address", address, "-o", "json")
+    assert code == 1
+    (said,) = json.loads(out)
+    assert "expected status 200, got 404" in said["message"]
+    shown = {one["check"]: one for one in said["answers"]}
+    assert [name for name, one in shown.items() if not one["right"]] == ["update-order"]
+    login = shown["login-auth-token-post"]
+    assert login["answered"].startswith('200 application/json\n{"access_token": "{{token}}"')
+    assert login["expected"] == (
+        "200 application/json\nmeets: object with access_token, token_type\nhas {{token}}"
+    )
+    assert shown["read-order"]["request"] == "GET /orders/{{orderId}}"
+
+
+def test_what_cannot_be_verified_is_a_mistake(
+    laptime: Laptime, manifest_file: Path, tmp_path: Path, manifest: dict[str, Any]
+) -> None:
+    code, _, err = laptime("verify")
+    assert (code, "Which run?" in err) == (1, True)
+    code, _, err = laptime("verify", manifest_file, "--address", "http://x", "--keep")
+    assert (code, "leave --address out" in err) == (1, True)
+    manifest["spec"]["scenario"] = "nobodys"
+    code, _, err = laptime("verify", written(tmp_path, manifest), "--address", "http://x")
+    assert (code, "scenario nobodys is not in the file" in err) == (1, True)
