@@ -121,7 +121,8 @@ func TestGeneratorsShareAScript(t *testing.T) {
 			began = out.result.Segment.StartedAt
 		}
 		apart = max(apart, math.Abs(out.result.Segment.StartedAt-began))
-		if late := measured.FirstRequestAt - out.result.Segment.StartedAt; late < 0 || late > 0.5 || measured.StartedAt > measured.FirstRequestAt {
+		// When a request began follows from its end and the parts that k6 took the time of, one by one: to a few milliseconds.
+		if late := measured.FirstRequestAt - out.result.Segment.StartedAt; late < -0.01 || late > 0.5 || measured.StartedAt > measured.FirstRequestAt {
 			t.Errorf("generator %d sent its first request %v s after the start, its phase began at %v", index, late, measured.StartedAt)
 		}
 	}
