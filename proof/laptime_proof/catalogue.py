@@ -84,6 +84,8 @@ LONG = (
     # It says after how many seconds another operator is at work.
     Part("takeovers", quiet=True),
     Part("frozen-kubelet"),
+    Part("nodes"),
+    Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),
     Part("bench-overhead", quiet=True),
