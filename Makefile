@@ -567,7 +567,7 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 	down() { code=$$?; trap - EXIT INT TERM; kill $$registry 2>/dev/null || true; $(CLUSTER) down || code=1; rm -rf "$$folder"; exit $$code; }
 	registry=; trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM
 	$(CLUSTER) up
-	inside=(nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/network)
+	inside=(nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/laptime/network)
 	printf '%s\n' 'version: 0.1' "storage: {filesystem: {rootdirectory: $$folder}}" 'http: {addr: "127.0.0.1:5000"}' >"$$folder/config.yml"
 	"$${inside[@]}" docker-registry serve "$$folder/config.yml" >"$$folder/log" 2>&1 & registry=$$!
 	say "The demo, from a registry"
@@ -598,12 +598,14 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then
 		buildah rm --all >/dev/null 2>&1 || true
 	fi
+	# Docker leaves out the registry of its names.
 	for engine in docker podman buildah; do
-		if command -v $$engine >/dev/null; then
-			$$engine images --quiet --filter reference='docker.io/laptime/*' 2>/dev/null | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
-			$$engine $$([ $$engine = buildah ] && echo rmi --prune || echo image prune --force) >/dev/null 2>&1 || true
-		fi
+		command -v $$engine >/dev/null || continue
+		{ $$engine images --quiet --filter 'reference=docker.io/laptime/*'; $$engine images --quiet --filter 'reference=laptime/*'; } \
+			2>/dev/null | sort -u | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
 	done
+	# Only it keeps each step of a build as an image of its own.
+	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then buildah rmi --prune >/dev/null 2>&1 || true; fi
 
 .PHONY: clean
 clean: ## remove what was built in the checkout (the cache stays)

@@ -303,7 +303,7 @@ def test_every_panel_has_data_of_a_real_run(cluster: Cluster) -> None:
 def test_no_panel_says_a_thing_that_is_not_so(cluster: Cluster) -> None:
     """Of a run that goes on, is suspended and then cancelled, without HAProxy and PgBouncer."""
     going_on = cluster.apply(
-        run_manifest("goes-on", [AXUM], topology=POSTGRES_ALONE, loads=light(), repetitions=50)
+        run_manifest("goes-on", [AXUM], topology=POSTGRES_ALONE, repetitions=50)
     )
     cluster.wait(
         going_on,

@@ -160,7 +160,7 @@ def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
     runs = {
         count: cluster.apply(
             run_manifest(
-                f"{count}-scripts",
+                f"scripts-{count}",
                 [AXUM],
                 loads=loads,
                 topology=POSTGRES_ALONE,

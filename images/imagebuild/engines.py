@@ -31,8 +31,8 @@ class Engine:
     """A working container engine.
 
     `makes_base` tells whether the base image is one that `imagebuild.base` makes from Debian's
-    packages. Buildah always builds on that, docker and podman where they have none and reach no
-    registry that has it.
+    packages. Buildah always builds on that, podman where it has none and reaches no registry that
+    has it, and docker never: it does not tell what its builder has.
     """
 
     name: EngineName
@@ -109,7 +109,7 @@ class Engine:
         return [self.name, "manifest", "inspect", f"{transport}{reference}"]
 
     def base_label(self) -> str | None:
-        """The content key that the engine's base image was made with.
+        """The content key that the base image of buildah or podman was made with.
 
         Empty for one that came from a registry, None where there is no base image.
         """
@@ -193,8 +193,8 @@ def find_engine(cache: Path, wanted: str | None = None) -> Engine:
 
 def _must_make_base(name: EngineName, cache: Path) -> bool:
     """Whether the base image is our own or has to be. Raises ImageError when it cannot be made."""
-    if name == "buildah":
-        return True
+    if name != "podman":
+        return name == "buildah"
     engine = Engine(name, cache)
     here = engine.base_label()
     if here is not None:
