@@ -339,6 +339,18 @@ def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
     assert [name for name, expr in drawn.items() if " and last_over_time(" not in expr] == []
 
 
+def test_a_check_that_failed_once_in_a_million_answers_never_shows_100_percent() -> None:
+    panel = PANELS["laptime-run: Checks of scripts"]
+    (override,) = (
+        one for one in panel["fieldConfig"]["overrides"] if one["matcher"]["options"] == "Rate"
+    )
+    properties = {one["id"]: one["value"] for one in override["properties"]}
+    assert properties["decimals"] == 4
+    rate = panel["targets"][-1]["expr"]
+    assert rate.startswith("clamp_max(")
+    assert " < 1, 0.999999) or max by (server, load, check) (laptime_result_check_rate{" in rate
+
+
 def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() -> None:
     rules = PANELS["laptime-operator: Runs by state"]["fieldConfig"]["overrides"]
     colours = {

@@ -53,7 +53,7 @@ def test_as_many_repetitions_as_it_says_find_such_a_difference() -> None:
 
 
 def test_servers_that_are_alike_for_sure_need_nothing_more() -> None:
-    assert what_would_decide(noisy(2, 5, 0.003, 0, 1), ("s0", "s1"), 60) is None
+    assert what_would_decide(noisy(2, 5, 0.003, 0, 1), ("s0", "s1"), 5, 60) is None
 
 
 def test_it_is_said_with_the_minutes_that_it_takes() -> None:
@@ -62,19 +62,35 @@ def test_it_is_said_with_the_minutes_that_it_takes() -> None:
         [trial(0, 1, "a"), trial(1, 2, "b"), trial(2, 40, "a"), trial(3, 41, "b")]
     )
     assert seconds == 120
-    said = what_would_decide(noisy(2, 5, 0.03, 0, 1), ("s0", "s1"), seconds)
+    said = what_would_decide(noisy(2, 5, 0.03, 0, 1), ("s0", "s1"), 5, seconds)
     assert said is not None
     assert said.endswith("would tell s0 and s1 apart, if they differ by 5 % or more")
     assert "more repetitions (" in said
 
 
 def test_what_no_run_could_find_is_not_promised() -> None:
-    said = what_would_decide(noisy(2, 5, 0.5, 0, 1), ("s0", "s1"), 60)
+    said = what_would_decide(noisy(2, 5, 0.5, 0, 1), ("s0", "s1"), 5, 60)
     assert said is not None
     assert f"more than {MOST_REPETITIONS} repetitions" in said
 
 
 @pytest.mark.parametrize("repetitions", [1, 5])
 def test_without_noise_or_times_nothing_is_said(repetitions: int) -> None:
-    assert what_would_decide(noisy(2, repetitions, 0.03, 0, 1), ("s0", "s1"), None) is None
-    assert what_would_decide(noisy(2, 1, 0.03, 0, 1), ("s0", "s1"), 60) is None
+    assert (
+        what_would_decide(noisy(2, repetitions, 0.03, 0, 1), ("s0", "s1"), repetitions, None)
+        is None
+    )
+    assert what_would_decide(noisy(2, 1, 0.03, 0, 1), ("s0", "s1"), 1, 60) is None
+
+
+def test_no_more_are_asked_for_than_a_run_may_have_in_all() -> None:
+    comparison, tied = noisy(2, 20, 0.12, 0, 2), ("s0", "s1")
+    more = comparison.more_repetitions(*tied, WORTH_KNOWING, MOST_REPETITIONS)
+    assert more is not None
+    assert 50 < more < MOST_REPETITIONS
+    for repetitions, said in (
+        (MOST_REPETITIONS - more, f"about {more} more repetitions ("),
+        (MOST_REPETITIONS - more + 1, "to find a difference of 5 % between s0 and s1 takes more "),
+    ):
+        assert (what_would_decide(comparison, tied, repetitions, 60) or "").startswith(said)
+    assert what_would_decide(comparison, tied, MOST_REPETITIONS, 60) is None

@@ -224,6 +224,44 @@ def test_a_threshold_that_wrong_answers_meet_is_not_known_to_be_met() -> None:
     assert "right answer" in one.message
 
 
+def test_a_threshold_is_judged_by_the_repetitions_that_are_not_invalid() -> None:
+    slow = threshold((False, 300.0), (False, 310.0))
+    quick_and_wrong = {**threshold((True, 1.0))[0], **checks(1000)}
+    found = row(*slow, quick_and_wrong)
+    assert found.validity is Validity.DOUBTFUL
+    assert found.script is not None
+    (judged,) = found.script.thresholds
+    assert (judged.met, judged.low, judged.repetitions) == (False, 300.0, 2)
+    (one,) = threshold_objectives([found])
+    assert (one.outcome, one.reason) == (Outcome.MISSED, "BoundNotKept")
+
+
+def test_a_threshold_is_not_known_to_be_met_without_an_invalid_repetition() -> None:
+    met = threshold((True, 100.0), (True, 101.0))
+    slow_and_wrong = {**threshold((False, 900.0))[0], **checks(1000)}
+    (one,) = threshold_objectives([row(*met, slow_and_wrong)])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Invalid")
+    assert one.message == "1 of 3 repetitions is invalid and left out"
+    assert one.measured.endswith("missed in 0 of 2 repetitions")
+
+
+def test_a_failing_repetition_of_a_threshold_on_checks_is_not_dropped_into_a_pass() -> None:
+    said = {"metric": "checks", "expression": "rate>0.95", "samples": 1000}
+    right = {**checks(0), "thresholds": [{**said, "met": True, "value": 1.0}]}
+    wrong = {**checks(1000), "thresholds": [{**said, "met": False, "value": 0.0}]}
+    (one,) = threshold_objectives([row(right, right, wrong)])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "Invalid")
+
+
+def test_a_threshold_without_samples_in_some_repetitions_says_so() -> None:
+    met = threshold((True, 100.0), (True, 101.0))
+    (unseen,) = threshold((True, 0.0))
+    unseen["thresholds"][0]["samples"] = 0
+    (one,) = threshold_objectives([row(*met, unseen)])
+    assert (one.outcome, one.reason) == (Outcome.NOT_KNOWN, "TooFewAnswers")
+    assert one.message == "its metric has no samples in 1 of 3 repetitions"
+
+
 def test_metrics_of_all_repetitions_are_merged() -> None:
     trend = {"type": "trend", "contains": "time", "min": 1.0, "max": 1.0, "last": 1.0}
     cell = 0x3FF00000_00000000 >> 42  # of 1

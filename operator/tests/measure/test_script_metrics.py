@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from laptime.api.loads import Load
 from laptime.api.script import ThresholdResult
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
-from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
+from laptime.measure.generator import GeneratorMetric, GeneratorScript, GeneratorThreshold
 from laptime.measure.script_metrics import (
     judged_again,
     keeps_bound,
@@ -155,6 +155,43 @@ def test_a_threshold_of_several_generators_is_about_all_their_samples() -> None:
     (threshold,) = merged.script.thresholds
     assert (threshold.met, threshold.value, threshold.samples) == (False, 5.0, 3)
     assert threshold.contains == "time"
+
+
+def kept_by(names: list[list[str]], **said: Any) -> GeneratorScript:
+    """Return what generators say together that kept these metrics, the last one with `said`."""
+    results = []
+    for index, of_one in enumerate(names):
+        one = {"type": "counter", "samples": 2, "sum": 2.0}
+        script = {"warmup": "time", "seconds": 10.0, "metrics": dict.fromkeys(of_one, one)}
+        script |= {"thresholds": [{"metric": "m{of:it}", "expression": "count<9", "met": True}]}
+        content = {**document(phase([1000])), "segment": {"index": index, "count": len(names)}}
+        last = index == len(names) - 1
+        parsed = parse_generator_output(
+            line({**content, "script": {**script, **(said if last else {})}})
+        )
+        assert isinstance(parsed, GeneratorResult)
+        results.append(parsed)
+    merged = merge_results(results)
+    assert isinstance(merged, GeneratorResult)
+    assert merged.script is not None
+    return merged.script
+
+
+def test_a_part_by_tags_that_one_generator_had_no_room_for_is_left_out() -> None:
+    names = [["m", "m{a:1}", "m{a:2}", "m{of:it}", "n"], ["m", "m{a:2}"]]
+    script = kept_by(names, partsLeftOut=True)
+    # n and what a threshold is about had no samples there.
+    assert sorted(script.metrics) == ["m", "m{a:2}", "m{of:it}", "n"]
+    assert script.metrics["m{a:2}"].sum == 4.0
+    assert (script.parts_left_out, script.metrics_left_out) == (True, 0)
+    assert sorted(kept_by(names).metrics) == ["m", "m{a:1}", "m{a:2}", "m{of:it}", "n"]
+
+
+def test_a_metric_that_one_generator_had_no_room_for_is_left_out() -> None:
+    names = [["m", "m{of:it}", "n", "o"], ["m"]]
+    script = kept_by(names, metricsLeftOut=1)
+    assert sorted(script.metrics) == ["m"]
+    assert script.metrics_left_out == 2
 
 
 @pytest.mark.parametrize(

@@ -44,15 +44,19 @@ def seconds_of_repetition(results: Sequence[TrialResult]) -> float | None:
 
 
 def what_would_decide(
-    comparison: Comparison, tied: Sequence[str], seconds: float | None
+    comparison: Comparison, tied: Sequence[str], repetitions: int, seconds: float | None
 ) -> str | None:
     """Return what would tell servers apart that cannot be; None where nobody knows.
 
-    `seconds` are those of a repetition. It is about that pair of them that takes the most; pairs
+    `repetitions` are those that the run has, to which no more can be added than there may be in
+    all; `seconds` are those of one. It is about that pair of them that takes the most; pairs
     whose interval says already that they differ by less than is worth knowing need nothing more.
     """
+    most = MOST_REPETITIONS - repetitions
+    if most < 1:
+        return None
     needed = [
-        comparison.more_repetitions(one, other, WORTH_KNOWING, MOST_REPETITIONS)
+        comparison.more_repetitions(one, other, WORTH_KNOWING, most)
         for one, other in combinations(tied, 2)
         if not _alike(comparison.ratio(one, other))
     ]
@@ -61,7 +65,7 @@ def what_would_decide(
     more = max(one for one in needed if one is not None)
     by = f"{WORTH_KNOWING - 1:.0%}".replace("%", " %")
     whom = wording.listing(tied) if len(tied) <= _NAMED else f"the fastest {len(tied)}"
-    if more > MOST_REPETITIONS:
+    if more > most:
         return (
             f"to find a difference of {by} between {whom} takes more than {MOST_REPETITIONS} "
             "repetitions: longer trials or a quieter machine help more"

@@ -163,6 +163,7 @@ def row_of(
         # Of all: a check that fails is why a trial is invalid.
         script=script_of_row(
             [one.script for one in measured if one.script is not None],
+            [one.script for one in counted if one.script is not None],
             [cell.payloads.get(one.trial, "") for one in measured],
         ),
     )

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from laptime.analysis import wording
 from laptime.analysis.script_metrics import interval_of_values
+from laptime.api import doubts
 from laptime.api.interval import Interval
 from laptime.api.results import ObjectiveResult, Outcome, ResultRow, Validity
 from laptime.api.script import (
@@ -39,11 +40,13 @@ MAX_EXCEPTIONS = 3
 
 
 def script_of_row(
-    scripts: Sequence[ScriptFigures], payloads: Sequence[str]
+    scripts: Sequence[ScriptFigures], trusted: Sequence[ScriptFigures], payloads: Sequence[str]
 ) -> ScriptFigures | None:
     """Return what the script says in all repetitions together; None for other loads.
 
-    `payloads` are the generator's results of the repetitions, which its metrics are merged from.
+    `trusted` are those of the repetitions that are not invalid: thresholds are judged by them, if
+    there are any. `payloads` are the generator's results of the repetitions, which its metrics are
+    merged from.
     """
     if not scripts:
         return None
@@ -70,7 +73,7 @@ def script_of_row(
         exceptions=exceptions_together(thrown for one in scripts for thrown in one.exceptions)[
             :MAX_EXCEPTIONS
         ],
-        thresholds=_thresholds(scripts)[:MAX_THRESHOLDS],
+        thresholds=_thresholds(trusted or scripts)[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
         metrics=kept,
         warnings=list(warnings),
@@ -130,6 +133,7 @@ def _over_repetitions(thresholds: Sequence[ThresholdResult], *, share: bool) -> 
             "high": max(values, default=None),
             "repetitions": sum(one.repetitions for one in thresholds),
             "missed": sum(one.missed for one in thresholds),
+            "without_samples": sum(one.low is None for one in thresholds),
         }
     )
 
@@ -171,6 +175,10 @@ def _objective(row: ResultRow, threshold: ThresholdResult) -> ObjectiveResult:
 def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, str | None]:
     if threshold.met is False:
         return Outcome.MISSED, "BoundNotKept", None
+    if threshold.met is None and threshold.without_samples:
+        of = f" in {threshold.without_samples} of {threshold.repetitions} repetitions"
+        said = f"its metric has no samples{of if threshold.repetitions > 1 else ''}"
+        return Outcome.NOT_KNOWN, "TooFewAnswers", said
     if threshold.met is None and threshold.measured is not None and threshold.repetitions > 1:
         said = f"missed in {threshold.missed} of {threshold.repetitions} repetitions"
         return (
@@ -180,8 +188,12 @@ def _outcome(row: ResultRow, threshold: ThresholdResult) -> tuple[Outcome, str, 
         )
     if threshold.met is None:
         return Outcome.NOT_KNOWN, "TooFewAnswers", "its metric has no samples"
+    # Whoever answers quickly and wrongly meets every bound on time. A repetition that did is not
+    # judged, and without it a script that checks its answers must not pass.
     if row.validity is Validity.INVALID:
-        # Whoever answers quickly and wrongly meets every bound on time.
         why = next(iter(row.validity_reasons), "no valid trial")
         return Outcome.NOT_KNOWN, "Invalid", why
+    for reason in row.validity_reasons:
+        if doubts.INVALID_REPETITIONS.said(reason):
+            return Outcome.NOT_KNOWN, "Invalid", reason
     return Outcome.MET, "BoundKept", None

@@ -82,9 +82,13 @@ def summarise(
     if finished:
         # Before that more repetitions come anyway, and the next look costs the operator something.
         seconds = seconds_of_repetition(counted)
+        repetitions = max((trial.repetition for trial in trials), default=0)
         notes += filter(
             None,
-            (what_would_decide(one.comparison, one.leaders, seconds) for one in rankings),
+            (
+                what_would_decide(one.comparison, one.leaders, repetitions, seconds)
+                for one in rankings
+            ),
         )
     return Summary(
         rows=rows,

@@ -75,6 +75,9 @@ class ThresholdResult(TolerantModel):
     high: float | None = Field(None, description="What it was compared with; of a row: most.")
     repetitions: int = Field(1, description="In which it was reckoned.")
     missed: int = Field(0, description="Repetitions that missed it.")
+    without_samples: int = Field(
+        0, description="Of a row: repetitions in which no sample of its metric came."
+    )
 
 
 class MetricFigure(TolerantModel):

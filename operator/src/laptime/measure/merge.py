@@ -184,7 +184,9 @@ def _script(parts: list[Document]) -> Document:
 
 def _thresholds(parts: list[GeneratorScript]) -> Document:
     seconds = max(part.seconds for part in parts)
-    metrics = merged_metrics([part.metrics for part in parts])
+    merged = merged_metrics([part.metrics for part in parts])
+    metrics = {name: one for name, one in merged.items() if _whole(name, parts)}
+    left_out = sum("{" not in name for name in merged.keys() - metrics.keys())
     metrics |= {
         name: _of_all(metrics[name], [part.metrics.get(name) for part in parts])
         for name in _HELD_BY_EACH
@@ -198,10 +200,23 @@ def _thresholds(parts: list[GeneratorScript]) -> Document:
     return {
         "seconds": seconds,
         "metrics": {name: metric.to_wire() for name, metric in metrics.items()},
-        "metricsLeftOut": max(part.metrics_left_out for part in parts),
+        "metricsLeftOut": max(left_out, *(part.metrics_left_out for part in parts)),
         "partsLeftOut": any(part.parts_left_out for part in parts),
         "thresholds": [one.to_wire() for one in thresholds],
     }
+
+
+def _whole(name: str, parts: list[GeneratorScript]) -> bool:
+    """Return whether a metric has the samples of all generators.
+
+    One that had no more room may have left out what another one kept. What thresholds are about
+    is kept before parts by tags are, so that room for these does not matter.
+    """
+    by_tags = "{" in name and all(one.metric != name for part in parts for one in part.thresholds)
+    return all(
+        name in part.metrics or not (part.metrics_left_out or (by_tags and part.parts_left_out))
+        for part in parts
+    )
 
 
 def _of_all(merged: GeneratorMetric, parts: Sequence[GeneratorMetric | None]) -> GeneratorMetric:

@@ -44,8 +44,8 @@ OBJECTIVES = Section(
         Reason(
             "TooFewAnswers",
             "a repetition has fewer requests than the percentile needs: 100 for p99, 1,000 for "
-            "p99.9",
-            "a longer load, or a lower percentile",
+            "p99.9; or no sample of a threshold's metric came in one of them",
+            "a longer load, or a lower percentile; for a threshold, look at its tags",
         ),
         Reason(
             "Doubtful",
@@ -56,7 +56,7 @@ OBJECTIVES = Section(
         Reason(
             "Invalid",
             "the row is invalid: the figures are about something else than the work that was asked "
-            "for",
+            "for; or a threshold would be met, and some repetition was invalid",
             "the reasons of the row",
         ),
         Reason(
