@@ -103,15 +103,21 @@ def freeze(place: Place, frozen: bool) -> None:
     raise ClusterError("no control group of this machine can be frozen")
 
 
+def is_frozen(place: Place) -> bool:
+    """Whether the processes of a place stand still."""
+    return any(_stands_still(hierarchy / place.cgroup) for hierarchy in hierarchies())
+
+
+def _stands_still(group: Path) -> bool:
+    for name, frozen in (("freezer.state", "FROZEN"), ("cgroup.events", "frozen 1")):
+        if (group / name).exists():
+            return frozen in (group / name).read_text()
+    return False
+
+
 def _await_freezer(group: Path, frozen: bool) -> None:
     deadline = time.monotonic() + _FREEZE_SECONDS
-    while True:
-        if (group / "freezer.state").exists():
-            is_frozen = (group / "freezer.state").read_text().strip() == "FROZEN"
-        else:
-            is_frozen = "frozen 1" in (group / "cgroup.events").read_text()
-        if is_frozen == frozen:
-            return
+    while _stands_still(group) != frozen:
         if time.monotonic() > deadline:
             raise ClusterError(f"{group} is not {'frozen' if frozen else 'thawed'}")
         time.sleep(0.05)

@@ -61,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="cluster.py", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start the cluster, or do nothing when it is healthy")
-    up.add_argument("--nodes", type=int, help="how many nodes it is to have (1)")
+    up.add_argument(
+        "--nodes", type=int, help="how many nodes it is to have (as many as before, or 1)"
+    )
     commands.add_parser("down", help="stop the cluster and leave nothing but the cache")
     commands.add_parser("status", help="say what runs; exit code 1 when the cluster is not healthy")
     load = commands.add_parser("load", help="import the image archives of the cache that changed")

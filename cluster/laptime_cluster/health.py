@@ -7,13 +7,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from laptime_cluster import api, components, configuration, processes
+from laptime_cluster import api, cgroups, components, configuration, processes
 from laptime_cluster.commands import ClusterError, run
 from laptime_cluster.layout import DNS_SERVICE_ADDRESS, FINGERPRINT, FIRST_SERVICE_ADDRESS
-from laptime_cluster.namespaces import inside_network
+from laptime_cluster.namespaces import inside_network, is_connected
 from laptime_cluster.places import Node, nodes
 
 _API_NAME = "kubernetes.default.svc.cluster.local"
+# Kubernetes' own word that a node does not work; every other taint is somebody's wish.
+_AWAY_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
 
 
 def fingerprint() -> str:
@@ -57,12 +59,38 @@ def problems() -> list[str]:
     return found
 
 
-def is_node_ready(node: Node, since: float = 0.0) -> bool:
+def outages() -> list[str]:
+    """The nodes that were stopped, frozen or cut off, each with the command that undoes it."""
+    found = []
+    for node in nodes():
+        # `stop` takes the process ids away; those of a daemon that dies by itself stay.
+        if not node.pids.exists():
+            found.append(f"the node {node.name} is stopped (`start {node.name}` starts it)")
+        elif cgroups.is_frozen(node):
+            found.append(f"the node {node.name} is frozen (`thaw {node.name}` has it go on)")
+        elif not is_connected(node):
+            found.append(f"the node {node.name} is cut off (`mend {node.name}` joins it again)")
+    return found
+
+
+def is_node_ready(node: Node) -> bool:
+    """Whether a node works, though pods may be kept off it by a cordon or a taint."""
+    found = api.get(f"/api/v1/nodes/{node.name}")
+    return found is not None and _taints(found).isdisjoint(_AWAY_TAINTS) and _says_ready(found)
+
+
+def is_node_open(node: Node, since: float = 0.0) -> bool:
     """Whether a node is ready and open for pods, as its kubelet has said since a Unix time."""
     found = api.get(f"/api/v1/nodes/{node.name}")
-    if found is None or found["spec"].get("taints"):
-        return False
-    conditions: list[dict[str, Any]] = found["status"].get("conditions", [])
+    return found is not None and not _taints(found) and _says_ready(found, since)
+
+
+def _taints(node: dict[str, Any]) -> set[str]:
+    return {taint["key"] for taint in node["spec"].get("taints", ())}
+
+
+def _says_ready(node: dict[str, Any], since: float = 0.0) -> bool:
+    conditions: list[dict[str, Any]] = node["status"].get("conditions", [])
     return any(
         item["type"] == "Ready"
         and item["status"] == "True"

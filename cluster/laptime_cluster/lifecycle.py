@@ -37,6 +37,7 @@ from laptime_cluster.processes import Daemon
 from laptime_cluster.progress import say
 
 _PATIENCE_SECONDS = 45
+_DOWN_FIRST = "or give up all that is in the cluster by `down`, then `up`"
 _MINIMUM_FREE_BYTES = 3 << 30
 _BUILD_FREE_BYTES = 8 << 30
 
@@ -44,8 +45,9 @@ _BUILD_FREE_BYTES = 8 << 30
 def up(count: int | None = None) -> None:
     """Start the cluster unless it is healthy already; leftovers of an earlier one are removed.
 
-    `count` is how many nodes it is to have: one, where nobody says. Raises ClusterError where a
-    healthy one has another number.
+    `count` is how many nodes it is to have; where nobody says, as many as the earlier one, or one.
+    Raises ClusterError where a healthy one has another number, and where a control plane works and
+    a node does not.
     """
     _require_root()
     if count is not None and not 1 <= count <= places.MOST_NODES:
@@ -65,10 +67,11 @@ def up(count: int | None = None) -> None:
         _require_disk()
         _build_node()
         pause_archive = images.describe(pause.archive())
+        count = count or len(places.nodes()) or 1
         _clean("removing what is left of an earlier cluster")
         store.refresh()
         try:
-            _start(count or 1, pause_archive)
+            _start(count, pause_archive)
         except (ClusterError, OSError):
             _say_dead_daemons()
             raise
@@ -104,19 +107,39 @@ def down() -> None:
 def _is_healthy() -> bool:
     """Whether a complete cluster runs and works.
 
-    On a busy machine it may be slow to answer; it is not given up for that as long as all of its
-    daemons live, since starting afresh loses everything in it.
+    On a busy machine it may be slow to answer; it is not given up for that as long as its daemons
+    live, since starting afresh loses everything in it. Nor is it for nodes that were stopped,
+    frozen or cut off, or that do not get ready: ClusterError says which while its API server
+    answers.
     """
-    daemons = components.every(places.nodes())
-    if not FINGERPRINT.exists() or processes.dead(daemons):
+    if not FINGERPRINT.exists():
         return False
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while problems := health.problems():
-        if processes.dead(daemons) or time.monotonic() > deadline:
+    answered = False
+    while not _has_died():
+        if api.is_ready():
+            answered = True
+            if outages := health.outages():
+                raise ClusterError(f"{'; '.join(outages)}; {_DOWN_FIRST}")
+        problems = health.problems()
+        if not problems:
+            return True
+        if time.monotonic() > deadline:
+            if answered:
+                raise ClusterError(
+                    f"{'; '.join(problems)}; `stop NODE` and `start NODE` start a node anew; "
+                    f"{_DOWN_FIRST}"
+                )
             return False
         say(f"waiting for the cluster that runs: {'; '.join(problems)}")
         time.sleep(2)
-    return True
+    return False
+
+
+def _has_died() -> bool:
+    """Whether the control plane, or a daemon of a node that was not stopped, runs no more."""
+    of_nodes = [one for one in _started() if one.place != CONTROL]
+    return bool(processes.dead((*components.OF_CONTROL, *of_nodes)))
 
 
 def _start(count: int, pause_archive: images.Archive) -> None:
@@ -154,7 +177,7 @@ def _start(count: int, pause_archive: images.Archive) -> None:
 
 def await_node(node: Node, since: float = 0.0) -> None:
     """Wait until a node is ready, as it has said since a Unix time, and names resolve there."""
-    wait_for(f"the node {node.name}", lambda: health.is_node_ready(node, since), 90)
+    wait_for(f"the node {node.name}", lambda: health.is_node_open(node, since), 90)
     wait_for(f"CoreDNS on {node.name}", lambda: health.is_dns_answering(node), 60)
 
 

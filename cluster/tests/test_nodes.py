@@ -290,6 +290,7 @@ def test_a_frozen_node_does_not_answer_and_others_do() -> None:
     cluster("freeze", "laptime-2")
     assert not kubelet_answers("laptime-2")
     assert kubelet_answers("laptime-3")
+    assert "`thaw laptime-2`" in cluster("up", check=False).stderr
     assert cluster("status", check=False).returncode in (0, 1)
     cluster("thaw", "laptime-2")
     wait("the kubelet", lambda: kubelet_answers("laptime-2"), 10)
@@ -303,6 +304,7 @@ def test_a_node_that_is_cut_off_reaches_nobody_and_comes_back() -> None:
         assert "Error" in ask("two", addresses["one"])
         assert not kubelet_answers("laptime-2")
         wait("that it is missed", lambda: not is_ready("laptime-2"), 90)
+        assert "`mend laptime-2`" in cluster("up", check=False).stderr
         cluster("mend", "laptime-2")
         wait("its return", lambda: is_ready("laptime-2"), 60)
         wait("its pod", lambda: ask("one", addresses["two"]) == "two", 10)
@@ -319,6 +321,11 @@ def test_a_drained_node_has_no_pods_until_it_may_again() -> None:
     kubectl("apply", "-f", "-", text=json.dumps(pod("three", "laptime-3", app="three")))
     time.sleep(1)
     assert "nodeName" not in read("pod/three")["spec"]
+    kubectl("taint", "node", "laptime-3", "dedicated=laptime:NoSchedule")
+    assert "the cluster is up" in cluster("up").stdout
+    kubectl("taint", "node", "laptime-3", "dedicated-")
+    # Of the cluster that there was: a new one would have no pods.
+    assert read("pod/one")["status"]["phase"] == "Running"
     cluster("uncordon", "laptime-3")
     kubectl("wait", "--for=condition=Ready", "pod/three", "--timeout=60s")
 
@@ -331,6 +338,7 @@ def test_a_stopped_node_is_dead_and_runs_its_pods_again_when_it_starts() -> None
     assert is_ready("laptime-3")
     refused = cluster("start", "laptime-3", check=False)
     assert "laptime-3 is not stopped" in refused.stderr
+    assert "`start laptime-2`" in cluster("up", check=False).stderr
     cluster("start", "laptime-2")
     assert cluster("status").returncode == 0
 
