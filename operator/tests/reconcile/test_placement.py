@@ -66,7 +66,8 @@ def test_a_trial_whose_node_is_drained_goes_elsewhere_soon_and_is_doubtful() -> 
     # As long as a pod may take to start, and not until everything else that is in the way is gone.
     assert (world.now - drained).total_seconds() < world.run.spec.startup_seconds + 30
     world_until(world, over)
-    first, *later = on_the_same_nodes(list(world.observe().results.values()))
+    deployed = {server.name for server in world.run.spec.deployed}
+    first, *later = on_the_same_nodes(list(world.observe().results.values()), deployed)
     assert first.nodes["generator"] == ["node"]
     assert [one.outcome for one in later] == [TrialOutcome.MEASURED] * 3
     elsewhere = [one for one in later if one.nodes["generator"] == ["other"]]

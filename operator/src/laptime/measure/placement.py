@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from laptime.api import doubts
 from laptime.api.doubts import Said
@@ -10,18 +10,23 @@ from laptime.api.results import TrialResult
 from laptime.measure.validity import Judgement
 
 
-def on_the_same_nodes(results: Sequence[TrialResult]) -> list[TrialResult]:
+def on_the_same_nodes(
+    results: Sequence[TrialResult], deployed: Collection[str]
+) -> list[TrialResult]:
     """Return results, doubtful where a part ran on other nodes than in the first trial.
 
-    All servers of a run are compared with each other, so that they belong on the same nodes too.
-    The first is the first that was measured and says where. Results of older versions do not.
+    All servers that Laptime deploys (`deployed`) are compared with each other, so that they belong
+    on the same nodes too. A Service is where somebody else put it: only its own trials say whether
+    it moved. The first is the first that was measured and says where. Results of older versions do
+    not.
     """
-    first: dict[str, TrialResult] = {}
+    first: dict[tuple[str, str | None], TrialResult] = {}
     judged = []
     for result in sorted(results, key=lambda one: one.ordinal):
         elsewhere: list[Said] = []
         for part, nodes in sorted(result.nodes.items() if result.figures is not None else ()):
-            known = first.setdefault(part, result)
+            of = result.server if part == "server" and result.server not in deployed else None
+            known = first.setdefault((part, of), result)
             if known.nodes[part] != nodes:
                 elsewhere.append(
                     doubts.OTHER_NODES.says(

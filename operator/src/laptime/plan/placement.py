@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from laptime.api.results import TrialResult
@@ -17,14 +17,17 @@ class Places:
     """Whether it waits for them; else it rather goes elsewhere, and its figures are doubtful."""
 
 
-def places_of(results: Iterable[TrialResult], lost: int) -> Places:
+def places_of(results: Iterable[TrialResult], lost: int, deployed: Collection[str]) -> Places:
     """Return where a trial belongs that was lost so often: where the first measured one was.
 
     A difference between nodes is then the same for all servers, and never taken for one between
-    them. After an attempt that was lost it may go elsewhere: the node may have been why.
+    them. After an attempt that was lost it may go elsewhere: the node may have been why. `deployed`
+    are the servers that Laptime deploys: where the pods of a Service are says nothing of theirs.
     """
-    told = (one for one in results if one.figures is not None and one.nodes)
-    first = min(told, key=lambda one: one.ordinal, default=None)
-    if first is None:
-        return Places()
-    return Places({part: tuple(nodes) for part, nodes in first.nodes.items()}, firm=not lost)
+    told = (one for one in results if one.figures is not None)
+    nodes: dict[str, tuple[str, ...]] = {}
+    for result in sorted(told, key=lambda one: one.ordinal):
+        for part, names in result.nodes.items():
+            if part != "server" or result.server in deployed:
+                nodes.setdefault(part, tuple(names))
+    return Places(nodes, firm=not lost) if nodes else Places()

@@ -88,7 +88,8 @@ def run_trials(situation: Situation) -> Decision | None:
         return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
-    situation.go_to(places_of(situation.observed.results.values(), len(lost)))
+    deployed = {server.name for server in situation.spec.deployed}
+    situation.go_to(places_of(situation.observed.results.values(), len(lost), deployed))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:
