@@ -8,6 +8,7 @@ from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.results import TrialResult
 from laptime.measure.validity import Judgement
+from laptime.plan import in_time
 
 
 def on_the_same_nodes(
@@ -21,10 +22,10 @@ def on_the_same_nodes(
     not.
     """
     first: dict[tuple[str, str | None], TrialResult] = {}
-    judged = []
-    for result in sorted(results, key=lambda one: one.ordinal):
+    judged: dict[str, TrialResult] = {}
+    for result in in_time(results):
         elsewhere: list[Said] = []
-        for part, nodes in sorted(result.nodes.items() if result.figures is not None else ()):
+        for part, nodes in sorted(result.nodes.items()):
             of = result.server if part == "server" and result.server not in deployed else None
             known = first.setdefault((part, of), result)
             if known.nodes[part] != nodes:
@@ -36,8 +37,8 @@ def on_the_same_nodes(
                         trial=known.trial,
                     )
                 )
-        judged.append(_doubted(result, elsewhere))
-    return judged
+        judged[result.trial] = _doubted(result, elsewhere)
+    return [judged.get(one.trial, one) for one in sorted(results, key=lambda one: one.ordinal)]
 
 
 def _doubted(result: TrialResult, reasons: Sequence[Said]) -> TrialResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -25,8 +26,8 @@ from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
-    Places,
     Trial,
+    places_of,
     plan_profiles,
     profiling_seconds,
     remaining_seconds,
@@ -206,8 +207,10 @@ class Situation:
         """Record an attempt that was lost: the next pass makes another one."""
         self._lost.append(attempt)
 
-    def go_to(self, places: Places) -> None:
-        """Have what is made from now on go to these nodes."""
+    def go_to(self, parts: Collection[str], lost: int) -> None:
+        """Have these parts go where they were; an attempt of a trial that was lost so often."""
+        deployed = {server.name for server in self.spec.deployed}
+        places = places_of(self.observed.results.values(), lost, deployed, parts)
         self.context = replace(self.context, places=places)
 
     def set_server(

@@ -26,7 +26,7 @@ from laptime.measure import (
     parse_generator_output,
     trial_result,
 )
-from laptime.plan import Trial, places_of
+from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
@@ -88,8 +88,7 @@ def run_trials(situation: Situation) -> Decision | None:
         return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
-    deployed = {server.name for server in situation.spec.deployed}
-    situation.go_to(places_of(situation.observed.results.values(), len(lost), deployed))
+    situation.go_to(("server", "generator", *fresh_components(situation)), len(lost))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:
