@@ -86,7 +86,8 @@ def placed(
 
     What is driven is together, so that there is room for generators on another node. Both are
     wishes: on one node they say nothing. `others` are labels of what is driven beside the run's own
-    pods. What is made for a trial (`of_trial`) belongs on the nodes of the run's first one.
+    pods. What is made for a trial (`of_trial`) belongs on the nodes of the run's first one; what
+    stays for all of them would rather be where it was, when it has to be made anew.
     """
     drives = component in _DRIVING
     driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
@@ -105,8 +106,8 @@ def placed(
     }
     affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
     nodes = ctx.places.nodes.get(str(component), ())
-    if nodes and of_trial:
-        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm)
+    if nodes:
+        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
     return {**pod, "affinity": affinity}
 
 

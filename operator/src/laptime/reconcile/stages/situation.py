@@ -26,6 +26,7 @@ from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
+    Places,
     Trial,
     places_of,
     plan_profiles,
@@ -129,6 +130,11 @@ class Situation:
         number = len(self.lost_attempts(trial.name)) + 1
         return replace(trial, name=attempt_name(trial.name, number))
 
+    def places_of(self, parts: Collection[str], lost: int = 0) -> Places:
+        """Return where these parts belong, in an attempt of a trial that was lost so often."""
+        deployed = {server.name for server in self.spec.deployed}
+        return places_of(self.observed.results.values(), lost, deployed, parts)
+
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server that is out."""
         return [
@@ -207,10 +213,8 @@ class Situation:
         """Record an attempt that was lost: the next pass makes another one."""
         self._lost.append(attempt)
 
-    def go_to(self, parts: Collection[str], lost: int) -> None:
-        """Have these parts go where they were; an attempt of a trial that was lost so often."""
-        deployed = {server.name for server in self.spec.deployed}
-        places = places_of(self.observed.results.values(), lost, deployed, parts)
+    def go_to(self, places: Places) -> None:
+        """Have what is made from now on go to these nodes."""
         self.context = replace(self.context, places=places)
 
     def set_server(

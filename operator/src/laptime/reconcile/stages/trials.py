@@ -88,7 +88,8 @@ def run_trials(situation: Situation) -> Decision | None:
         return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
-    situation.go_to(("server", "generator", *fresh_components(situation)), len(lost))
+    parts = ("server", "generator", *fresh_components(situation))
+    situation.go_to(situation.places_of(parts, len(lost)))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:
