@@ -103,3 +103,16 @@ def test_after_a_lost_attempt_it_would_rather_be_there() -> None:
     (wish,) = server(ctx)["nodeAffinity"][WISH]
     assert wish["preference"]["matchFields"][0]["values"] == ["n1"]
     assert MUST not in server(ctx)["nodeAffinity"]
+
+
+def test_several_generators_keep_apart_less_than_from_what_they_drive() -> None:
+    ctx = context("several")
+    several = ctx.spec.generator.parallelism
+    job = trial_job(ctx, Trial("demo-trial-001", 1, "axum", ctx.spec.loads[0].name, 1))
+    driven, beside = affinity(job)["podAntiAffinity"][WISH]
+    selector = beside["podAffinityTerm"]["labelSelector"]["matchLabels"]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= labels.items()
+    assert selector["laptime.dev/component"] == "generator"
+    # Rather all the others on one node than one server.
+    assert 0 < (several - 1) * beside["weight"] < driven["weight"]

@@ -84,3 +84,14 @@ def test_a_first_trial_that_was_asked_for_again_is_compared_with_those_before_it
     retried = result(1, "a", server=["n2"]).model_copy(update={"finished_at": late})
     other = result(2, "a", server=["n1"]).model_copy(update={"finished_at": early})
     assert list(doubtful(retried, other)) == ["t1"]
+
+
+def test_how_many_generators_a_node_had_is_compared_too() -> None:
+    first = result(1, "a", generator=["n1", "n1", "n2"])
+    assert doubtful(first, result(2, "a", generator=["n1", "n1", "n2"])) == {}
+    assert doubtful(first, result(2, "a", generator=["n1", "n2", "n2"])) == {
+        "t2": [
+            "generator ran on n1 and n2 (2 pods), and on n1 (2 pods) and n2 in trial t1: what "
+            "differs may be the nodes"
+        ]
+    }

@@ -69,3 +69,7 @@ def test_a_tier_that_is_elsewhere_unbinds_nothing_else() -> None:
     first = result(1, server=["n1"], postgres=["n1"])
     second = result(2, server=["n1"], postgres=["n2"])
     assert places_of([first, second]) == Places({"server": ("n1",)})
+
+
+def test_a_node_of_several_generators_is_asked_for_once() -> None:
+    assert places_of([result(1, generator=["n1", "n1", "n2"])]).nodes["generator"] == ("n1", "n2")

@@ -123,3 +123,10 @@ def test_a_tier_that_stands_is_not_replaced_because_it_is_known_where_it_is() ->
     world_until(world, over)
     assert "nodeAffinity" in world.asked["demo-haproxy"]
     assert not {"demo-postgres", "demo-pgbouncer"} & set(world.asked)
+
+
+def test_each_generator_says_where_it_was() -> None:
+    world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
+    world_until(world, over)
+    (only,) = world.observe().results.values()
+    assert only.nodes["generator"] == ["node", "node"]

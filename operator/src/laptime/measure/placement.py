@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from laptime.api import doubts
@@ -32,13 +33,19 @@ def on_the_same_nodes(
                 elsewhere.append(
                     doubts.OTHER_NODES.says(
                         what=f"server {result.server}" if part == "server" else part,
-                        nodes=" and ".join(nodes),
-                        before=" and ".join(known.nodes[part]),
+                        nodes=_listed(nodes),
+                        before=_listed(known.nodes[part]),
                         trial=known.trial,
                     )
                 )
         judged[result.trial] = _doubted(result, elsewhere)
     return [judged.get(one.trial, one) for one in sorted(results, key=lambda one: one.ordinal)]
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    """Return the names of nodes, with how many pods each had where that is more than one."""
+    counted = Counter(nodes).items()
+    return " and ".join(f"{node} ({pods} pods)" if pods > 1 else node for node, pods in counted)
 
 
 def _doubted(result: TrialResult, reasons: Sequence[Said]) -> TrialResult:

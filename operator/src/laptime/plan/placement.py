@@ -37,7 +37,8 @@ def places_of(
     if not first:
         return Places()
     stayed = all(set(last[part]) <= set(nodes) for part, nodes in first.items())
-    return Places({part: tuple(nodes) for part, nodes in first.items()}, firm=stayed and not lost)
+    once = {part: tuple(dict.fromkeys(nodes)) for part, nodes in first.items()}
+    return Places(once, firm=stayed and not lost)
 
 
 def in_time(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -292,6 +292,9 @@ def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
         behind = (one for pod in pods["server"] for one in pod.containers)
         said["server"] = {one.image_id for one in behind if one.image_id}
     nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
+    # Two here and one there is not one here and two there.
+    latest = {pod.index: pod.node for pod in pods["generator"]}
+    nodes["generator"] = sorted(node for node in latest.values() if node)
     return {
         "images": {part: " and ".join(sorted(images)) for part, images in said.items() if images},
         "nodes": {part: names for part, names in nodes.items() if names},
