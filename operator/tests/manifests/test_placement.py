@@ -76,8 +76,15 @@ def test_a_trial_is_bound_to_the_nodes_of_the_first() -> None:
 
     assert names(server(ctx)) == ["n1"]
     assert names(generator(ctx)) == ["n2", "n3"]
-    tiers = [one for one in tier_objects(ctx) if one["kind"] == "Deployment"]
-    assert not any("nodeAffinity" in affinity(one) for one in tiers)
+
+
+def test_a_tier_would_rather_be_where_it_was_and_need_not() -> None:
+    ctx = replace(context(), places=Places({"postgres": ("n1",)}))
+    tiers = [affinity(one) for one in tier_objects(ctx) if one["kind"] == "Deployment"]
+    (rule,) = (one["nodeAffinity"] for one in tiers if "nodeAffinity" in one)
+    (wish,) = rule[WISH]
+    assert wish["preference"]["matchFields"][0]["values"] == ["n1"]
+    assert MUST not in rule
 
 
 def test_a_service_that_each_trial_has_afresh_is_bound_and_one_that_stays_is_not() -> None:
@@ -88,7 +95,7 @@ def test_a_service_that_each_trial_has_afresh_is_bound_and_one_that_stays_is_not
     (term,) = of_trial["nodeAffinity"][MUST]["nodeSelectorTerms"]
     assert term["matchFields"][0]["values"] == ["n1"]
     for one in ctx.scenario.services:
-        assert "nodeAffinity" not in affinity(side_service_deployment(ctx, one))
+        assert MUST not in affinity(side_service_deployment(ctx, one))["nodeAffinity"]
 
 
 def test_after_a_lost_attempt_it_would_rather_be_there() -> None:
@@ -96,3 +103,16 @@ def test_after_a_lost_attempt_it_would_rather_be_there() -> None:
     (wish,) = server(ctx)["nodeAffinity"][WISH]
     assert wish["preference"]["matchFields"][0]["values"] == ["n1"]
     assert MUST not in server(ctx)["nodeAffinity"]
+
+
+def test_several_generators_keep_apart_less_than_from_what_they_drive() -> None:
+    ctx = context("several")
+    several = ctx.spec.generator.parallelism
+    job = trial_job(ctx, Trial("demo-trial-001", 1, "axum", ctx.spec.loads[0].name, 1))
+    driven, beside = affinity(job)["podAntiAffinity"][WISH]
+    selector = beside["podAffinityTerm"]["labelSelector"]["matchLabels"]
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= labels.items()
+    assert selector["laptime.dev/component"] == "generator"
+    # Rather all the others on one node than one server.
+    assert 0 < (several - 1) * beside["weight"] < driven["weight"]

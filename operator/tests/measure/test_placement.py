@@ -19,10 +19,10 @@ def result(ordinal: int, of: str, **nodes: list[str]) -> TrialResult:
     )
 
 
-def doubtful(*results: TrialResult) -> dict[str, list[str]]:
+def doubtful(*results: TrialResult, there: str = "") -> dict[str, list[str]]:
     return {
         one.trial: one.validity_reasons
-        for one in on_the_same_nodes(results)
+        for one in on_the_same_nodes(results, {"a", "b"} - {*there})
         if one.validity is Validity.DOUBTFUL
     }
 
@@ -51,7 +51,7 @@ def test_what_was_doubted_before_is_kept_and_an_invalid_trial_stays_so() -> None
     other = result(2, "a", server=["n2"]).model_copy(
         update={"validity": Validity.INVALID, "validity_reasons": ["no right answer"]}
     )
-    (_, judged) = on_the_same_nodes([first, other])
+    (_, judged) = on_the_same_nodes([first, other], {"a"})
     assert judged.validity is Validity.INVALID
     assert judged.validity_reasons[0] == "no right answer"
     assert len(judged.validity_reasons) == 2
@@ -66,3 +66,32 @@ def test_results_that_do_not_say_where_they_ran_are_left_as_they_are() -> None:
     assert doubtful(result(1, "a"), result(2, "a", server=["x"]), result(3, "a")) == {}
     old = result(1, "a").model_dump(mode="json", by_alias=True, exclude={"nodes"})
     assert TrialResult.model_validate(old).nodes == {}
+
+
+def test_services_are_where_they_are_and_only_compared_with_themselves() -> None:
+    blue, green = result(1, "a", server=["n1"]), result(2, "b", server=["n2"])
+    assert doubtful(blue, green, there="ab") == {}
+    # Beside one that Laptime deploys too, whichever comes first.
+    assert doubtful(blue, green, there="a") == doubtful(blue, green, there="b") == {}
+    moved = result(3, "b", server=["n1"])
+    assert doubtful(blue, green, moved, there="ab") == {
+        "t3": ["server b ran on n1, and on n2 in trial t2: what differs may be the nodes"]
+    }
+
+
+def test_a_first_trial_that_was_asked_for_again_is_compared_with_those_before_it() -> None:
+    early, late = "2026-02-03T10:01:00Z", "2026-02-03T10:09:00Z"
+    retried = result(1, "a", server=["n2"]).model_copy(update={"finished_at": late})
+    other = result(2, "a", server=["n1"]).model_copy(update={"finished_at": early})
+    assert list(doubtful(retried, other)) == ["t1"]
+
+
+def test_how_many_generators_a_node_had_is_compared_too() -> None:
+    first = result(1, "a", generator=["n1", "n1", "n2"])
+    assert doubtful(first, result(2, "a", generator=["n1", "n1", "n2"])) == {}
+    assert doubtful(first, result(2, "a", generator=["n1", "n2", "n2"])) == {
+        "t2": [
+            "generator ran on n1 and n2 (2 pods), and on n1 (2 pods) and n2 in trial t1: what "
+            "differs may be the nodes"
+        ]
+    }

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from laptime.api.results import Figures, TrialOutcome, TrialResult
-from laptime.plan import Places, places_of
+from laptime.plan import Places
+from laptime.plan.placement import places_of as places
+
+PARTS = ("server", "generator")
+
+
+def places_of(results: list[TrialResult], lost: int = 0) -> Places:
+    return places(results, lost, {"a"}, PARTS)
 
 
 def result(ordinal: int, measured: bool = True, **nodes: list[str]) -> TrialResult:
@@ -21,15 +28,48 @@ def result(ordinal: int, measured: bool = True, **nodes: list[str]) -> TrialResu
 
 
 def test_the_first_trial_may_go_anywhere() -> None:
-    assert places_of([], lost=0) == Places()
-    assert places_of([result(1, measured=False, server=["n1"])], lost=0) == Places()
-    assert places_of([result(1)], lost=0) == Places()
+    assert places_of([]) == Places()
+    assert places_of([result(1, measured=False, server=["n1"])]) == Places()
+    assert places_of([result(1)]) == Places()
 
 
 def test_later_ones_go_where_the_first_measured_one_was() -> None:
     results = [result(3, server=["n3"]), result(2, server=["n2"], generator=["n1", "n4"])]
-    assert places_of(results, lost=0) == Places({"server": ("n2",), "generator": ("n1", "n4")})
+    assert places_of(results).nodes == {"server": ("n2",), "generator": ("n1", "n4")}
 
 
 def test_one_that_was_lost_may_go_elsewhere() -> None:
     assert places_of([result(1, server=["n1"])], lost=1) == Places({"server": ("n1",)}, firm=False)
+
+
+def test_servers_of_a_run_do_not_follow_the_pods_of_a_service() -> None:
+    service = result(1, server=["n1"], generator=["n2"]).model_copy(update={"server": "there"})
+    assert places_of([service]) == Places({"generator": ("n2",)})
+    both = [service, result(2, server=["n3"], generator=["n2"])]
+    expected = Places({"server": ("n3",), "generator": ("n2",)})
+    assert places_of(both) == expected
+
+
+def test_what_was_measured_first_says_where_and_not_what_was_planned_first() -> None:
+    retried = result(1, server=["n2"]).model_copy(update={"finished_at": "2026-02-03T10:09:00Z"})
+    first = result(2, server=["n1"]).model_copy(update={"finished_at": "2026-02-03T10:01:00Z"})
+    assert places_of([retried, first]).nodes == {"server": ("n1",)}
+
+
+def test_trials_are_no_longer_bound_once_one_went_elsewhere_until_one_was_back() -> None:
+    first = result(1, server=["n1"], generator=["n2", "n3"])
+    moved = result(2, server=["n4"], generator=["n2"])
+    back = result(3, server=["n1"], generator=["n3"])
+    anchored = {"server": ("n1",), "generator": ("n2", "n3")}
+    assert places_of([first, moved]) == Places(anchored, firm=False)
+    assert places_of([first, moved, back]) == Places(anchored)
+
+
+def test_a_tier_that_is_elsewhere_unbinds_nothing_else() -> None:
+    first = result(1, server=["n1"], postgres=["n1"])
+    second = result(2, server=["n1"], postgres=["n2"])
+    assert places_of([first, second]) == Places({"server": ("n1",)})
+
+
+def test_a_node_of_several_generators_is_asked_for_once() -> None:
+    assert places_of([result(1, generator=["n1", "n1", "n2"])]).nodes["generator"] == ("n1", "n2")

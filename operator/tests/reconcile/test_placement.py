@@ -7,6 +7,9 @@ from random import Random
 
 from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, Validity
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import State
+from laptime.manifests.context import Manifest
 from laptime.measure import on_the_same_nodes
 
 from .api_server import ApiServer
@@ -16,6 +19,7 @@ from .test_deadlines import over
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .test_folding import stored
+from .test_pause import is_in, wish
 from .world import World
 
 
@@ -66,15 +70,63 @@ def test_a_trial_whose_node_is_drained_goes_elsewhere_soon_and_is_doubtful() -> 
     # As long as a pod may take to start, and not until everything else that is in the way is gone.
     assert (world.now - drained).total_seconds() < world.run.spec.startup_seconds + 30
     world_until(world, over)
-    first, *later = on_the_same_nodes(list(world.observe().results.values()))
+    deployed = {server.name for server in world.run.spec.deployed}
+    first, *later = on_the_same_nodes(list(world.observe().results.values()), deployed)
     assert first.nodes["generator"] == ["node"]
     assert [one.outcome for one in later] == [TrialOutcome.MEASURED] * 3
     elsewhere = [one for one in later if one.nodes["generator"] == ["other"]]
+    # A node that is gone costs one attempt, and not one of each trial.
+    assert [one.attempt for one in elsewhere] == [2, *[1] * (len(elsewhere) - 1)]
     assert len(elsewhere) >= 2
     for one in elsewhere:
-        assert one.attempt == 2
         assert one.validity is Validity.DOUBTFUL
         assert any(
             "ran on other, and on node in trial demo-trial-001" in reason
             for reason in one.validity_reasons
         )
+
+
+class Watched(World):
+    """Remembers what the pods of Deployments asked for that were applied."""
+
+    def __init__(self, spec: BenchmarkRunSpec) -> None:
+        super().__init__(spec, Random(4))
+        self.asked: dict[str, Manifest] = {}
+
+    def store(self, manifest: Manifest) -> None:
+        super().store(manifest)
+        if manifest["kind"] == "Deployment":
+            affinity = manifest["spec"]["template"]["spec"]["affinity"]
+            self.asked[manifest["metadata"]["name"]] = affinity
+
+
+def test_tiers_that_are_made_anew_would_rather_be_where_they_were() -> None:
+    world = Watched(spec_of(2, 1, 2))
+    world_until(world, lambda world: world.observe().results)
+    wish(world, suspend=True)
+    world_until(world, is_in(State.SUSPENDED))
+    wish(world, suspend=False)
+    world.asked.clear()
+    world_until(world, over)
+    for tier in ("demo-postgres", "demo-pgbouncer", "demo-haproxy"):
+        (term,) = world.asked[tier]["nodeAffinity"][
+            "preferredDuringSchedulingIgnoredDuringExecution"
+        ]
+        assert term["preference"]["matchFields"][0]["values"] == ["node"]
+
+
+def test_a_tier_that_stands_is_not_replaced_because_it_is_known_where_it_is() -> None:
+    world = Watched(spec_of(2, 1, 2))
+    world_until(world, lambda world: world.observe().results)
+    del world.deployments["demo-haproxy"]
+    world.asked.clear()
+    world_until(world, over)
+    assert "nodeAffinity" in world.asked["demo-haproxy"]
+    assert not {"demo-postgres", "demo-pgbouncer"} & set(world.asked)
+
+
+def test_each_generator_says_where_it_was() -> None:
+    world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
+    world_until(world, over)
+    (only,) = world.observe().results.values()
+    assert only.nodes["generator"] == ["node", "node"]

@@ -130,8 +130,8 @@ class TrialResult(TolerantModel):
     )
     nodes: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="Where it ran, by its part: the names of the nodes. Empty in results of older "
-        "versions.",
+        description="Where it ran, by its part: the names of the nodes, for generators one each. "
+        "Empty in results of older versions.",
     )
     validity: Validity = Validity.VALID
     validity_reasons: list[str] = Field(default_factory=list)

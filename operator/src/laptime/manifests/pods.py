@@ -84,29 +84,30 @@ def placed(
 ) -> Manifest:
     """Return a pod spec with the rules for where the pod of a component goes.
 
-    What is driven is together, so that there is room for generators on another node. Both are
-    wishes: on one node they say nothing. `others` are labels of what is driven beside the run's own
-    pods. What is made for a trial (`of_trial`) belongs on the nodes of the run's first one.
+    What is driven is together, so that there is room for generators on another node. Several
+    generators are apart, so that each has as much. All are wishes: on one node they say nothing.
+    `others` are labels of what is driven beside the run's own pods. What is made for a trial
+    (`of_trial`) belongs on the nodes of the run's first one; what stays for all of them would
+    rather be where it was, when it has to be made anew.
     """
     drives = component in _DRIVING
     driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
     driven += [{"matchLabels": dict(labels)} for labels in others]
     wish = {
         "preferredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "weight": 100,
-                "podAffinityTerm": {
-                    "labelSelector": selector,
-                    "topologyKey": "kubernetes.io/hostname",
-                },
-            }
-            for selector in driven
+            _beside(selector, 100) for selector in driven
         ]
     }
+    several = ctx.spec.generator.parallelism if component == Component.GENERATOR else 1
+    if several > 1:
+        # All others together weigh less than one pod that is driven.
+        wish["preferredDuringSchedulingIgnoredDuringExecution"].append(
+            _beside({"matchLabels": ctx.selector(component)}, 100 // several)
+        )
     affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
     nodes = ctx.places.nodes.get(str(component), ())
-    if nodes and of_trial:
-        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm)
+    if nodes:
+        affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
     return {**pod, "affinity": affinity}
 
 
@@ -121,6 +122,11 @@ _DRIVEN: Manifest = {
         }
     ]
 }
+
+
+def _beside(selector: Manifest, weight: int) -> Manifest:
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    return {"weight": weight, "podAffinityTerm": term}
 
 
 def _on(nodes: Sequence[str], firm: bool) -> Manifest:

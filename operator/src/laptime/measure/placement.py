@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 
 from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.results import TrialResult
 from laptime.measure.validity import Judgement
+from laptime.plan import in_time
 
 
-def on_the_same_nodes(results: Sequence[TrialResult]) -> list[TrialResult]:
+def on_the_same_nodes(
+    results: Sequence[TrialResult], deployed: Collection[str]
+) -> list[TrialResult]:
     """Return results, doubtful where a part ran on other nodes than in the first trial.
 
-    All servers of a run are compared with each other, so that they belong on the same nodes too.
-    The first is the first that was measured and says where. Results of older versions do not.
+    All servers that Laptime deploys (`deployed`) are compared with each other, so that they belong
+    on the same nodes too. A Service is where somebody else put it: only its own trials say whether
+    it moved. The first is the first that was measured and says where. Results of older versions do
+    not.
     """
-    first: dict[str, TrialResult] = {}
-    judged = []
-    for result in sorted(results, key=lambda one: one.ordinal):
+    first: dict[tuple[str, str | None], TrialResult] = {}
+    judged: dict[str, TrialResult] = {}
+    for result in in_time(results):
         elsewhere: list[Said] = []
-        for part, nodes in sorted(result.nodes.items() if result.figures is not None else ()):
-            known = first.setdefault(part, result)
+        for part, nodes in sorted(result.nodes.items()):
+            of = result.server if part == "server" and result.server not in deployed else None
+            known = first.setdefault((part, of), result)
             if known.nodes[part] != nodes:
                 elsewhere.append(
                     doubts.OTHER_NODES.says(
                         what=f"server {result.server}" if part == "server" else part,
-                        nodes=" and ".join(nodes),
-                        before=" and ".join(known.nodes[part]),
+                        nodes=_listed(nodes),
+                        before=_listed(known.nodes[part]),
                         trial=known.trial,
                     )
                 )
-        judged.append(_doubted(result, elsewhere))
-    return judged
+        judged[result.trial] = _doubted(result, elsewhere)
+    return [judged.get(one.trial, one) for one in sorted(results, key=lambda one: one.ordinal)]
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    """Return the names of nodes, with how many pods each had where that is more than one."""
+    counted = Counter(nodes).items()
+    return " and ".join(f"{node} ({pods} pods)" if pods > 1 else node for node, pods in counted)
 
 
 def _doubted(result: TrialResult, reasons: Sequence[Said]) -> TrialResult:

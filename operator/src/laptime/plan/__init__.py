@@ -3,7 +3,7 @@
 from laptime.plan.endpoints import SentSession, load_problem, sent_requests, sent_sessions
 from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
 from laptime.plan.fitting import load_problems, misfits
-from laptime.plan.placement import Places, places_of
+from laptime.plan.placement import Places, in_time, places_of
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
@@ -21,6 +21,7 @@ __all__ = [
     "Places",
     "SentSession",
     "Trial",
+    "in_time",
     "load_problem",
     "load_problems",
     "misfits",

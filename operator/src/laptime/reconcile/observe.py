@@ -13,6 +13,7 @@ from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
 from laptime.api.attempts import attempt_name
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import (
@@ -68,10 +69,12 @@ class ResultCache:
         """Return the trials whose results are here."""
         return set(self._results)
 
-    def results(self, names: set[str]) -> dict[str, TrialResult]:
+    def results(self, names: set[str], spec: BenchmarkRunSpec) -> dict[str, TrialResult]:
         """Return the results of those trials that are stored in the cluster now."""
         found = [result for name, result in self._judged.items() if name in names]
-        return {result.trial: result for result in on_the_same_nodes(of_the_same_bits(found))}
+        deployed = {server.name for server in spec.deployed}
+        judged = on_the_same_nodes(of_the_same_bits(found), deployed)
+        return {result.trial: result for result in judged}
 
     def drop_failed(self, names: set[str], retries: int) -> set[str]:
         """Forget those of the trials that failed before they were last asked for again.
@@ -126,7 +129,7 @@ class ResultCache:
         }
         key = (frozenset(names), frozenset(self._readings), tuple(sorted(failures.items())))
         if self._summary is None or self._summary[0] != key:
-            results = self.results(names)
+            results = self.results(names, run.spec)
             seed = seed_of(run.spec, run.uid)
             trials = trials_so_far(
                 run.name, run.spec, seed, list(results.values()), frozenset(failures)
@@ -241,7 +244,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     again = cache.drop_failed(result_names, run.status.retries or 0)
     failed_before = again & set(config_map_names)
     result_names -= again
-    results = cache.results(result_names)
+    results = cache.results(result_names, run.spec)
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
     over |= {attempt_name(one.trial, one.attempt) for one in run.status.lost_attempts or []}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from laptime.api.conditions import Verdict
@@ -21,7 +22,7 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.stages.tiers import tiers_ready
+from laptime.reconcile.stages.tiers import tier_names, tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
 _SOON_SECONDS = 1.0
@@ -134,7 +135,7 @@ def deploy(situation: Situation) -> Decision | None:
     reached_later = situation.run.status.state in (State.VERIFYING, State.RUNNING)
     missing = [
         manifest
-        for manifest in tier_objects(situation.context)
+        for manifest in _tiers(situation)
         if manifest["metadata"]["name"] not in stored[manifest["kind"]]
         # Once servers are verified on them, tiers stay as they are: a new version of the operator
         # must not replace a database in the middle of a run.
@@ -177,6 +178,20 @@ def deploy(situation: Situation) -> Decision | None:
         situation.fail(problem)
     situation.progressing("Deploying", "the tiers and Services are set up")
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+
+
+def _tiers(situation: Situation) -> list[dict[str, Any]]:
+    """Return the tiers, which would rather be where they were in the first trial.
+
+    The hashes say nothing of it: what stands is not replaced because a first result is there now.
+    """
+    context = situation.context
+    anywhere = tier_objects(context)
+    places = situation.places_of(tier_names(situation))
+    there = tier_objects(replace(context, places=places))
+    for one, same in zip(there, anywhere, strict=True):
+        one["metadata"]["annotations"] = same["metadata"]["annotations"]
+    return there
 
 
 def _is_as_wanted(manifest: dict[str, Any], stored: Mapping[str, str | None]) -> bool:

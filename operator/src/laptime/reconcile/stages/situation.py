@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
@@ -27,6 +28,7 @@ from laptime.plan import (
     OVERHEAD_SECONDS,
     Places,
     Trial,
+    places_of,
     plan_profiles,
     profiling_seconds,
     remaining_seconds,
@@ -127,6 +129,11 @@ class Situation:
         """Return the trial under the name of the attempt that is made now."""
         number = len(self.lost_attempts(trial.name)) + 1
         return replace(trial, name=attempt_name(trial.name, number))
+
+    def places_of(self, parts: Collection[str], lost: int = 0) -> Places:
+        """Return where these parts belong, in an attempt of a trial that was lost so often."""
+        deployed = {server.name for server in self.spec.deployed}
+        return places_of(self.observed.results.values(), lost, deployed, parts)
 
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server that is out."""

@@ -26,7 +26,7 @@ from laptime.measure import (
     parse_generator_output,
     trial_result,
 )
-from laptime.plan import Trial, places_of
+from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
 from laptime.reconcile.fault import whose_fault
@@ -88,7 +88,8 @@ def run_trials(situation: Situation) -> Decision | None:
         return situation.decision(State.RUNNING, requeue_seconds=_SOON_SECONDS)
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
-    situation.go_to(places_of(situation.observed.results.values(), len(lost)))
+    parts = ("server", "generator", *fresh_components(situation))
+    situation.go_to(situation.places_of(parts, len(lost)))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:
@@ -291,6 +292,9 @@ def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
         behind = (one for pod in pods["server"] for one in pod.containers)
         said["server"] = {one.image_id for one in behind if one.image_id}
     nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
+    # Two here and one there is not one here and two there.
+    latest = {pod.index: pod.node for pod in pods["generator"]}
+    nodes["generator"] = sorted(node for node in latest.values() if node)
     return {
         "images": {part: " and ".join(sorted(images)) for part, images in said.items() if images},
         "nodes": {part: names for part, names in nodes.items() if names},
