@@ -309,6 +309,23 @@ def secret_is_written(name: str) -> bool:
     return found.pop()
 
 
+def test_an_answer_that_is_nested_too_deeply_is_left_out() -> None:
+    made = translated(recording(one(), one(answer="[" * 100_000)))
+    (left_out,) = made.left_out
+    assert left_out.startswith("entry 1 cannot be read: RecursionError")
+
+
+@pytest.mark.parametrize("deep", ["[" * 60_000, "[" * 900 + "]" * 900])
+def test_a_body_that_is_nested_too_deeply_is_a_mistake(
+    deep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = {"mimeType": "application/json", "text": deep}
+    file = tmp_path / "walk.har"
+    file.write_text(json.dumps(recording(one(method="POST", sent=sent))))
+    assert run_command(["init", "--from", str(file)]) == 1
+    assert "nested too deeply" in capsys.readouterr().err
+
+
 def test_a_number_is_an_id_only_where_both_say_so() -> None:
     created = json.dumps({"id": 12, "count": 3})
     first, second, third, fourth = requests_of(

@@ -176,7 +176,7 @@ class Filling:
             try:
                 return json_text(self._tree("", json.loads(body), entry))
             except ValueError:
-                return escaped(body)
+                return escaped(self.hidden(body))
         if media_type.startswith("application/x-www-form-urlencoded"):
             pairs = []
             for key, value in parse_qsl(body, keep_blank_values=True):
