@@ -261,6 +261,71 @@ def test_secrets_in_a_query_and_in_a_form() -> None:
     assert second["body"] == "user=a%20b&password={{password|url}}"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("password", "password1", "new_password1", "newpassword", "passwordConfirm", "passWord"),
+        *("password_confirmation", "pass", "pass1", "user_pass", "userpass", "user_pwd", "passwd"),
+        *("passcode", "X-Auth", "X-Authorization", "authorization", "auth_code", "code_verifier"),
+        *("SAMLResponse", "client_assertion", "x-amz-credential", "X-Amz-Signature", "sig", "pin"),
+        *("client_secret", "accessToken", "id_token_hint", "fcm_tokens", "x_api_key", "apikey"),
+        *("csrfmiddlewaretoken", "X-XSRF-Value", "sessionid", "my_session", "connect.sid", "otp"),
+    ],
+)
+def test_what_a_secret_is_called(name: str) -> None:
+    assert secret_is_written(name) is False
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("passenger", "author", "authors", "compass", "bypass", "passport", "encompassed", "spin"),
+        *("secretary", "token_type", "token_type_hint", "client_assertion_type", "max_tokens"),
+        *("max_output_tokens", "auth_method", "signature_version", "design", "opinion", "keyword"),
+        *("session_count", "position", "hotpot", "resident", "asset", "authority"),
+    ],
+)
+def test_what_no_secret_is_called(name: str) -> None:
+    assert secret_is_written(name) is True
+
+
+def secret_is_written(name: str) -> bool:
+    """Whether what a field of this name held stands in what is made, in all three places alike."""
+    value = "Zm9vYmFyYmF6"
+    form = {
+        "mimeType": "application/x-www-form-urlencoded",
+        "params": [{"name": name, "value": value}],
+    }
+    document = {"mimeType": "application/json", "text": json.dumps({name: value})}
+    found = {
+        value in json.dumps(vars(translated(recording(entry))))
+        for entry in (
+            one(url=f"https://shop.example/a?{name}={value}"),
+            one(method="POST", sent=form),
+            one(method="POST", sent=document),
+        )
+    }
+    assert len(found) == 1
+    return found.pop()
+
+
+def test_an_answer_that_is_nested_too_deeply_is_left_out() -> None:
+    made = translated(recording(one(), one(answer="[" * 100_000)))
+    (left_out,) = made.left_out
+    assert left_out.startswith("entry 1 cannot be read: RecursionError")
+
+
+@pytest.mark.parametrize("deep", ["[" * 60_000, "[" * 900 + "]" * 900])
+def test_a_body_that_is_nested_too_deeply_is_a_mistake(
+    deep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = {"mimeType": "application/json", "text": deep}
+    file = tmp_path / "walk.har"
+    file.write_text(json.dumps(recording(one(method="POST", sent=sent))))
+    assert run_command(["init", "--from", str(file)]) == 1
+    assert "nested too deeply" in capsys.readouterr().err
+
+
 def test_a_number_is_an_id_only_where_both_say_so() -> None:
     created = json.dumps({"id": 12, "count": 3})
     first, second, third, fourth = requests_of(

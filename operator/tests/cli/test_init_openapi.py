@@ -298,6 +298,21 @@ def asking(**parameter: Any) -> Document:
         ({"responses": {"404": {"description": ""}}}, "it has no answer with a status 2xx"),
         ({"security": [{"mutual": []}]}, "it needs mutual (not described)"),
         (asking(schema={}), "x has no type"),
+        (asking(schema={"type": "string", "minLength": 10**12}), "x has 1e+12 letters or more"),
+        (
+            sending({"type": "array", "minItems": 10**9, "items": {"type": "integer"}}),
+            "the body has 1e+09 items or more: write an example",
+        ),
+        (
+            sending(
+                {
+                    "type": "array",
+                    "minItems": 300,
+                    "items": {"type": "array", "minItems": 300, "items": {"type": "integer"}},
+                }
+            ),
+            "the body has 300 items or more",
+        ),
         ({"parameters": [{"$ref": "https://elsewhere.example/x"}]}, "leads to another machine"),
         ({"parameters": [{"$ref": "#/components/parameters/None"}]}, "leads nowhere"),
         (answers({"properties": {"a": {"$ref": "#/nothing"}}}), "leads nowhere"),
@@ -312,6 +327,38 @@ def test_what_cannot_be_made_is_named(operation: Document, said: str) -> None:
     assert said in left_out
     assert made.scenario is not None
     assert [one["path"] for one in made.scenario["spec"]["requests"]] == ["/b"]
+
+
+def test_a_value_that_contains_itself_by_an_alias_is_named() -> None:
+    tree: Document = {"type": "object", "required": ["a"], "properties": {}}
+    tree["properties"]["a"] = tree
+    made = translated(api({"/a": {"post": sending(tree) | answers()}, "/b": {"get": answers()}}))
+    (left_out,) = made.left_out
+    assert left_out.startswith("POST /a: a value contains itself by an alias of YAML")
+
+
+def test_a_reference_to_what_it_stands_in_is_no_alias() -> None:
+    way = "#/paths/~1a/get/responses/200/content/application~1json/schema"
+    tree = {"type": "object", "properties": {"parts": {"properties": {"a": {"$ref": way}}}}}
+    assert translated(api({"/a": {"get": answers(tree)}})).left_out == []
+
+
+def test_a_part_that_requires_what_it_is_itself() -> None:
+    part = {"allOf": [{"$ref": "#/part"}], "example": {"a": 1}, "required": ["a"]}
+    document = api({"/a": {"post": sending({"allOf": [{"$ref": "#/part"}]}) | answers()}})
+    (request,) = requests_of({**document, "part": part}).values()
+    assert request["body"] == '{"a": 1}'
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 2000 + "1" + "}" * 2000, "[" * 2000, "&a [*a]"])
+@pytest.mark.parametrize("form", ['{"openapi": "3.1.0", "servers": [%s], "paths": {}}', "- %s"])
+def test_a_document_that_is_nested_too_deeply_is_a_mistake(
+    text: str, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "api.yaml"
+    file.write_text(form % text)
+    assert run_command(["init", "--from", str(file)]) == 1
+    assert capsys.readouterr().err.startswith("Error: ")
 
 
 @pytest.mark.parametrize("name", ["pets.yaml", "orders.yaml", "catalogue.json"])
@@ -436,7 +483,13 @@ def test_references_into_files_of_the_folder_only(tmp_path: Path) -> None:
     assert inside.scenario is not None
     schema = inside.scenario["spec"]["checks"][0]["jsonSchema"]
     assert schema == {"type": "object", "required": ["id"]}
-    for reference in ("../outside.yaml#/secret", "nothing.yaml#/Pet", "file:///etc/hostname"):
+    (folder / ".kube").mkdir()
+    for name in (".env.yaml", ".kube/config.yaml", "notes.txt", "key"):
+        (folder / name).write_text("Pet: {type: object, required: [id]}\n")
+    for reference in (
+        *("../outside.yaml#/secret", "nothing.yaml#/Pet", "file:///etc/hostname"),
+        *(".env.yaml#/Pet", ".kube/config.yaml#/Pet", "notes.txt#/Pet", "key#/Pet"),
+    ):
         assert made(reference).left_out == [f"GET /a: the reference {reference} leads nowhere"]
 
 

@@ -132,6 +132,9 @@ def run_command(arguments: list[str]) -> int:
         if message := error.format_message():
             _complain(message)
         return 1
+    except RecursionError:
+        _complain("what was read is nested too deeply, or contains itself: write it flatter")
+        return 1
     except (KeyboardInterrupt, typer.Abort):
         return 130
     except BrokenPipeError:

@@ -60,7 +60,7 @@ def recorded_entries(log: Mapping[str, Any], left_out: list[str]) -> list[Entry]
     for number, entry in enumerate(log["entries"]):
         try:
             found.append(_entry(entry))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             left_out.append(f"entry {number} cannot be read: {type(error).__name__}: {error}")
     return found
 

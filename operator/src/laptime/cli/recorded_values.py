@@ -20,10 +20,15 @@ _NOISE = re.compile(
     r"referer|origin|pragma|cache-control|dnt|te|trailer|expect|keep-alive|upgrade.*|priority|"
     r"if-.*|cookie|range|proxy-.*|x-forwarded-.*|traceparent|tracestate|save-data|purpose"
 )
+# In the words of a name, a - between two: what means nothing else anywhere, then whole words.
 _SECRET = re.compile(
-    r"pass(word|wd|phrase|code)?|pwd|secret|.*token|api-?key|.*-key|auth(orization)?|credential.*|"
-    r"session(-?id)?|sid|jsessionid|phpsessid|csrf.*|xsrf.*|signature|sig|otp|pin|cvc|cvv|jwt|"
-    r"(client|user)-(secret|password)|.*-(password|secret|session|sid|signature)"
+    r"passw|passphrase|passcode|pwd|secret(?!ar)|token|credential|authori[sz]|signature|assertion|"
+    r"saml|verifier|[cx]srf|api-?key|-key$|\b((user|new|old)?(pass|pw)\d*|auth|jwt|otp|cvc|cvv)\b|"
+    r"\b(session|sid)$|^(session-?id|jsessionid|phpsessid|sig|pin)$"
+)
+# These say what kind of secret is meant, or how much text: a server takes no other value.
+_NO_SECRET = re.compile(
+    r".*-(type(-hint)?|method|algorithm|count|length|limit|version)|(max|min|num|total)-.*tokens"
 )
 _IDS = ("id", "uuid", "guid", "key", "slug", "sku", "code", "number", "ref")
 _RANDOM = re.compile(r"(?=.*\d)[-\w.~+/=]{16,}")
@@ -171,7 +176,7 @@ class Filling:
             try:
                 return json_text(self._tree("", json.loads(body), entry))
             except ValueError:
-                return escaped(body)
+                return escaped(self.hidden(body))
         if media_type.startswith("application/x-www-form-urlencoded"):
             pairs = []
             for key, value in parse_qsl(body, keep_blank_values=True):
@@ -250,7 +255,8 @@ class Filling:
 
 
 def _is_secret(name: str) -> bool:
-    return _SECRET.fullmatch("-".join(words_of(name))) is not None
+    words = "-".join(words_of(name))
+    return _SECRET.search(words) is not None and _NO_SECRET.fullmatch(words) is None
 
 
 def _safe(text: str) -> str:

@@ -17,6 +17,7 @@ from laptime.cli.manifest_file import parse_any
 from laptime.cli.mistakes import Mistake
 
 _LONGEST_CHAIN = 20
+_SUFFIXES = (".json", ".yaml", ".yml")
 # Beside a reference these say something about the place, and not what is allowed there.
 _ANNOTATIONS = {
     *("$ref", "summary", "description", "title", "deprecated", "readOnly", "writeOnly"),
@@ -116,21 +117,29 @@ def _looked_up(resolver: Resolver, reference: str) -> Node:
     return Node(found.contents, found.resolver, id(found.contents), reference.rpartition("/")[2])
 
 
-def follow_all(node: Node, seen: set[int] | None = None) -> None:
+def follow_all(
+    node: Node, seen: dict[int, Any] | None = None, above: frozenset[int] = frozenset()
+) -> None:
     """Follow each reference in a node.
 
     Raises:
-        CannotMake: one leads nowhere.
+        CannotMake: one leads nowhere; a value contains itself, as an alias of YAML can make it.
     """
-    seen = set() if seen is None else seen
+    if not isinstance(node.value, dict | list):
+        return
+    # Values are known by their ids, and kept, so that no other value gets the id of one.
+    seen = {} if seen is None else seen
+    own = id(node.value) if node.target is None else node.target
+    if own in seen:
+        return
     if node.target is not None:
-        if node.target in seen:
-            return
-        seen.add(node.target)
-    for _, one in node.items():
-        follow_all(one, seen)
-    for one in node.each():
-        follow_all(one, seen)
+        # A reference may lead to what it stands in.
+        seen[own], above = node.value, frozenset()
+    elif own in above:
+        raise CannotMake("a value contains itself by an alias of YAML: refer to it by $ref")
+    for one in (*(child for _, child in node.items()), *node.each()):
+        follow_all(one, seen, above | {own})
+    seen[own] = node.value
 
 
 def root_of(document: Any, file: Path | None = None) -> Node:
@@ -147,9 +156,12 @@ def root_of(document: Any, file: Path | None = None) -> Node:
         # A document of somebody else must not make us read whatever this user can.
         if url.scheme != "file" or folder is None or not path.is_relative_to(folder):
             raise NoSuchResource(uri)
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if hidden or path.suffix.lower() not in _SUFFIXES:
+            raise NoSuchResource(uri)
         try:
             (contents,) = parse_any(path.read_text("utf-8"), str(path))
-        except (OSError, ValueError, Mistake, yaml.YAMLError) as error:
+        except (OSError, ValueError, Mistake, RecursionError, yaml.YAMLError) as error:
             raise NoSuchResource(uri) from error
         return referencing.Resource.opaque(contents)
 

@@ -42,6 +42,9 @@ _TRIED = (
     "2024-01-31",
     "+15550100",
 )
+_LONGEST = 65_536
+"""Of what is made, in letters: no request takes more."""
+_GREATEST = 1e300
 
 
 Fill = Callable[[str, Any, Node], Any]
@@ -176,9 +179,8 @@ def made_from(schema: Node, place: str = "", seen: tuple[int, ...] = ()) -> Any:
         case "object":
             return _object(schema, place, seen)
         case "array":
-            least = _number(schema, "minItems", 0)
             item = schema["items"]
-            return [made_from(item, f"{place}[0]", seen)] * max(1, int(least)) if item else []
+            return _items(schema, made_from(item, f"{place}[0]", seen), place) if item else []
         case "integer" | "number" as kind:
             return _a_number(schema, kind, place)
         case "boolean":
@@ -220,13 +222,25 @@ def properties_of(schema: Node, seen: tuple[int, ...] = ()) -> dict[str, Node]:
     return found
 
 
-def required_of(schema: Node) -> set[str]:
+def required_of(schema: Node, seen: tuple[int, ...] = ()) -> set[str]:
     """Return the names of the fields that an object must have."""
+    if schema.target is not None:
+        if schema.target in seen:
+            return set()
+        seen = (*seen, schema.target)
     listed = schema["required"].value
     found = {str(one) for one in listed} if isinstance(listed, list) else set()
     for one in schema["allOf"].each():
-        found |= required_of(one)
+        found |= required_of(one, seen)
     return found
+
+
+def _items(schema: Node, item: Any, place: str) -> list[Any]:
+    least = max(1, _number(schema, "minItems", 0))
+    # Of lists in lists each multiplies what is in it.
+    if least > 1 and least * len(json_text(item)) > _LONGEST:
+        raise CannotMake(f"{place or 'the body'} has {least:.6g} items or more: write an example")
+    return [item] * int(least)
 
 
 def _object(schema: Node, place: str, seen: tuple[int, ...]) -> dict[str, Any]:
@@ -276,7 +290,10 @@ def _first_made(variants: list[Node], place: str, seen: tuple[int, ...]) -> Any:
 
 def _number(schema: Node, key: str, otherwise: float) -> float:
     value = schema[key].value
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else otherwise
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return otherwise
+    # No number of JSON is infinite; .inf and .nan of YAML say nothing.
+    return value if abs(value) <= _GREATEST else otherwise
 
 
 def _bound(schema: Node, key: str, excluding: str, none: float) -> tuple[float, bool]:
@@ -305,7 +322,9 @@ def _a_number(schema: Node, kind: str, place: str) -> int | float:
 
 
 def _a_text(schema: Node, place: str) -> str:
-    least, most = int(_number(schema, "minLength", 0)), _number(schema, "maxLength", float("inf"))
+    least, most = _number(schema, "minLength", 0), _number(schema, "maxLength", math.inf)
+    if least > _LONGEST:
+        raise CannotMake(f"{place or 'a text'} has {least:.6g} letters or more: write an example")
     form = schema.text("format")
     if form == "binary":
         raise CannotMake(f"{place or 'the body'} is a file: write an example")
@@ -315,7 +334,7 @@ def _a_text(schema: Node, place: str) -> str:
             first = [_BY_FORMAT[name]]
     pattern = schema.text("pattern")
     for one in (*first, *_TRIED):
-        text = one.ljust(least, one[-1])[: int(min(most, 65_536))]
+        text = one.ljust(int(least), one[-1])[: int(min(most, _LONGEST))]
         if not pattern or _matches(pattern, text):
             return text
     raise CannotMake(f"{place or 'a text'} must match {pattern[:60]}: write an example that does")
