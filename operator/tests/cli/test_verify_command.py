@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
 from laptime.api.answers import CheckedAnswer
+from laptime.cli.display import LineDisplay
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
+from laptime.cli.progress import Tracker
+from laptime.cli.runs import parse_run
 from laptime.cli.validate_command import violations
 from laptime.cli.verify_command import checking
 from tests.cli.api_servers import Answer, Asked, Orders, serving
@@ -95,6 +100,16 @@ def test_a_run_of_that_name_that_measures_stays(
     assert code == 1
     assert "demo-verify is there already, and measures" in err
     assert RUN in fake.objects
+
+
+def test_what_goes_on_is_counted_in_servers(manifest: dict[str, Any]) -> None:
+    metadata = {"name": "demo-verify", "namespace": "team", "uid": "u"}
+    progress = {"state": "Verifying", "progress": {"completed": 1, "total": 2}}
+    made = parse_run({**checking(manifest, []), "metadata": metadata, "status": progress})
+    assert Tracker().view(made, 0.0).share == "1/2 servers"
+    out = io.StringIO()
+    LineDisplay(Console(file=out), "demo-verify").show(Tracker().view(made, 0.0))
+    assert "Verifying, 1/2 servers" in out.getvalue()
 
 
 @pytest.mark.parametrize("state", [None, "Queued", "Verifying", "Suspended"])
