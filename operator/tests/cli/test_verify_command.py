@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console
 
 from laptime.api.answers import CheckedAnswer
+from laptime.cli.display import LineDisplay
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
+from laptime.cli.progress import Tracker
+from laptime.cli.runs import parse_run
 from laptime.cli.validate_command import violations
 from laptime.cli.verify_command import checking
 from tests.cli.api_servers import Answer, Asked, Orders, serving
@@ -97,6 +102,53 @@ def test_a_run_of_that_name_that_measures_stays(
     assert RUN in fake.objects
 
 
+def test_what_goes_on_is_counted_in_servers(manifest: dict[str, Any]) -> None:
+    metadata = {"name": "demo-verify", "namespace": "team", "uid": "u"}
+    progress = {"state": "Verifying", "progress": {"completed": 1, "total": 2}}
+    made = parse_run({**checking(manifest, []), "metadata": metadata, "status": progress})
+    assert Tracker().view(made, 0.0).share == "1/2 servers"
+    out = io.StringIO()
+    LineDisplay(Console(file=out), "demo-verify").show(Tracker().view(made, 0.0))
+    assert "Verifying, 1/2 servers" in out.getvalue()
+
+
+@pytest.mark.parametrize("state", [None, "Queued", "Verifying", "Suspended"])
+def test_a_check_that_is_not_over_stays_and_nothing_is_applied(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, state: str | None
+) -> None:
+    made = checking(yaml.safe_load(manifest_file.read_text()), [])
+    made["metadata"]["creationTimestamp"] = "2026-01-02T03:04:05Z"
+    fake.put(RUN, made | {"status": {"state": state}})
+    code, _, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo-verify is there already, and checks since 2026-01-02T03:04:05Z" in err
+    assert "wait until it is over, or delete it:  kubectl delete br demo-verify -n team" in err
+    assert fake.objects[RUN]["metadata"]["uid"] == "uid-1"
+    assert fake.applied == []
+
+
+def test_a_check_that_is_over_is_replaced(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    made = checking(yaml.safe_load(manifest_file.read_text()), [])
+    fake.put(RUN, made | {"status": {"state": "Failed"}})
+    fake.status_of_new = status("Succeeded", fastapi="Verified", axum="Verified")
+    code, _, err = laptime("verify", manifest_file, "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert len(fake.applied) == 1
+
+
+def test_long_names_that_differ_at_the_end_are_checked_by_different_runs(
+    manifest: dict[str, Any],
+) -> None:
+    names = set()
+    for end in ("one", "two"):
+        manifest["metadata"]["name"] = f"a-name-that-is-as-long-as-it-{end}"
+        names.add(checking(manifest, [])["metadata"]["name"])
+    assert len(names) == 2
+    assert {len(name) for name in names} == {35}
+
+
 def test_what_is_applied_is_a_run_that_the_api_server_takes(manifest: dict[str, Any]) -> None:
     manifest["metadata"]["name"] = "a-name-that-is-as-long-as-it-may-be"
     manifest["spec"] |= {
@@ -106,7 +158,7 @@ def test_what_is_applied_is_a_run_that_the_api_server_takes(manifest: dict[str, 
     }
     made = checking(manifest, ["fastapi"])
     assert violations(made) == ([], True)
-    assert made["metadata"]["name"] == "a-name-that-is-as-long-as-it-verify"
+    assert made["metadata"]["name"] == "a-name-that-is-as-l-a9972340-verify"
     with pytest.raises(Mistake, match="there is no server flask; there is fastapi, axum"):
         checking(manifest, ["flask"])
 

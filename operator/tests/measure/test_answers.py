@@ -75,11 +75,80 @@ def test_a_server_that_answers_nothing_is_not_asked_on() -> None:
 @pytest.mark.parametrize("status", [200, 500])
 def test_what_is_captured_is_not_shown(status: int) -> None:
     good = httpx.Response(status, json={"token": TOKEN, "n": 1})
-    _, seen = asked(LOGIN, READ, answers={"/login": good, f"/{TOKEN}": httpx.Response(200)})
+    verdict, seen = asked(LOGIN, READ, answers={"/login": good, f"/{TOKEN}": httpx.Response(200)})
     assert TOKEN not in json.dumps([one.to_wire() for one in seen])
+    assert TOKEN not in verdict.message
+    assert verdict.ok == (status == 200)
     assert '"token":"{{token}}"' in seen[0].answered.replace(" ", "")
     assert [one.right for one in seen] == [status == 200] * 2
     assert seen[1].request == "GET /{{token}}"
+
+
+def test_what_is_captured_is_not_in_the_verdict_of_a_run_that_measures() -> None:
+    said = httpx.Response(201, json={"token": TOKEN})
+    task = Task(target="http://shop", health_path="/login", checks=[LOGIN])
+    served = iter([httpx.Response(200)])
+    verdict = verify(task, httpx.MockTransport(lambda _: next(served, said)))
+    assert verdict.message == (
+        'GET /login: expected status 200, got 201; it said "{\\"token\\": \\"{{token}}\\"}"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "body"),
+    [
+        ("ab/cdefgh+ij", r'{"token": "ab\/cdefgh\u002Bij"}'),
+        ("ab/cdefgh+ij", r'{"token": "\u0061b/cdefgh+ij", "again": ["ab\/cdefgh+ij"]}'),
+        (123456789012, '{"token": 123456789012}'),
+        (
+            ["first-secret", {"a": "second-secret"}],
+            '{"token": ["first-secret", {"a": "second-secret"}]}',
+        ),
+    ],
+)
+@pytest.mark.parametrize("status", [200, 500])
+def test_however_it_is_spelled_what_is_captured_is_hidden(
+    token: object, body: str, status: int
+) -> None:
+    said = httpx.Response(status, text=body)
+    read = READ.model_copy(update={"path": "/r/{{token | url}}"})
+    verdict, seen = asked(LOGIN, read, answers={"/login": said})
+    if status == 200:
+        assert [one.request for one in seen] == ["GET /login", "GET /r/{{token}}"]
+    shown = json.dumps([one.to_wire() for one in seen]) + verdict.message
+    for secret in ("cdefgh", "123456789012", "first-secret", "second-secret"):
+        assert secret not in shown
+    assert '"token": "{{token}}"' in seen[0].answered
+
+
+def test_nothing_is_left_of_a_token_that_an_excerpt_would_cut_in_two() -> None:
+    token = "t0ken-" * 60
+    same = LOGIN.model_copy(update={"expected": {"token": "another"}})
+    for check, status in ((LOGIN, 500), (same, 200)):
+        said = httpx.Response(status, json={"filler": "x" * 60, "token": token})
+        verdict, seen = asked(check, answers={"/login": said})
+        assert not verdict.ok
+        assert "t0ken" not in verdict.message + json.dumps([one.to_wire() for one in seen])
+    long = httpx.Response(200, json={"filler": "x" * 960, "token": token})
+    _, (one,) = asked(LOGIN, answers={"/login": long})
+    assert "t0ken" not in one.answered
+
+
+def test_each_token_is_hidden_where_every_answer_has_another() -> None:
+    answers = (httpx.Response(200, json={"token": f"{n}-{TOKEN}"}) for n in range(9))
+    check = LOGIN.model_copy(update={"times": 2, "json_schema": {"type": "object"}})
+    task = Task(target="http://shop", health_path="/", checks=[check])
+    verdict = verify(task, httpx.MockTransport(lambda _: next(answers)))
+    assert verdict.reason == "AnswerNotStable"
+    assert TOKEN not in verdict.message
+
+
+def test_a_value_that_cannot_stand_in_a_header_is_hidden_there() -> None:
+    said = httpx.Response(200, json={"token": f"of two\nlines {TOKEN}"})
+    read = READ.model_copy(update={"path": "/a", "headers": {"x-a": "{{token}}"}})
+    verdict, seen = asked(LOGIN, read, answers={"/login": said})
+    assert verdict.reason == "CaptureMissing"
+    assert "of two" not in verdict.message + json.dumps([one.to_wire() for one in seen])
 
 
 def test_the_credentials_of_a_service_are_not_shown() -> None:

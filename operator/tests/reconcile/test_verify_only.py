@@ -14,6 +14,7 @@ from laptime.manifests.result import read_answers
 from laptime.manifests.verifier import verify_document
 
 from .test_decide import MANY_PASSES, spec_of
+from .test_pause import wish
 from .world import World
 
 WRONG = {"ok": False, "reason": "WrongAnswer", "message": "GET /: no"}
@@ -101,3 +102,15 @@ def test_the_verifier_shows_answers_only_where_nothing_is_measured(only: bool) -
     world = World(verify_only(1) if only else spec_of(1, 1, 1), Random(1))
     (server,) = world.run.spec.servers
     assert verify_document(world.context, server, []).get("showAnswers", False) is only
+
+
+def test_one_that_is_cancelled_counts_servers() -> None:
+    world = World(verify_only(2), Random(1))
+    while [one.state for one in world.run.status.servers or []][:1] != [ServerState.VERIFIED]:
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES, f"the run hangs in {world.run.status}"
+    wish(world, cancel=True)
+    succeeded = ended(world).run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert "1/2 servers are checked, and stay" in succeeded.message

@@ -66,6 +66,9 @@ _ALLOWED = {
 }
 
 
+_LONGEST_SAID = 40
+
+
 @dataclass(frozen=True)
 class Part:
     """A piece of a template: text, or a value where it has a name."""
@@ -135,8 +138,10 @@ def encoded(part: Part, place: Place, value: Value) -> str:
         case Encoding.JSON:
             text = json.dumps(text, ensure_ascii=False)[1:-1]
     if not place.takes(text):
+        # Whole or not at all: who hides a captured value would not find a piece of it.
+        said = repr(text) if len(text) <= _LONGEST_SAID else f"what it is, {len(text)} characters,"
         raise ValueError(
-            f"{{{{{part.name}}}}}: {text[:40]!r} cannot stand in {place}, which takes "
+            f"{{{{{part.name}}}}}: {said} cannot stand in {place}, which takes "
             + ("letters, digits, '-' and '_' only" if place is Place.QUERY else _INSTEAD)
         )
     return text

@@ -79,7 +79,7 @@ class LiveDisplay:
             description=view.state,
             total=view.total or None,
             completed=view.position,
-            trials=f"{view.completed}/{view.total} trials" if view.total else "",
+            trials=view.share,
             left=_time_left(view),
             current=escape(view.current),
         )
@@ -129,8 +129,7 @@ class LineDisplay:
         if not due and view.state == self._last_state:
             return
         self._last_at, self._last_state = now, view.state
-        trials = f"{view.completed}/{view.total} trials" if view.total else ""
-        parts = [part for part in (view.state, trials, view.current, _time_left(view)) if part]
+        parts = [part for part in (view.state, view.share, view.current, _time_left(view)) if part]
         self._print(", ".join(parts))
 
     def warn(self, text: str) -> None:

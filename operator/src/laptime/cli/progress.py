@@ -25,9 +25,9 @@ class View:
 
     state: str
     completed: int
-    """Trials that are over."""
+    """Trials that are over, or servers that are checked."""
     total: int
-    """Trials in all; 0 while that is not known."""
+    """Those in all; 0 while that is not known."""
     position: float
     """Completed trials and the estimated share of the current one."""
     current: str
@@ -37,6 +37,13 @@ class View:
     """What is measured so far."""
     repetitions: int = 0
     """Trials that each row will have; 0 while that is not known."""
+    counted: str = "trials"
+    """What is counted: a run that only verifies has servers and no trials."""
+
+    @property
+    def share(self) -> str:
+        """How many are over, of how many: `7/15 trials`; empty while that is not known."""
+        return f"{self.completed}/{self.total} {self.counted}" if self.total else ""
 
 
 class Tracker:
@@ -75,6 +82,7 @@ class Tracker:
             remaining_seconds=remaining,
             rows=tuple(status.results or ()),
             repetitions=run.spec.repetitions if run.spec else 0,
+            counted="servers" if run.spec and run.spec.verify_only else "trials",
         )
 
     def _share_of_current(

@@ -22,6 +22,8 @@ class Run:
     spec: BenchmarkRunSpec | None
     """None when a newer version wrote it and this one cannot read it."""
     status: RunStatus
+    created: str = ""
+    """When it was applied, RFC 3339."""
 
     @property
     def over(self) -> bool:
@@ -43,4 +45,5 @@ def parse_run(found: Any) -> Run:
         deleting="deletionTimestamp" in metadata,
         spec=spec,
         status=RunStatus.model_validate(found.get("status") or {}),
+        created=metadata.get("creationTimestamp", ""),
     )

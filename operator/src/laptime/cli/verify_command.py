@@ -6,6 +6,7 @@ it is asked for, and what it has seen is shown.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from laptime.cli.runs import Run
 
 _SUFFIX = "-verify"
+_HASHED = 8
+"""Characters of the hash in a name that was too long."""
 _PATIENCE_SECONDS = 2.0
 """So long an address may take to listen."""
 _KEPT = ("scenario", "topology", "loads", "startupTimeout", "egress")
@@ -105,14 +108,24 @@ def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
         if name not in names:
             raise Mistake(f"there is no server {name}; there is {', '.join(map(str, names))}")
     chosen = [one for one in there if not servers or one.get("name") in servers]
-    longest = 35 - len(_SUFFIX)
-    name = f"{str(run['metadata']['name'])[:longest].rstrip('-')}{_SUFFIX}"
     kept = {key: spec[key] for key in _KEPT if key in spec}
     return {
         **{key: run[key] for key in ("apiVersion", "kind")},
-        "metadata": {"name": name},
+        "metadata": {"name": _name_of_check(str(run["metadata"]["name"]))},
         "spec": {**kept, "servers": chosen, "verifyOnly": True},
     }
+
+
+def _name_of_check(name: str) -> str:
+    """Return the name of the run that checks a run of this name."""
+    from laptime.api.spec import MAX_RUN_NAME_LENGTH
+
+    longest = MAX_RUN_NAME_LENGTH - len(_SUFFIX)
+    if len(name) > longest:
+        # Long names often differ at the end alone.
+        whole = hashlib.sha256(name.encode()).hexdigest()[:_HASHED]
+        name = f"{name[: longest - _HASHED - 1].rstrip('-')}-{whole}"
+    return f"{name}{_SUFFIX}"
 
 
 def _followed(
@@ -128,6 +141,12 @@ def _followed(
     if before is not None:
         if before.spec is None or not before.spec.verify_only:
             raise Mistake(f"{name} is there already, and measures: give the run another name")
+        if not before.over and not before.deleting:
+            # It may be a colleague's, or that of a job of CI.
+            raise Mistake(
+                f"{name} is there already, and checks since {before.created}: wait until it is "
+                f"over, or delete it:  kubectl delete br {name} -n {namespace}"
+            )
         cluster.delete_run(before)
     for config_map in manifest.config_maps:
         cluster.apply_config_map(namespace, config_map)

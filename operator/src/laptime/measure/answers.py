@@ -8,39 +8,29 @@ from typing import Any
 
 from laptime.api.answers import CheckedAnswer
 from laptime.catalog import Answers, Check, plain_text
-from laptime.measure.captures import captured
 from laptime.measure.judge import Heard, Judge
+from laptime.measure.mask import Mask
 from laptime.measure.verdict import Verdict
 
 _LONGEST = 1000
-_SHORTEST_HIDDEN = 8
-"""A captured text that is shorter is an id rather than a token."""
 
 
 def shown(check: Check, judge: Judge, verdict: Verdict | None) -> CheckedAnswer:
     """Return a check that was judged just now; the verdict is None where all was right.
 
-    A text that the scenario captures, such as a token, is not shown: its name is.
+    What the judge hides, such as a token that was captured, is not shown: its name is.
     """
     heard = judge.heard
-    kept = dict(judge.captured)
-    if heard is not None:
-        # Also of an answer that was wrong before anything was taken from it.
-        for capture in check.captures:
-            if (value := captured(capture, heard.headers, heard.body)) is not None:
-                kept[capture.name] = value
 
     def hidden(text: str) -> str:
-        for name, value in kept.items():
-            if isinstance(value, str) and len(value) >= _SHORTEST_HIDDEN:
-                text = text.replace(value, f"{{{{{name}}}}}")
+        text = judge.mask.text(text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
     return CheckedAnswer(
         check=check.name,
         request=hidden(judge.asked or f"{check.method} {check.path}"),
         expected=hidden(expectation(check)),
-        answered="no answer" if heard is None else hidden(_answer(heard)),
+        answered="no answer" if heard is None else hidden(_answer(heard, judge.mask)),
         right=verdict is None,
         said="" if verdict is None else hidden(f"{verdict.reason}: {verdict.message}"),
     )
@@ -68,9 +58,9 @@ def expectation(check: Check) -> str:
     return "\n".join(lines)
 
 
-def _answer(heard: Heard) -> str:
+def _answer(heard: Heard, mask: Mask) -> str:
     kind = heard.headers.get("content-type", "").partition(";")[0].strip()
-    body = heard.body.decode("utf-8", "replace").strip()
+    body = mask.body(heard.body)
     return f"{heard.status} {kind}".strip() + (f"\n{body}" if body else "")
 
 

@@ -22,6 +22,7 @@ from laptime.catalog import (
 )
 from laptime.measure.captures import captured
 from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
+from laptime.measure.mask import Mask
 from laptime.measure.verdict import Wrong
 
 if TYPE_CHECKING:
@@ -64,8 +65,12 @@ class Judge:
         upstream_url: str | None = None,
         counter: Witness | None = None,
         values: Mapping[str, Value] | None = None,
+        mask: Mask | None = None,
     ) -> None:
-        """`values` stand for those of feeders, by their names in templates."""
+        """`values` stand for those of feeders, by their names in templates.
+
+        What is captured is hidden by `mask`.
+        """
         self._client = client
         self._upstream_url = upstream_url
         self._counter = counter
@@ -74,8 +79,8 @@ class Judge:
         """Method and path of the last check; None: it could not be asked."""
         self.heard: Heard | None = None
         """The last answer to it; None: there was none."""
-        self.captured: dict[str, Value] = {}
-        """What was captured so far."""
+        self.mask = Mask() if mask is None else mask
+        """Hides what was captured so far."""
 
     def judge(self, check: Check) -> None:
         """Ask as often as the check says.
@@ -96,7 +101,10 @@ class Judge:
         answers = [self._right_answer(check, what)]
         for _ in range(check.times - 1):
             answers.append(self._right_answer(check, f"{what}, asked again"))
-        differences = [first_difference(answers[0].json, other.json) for other in answers[1:]]
+        differences = [
+            first_difference(answers[0].json, other.json, quote=self.mask.quoted)
+            for other in answers[1:]
+        ]
         if check.answers is Answers.DIFFERENT:
             if not any(differences):
                 raise Wrong(
@@ -117,10 +125,9 @@ class Judge:
                     f"database saw {each:g}",
                 )
         if check.keeps_id:
-            self._values[ID_PLACEHOLDER] = _id_of(answers[-1].json, what)
+            self._values[ID_PLACEHOLDER] = self._id_of(answers[-1].json, what)
         for capture in check.captures:
-            self._values[capture.name] = _kept(capture, answers[-1], what)
-            self.captured[capture.name] = self._values[capture.name]
+            self._values[capture.name] = self._kept(capture, answers[-1], what)
         for one in check.afterwards:
             self._holds(one, what)
 
@@ -132,10 +139,11 @@ class Judge:
         except ValueError as error:
             raise Wrong("CaptureMissing", f"{what}: afterwards: {error}") from None
         rows = self._counter.rows(afterwards.query)
-        difference = first_difference(afterwards.rows, rows, "rows")
+        difference = first_difference(afterwards.rows, rows, "rows", quote=self.mask.quoted)
         if difference is not None:
             raise Wrong(
-                "WrongRows", f"{what}: afterwards {quoted(afterwards.query)} answers: {difference}"
+                "WrongRows",
+                f"{what}: afterwards {self.mask.quoted(afterwards.query)} answers: {difference}",
             )
 
     def _upstream_answer(self, what: str) -> Any:
@@ -145,7 +153,7 @@ class Judge:
         response, body = self._request(upstream, f"the upstream {self._upstream_url}")
         if response.status_code != upstream.expect_status:
             raise Wrong("NoUpstream", f"the upstream answers {response.status_code}")
-        return _json(body, f"the upstream {self._upstream_url}")
+        return self._json(body, f"the upstream {self._upstream_url}")
 
     def _right_answer(self, check: Check, what: str) -> Answer:
         began = time.monotonic()
@@ -153,25 +161,30 @@ class Judge:
         response, body = self._request(check, what)
         self.heard = Heard(response.status_code, response.headers, body)
         seconds = time.monotonic() - began
+        for capture in check.captures:
+            # Also of an answer that is wrong, and of each one where there are several.
+            if (value := captured(capture, response.headers, body)) is not None:
+                self.mask.hide_captured(capture.name, value)
         if response.status_code != check.expect_status:
             raise Wrong(
                 "WrongStatus",
                 f"{what}: expected status {check.expect_status}, got {response.status_code}"
-                f"{_excerpt(body)}",
+                f"{self._excerpt(body)}",
             )
         if check.content_type is not None:
             got = response.headers.get("content-type", "")
             if got.partition(";")[0].strip().lower() != check.content_type:
                 raise Wrong(
                     "WrongContentType",
-                    f"{what}: expected content type {check.content_type}, got {quoted(got)}",
+                    f"{what}: expected content type {check.content_type}, got "
+                    f"{self.mask.quoted(got)}",
                 )
         for name, value in check.expect_headers.items():
             if (got := response.headers.get(name)) != value:
                 raise Wrong(
                     "WrongHeader",
-                    f"{what}: header {name}: expected {quoted(value)}, got "
-                    f"{'none' if got is None else quoted(got)}",
+                    f"{what}: header {name}: expected {self.mask.quoted(value)}, got "
+                    f"{'none' if got is None else self.mask.quoted(got)}",
                 )
         if seconds < check.min_seconds:
             raise Wrong(
@@ -181,14 +194,16 @@ class Judge:
             )
         if (check.expected, check.expected_part, check.json_schema) == (None, None, None):
             return Answer(response.headers, body)
-        answer = _json(body, what)
+        answer = self._json(body, what)
         difference = None
         if check.expected is not None:
-            difference = first_difference(check.expected, answer)
+            difference = first_difference(check.expected, answer, quote=self.mask.quoted)
         if difference is None and check.expected_part is not None:
-            difference = first_difference(check.expected_part, answer, partly=True)
+            difference = first_difference(
+                check.expected_part, answer, partly=True, quote=self.mask.quoted
+            )
         if difference is None and check.json_schema is not None:
-            difference = first_violation(check.json_schema, answer)
+            difference = first_violation(check.json_schema, answer, self.mask.quoted)
         if difference is not None:
             raise Wrong("WrongAnswer", f"{what}: {difference}")
         return Answer(response.headers, body, answer)
@@ -220,6 +235,40 @@ class Judge:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Wrong("ConnectionLost", f"{what}: {said(error)}") from None
 
+    def _kept(self, capture: Capture, answer: Answer, what: str) -> Value:
+        value = captured(capture, answer.headers, answer.body)
+        if value is None:
+            raise Wrong(
+                "CaptureMissing",
+                f"{what}: the answer has nothing for {{{{{capture.name}}}}}, which is "
+                f"{_source(capture)}{self._excerpt(answer.body)}",
+            )
+        return value
+
+    def _id_of(self, answer: Any, what: str) -> int | str:
+        kept = answer.get("id") if isinstance(answer, Mapping) else None
+        if (
+            isinstance(kept, bool)
+            or not isinstance(kept, int | str)
+            or not _ID.fullmatch(str(kept))
+        ):
+            raise Wrong(
+                "WrongAnswer",
+                f"{what}: expected a field id with a number, or a text of letters, digits, '-' and "
+                f"'_', got {self.mask.quoted(answer)}",
+            )
+        return kept
+
+    def _json(self, body: bytes, what: str) -> Any:
+        try:
+            return parse_strict(body.decode("utf-8"))
+        except ValueError as error:
+            raise Wrong("NotJson", f"{what}: not JSON: {error}{self._excerpt(body)}") from None
+
+    def _excerpt(self, body: bytes) -> str:
+        text = self.mask.body(body)
+        return f"; it said {quoted(text)}" if text else ""
+
 
 def said(error: Exception) -> str:
     """Return what an error says, or its name if it says nothing."""
@@ -234,41 +283,7 @@ def _statements(counter: Witness, before: int, expected: float) -> int:
     return seen
 
 
-def _kept(capture: Capture, answer: Answer, what: str) -> Value:
-    value = captured(capture, answer.headers, answer.body)
-    if value is None:
-        raise Wrong(
-            "CaptureMissing",
-            f"{what}: the answer has nothing for {{{{{capture.name}}}}}, which is "
-            f"{_source(capture)}{_excerpt(answer.body)}",
-        )
-    return value
-
-
 def _source(capture: Capture) -> str:
     named = (("JSON at", capture.pointer), ("header", capture.header), ("cookie", capture.cookie))
     source = next((f"{what} {name}" for what, name in named if name is not None), "in the body")
     return source if capture.regex is None else f"{source}, where {capture.regex} finds it"
-
-
-def _id_of(answer: Any, what: str) -> int | str:
-    kept = answer.get("id") if isinstance(answer, Mapping) else None
-    if isinstance(kept, bool) or not isinstance(kept, int | str) or not _ID.fullmatch(str(kept)):
-        raise Wrong(
-            "WrongAnswer",
-            f"{what}: expected a field id with a number, or a text of letters, digits, '-' and "
-            f"'_', got {quoted(answer)}",
-        )
-    return kept
-
-
-def _json(body: bytes, what: str) -> Any:
-    try:
-        return parse_strict(body.decode("utf-8"))
-    except ValueError as error:
-        raise Wrong("NotJson", f"{what}: not JSON: {error}{_excerpt(body)}") from None
-
-
-def _excerpt(body: bytes) -> str:
-    text = body[:400].decode("utf-8", "replace").strip()
-    return f"; it said {quoted(text)}" if text else ""

@@ -24,6 +24,7 @@ from laptime.api.loads import Protocol
 from laptime.catalog import Check
 from laptime.measure.answers import shown
 from laptime.measure.judge import Judge, said
+from laptime.measure.mask import Mask
 from laptime.measure.verdict import Verdict, Wrong
 
 if TYPE_CHECKING:
@@ -128,12 +129,13 @@ class Client:
         """Return the header fields of every request that does not say otherwise."""
         return {} if self.authorization is None else {"authorization": self.authorization}
 
-    def hidden(self, text: str) -> str:
-        """Return what is said of a server without the credentials, which its answer may repeat."""
+    def mask(self) -> Mask:
+        """Return what hides the credentials, which an answer may repeat."""
+        mask = Mask()
         # The whole header, then its last word: the token without its scheme.
         for secret in (self.authorization or "", *(self.authorization or "").split()[-1:]):
-            text = text.replace(secret, "(credentials)") if secret else text
-        return text
+            mask.hide(secret, "(credentials)")
+        return mask
 
     def trusts(self) -> ssl.SSLContext | bool:
         """Return whom to trust.
@@ -169,17 +171,17 @@ def verify(
     each request are counted too. `show` is told each answer, and all that can be asked is asked
     then; else the first wrong answer is the last.
     """
-    over = ""
+    over, mask = "", client.mask()
     try:
         trusted = client.trusts()
         for protocol in task.protocols:
             with _asking(task, client, trusted, protocol, transport) as asking:
                 over = _WORDS[protocol] if len(task.protocols) > 1 else ""
                 _wait_over(asking, task, protocol, client, trusted)
-                judge = Judge(asking, task.upstream_url, counter, task.values)
-                _go_through(judge, task.checks, client, show, over)
+                judge = Judge(asking, task.upstream_url, counter, task.values, mask)
+                _go_through(judge, task.checks, show, over)
     except Wrong as wrong:
-        message = client.hidden(wrong.verdict.message)
+        message = mask.text(wrong.verdict.message)
         if over and wrong.verdict.reason != "WrongProtocol":
             message = f"over {over}: {message}"
         return replace(wrong.verdict, message=message)
@@ -303,7 +305,6 @@ def wait_until_connected(target: str, wait_seconds: float) -> None:
 def _go_through(
     judge: Judge,
     checks: Sequence[Check],
-    client: Client,
     show: Callable[[CheckedAnswer], None] | None,
     over: str,
 ) -> None:
@@ -321,13 +322,9 @@ def _go_through(
             wrong = error
         if show is not None:
             answer = shown(check, judge, wrong.verdict if wrong else None)
-            texts = {
-                name: client.hidden(getattr(answer, name))
-                for name in ("request", "expected", "answered", "said")
-            }
             if over:
-                texts["request"] += f" ({over})"
-            show(answer.model_copy(update=texts))
+                answer = answer.model_copy(update={"request": f"{answer.request} ({over})"})
+            show(answer)
         first = first or wrong
         # A server that answers nothing any more would take the time of each check.
         if wrong is not None and (show is None or (judge.asked and not judge.heard)):

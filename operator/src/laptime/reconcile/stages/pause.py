@@ -26,7 +26,7 @@ def cut_short(situation: Situation, longest_seconds: float) -> Decision:
     """End a run that has had the lane for as long as its namespace's runs may."""
     message = (
         f"it has had its turn for {format_duration(longest_seconds)}, as long as it may; "
-        f"{situation.progress_so_far()} trials are over, and stay. "
+        f"{situation.what_is_over()}, and stay. "
         f"{how_to_change(situation.run.namespace)}"
     )
     situation.fail(Problem("TurnOver", message))
@@ -91,5 +91,4 @@ def resumed(situation: Situation) -> None:
 
 
 def _cancelled(situation: Situation) -> Problem:
-    done = situation.progress_so_far()
-    return Problem("Cancelled", f"spec.cancel is true; {done} trials are over, and stay")
+    return Problem("Cancelled", f"spec.cancel is true; {situation.what_is_over()}, and stay")

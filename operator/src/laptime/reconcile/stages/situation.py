@@ -153,8 +153,13 @@ class Situation:
         return any(one.name in self.observed.jobs for one in trials or self.profiles_left()[:1])
 
     def progress_so_far(self) -> str:
-        """Return how many trials are over, of how many: `7/15`."""
+        """Return how many trials are over, of how many: `7/15`; without any, servers checked."""
         return "{}/{}".format(*self._over_and_all())
+
+    def what_is_over(self) -> str:
+        """Return the same in words: `7/15 trials are over`, or how many servers are checked."""
+        what = "servers are checked" if self.spec.verify_only else "trials are over"
+        return f"{self.progress_so_far()} {what}"
 
     def _over_and_all(self) -> tuple[int, int]:
         """Return how many trials are over, and how many there are; without any, servers checked."""

@@ -1,0 +1,96 @@
+"""Hides in what is said of answers what a scenario captures from them. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from laptime.catalog import Value, plain_text
+from laptime.measure.compare import parse_strict, quoted
+
+_SHORTEST_HIDDEN = 8
+"""A captured text that is shorter is an id rather than a token."""
+_TOO_DEEP = "(nested too deeply)"
+
+
+class Mask:
+    """What is not to be shown, and what is shown in its place; it grows as answers come."""
+
+    def __init__(self) -> None:
+        self._instead: dict[str, str] = {}
+        """By each text as which a secret may stand somewhere."""
+        self._pattern: re.Pattern[str] | None = None
+        """Finds them; None: to be made of those that came last."""
+
+    def hide(self, secret: str, instead: str) -> None:
+        """Show `instead` wherever a text stands, also as JSON or a URL has it."""
+        escaped = [json.dumps(secret, ensure_ascii=ascii_)[1:-1] for ascii_ in (False, True)]
+        forms = {secret, repr(secret)[1:-1], quote(secret, errors="replace"), *escaped}
+        forms |= {quote(secret, safe="", errors="replace")}
+        forms |= {form.replace("/", r"\/") for form in escaped}
+        self._instead |= {form: instead for form in forms if form}
+        self._pattern = None
+
+    def hide_captured(self, name: str, value: Value) -> None:
+        """Show the name of a captured value in its place, and in that of all that is in it."""
+        for part in _parts(value):
+            text = plain_text(part)
+            if len(text) >= _SHORTEST_HIDDEN and text not in self._instead:
+                self.hide(text, f"{{{{{name}}}}}")
+
+    def text(self, text: str) -> str:
+        """Return a text without what is hidden."""
+        if not self._instead:
+            return text
+        if self._pattern is None:
+            # The longest first: one may begin as another does.
+            longest_first = sorted(self._instead, key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
+        return self._pattern.sub(lambda found: self._instead[found[0]], text)
+
+    def body(self, body: bytes) -> str:
+        """Return the body of an answer without what is hidden."""
+        text = body.decode("utf-8", "replace").strip()
+        if not self._instead:
+            return text
+        try:
+            # A token may be spelled in many ways in JSON: \u0065 is an e.
+            masked = json.dumps(self._tree(parse_strict(text)), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            return self.text(text)
+        return masked.encode("utf-8", "replace").decode()
+
+    def quoted(self, value: Any) -> str:
+        """Return a JSON value as short text; what is hidden is so before the text is cut."""
+        if not self._instead:
+            return quoted(value)
+        try:
+            return quoted(self._tree(value))
+        except RecursionError:
+            return _TOO_DEEP
+
+    def _tree(self, node: Any) -> Any:
+        if isinstance(node, str):
+            return self.text(node)
+        # A number, or a list or an object as it was captured.
+        if (instead := self._instead.get(plain_text(node))) is not None:
+            return instead
+        if isinstance(node, Mapping):
+            return {self.text(str(key)): self._tree(child) for key, child in node.items()}
+        if isinstance(node, Sequence):
+            return [self._tree(child) for child in node]
+        return node
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value and all that is in it."""
+    yield value
+    if isinstance(value, Mapping):
+        for child in value.values():
+            yield from _parts(child)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for child in value:
+            yield from _parts(child)
