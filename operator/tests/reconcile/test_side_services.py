@@ -228,6 +228,46 @@ def test_a_service_that_never_comes_up_ends_the_run_in_seconds() -> None:
     assert one.now - began < timedelta(seconds=40)
 
 
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_service_whose_pod_is_refused_ends_the_run(checked: bool) -> None:
+    one = world(CACHE)
+    state = State.VERIFYING if checked else State.RUNNING
+    run_until(one, lambda: one.run.status.state is state)
+    _refuse_the_cache(one, "exceeded quota: small")
+    began = one.now
+    while not (one.run.status.state and one.run.status.state.terminal):
+        one.step()
+        one.advance()
+        _refuse_the_cache(one, "exceeded quota: small")
+        assert one.now - began < timedelta(seconds=60 if checked else 300)
+    said = "the pod of service cache was refused: exceeded quota: small"
+    if checked:
+        assert failure(one) == ("PodRefused", said)
+    else:
+        (result,) = one.observe().results.values()
+        assert (result.reason, result.message) == ("PodRefused", said)
+
+
+def test_a_service_that_gets_no_pod_is_named_and_not_the_server() -> None:
+    one = world(CACHE)
+    run_until(one, lambda: one.run.status.state is State.VERIFYING)
+    _refuse_the_cache(one, None)
+    one.dead.add("Deployment")
+    run_until(one, lambda: failure(one) is not None)
+    reason, message = failure(one) or ("", "")
+    assert reason == "PodMissing"
+    assert message.startswith("service cache has no pod after ")
+
+
+def _refuse_the_cache(one: World, message: str | None) -> None:
+    """Have the API server take no pod of the cache, which has none then."""
+    cache = one.deployments.get("demo-service-cache")
+    if cache is not None:
+        one.deployments[cache.name] = replace(cache, refused_message=message)
+    for pod in of(list(one.pods.values()), "service-cache"):
+        del one.pods[pod.name]
+
+
 def test_a_reset_that_is_answered_otherwise_ends_the_run_before_anything_is_measured() -> None:
     one = world(MOCK)
     wrong = "reset: POST /reset answers 404, expected 200"

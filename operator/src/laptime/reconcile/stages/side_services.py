@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from laptime.api.side_services import SideService
+from laptime.api.status import State
 from laptime.api.text import plain
 from laptime.manifests.side_services import (
     reset_job,
@@ -101,13 +102,19 @@ def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Proble
     pods, limit = _pods(situation, one, purpose), situation.spec.startup_seconds
     if _is_ready(pods):
         return None
-    name = side_service_name(situation.context, one)
-    refused = diagnose_refusal(one.title, situation.observed.deployments.get(name))
-    problem = refused or diagnose(one.title, pods, situation.now)
+    deployment = situation.observed.deployments.get(side_service_name(situation.context, one))
+    checked_for = situation.step_seconds(State.VERIFYING)
+    refused = diagnose_refusal(one.title, deployment)
+    if refused is not None:
+        return replace(refused, fatal=checked_for >= limit)
+    longest = situation.patience_seconds
+    if not pods and max(checked_for, situation.step_seconds(State.RUNNING, purpose)) >= longest:
+        # Not fatal: that a trial never begins, no other attempt of it would change.
+        return replace(not_ready(one.title, pods, longest), fatal=False)
+    problem = diagnose(one.title, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
-    kubelets = situation.observed.kubelets
-    return late(one.title, pods, kubelets, limit, situation.now) or problem
+    return late(one.title, pods, situation.observed.kubelets, limit, situation.now) or problem
 
 
 def _reset_pods(situation: Situation, one: SideService, job: WorkloadView) -> list[PodView]:
