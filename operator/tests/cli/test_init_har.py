@@ -326,6 +326,18 @@ def test_a_body_that_is_nested_too_deeply_is_a_mistake(
     assert "nested too deeply" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["10\u00a0000 €", "a\u00adb", "👩\u200d🚀", "a\tb\r\n\x1b[2J"])
+def test_a_body_stays_what_it_is_when_it_is_printed(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = {"mimeType": "text/plain", "text": text}
+    file = tmp_path / "walk.har"
+    file.write_text(json.dumps(recording(one(method="POST", sent=sent))))
+    assert run_command(["init", "--from", str(file)]) == 0
+    scenario, _ = yaml.safe_load_all(capsys.readouterr().out)
+    assert scenario["spec"]["requests"][0]["body"] == text
+
+
 def test_a_number_is_an_id_only_where_both_say_so() -> None:
     created = json.dumps({"id": 12, "count": 3})
     first, second, third, fourth = requests_of(

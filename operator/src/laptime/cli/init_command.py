@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laptime.api import KIND, SCENARIO_KIND
+from laptime.api.text import plain_lines
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
 from laptime.cli.translation import Document, Translation
@@ -174,8 +175,16 @@ def _yaml(document: Document) -> str:
         def ignore_aliases(self, data: Any) -> bool:
             return True
 
-    text: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=100)
-    return text
+    def dumped(*, escaped: bool) -> str:
+        return str(
+            yaml.dump(
+                document, Dumper=Dumper, sort_keys=False, allow_unicode=not escaped, width=100
+            )
+        )
+
+    text = dumped(escaped=False)
+    # What cannot be printed would be replaced on its way out: bodies and scripts stay as they are.
+    return text if plain_lines(text) == text else dumped(escaped=True)
 
 
 def _comment(title: str, lines: list[str]) -> str:
