@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.cli.init.testrun import translated
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
-from laptime.cli.testrun import translated
 from laptime.cli.validate_command import violations
 
 WHOLE = """

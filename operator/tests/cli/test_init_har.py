@@ -15,11 +15,11 @@ import yaml
 
 from laptime.catalog import Scenario, scenario_of
 from laptime.catalog.problems import scenario_problems
+from laptime.cli.init.har.entries import schema_of_answer
+from laptime.cli.init.har.translation import translated
+from laptime.cli.init.translation import PLACEHOLDER
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
-from laptime.cli.recorded import schema_of_answer
-from laptime.cli.recording import translated
-from laptime.cli.translation import PLACEHOLDER
 from laptime.cli.validate_command import misfits_of
 from laptime.measure.verify import Task, verify
 from tests.cli.api_servers import Answer, Asked, Orders, serving

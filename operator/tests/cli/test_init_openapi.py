@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from laptime.catalog import Scenario, scenario_of
 from laptime.catalog.problems import scenario_problems
+from laptime.cli.init.openapi import translated
+from laptime.cli.init.openapi.node import root_of
+from laptime.cli.init.openapi.schemas import answer_schema
+from laptime.cli.init.translation import Translation
 from laptime.cli.main import run_command
 from laptime.cli.manifest_file import parse_any
 from laptime.cli.mistakes import Mistake
-from laptime.cli.openapi import translated
-from laptime.cli.openapi.node import root_of
-from laptime.cli.openapi.schemas import answer_schema
-from laptime.cli.translation import Translation
 from laptime.cli.validate_command import misfits_of, violations
 from laptime.measure.verdict import Verdict
 from laptime.measure.verify import Task, verify

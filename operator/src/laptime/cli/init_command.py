@@ -10,9 +10,9 @@ import typer
 
 from laptime.api import KIND, SCENARIO_KIND
 from laptime.api.text import plain_lines
+from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
-from laptime.cli.translation import Document, Translation
 
 _SERVICE = re.compile("([a-z0-9][-a-z0-9]*):([0-9]+|[a-z][-a-z0-9]*)")
 _EXAMPLE_IMAGE = "registry.example/my-server:1.0"
@@ -52,12 +52,12 @@ def init(
     What is left out, and what is still to be written, stands in comments before them. Of a TestRun
     of k6-operator the run is printed, and the ConfigMaps beside it.
     """
+    from laptime.cli.init.har.translation import is_recording
+    from laptime.cli.init.har.translation import translated as from_recording
+    from laptime.cli.init.openapi import is_openapi
+    from laptime.cli.init.openapi import translated as from_openapi
+    from laptime.cli.init.testrun import is_testrun
     from laptime.cli.manifest_file import read_any
-    from laptime.cli.openapi import is_openapi
-    from laptime.cli.openapi import translated as from_openapi
-    from laptime.cli.recording import is_recording
-    from laptime.cli.recording import translated as from_recording
-    from laptime.cli.testrun import is_testrun
 
     documents = read_any(source)
     first = documents[0] if len(documents) == 1 else None
@@ -80,7 +80,7 @@ def init(
 
 
 def _from_testrun(documents: list[Any]) -> tuple[Translation, list[Document]]:
-    from laptime.cli.testrun import is_testrun, translated
+    from laptime.cli.init.testrun import is_testrun, translated
 
     found = translated(next(filter(is_testrun, documents)))
     beside = []

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.api import API_VERSION, KIND
+from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake
-from laptime.cli.translation import Document, Translation
 
 KINDS = ("TestRun", "K6")
 """What k6-operator calls it, now and in earlier versions."""

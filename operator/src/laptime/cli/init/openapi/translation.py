@@ -13,18 +13,18 @@ from typing import Any, TypeGuard
 from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.api.scenario import MAX_REQUESTS
 from laptime.api.sessions import MAX_SESSIONS, MAX_STEPS
-from laptime.cli.fitting_scenario import fit_into
-from laptime.cli.mistakes import Mistake
-from laptime.cli.openapi.document import (
+from laptime.cli.init.fitting import fit_into
+from laptime.cli.init.names import request_name, words_of
+from laptime.cli.init.openapi.document import (
     Operation,
     base_path,
     operations_of,
 )
-from laptime.cli.openapi.node import CannotMake, Node, root_of
-from laptime.cli.openapi.requests import FIRST_NUMBER, LAST_NUMBER, NUMBER, Made, Requests
-from laptime.cli.openapi.sources import Login, all_rows, login_of
-from laptime.cli.request_names import request_name, words_of
-from laptime.cli.translation import PLACEHOLDER, Document, Translation
+from laptime.cli.init.openapi.node import CannotMake, Node, root_of
+from laptime.cli.init.openapi.requests import FIRST_NUMBER, LAST_NUMBER, NUMBER, Made, Requests
+from laptime.cli.init.openapi.sources import Login, all_rows, login_of
+from laptime.cli.init.translation import PLACEHOLDER, Document, Translation
+from laptime.cli.mistakes import Mistake
 
 _ENDING = {"logout", "signout"}
 _HEALTH = {"health", "healthz", "healthcheck", "ready", "readyz", "ping", "live", "livez"}

@@ -15,12 +15,12 @@ from typing import Any, TypeGuard
 from laptime.api import API_VERSION, KIND, SCENARIO_KIND
 from laptime.api.scenario import MAX_REQUESTS
 from laptime.api.sessions import MAX_CAPTURES, MAX_SESSIONS, MAX_STEPS
-from laptime.cli.fitting_scenario import fit_into
+from laptime.cli.init.fitting import fit_into
+from laptime.cli.init.har.entries import Entry, left_out_reason, recorded_entries, schema_of_answer
+from laptime.cli.init.har.values import Filling
+from laptime.cli.init.names import request_name
+from laptime.cli.init.translation import PLACEHOLDER, Document, Translation
 from laptime.cli.mistakes import Mistake
-from laptime.cli.recorded import Entry, left_out_reason, recorded_entries, schema_of_answer
-from laptime.cli.recorded_values import Filling
-from laptime.cli.request_names import request_name
-from laptime.cli.translation import PLACEHOLDER, Document, Translation
 
 
 def is_recording(document: Any) -> TypeGuard[Document]:

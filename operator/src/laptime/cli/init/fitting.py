@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from laptime.catalog.problems import MAX_SENT_BYTES
-from laptime.cli.translation import Document
+from laptime.cli.init.translation import Document
 
 _ROOM = 0.9
 """What names and separators take beside the checks themselves."""

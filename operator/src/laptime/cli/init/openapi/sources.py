@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from laptime.cli.openapi.document import Operation, shape_of
-from laptime.cli.openapi.node import Node
-from laptime.cli.openapi.values import fields_in, properties_of, type_of
-from laptime.cli.request_names import singular, words_of
+from laptime.cli.init.names import singular, words_of
+from laptime.cli.init.openapi.document import Operation, shape_of
+from laptime.cli.init.openapi.node import Node
+from laptime.cli.init.openapi.values import fields_in, properties_of, type_of
 
 _KEYS = ("id", "uuid", "key", "slug", "sku", "code", "number", "isbn", "username", "name")
 """What rows are told apart by, where a parameter's name ends with it."""

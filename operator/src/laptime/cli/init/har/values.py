@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from laptime.cli.openapi.values import Template, escaped, json_text, named
-from laptime.cli.recorded import Entry
-from laptime.cli.request_names import singular, words_of
-from laptime.cli.translation import PLACEHOLDER, Document
+from laptime.cli.init.har.entries import Entry
+from laptime.cli.init.names import singular, words_of
+from laptime.cli.init.openapi.values import Template, escaped, json_text, named
+from laptime.cli.init.translation import PLACEHOLDER, Document
 
 # What a browser or a connection adds: it says nothing of the request.
 _NOISE = re.compile(

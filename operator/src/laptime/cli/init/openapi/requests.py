@@ -7,16 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from laptime.cli.openapi.document import (
+from laptime.cli.init.names import words_of
+from laptime.cli.init.openapi.document import (
     FORM,
     Operation,
     Parameter,
     is_json,
     shape_of,
 )
-from laptime.cli.openapi.node import CannotMake, Node
-from laptime.cli.openapi.schemas import answer_schema
-from laptime.cli.openapi.sources import (
+from laptime.cli.init.openapi.node import CannotMake, Node
+from laptime.cli.init.openapi.schemas import answer_schema
+from laptime.cli.init.openapi.sources import (
     Login,
     Rows,
     Source,
@@ -27,7 +28,7 @@ from laptime.cli.openapi.sources import (
     rows_at,
     squeezed,
 )
-from laptime.cli.openapi.values import (
+from laptime.cli.init.openapi.values import (
     MISSING,
     Name,
     Template,
@@ -43,8 +44,7 @@ from laptime.cli.openapi.values import (
     stated,
     url_text,
 )
-from laptime.cli.request_names import words_of
-from laptime.cli.translation import Document
+from laptime.cli.init.translation import Document
 
 NUMBER = "n"
 FIRST_NUMBER, LAST_NUMBER = 100_000_000_000, 999_999_999_999

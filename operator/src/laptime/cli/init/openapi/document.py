@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from laptime.cli.init.names import request_name
+from laptime.cli.init.openapi.node import CannotMake, Node, follow_all
 from laptime.cli.mistakes import Mistake
-from laptime.cli.openapi.node import CannotMake, Node, follow_all
-from laptime.cli.request_names import request_name
 
 METHODS = ("get", "post", "put", "patch", "delete")
 _OTHERS = ("head", "options", "trace", "query")

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from laptime.cli.openapi.node import Node
+from laptime.cli.init.openapi.node import Node
 
 _TAKEN = (
     *("type", "enum", "const", "multipleOf", "maximum", "minimum", "exclusiveMaximum"),

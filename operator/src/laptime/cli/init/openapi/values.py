@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from laptime.cli.openapi.node import CannotMake, Node
+from laptime.cli.init.openapi.node import CannotMake, Node
 
 MISSING: Any = object()
 """Stands for no value, since null is one."""
