@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
+
+from tests.serving import served
 
 RUNS = "/apis/laptime.dev/v1alpha1/namespaces/"
 
@@ -121,13 +122,8 @@ def api_server() -> Iterator[tuple[FakeApiServer, int]]:
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    yield fake, server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield fake, port
 
 
 @pytest.fixture

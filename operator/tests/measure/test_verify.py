@@ -20,6 +20,7 @@ from laptime.measure import judge as judge_module
 from laptime.measure.verdict import MAX_VERDICT_BYTES, Verdict
 from laptime.measure.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
 from tests.measure.localhost_certificate import CERTIFICATE, KEY
+from tests.serving import served
 
 CHECK = scenarios()["users"].checks[0]
 ROWS: Any = CHECK.expected
@@ -57,15 +58,8 @@ def server(
         def log_message(self, format: str, *args: object) -> None:
             """Keep the output of the tests clean."""
 
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{httpd.server_address[1]}"
-    finally:
-        httpd.shutdown()
-        httpd.server_close()
-        thread.join()
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def verdict_on(
@@ -290,17 +284,13 @@ def known(tmp_path: Path) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.pem")
     httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"https://localhost:{httpd.server_address[1]}"
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with served(httpd) as port:
+        yield f"https://localhost:{port}"
 
 
 def test_a_service_is_asked_as_the_client_that_it_knows(known: str, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(CERTIFICATE)
-    task = Task(target=known, wait_seconds=0.1, health_path="/ready?full=1", checks=[CHECK])
+    task = Task(target=known, wait_seconds=10, health_path="/ready?full=1", checks=[CHECK])
     environment = {
         "LAPTIME_VERIFY": task.model_dump_json(by_alias=True),
         "LAPTIME_AUTHORIZATION": "Bearer secret\n",
@@ -310,6 +300,8 @@ def test_a_service_is_asked_as_the_client_that_it_knows(known: str, tmp_path: Pa
     assert Verdict(**json.loads((tmp_path / "log").read_text())).ok
     client = Client.of(environment)
     assert verify(task, client=client).ok
+    # Whoever is let in is let in at once; the others would wait in vain.
+    task = task.model_copy(update={"wait_seconds": 0.1})
     unknown = verify(task, client=Client(certificates=client.certificates))
     assert (unknown.reason, unknown.message) == (
         "NotReady",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -160,30 +159,13 @@ func TestTimedOpenLoadsOverHTTP2(t *testing.T) {
 func TestTimedResponseTimesOverHTTP2AreThoseOfTheServer(t *testing.T) {
 	for _, secured := range both {
 		untilTrue(t, func(noise func() float64) (wrong []string) {
-			var mutex sync.Mutex
-			var truth []float64
-			address, trusting, _, _ := serve2(t, secured, 0, func(http.ResponseWriter, *http.Request) {
-				began := time.Now()
-				time.Sleep(50 * time.Millisecond)
-				mutex.Lock()
-				truth = append(truth, float64(time.Since(began).Microseconds()))
-				mutex.Unlock()
-			})
+			var truth slowness
+			address, trusting, _, _ := serve2(t, secured, 0, truth.of(50*time.Millisecond))
 			p := drive(t, address, Plan{
 				HTTP2: true, TLS: trusting, Connections: 2, Streams: 3, Total: 60, KeepAlive: true, ConnectOver: 100 * time.Millisecond,
 			})
 			only(t, p, "", 0)
-			mutex.Lock()
-			defer mutex.Unlock()
-			slices.Sort(truth)
-			for what, encoded := range map[string]string{"latency": p.Endpoints["list"].Latency, "server time": p.Endpoints["list"].ServerTime} {
-				for _, q := range []float64{0.5, 0.9} {
-					if got, want := float64(decode(t, encoded).ValueAtQuantile(q*100)), quantile(truth, q); math.Abs(got-want) > 2000+noise() {
-						wrong = append(wrong, complain(what, q, got, want))
-					}
-				}
-			}
-			return wrong
+			return truth.missedBy(t, p, noise)
 		})
 	}
 }

@@ -5,14 +5,11 @@ import (
 	"crypto/x509"
 	"io"
 	"log"
-	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,29 +86,11 @@ func TestClosedLoadsOverTLSSendExactlyAsManyRequestsAsAsked(t *testing.T) {
 
 func TestTimedResponseTimesOverTLSAreThoseOfTheServer(t *testing.T) {
 	untilTrue(t, func(noise func() float64) (wrong []string) {
-		var mutex sync.Mutex
-		var truth []float64
-		address, trusting, _, _ := serveSecured(t, tls.VersionTLS13, func(http.ResponseWriter, *http.Request) {
-			began := time.Now()
-			time.Sleep(100 * time.Millisecond)
-			mutex.Lock()
-			truth = append(truth, float64(time.Since(began).Microseconds()))
-			mutex.Unlock()
-		})
+		var truth slowness
+		address, trusting, _, _ := serveSecured(t, tls.VersionTLS13, truth.of(100*time.Millisecond))
 		p := drive(t, address, Plan{TLS: trusting, Connections: 5, Total: 50, KeepAlive: true, ConnectOver: 200 * time.Millisecond})
 		only(t, p, "", 0)
-		mutex.Lock()
-		defer mutex.Unlock()
-		slices.Sort(truth)
-		for what, encoded := range map[string]string{"latency": p.Endpoints["list"].Latency, "server time": p.Endpoints["list"].ServerTime} {
-			for _, q := range []float64{0.5, 0.9} {
-				// Encrypting, and the handshake's last words, which the server reads with the first request.
-				if got, want := float64(decode(t, encoded).ValueAtQuantile(q*100)), quantile(truth, q); math.Abs(got-want) > 2000+noise() {
-					wrong = append(wrong, complain(what, q, got, want))
-				}
-			}
-		}
-		return wrong
+		return truth.missedBy(t, p, noise)
 	})
 }
 

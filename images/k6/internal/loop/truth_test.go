@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"laptime.dev/k6/internal/result"
 )
 
 // attempts that must meet the bare tolerance; the last one allows for what else runs on this
@@ -237,4 +239,38 @@ func TestOpenLoadDropsWhatWaitedLongerThanTheTimeout(t *testing.T) {
 
 func complain(what string, q, got, want float64) string {
 	return fmt.Sprintf("%s at %v: %.0f, expected %.0f", what, q, got, want)
+}
+
+// slowness is how long a server really took for each request, in microseconds.
+type slowness struct {
+	mutex  sync.Mutex
+	micros []float64
+}
+
+// of answers after a time, which it takes.
+func (s *slowness) of(pause time.Duration) http.HandlerFunc {
+	return func(http.ResponseWriter, *http.Request) {
+		began := time.Now()
+		time.Sleep(pause)
+		s.mutex.Lock()
+		defer s.mutex.Unlock()
+		s.micros = append(s.micros, float64(time.Since(began).Microseconds()))
+	}
+}
+
+// missedBy says where what was measured is off by more than 2 ms: encrypting and framing take time,
+// and so do a handshake's last words, which the server reads with the first request.
+func (s *slowness) missedBy(t *testing.T, p *result.Phase, noise func() float64) (wrong []string) {
+	t.Helper()
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	slices.Sort(s.micros)
+	for what, encoded := range map[string]string{"latency": p.Endpoints["list"].Latency, "server time": p.Endpoints["list"].ServerTime} {
+		for _, q := range []float64{0.5, 0.9} {
+			if got, want := float64(decode(t, encoded).ValueAtQuantile(q*100)), quantile(s.micros, q); math.Abs(got-want) > 2000+noise() {
+				wrong = append(wrong, complain(what, q, got, want))
+			}
+		}
+	}
+	return wrong
 }
