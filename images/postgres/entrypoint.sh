@@ -35,6 +35,10 @@ run_sql() {
         --set=ON_ERROR_STOP=1 "$@" >/dev/null
 }
 
+# /tmp outlives a container that is started again: a killed Postgres leaves its socket's lock there,
+# and the process that has its number by now (a probe's) would be taken for it.
+rm -f /tmp/.s.PGSQL.*
+
 if [ ! -d "$PGDATA" ]; then
     : "${POSTGRES_PASSWORD:?must be set to the password of the user laptime}"
     # Everything happens beside PGDATA and is renamed at the end: a container that was killed

@@ -162,7 +162,7 @@ def _docker_command(
     return [
         *(client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
         *(f"--user={UID}:{UID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
-        "--tmpfs=/tmp",
+        *(() if "/tmp" in writable else ("--tmpfs=/tmp",)),
         *(f"--env={key}={value}" for key, value in environment.items()),
         *(f"--volume={source}:{target}:ro" for target, source in files.items()),
         *(f"--volume={source}:{target}" for target, source in writable.items()),

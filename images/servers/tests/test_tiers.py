@@ -63,6 +63,15 @@ def test_data_survives_a_killed_container(run: Run, tmp_path: Path) -> None:
         assert second.container.wait(10) == 0
 
 
+def test_the_lock_that_a_killed_container_left_is_in_nobodys_way(run: Run, tmp_path: Path) -> None:
+    scratch = writable_folder(tmp_path / "tmp")
+    # Empty as between its making and its filling; one whose process number lives again stops
+    # Postgres likewise.
+    (scratch / ".s.PGSQL.5432.lock").touch()
+    with start_database(run, tmp_path, free_port(), scratch=scratch) as database:
+        database.container.wait_until(database.ready, 60)
+
+
 def test_broken_init_sql_never_opens_the_port(run: Run, tmp_path: Path) -> None:
     with start_database(run, tmp_path, free_port(), "CREATE TABLE half (n int); oops;") as broken:
         assert broken.container.wait(30) != 0

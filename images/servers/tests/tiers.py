@@ -76,8 +76,13 @@ Run = Callable[..., AbstractContextManager[Container]]
 
 
 @contextlib.contextmanager
-def start_database(run: Run, folder: Path, port: int, init_sql: str = "") -> Iterator[Database]:
-    """Postgres on `port`, its data and configuration in `folder`, which may have been used."""
+def start_database(
+    run: Run, folder: Path, port: int, init_sql: str = "", scratch: Path | None = None
+) -> Iterator[Database]:
+    """Postgres on `port`, its data and configuration in `folder`, which may have been used.
+
+    `scratch` is its /tmp where that has been used too.
+    """
     settings = folder / "etc"
     if not settings.exists():
         writable_folder(folder / "data")
@@ -89,7 +94,8 @@ def start_database(run: Run, folder: Path, port: int, init_sql: str = "") -> Ite
         "postgres",
         environment={"POSTGRES_PASSWORD": PASSWORD},
         files={"/etc/laptime": settings},
-        writable={"/var/lib/postgresql/data": folder / "data"},
+        writable={"/var/lib/postgresql/data": folder / "data"}
+        | ({"/tmp": scratch} if scratch else {}),
     ) as container:
         yield Database(container, port)
 
