@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from laptime.measure import (
     GeneratorError,
     GeneratorResult,
+    cut_short,
     generator,
     parse_generator_output,
     parse_payload,
@@ -115,6 +116,11 @@ def test_a_missing_result_quotes_the_last_line() -> None:
     assert "msg=boom" in error.message
     assert error_of("\n") == GeneratorError("LogMissing", "its log is empty: the node has lost it")
     assert len(error_of("x" * 10**6).message) < 500
+
+
+def test_a_result_that_breaks_off_anywhere_is_known_to_be_cut_short() -> None:
+    assert not cut_short(LINE)
+    assert all(cut_short(LINE[:length]) for length in range(len(LINE)))
 
 
 def test_two_results_are_one_too_many() -> None:

@@ -80,15 +80,19 @@ class Nodes:
             self.server.logs[name] = generator_log(
                 labels[LABEL + "trial"], at=datetime.now(UTC).timestamp()
             )
+        elif self.server.breaking_off and pods[0]["status"]["phase"] == "Running":
+            self._end(pods[0], "Succeeded", 0)
 
     def _give_up(self, pod: Object) -> None:
-        name = pod["metadata"]["name"]
         said = json.dumps({"reason": "InvalidTrial", "message": "no such load"})
-        self.server.logs[name] = f"LAPTIME-ERROR {said}\n"
-        ended = {"terminated": {"exitCode": 2, "finishedAt": _now()}}
+        self.server.logs[pod["metadata"]["name"]] = f"LAPTIME-ERROR {said}\n"
+        self._end(pod, "Failed", 2)
+
+    def _end(self, pod: Object, phase: str, exit_code: int) -> None:
+        ended = {"terminated": {"exitCode": exit_code, "finishedAt": _now()}}
         container = {**pod["status"]["containerStatuses"][0], "ready": False, "state": ended}
-        status = {**pod["status"], "phase": "Failed", "containerStatuses": [container]}
-        self.server.change("Pod", "default", name, status=status)
+        status = {**pod["status"], "phase": phase, "containerStatuses": [container]}
+        self.server.change("Pod", "default", pod["metadata"]["name"], status=status)
 
     def _start(
         self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"

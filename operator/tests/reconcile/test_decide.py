@@ -385,11 +385,30 @@ def test_a_node_that_loses_a_generators_log_is_to_blame_and_the_trial_is_repeate
     world.logs[generator.trial, 0] = log
     ended = ContainerView("k6", exit_code=exit_code)
     world.pods[generator.name] = replace(generator, phase="Succeeded", containers=(ended,))
+    world.now += timedelta(seconds=6)
     world.step()
     (lost,) = world.run.status.lost_attempts or []
     assert (lost.reason, lost.fault) == ("LogMissing", Fault.NODE)
     run_to_the_end(world)
     assert [one.attempt for one in world.observe().results.values()] == [2]
+
+
+def test_a_log_whose_last_lines_come_late_is_read_once_more() -> None:
+    world = World(spec_of(1, 1, 1), Random(5))
+    while not (running := world.observe().pods_of("generator")):
+        world.step()
+        world.advance()
+    (generator,) = running
+    assert generator.trial is not None
+    whole = generator_log(generator.trial)
+    world.logs[generator.trial, 0] = whole[: whole.index("LAPTIME-RESULT") + 100]
+    ended = ContainerView("k6", exit_code=0, ended_at=world.now)
+    world.pods[generator.name] = replace(generator, phase="Succeeded", containers=(ended,))
+    world.step()
+    assert not world.run.status.lost_attempts
+    world.logs[generator.trial, 0] = whole
+    run_to_the_end(world)
+    assert [one.attempt for one in world.observe().results.values()] == [1]
 
 
 def test_the_generators_of_a_trial_count_together() -> None:

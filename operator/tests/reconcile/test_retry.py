@@ -72,6 +72,15 @@ async def test_an_operator_that_is_started_anew_in_the_middle_measures_nothing_t
     assert results(server)["s1"]["outcome"] == "Measured"
 
 
+async def test_a_log_that_breaks_off_in_the_middle_of_a_result_costs_no_attempt() -> None:
+    server = ApiServer(breaking_off=True)
+    server.add({**run_manifest("again"), "spec": SPEC})
+    async with operating(server), working(server) as nodes:
+        await until(lambda: state(server, "again") == "Succeeded", 20)
+    assert len(nodes.generators_started) == 2
+    assert {one["attempt"] for one in results(server).values()} == {1}
+
+
 async def test_a_run_of_which_nothing_failed_stays_over() -> None:
     server = ApiServer()
     server.add(run_manifest("again"))

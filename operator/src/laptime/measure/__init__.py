@@ -10,8 +10,10 @@ from laptime.measure.figures import (
     uncorrected_histogram,
 )
 from laptime.measure.generator import (
+    CUT_SHORT,
     GeneratorError,
     GeneratorResult,
+    cut_short,
     parse_generator_output,
     parse_payload,
 )
@@ -28,12 +30,14 @@ from laptime.measure.validity import error_reason
 from laptime.measure.watched import watched_result
 
 __all__ = [
+    "CUT_SHORT",
     "GeneratorError",
     "GeneratorResult",
     "Histogram",
     "HistogramError",
     "ProfileProblem",
     "checks_together",
+    "cut_short",
     "error_reason",
     "exceptions_together",
     "failed_trial",

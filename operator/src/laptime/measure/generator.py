@@ -204,6 +204,10 @@ class _Document(TolerantModel):
     script: GeneratorScript | None = None
 
 
+CUT_SHORT = ("ResultMissing", "ResultGarbled", "LogMissing")
+"""What is said of a log whose end is missing: of a generator that was ended, or read too early."""
+
+
 @dataclass(frozen=True)
 class GeneratorResult:
     """The result of a trial, and the text it came as, kept for merging without loss."""
@@ -277,6 +281,12 @@ def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
     if isinstance(parsed, GeneratorResult):
         return replace(parsed, warnings=tuple(warnings)[:MAX_WARNINGS])
     return parsed
+
+
+def cut_short(log_text: str) -> bool:
+    """Return whether the end of a generator's log is missing, as far as it can be told from it."""
+    parsed = parse_generator_output(log_text)
+    return isinstance(parsed, GeneratorError) and parsed.reason in CUT_SHORT
 
 
 def _of_k6(line: str) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from laptime.manifests.result import (
     results_name,
 )
 from laptime.manifests.verifier import VERIFY_CONTAINER
-from laptime.measure import of_the_same_bits, on_the_same_nodes, watched_result
+from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watched_result
 from laptime.plan import plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
@@ -296,9 +296,7 @@ async def _outputs(
         and pod.trial not in over
         and (pod.name in logs or _ended(pod, GENERATOR_CONTAINER))
     ]
-    texts = await asyncio.gather(
-        *(_log(kube, run, pod, GENERATOR_CONTAINER, logs) for pod in ended)
-    )
+    texts = await asyncio.gather(*(_generator_log(kube, run, pod, logs) for pod in ended))
     outputs: dict[str, dict[int, str]] = {}
     for pod, text in zip(ended, texts, strict=True):
         outputs.setdefault(pod.trial or "", {})[pod.index] = text
@@ -339,6 +337,16 @@ async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[st
     if pod.name not in logs:
         logs[pod.name] = await kube.log(run.namespace, pod.name, container)
     return logs[pod.name]
+
+
+async def _generator_log(kube: Kube, run: Run, pod: PodView, logs: dict[str, str]) -> str:
+    """Return what a generator has written; a log without its end is read once more next time."""
+    known = pod.name in logs
+    text = await _log(kube, run, pod, GENERATOR_CONTAINER, logs)
+    if not known and cut_short(text):
+        # Its node may be late with the last lines.
+        del logs[pod.name]
+    return text
 
 
 def _is_readings(manifest: Manifest) -> bool:

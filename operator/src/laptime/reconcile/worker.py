@@ -20,7 +20,7 @@ from laptime.catalog import UNKNOWN, Scenario
 from laptime.kube import LOG_BYTES, KubeError, Manifest
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
-from laptime.measure.generator import CUT_LINE, RESULT_PREFIX
+from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
 from laptime.reconcile.abandon import abandoned, deployed
 from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.cache import version_of
@@ -349,7 +349,8 @@ class Worker:
             while size > LOG_BYTES and len(lines) > 1:
                 size -= len(lines.popleft()) + 1
                 cut = [CUT_LINE]
-            if line.startswith(RESULT_PREFIX):
+            # A stream that breaks off in the middle of a line has the beginning of a result.
+            if line.startswith(RESULT_PREFIX) and not cut_short(line):
                 self._memory.logs[pod] = "\n".join([*cut, *lines]) + "\n"
                 self.wake()
                 return

@@ -18,6 +18,7 @@ from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
 from laptime.measure import (
+    CUT_SHORT,
     GeneratorError,
     GeneratorResult,
     failed_trial,
@@ -50,8 +51,8 @@ _SOON_SECONDS = 1.0
 _MEASURING_SECONDS = 5.0
 # SIGKILL, SIGTERM, and what k6 makes of SIGTERM and SIGINT.
 _KILLED_CODES = (137, 143, 105)
-# What the log of a generator that was ended looks like.
-_CUT_SHORT = ("ResultMissing", "ResultGarbled", "LogMissing")
+# So long after a generator's end its node may be late with the last lines of its log.
+_LATE_LOG_SECONDS = 5.0
 # How long a Job may have no pod before its controller must have lost it.
 _POD_MISSING_SECONDS = 15.0
 # How long the second and the third attempt wait, for what was wrong to pass.
@@ -237,7 +238,7 @@ def _follow(
             problem = _failure(situation, attempt, job, generators, errors)
         if problem is not None:
             _lose_or_fail(situation, trial, problem)
-        return problem or Problem("TargetNotReachable", "waiting for what the kubelet says")
+        return problem or Problem(errors[0].reason, "waiting for what the kubelet says")
     results = [one for one in parsed if isinstance(one, GeneratorResult)]
     if len(results) < situation.spec.generator.parallelism:
         return _lost_or_late(situation, trial, attempt, job, generators)
@@ -438,17 +439,18 @@ def _failure(
 
     When one of several fails, its Job ends the others, so what one said of itself comes first.
     """
-    said = [one for one in errors if one.reason not in _CUT_SHORT]
+    said = [one for one in errors if one.reason not in CUT_SHORT]
     # Those who waited for another one say less than that one.
     said.sort(key=lambda one: one.reason == "GeneratorsIncomplete")
+    ended = [c.ended_at for pod in generators for c in pod.containers if c.ended_at is not None]
+    waited = (situation.now - max(ended, default=job.created)).total_seconds()
     if any(one.reason == "TargetNotReachable" for one in said):
         pods = server_pods(situation, attempt.server, attempt.name)
-        ended = [c.ended_at for pod in generators for c in pod.containers if c.ended_at is not None]
-        since = max(ended, default=job.created)
-        waited = (situation.now - since).total_seconds()
         if pods and not pods[-1].ready and waited < situation.patience_seconds:
             # Its kubelet will say so in a moment, or be found to stand still.
             return None
+    if not said and waited < _LATE_LOG_SECONDS and _log_lost(generators, errors):
+        return None
     return (
         _diagnosis(situation, generators)
         or (_reported(said[0]) if said else None)
@@ -479,7 +481,7 @@ def _log_lost(generators: Sequence[PodView], errors: Sequence[GeneratorError]) -
     It prints that before it ends; a container runtime that is killed takes the last lines along.
     """
     ends = [one.exit_code for pod in generators for one in pod.containers]
-    if errors[0].reason not in _CUT_SHORT or set(ends) != {0}:
+    if errors[0].reason not in CUT_SHORT or set(ends) != {0}:
         return None
     text = f"the log of the generator is not whole, although it ended well: {errors[0].message}"
     return Problem("LogMissing", text, part=Part.GENERATOR)
