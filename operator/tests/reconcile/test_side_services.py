@@ -20,6 +20,7 @@ from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.catalog import Scenario
 from laptime.manifests.side_services import reset_name
 from laptime.reconcile.actions import Apply, Create, Decision
+from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.turns import Caps, Turns, cap_exceeded
 from laptime.reconcile.views import ContainerView, PodView
 
@@ -163,6 +164,61 @@ def test_a_service_comes_before_the_server_that_may_need_it_when_it_starts() -> 
     run_to_the_end(one, look)
     assert len(seen) >= 3
     assert all(seen)
+
+
+def test_services_get_into_their_first_state_while_nothing_lives_that_could_write_to_them() -> None:
+    one = world(CACHE, MOCK, STORE, servers=2, repetitions=2)
+    begun = []
+
+    def look(decision: Decision) -> None:
+        began = {job["metadata"]["name"] for job in made(decision, "Job")}
+        resets = {name for name in began if name.startswith("demo-reset-")}
+        fresh = [
+            deployment
+            for deployment in made(decision, "Deployment")
+            if deployment["metadata"]["labels"]["laptime.dev/component"] == "service-cache"
+        ]
+        live = [
+            pod.name
+            for component in ("server", "generator", "verifier")
+            for pod in of(list(one.pods.values()), component)
+            if not pod.ended
+        ]
+        if resets or fresh:
+            begun.append(live)
+        for server in made(decision, "Deployment"):
+            labels = server["metadata"]["labels"]
+            if labels["laptime.dev/component"] == "server" and server["spec"]["replicas"]:
+                purpose = server["spec"]["template"]["metadata"]["labels"]["laptime.dev/trial"]
+                for service in one.context.scenario.services[1:]:
+                    assert one.jobs[reset_name(one.context, service, purpose)].complete
+
+    run_to_the_end(one, look)
+    assert len(begun) >= 2 * 6
+    assert not any(begun)
+
+
+def test_before_a_check_is_made_again_services_are_reset_again() -> None:
+    one = world(STORE)
+    check = "demo-verify-s0"
+    run_until(one, lambda: bool(of(list(one.pods.values()), "verifier")))
+    (pod,) = of(list(one.pods.values()), "verifier")
+    one.pods[pod.name] = replace(pod, phase="Pending", containers=(), deleting_since=one.now)
+    one.jobs[check] = replace(one.jobs[check], failed_reason="BackoffLimitExceeded")
+    run_to_the_end(one)
+    assert one.run.status.state is State.SUCCEEDED
+    assert one.jobs_started.count(check) == 2
+    (store,) = one.context.scenario.services
+    assert one.jobs_started.count(reset_name(one.context, store, check)) == 2
+
+
+def test_what_starts_one_after_the_other_has_its_time_one_after_the_other() -> None:
+    alone, fresh, both = (world(*services) for services in ((), (CACHE,), (CACHE, STORE)))
+    steps = [
+        Situation(one.run, one.observe(), one.context, one.now).patience_seconds
+        for one in (alone, fresh, both)
+    ]
+    assert [step - steps[0] for step in steps] == [0, 30, 60]
 
 
 def test_a_service_that_is_fresh_is_no_reason_to_say_that_tiers_are_gone() -> None:

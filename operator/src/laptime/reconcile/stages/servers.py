@@ -44,12 +44,21 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
     Returns whether the Deployments say so, the pod is there and no other server's or trial's one is
     alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
     A Service that is there already is left as it is, and must be ready. The services around it come
-    first, ready and in their first state: it may need them when it starts.
+    first, ready and in their first state: it may need them when it starts. They get into that once
+    nothing lives any more that could write to them, and before the server does.
     """
-    ready = side_services_ready(situation, purpose)
-    settled = ready and side_services_reset(situation, purpose)
+    live = [
+        pod
+        for component in _OF_ONE_TRIAL
+        for pod in situation.observed.pods_of(component)
+        if not (pod.ended or pod.stuck(situation.now))
+    ]
+    left_alone = all(pod.trial == purpose for pod in live)
+    settled = side_services_ready(situation, purpose, left_alone) and side_services_reset(
+        situation, purpose, left_alone=not live
+    )
     for one in situation.spec.deployed:
-        wanted = purpose if one.name == server and ready else None
+        wanted = purpose if one.name == server and settled else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
         running = current.trial if current is not None and current.replicas > 0 else None
         if current is None or running != wanted:

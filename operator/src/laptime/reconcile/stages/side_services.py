@@ -33,24 +33,32 @@ _TOO_LONG = "DeadlineExceeded"
 _SHOWN = 300
 
 
-def side_services_ready(situation: Situation, purpose: str) -> bool:
-    """Have a fresh pod of each service that needs one; return whether all services are ready."""
+def side_services_ready(situation: Situation, purpose: str, left_alone: bool) -> bool:
+    """Have a fresh pod of each service that needs one; return whether all services are ready.
+
+    Unless `left_alone`, something of an earlier trial lives that could write to a new one.
+    """
     settled = True
     for one in situation.context.scenario.services:
         current = situation.observed.deployments.get(side_service_name(situation.context, one))
         if one.fresh and (current is None or current.trial != purpose):
-            # Its Service first: nothing of this trial gets to the pod of the one before.
-            situation.actions += [
-                Apply(side_service_service(situation.context, one, purpose)),
-                Apply(side_service_deployment(situation.context, one, purpose)),
-            ]
+            if left_alone:
+                # Its Service first: nothing of this trial gets to the pod of the one before.
+                situation.actions += [
+                    Apply(side_service_service(situation.context, one, purpose)),
+                    Apply(side_service_deployment(situation.context, one, purpose)),
+                ]
             settled = False
         settled = settled and _is_ready(_pods(situation, one, purpose))
     return settled
 
 
-def side_services_reset(situation: Situation, purpose: str) -> bool:
-    """Have each service reset that says how; return whether it is done for this purpose."""
+def side_services_reset(situation: Situation, purpose: str, left_alone: bool) -> bool:
+    """Have each service reset that says how; return whether it is done for this purpose.
+
+    None is begun unless the services are `left_alone`: what a server writes while it ends, or when
+    it starts, is then undone by the reset, or comes after it.
+    """
     done = True
     prefix = f"{situation.run.name}-reset-"
     for name, job in situation.observed.jobs.items():
@@ -62,8 +70,9 @@ def side_services_reset(situation: Situation, purpose: str) -> bool:
         name = reset_name(situation.context, one, purpose)
         found = situation.observed.jobs.get(name)
         if found is None:
-            job_of_it = reset_job(situation.context, one, one.reset, purpose)
-            situation.actions.append(Create(job_of_it))
+            if left_alone:
+                job_of_it = reset_job(situation.context, one, one.reset, purpose)
+                situation.actions.append(Create(job_of_it))
         elif (
             found.failed_reason is not None and not found.deleting and _lost(situation, one, found)
         ):
@@ -71,6 +80,15 @@ def side_services_reset(situation: Situation, purpose: str) -> bool:
             situation.actions.append(Delete("Job", name))
         done = done and found is not None and _is_done(situation, one, found)
     return done
+
+
+def reset_again(situation: Situation, purpose: str) -> None:
+    """Have services reset once more for a purpose that begins anew under the same name."""
+    for one in situation.context.scenario.services:
+        name = reset_name(situation.context, one, purpose)
+        job = situation.observed.jobs.get(name)
+        if one.reset is not None and job is not None and not job.deleting:
+            situation.actions.append(Delete("Job", name))
 
 
 def side_problem(situation: Situation, purpose: str) -> Problem | None:

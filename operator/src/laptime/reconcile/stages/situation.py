@@ -186,9 +186,12 @@ class Situation:
     def patience_seconds(self) -> float:
         """How long the cluster may take to get well again, in seconds.
 
-        Longer than a pod on a lost node is waited for, and then something starts.
+        Longer than a pod on a lost node is waited for, and then something starts: services that
+        are made fresh, then those that are reset, then the server.
         """
-        return STUCK_SECONDS + self.spec.startup_seconds + GRACE_SECONDS
+        services = self.context.scenario.services
+        starts = 1 + any(one.fresh for one in services) + any(one.reset for one in services)
+        return STUCK_SECONDS + starts * self.spec.startup_seconds + GRACE_SECONDS
 
     def step_seconds(self, state: State, current_trial: str | None = None) -> float:
         """Return since how many seconds the run has been at a step; 0 when it is not there.

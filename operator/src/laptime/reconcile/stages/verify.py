@@ -19,7 +19,7 @@ from laptime.reconcile.stages.servers import (
     server_taken_away,
     with_pods,
 )
-from laptime.reconcile.stages.side_services import side_problem
+from laptime.reconcile.stages.side_services import reset_again, side_problem
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.tiers import tier_trouble
 from laptime.reconcile.stages.verdicts import verdict_in
@@ -87,6 +87,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         if verdict is not None or job.failed_reason is not None:
             # It is checked again, by a Job of the same name.
             situation.actions.append(Delete("Job", job_name))
+            reset_again(situation, job_name)
         return disturbed
     if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
