@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ class Operation:
         """How messages name it."""
         return f"{self.method} {self.path}"
 
-    @property
+    @functools.cached_property
     def shape(self) -> str:
         """Its path, whatever the parameters are called."""
         return shape_of(self.path)

@@ -21,10 +21,8 @@ from laptime.cli.init.openapi.sources import (
     Login,
     Rows,
     Source,
+    Sources,
     all_rows,
-    linked,
-    listed_by,
-    made_by,
     rows_at,
     squeezed,
 )
@@ -106,6 +104,7 @@ class Requests:
         self._schemes = root["components"]["securitySchemes"]
         self._operations = operations
         self._rows = all_rows(operations)
+        self._sources = Sources(operations)
         self._login = login
         self._made: dict[str, Made | None] = {}
         self._values: dict[tuple[str, str], str] = {}
@@ -178,7 +177,7 @@ class Requests:
     def _path_value(self, making: Made, name: str, said: Any) -> Any:
         operation = making.operation
         rows, deletes = rows_at(operation, name), operation.method == "DELETE"
-        found = list(linked(operation, name, self._operations))
+        found = list(self._sources.linked(operation, name))
         if deletes:
             found = [source for source in found if source.producer.method == "POST"]
         value: Any = self._first(making, found)
@@ -203,11 +202,11 @@ class Requests:
 
         Under load a row of a list may be one that another user is about to delete.
         """
-        found = self._first(making, made_by(rows, self._operations))
+        found = self._first(making, self._sources.made_by(rows))
         if found is None:
             found = self._from_body(making, rows)
         if found is None and listed:
-            found = self._first(making, listed_by(rows, self._operations))
+            found = self._first(making, self._sources.listed_by(rows))
         return found
 
     def _first(self, making: Made, sources: Iterable[Source]) -> Template | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.cli.init.names import singular, words_of
 from laptime.cli.init.openapi.document import Operation, shape_of
-from laptime.cli.init.openapi.node import Node
+from laptime.cli.init.openapi.node import CannotMake, Node
 from laptime.cli.init.openapi.values import fields_in, properties_of, type_of
 
 _KEYS = ("id", "uuid", "key", "slug", "sku", "code", "number", "isbn", "username", "name")
@@ -19,6 +20,8 @@ _TOKENS = ("accesstoken", "token", "idtoken", "jwt", "authtoken", "bearertoken",
 _LOGIN = {"login", "signin", "token", "session", "sessions", "auth", "authenticate", "authorize"}
 _NO_LOGIN = {"refresh", "revoke", "logout", "verify", "register", "signup", "reset"}
 _IDENTITY = ("username", "email", "login", "user", "name", "phone")
+_Fields = list[tuple[int, str, str]]
+"""Fields of an answer: the place of the object that each is in, its name, its JSON pointer."""
 _LAST_OF_LOCATION = "([^/?#]+)/?$"
 
 
@@ -105,34 +108,64 @@ def all_rows(operations: Sequence[Operation]) -> list[Rows]:
     return list(found)
 
 
-def made_by(rows: Rows, operations: Sequence[Operation]) -> Iterator[Source]:
-    """Yield who makes a row and answers with its id."""
-    for one in operations:
-        if one.method == "POST" and one.shape == shape_of(rows.collection):
-            capture = _in_answer(one, _objects_in(one.answer), rows.rates, made=True)
-            if capture is not None:
-                yield Source(one, rows.value_name, capture)
+class Sources:
+    """Who answers with what, of all operations of a document; each answer is read once."""
 
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._made: dict[str, list[tuple[Operation, _Fields]]] = {}
+        self._lists: dict[str, list[tuple[Operation, _Fields]]] = {}
+        self._named: dict[str, list[tuple[Operation, str]]] = {}
+        self._links: list[tuple[Operation, Node]] = []
+        for one in operations:
+            # What cannot be read answers with nothing; that is said where it is made a request.
+            with suppress(CannotMake):
+                self._read(one)
 
-def listed_by(rows: Rows, operations: Sequence[Operation]) -> Iterator[Source]:
-    """Yield who lists rows with their ids; last other lists, if the name means nothing else."""
-    own, shape = squeezed(rows.parameter), shape_of(rows.collection)
-    elsewhere = [] if own in _COMMON else [one for one in operations if one.shape != shape]
-    for one in (*(one for one in operations if one.shape == shape), *elsewhere):
-        if one.method == "GET" and not one.path.endswith("}"):
-            rate = rows.rates if one.shape == shape else lambda name: int(squeezed(name) == own)
-            capture = _in_answer(one, _rows_in(one.answer), rate)
-            if capture is not None:
-                yield Source(one, rows.value_name, capture)
+    def _read(self, one: Operation) -> None:
+        self._links += [(one, link) for _, link in one.response["links"].items()]
+        if one.method == "POST":
+            fields = _fields_of(_objects_in(one.answer))
+            self._made.setdefault(one.shape, []).append((one, fields))
+        elif one.method == "GET" and not one.path.endswith("}"):
+            fields = _fields_of(_rows_in(one.answer))
+            self._lists.setdefault(one.shape, []).append((one, fields))
+            called: dict[str, _Fields] = {}
+            for place, name, pointer in fields:
+                called.setdefault(squeezed(name), []).append((place, name, pointer))
+            for name, alike in called.items():
+                pointer = _best(alike, lambda _: 1)
+                self._named.setdefault(name, []).append((one, pointer or ""))
 
+    def made_by(self, rows: Rows) -> Iterator[Source]:
+        """Yield who makes a row and answers with its id."""
+        for one, fields in self._made.get(shape_of(rows.collection), ()):
+            pointer = _best(fields, rows.rates)
+            headers = {name.lower() for name in one.response["headers"].names()}
+            if pointer is not None:
+                yield Source(one, rows.value_name, {"json": pointer})
+            elif "location" in headers:
+                where = {"header": "location", "regex": _LAST_OF_LOCATION}
+                yield Source(one, rows.value_name, where)
 
-def linked(operation: Operation, parameter: str, all_: Sequence[Operation]) -> Iterator[Source]:
-    """Yield whose answers the document itself links to a parameter of an operation."""
-    for one in all_:
-        for _, link in one.response["links"].items():
-            named = link.text("operationId") == operation.node.text("operationId") != ""
+    def listed_by(self, rows: Rows) -> Iterator[Source]:
+        """Yield who lists rows with their ids; last other lists, if the name means nothing else."""
+        own, shape = squeezed(rows.parameter), shape_of(rows.collection)
+        for one, fields in self._lists.get(shape, ()):
+            pointer = _best(fields, rows.rates)
+            if pointer is not None:
+                yield Source(one, rows.value_name, {"json": pointer})
+        for one, pointer in () if own in _COMMON else self._named.get(own, ()):
+            if one.shape != shape:
+                yield Source(one, rows.value_name, {"json": pointer})
+
+    def linked(self, operation: Operation, parameter: str) -> Iterator[Source]:
+        """Yield whose answers the document itself links to a parameter of an operation."""
+        own_id = operation.node.text("operationId")
+        own_path = f"{operation.path}/{operation.method}".lower()
+        for one, link in self._links:
+            named = link.text("operationId") == own_id != ""
             reference = link.text("operationRef").replace("~1", "/").lower()
-            if not named and not reference.endswith(f"{operation.path}/{operation.method}".lower()):
+            if not named and not reference.endswith(own_path):
                 continue
             for name, value in link["parameters"].items():
                 capture = _expression(value.value)
@@ -152,27 +185,21 @@ def _expression(value: Any) -> dict[str, str] | None:
     return None
 
 
-def _in_answer(
-    operation: Operation,
-    found: Iterator[tuple[str, Node]],
-    rate: Callable[[str], int],
-    *,
-    made: bool = False,
-) -> dict[str, str] | None:
-    """Return where in an answer the field is that is rated best; None: there is none."""
-    rated = [
-        (rate(field), -place, f"{pointer}/{_token_of(field)}")
+def _fields_of(found: Iterator[tuple[str, Node]]) -> _Fields:
+    """Return the fields that are plain values, with the place of what they are in."""
+    return [
+        (place, field, f"{pointer}/{_token_of(field)}")
         for place, (pointer, schema) in enumerate(found)
         for field, one in properties_of(schema).items()
         if type_of(one) not in ("object", "array")
     ]
+
+
+def _best(fields: _Fields, rate: Callable[[str], int]) -> str | None:
+    """Return where the field is that is rated best; None: none is rated."""
+    rated = ((rate(name), -place, pointer) for place, name, pointer in fields)
     best = max(rated, default=(0, 0, ""))
-    if best[0]:
-        return {"json": best[2]}
-    headers = {name.lower() for name in operation.response["headers"].names()}
-    if made and "location" in headers:
-        return {"header": "location", "regex": _LAST_OF_LOCATION}
-    return None
+    return best[2] if best[0] else None
 
 
 def _token_of(name: str) -> str:

@@ -6,7 +6,7 @@ that the requests hold on whatever rows a server has: examples of documents are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -58,10 +58,9 @@ def _translated(root: Node) -> Translation:
     operations = operations_of(root, into.left_out)
     login = login_of(root, operations)
     requests = Requests(root, operations, login)
-    ranked = sorted(
-        enumerate(operations), key=lambda one: (_rank(one[1], operations, login), one[0])
-    )
-    made = [found for _, one in ranked if (found := requests.made(one)) is not None]
+    collections = {rows.collection for rows in all_rows(operations)}
+    ranked = sorted(operations, key=lambda one: _rank(one, collections, login))
+    made = [found for one in ranked if (found := requests.made(one)) is not None]
     into.left_out += requests.left_out
     ordered = _ordered(made)
     for one in ordered[MAX_REQUESTS:]:
@@ -79,7 +78,7 @@ def _translated(root: Node) -> Translation:
     return into
 
 
-def _rank(operation: Operation, operations: Sequence[Operation], login: Login | None) -> int:
+def _rank(operation: Operation, collections: Set[str], login: Login | None) -> int:
     """Return when an operation is asked: what makes rows first, what takes them away last."""
     words = {word for part in operation.path.split("/") for word in words_of(part)}
     if words & _ENDING:
@@ -87,8 +86,7 @@ def _rank(operation: Operation, operations: Sequence[Operation], login: Login | 
     if login is not None and operation in (login.registration, login.operation):
         return 0
     if operation.method == "POST":
-        makes = any(rows.collection == operation.path for rows in all_rows(operations))
-        return 1 if makes else 4
+        return 1 if operation.path in collections else 4
     if operation.method == "DELETE":
         # What stands in something else goes before it.
         return 8 if operation.path.count("{") == 1 else 7
