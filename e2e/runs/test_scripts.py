@@ -73,7 +73,11 @@ def script_load(
         "script": {
             "configMap": own_script(cluster, name, source, beside),
             "duration": "30s",
-            "env": [{"name": "BASE_URL", "value": "$(TARGET)"}],
+            "env": [
+                {"name": "BASE_URL", "value": "$(TARGET)"},
+                {"name": "WS_URL", "value": "ws://$(TARGET_HOST)/talk"},
+                {"name": "GRPC_ADDR", "value": "$(TARGET_HOST)"},
+            ],
             **script,
         },
     }

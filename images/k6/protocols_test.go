@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"laptime.dev/k6/internal/result"
@@ -22,7 +23,7 @@ func TestWebSocketsAreInK6sOwnMetrics(t *testing.T) {
 	t.Parallel()
 	server := serve(t, echo)
 	raw := filepath.Join(t.TempDir(), "raw.json")
-	out, k6s := own(t, []string{"TARGET=" + server.URL}, "testdata/talk.js", "--env=BASE_URL="+server.URL, "--out=json="+raw)
+	out, k6s := own(t, []string{"TARGET=" + server.URL}, "testdata/talk.js", "--env=WS_URL=ws"+strings.TrimPrefix(server.URL, "http")+"/talk", "--out=json="+raw)
 	read(t, raw).compare(t, out.result, k6s)
 	cost(t, out.result)
 	said := out.result.Script
@@ -47,10 +48,10 @@ func TestWebSocketsAreInK6sOwnMetrics(t *testing.T) {
 // A call of gRPC is a request of the server, with an endpoint of its own; a stream is not, nor is what k6 itself asks.
 func TestCallsOfGRPCAreRequests(t *testing.T) {
 	t.Parallel()
-	target := "http://" + speakGRPC(t, "testdata/echo.proto")
+	address := speakGRPC(t, "testdata/echo.proto")
 	raw := filepath.Join(t.TempDir(), "raw.json")
-	environment := []string{"TARGET=" + target, "LAPTIME_WARMUP_SECONDS=0"}
-	out, k6s := own(t, environment, "testdata/calls.js", "--env=BASE_URL="+target, "--env=STREAMS=1", "--env=WRONG=4", "--out=json="+raw)
+	environment := []string{"TARGET=http://" + address, "LAPTIME_WARMUP_SECONDS=0"}
+	out, k6s := own(t, environment, "testdata/calls.js", "--env=GRPC_ADDR="+address, "--env=STREAMS=1", "--env=WRONG=4", "--out=json="+raw)
 	read(t, raw).compare(t, out.result, k6s)
 	cost(t, out.result)
 	p, said := out.result.Phases["measured"], out.result.Script
@@ -74,7 +75,7 @@ func TestCallsOfGRPCToAnotherHostAreCountedApart(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	other := speakGRPC(t, "testdata/echo.proto")
-	out, _ := own(t, []string{"TARGET=" + server.URL}, "testdata/calls.js", "--env=BASE_URL=http://"+other, "--env=WRONG=14")
+	out, _ := own(t, []string{"TARGET=" + server.URL}, "testdata/calls.js", "--env=GRPC_ADDR="+other, "--env=WRONG=14")
 	there := out.result.Script.OtherHosts[other]
 	if wrong := out.result.Script.Checks["the same word"].Failed; there == nil || there.Requests != 100 || there.Errors != wrong || wrong == 0 {
 		t.Errorf("%+v, checks %+v", out.result.Script.OtherHosts, out.result.Script.Checks)

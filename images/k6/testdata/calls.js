@@ -2,7 +2,7 @@
 import { check } from 'k6';
 import grpc from 'k6/net/grpc';
 
-const ADDRESS = (__ENV.BASE_URL || 'http://localhost:8080').replace('http://', '');
+const ADDRESS = __ENV.GRPC_ADDR || 'localhost:8080';
 
 const client = new grpc.Client();
 client.load([], 'echo.proto');

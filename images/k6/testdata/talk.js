@@ -4,7 +4,7 @@ import { check } from 'k6';
 import { Trend } from 'k6/metrics';
 import { WebSocket } from 'k6/websockets';
 
-const URL = `${(__ENV.BASE_URL || 'http://localhost:8080').replace('http', 'ws')}/talk`;
+const URL = __ENV.WS_URL || 'ws://localhost:8080/talk';
 const WORDS = ['one', 'two', 'three', 'four', 'five'];
 
 const heardAfter = new Trend('heard_after', true);

@@ -133,6 +133,15 @@ def test_an_address_of_a_service_of_the_namespace_is_the_server(
     assert violations(found) == ([], True)
 
 
+def test_all_variables_with_the_servers_host_lead_to_the_server() -> None:
+    said = "-e API=http://cart:80/v1 -e CHAT=ws://cart:80/chat -e GRPC=cart:80 -e OTHER=cart"
+    found = translated(k6_operators(arguments=said))
+    values = [one["value"] for one in found.run["spec"]["loads"][0]["script"]["env"]]
+    host = "$(TARGET_HOST)"
+    assert values == ["$(TARGET)/v1", f"ws://{host}/chat", host, "cart"]
+    assert violations(found.run) == ([], True)
+
+
 def test_of_several_addresses_none_is_taken_for_the_servers() -> None:
     found = translated(k6_operators(arguments="-e A=http://a -e B=http://b"))
     values = [one["value"] for one in found.run["spec"]["loads"][0]["script"]["env"]]

@@ -164,6 +164,7 @@ def test_a_script_gets_what_the_run_says_as_flags_of_k6() -> None:
         env=[
             {"name": "BASE_URL", "value": "$(TARGET)/api"},
             {"name": "TOKEN", "value": "--out=x $(PGPASSWORD) $$(TARGET)"},
+            {"name": "SOCKET", "value": "ws://$(TARGET_HOST)/chat"},
             {"name": "EMPTY"},
         ],
         tags=[{"name": "team", "value": "shop"}],
@@ -181,6 +182,7 @@ def test_a_script_gets_what_the_run_says_as_flags_of_k6() -> None:
         f"--env=BASE_URL={target}/api",
         # Kubernetes must leave all that it would take for a variable of the container.
         f"--env=TOKEN=--out=x $$(PGPASSWORD) $${target}",
+        "--env=SOCKET=ws://demo-haproxy:8002/chat",
         "--env=EMPTY=",
         "--tag=team=shop",
         "--vus=5",

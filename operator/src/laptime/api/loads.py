@@ -249,7 +249,7 @@ class ScriptVariable(Model):
     value: str = Field(
         "",
         description="Its value; $(TARGET) in it becomes the address of the server, such as "
-        "http://run-server-axum:8080.",
+        "http://run-server-axum:8080, and $(TARGET_HOST) its host and port alone.",
         max_length=1024,
     )
 

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from laptime.api.durations import parse_duration
 from laptime.api.loads import Arrivals, Load, Protocol, ScriptLoad
@@ -45,8 +46,8 @@ METRICS_PORT = 9465
 WARMUP_VARIABLE = "LAPTIME_WARMUP_SECONDS"
 """How long a script warms up: it tells nothing of it, the output cuts it off."""
 
-TARGET = "$(TARGET)"
-"""In a variable of a script: where the target's address goes."""
+TARGET, TARGET_HOST = "$(TARGET)", "$(TARGET_HOST)"
+"""In a variable of a script: where the target's address goes, or only its host and port."""
 
 _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
 # A load that is bound by requests lasts as long as the slowest server needs for them.
@@ -273,7 +274,11 @@ def _script_flags(script: ScriptLoad, target: str) -> list[str]:
     Variables are handed to the script alone: in the environment of the container they would be
     settings of k6 and of Go as well.
     """
-    flags = [f"--env={one.name}={one.value.replace(TARGET, target)}" for one in script.env]
+    host = urlsplit(target).netloc
+    values = {
+        one.name: one.value.replace(TARGET, target).replace(TARGET_HOST, host) for one in script.env
+    }
+    flags = [f"--env={name}={value}" for name, value in values.items()]
     flags += [f"--tag={one.name}={one.value}" for one in script.tags]
     options = script.options
     if options is None:

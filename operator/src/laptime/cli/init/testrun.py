@@ -22,8 +22,9 @@ KINDS = ("TestRun", "K6")
 _API_GROUP = "k6.io/"
 _MOST_GENERATORS = 16
 _TARGET = "$(TARGET)"
+_TARGET_HOST = "$(TARGET_HOST)"
 # Without the path, which stays in the script's variable.
-_URL = re.compile("^https?://[^/?#]+")
+_URL = re.compile("^(https?|wss?)://([^/?#]+)")
 _SERVICE = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PLACEHOLDER: Document = {"image": "registry.example/my-server:1.0", "port": 8080}
 _OURS = re.compile("LAPTIME_.*|TARGET|HOME")
@@ -45,7 +46,7 @@ _SWITCHES = {
     *("no-connection-reuse", "no-vu-connection-reuse", "discard-response-bodies"),
     *("include-system-env-vars", "no-cookies-reset"),
 }
-_NODES = "nodes are the administrator's: they have lanes and placements (docs/real-cluster.md)"
+_NODES = "generators keep away from what they drive by themselves, where there are nodes enough"
 _POD = "pods of a run have no rights, volumes or settings of their own"
 _FIGURES = "figures are in status, report and Grafana"
 _FLAGS = {
@@ -231,20 +232,24 @@ class _Values:
     """The one among the variables, once it is known."""
 
     def fields(self, into: Translation) -> Document:
-        """Return the fields of `script`; the one address among the variables becomes the target."""
-        addresses = [name for name, value in self.env.items() if _URL.match(value)]
-        if len(addresses) == 1:
-            (name,) = addresses
-            self.address = self.env[name]
-            into.left_out.append(
-                f"the address {self.address} in the variable {name}: it is $(TARGET) now, the "
-                "server that is measured"
-            )
-            self.env[name] = _URL.sub(_TARGET, self.address)
+        """Return the fields of `script`; the one host among the variables becomes the target."""
+        found_urls = {name: one for name, value in self.env.items() if (one := _URL.match(value))}
+        hosts = {one[2] for one in found_urls.values()}
+        if len(hosts) == 1:
+            (host,) = hosts
+            self.address = min(self.env[name] for name in found_urls)
+            for name, value in self.env.items():
+                self.env[name] = _aimed(value, host)
+                if self.env[name] != value:
+                    into.left_out.append(
+                        f"the address {value} in the variable {name}: it is {self.env[name]} now, "
+                        "the server that is measured"
+                    )
         else:
             into.to_write.append(
                 "spec.loads[0].script.env: give the variable that the script takes the address of "
-                "its server from the value $(TARGET); a script that has the address in its text "
+                "its server from the value $(TARGET), or host and port from $(TARGET_HOST); a "
+                "script that has the address in its text "
                 "must ask __ENV.TARGET instead"
             )
         found: Document = {}
@@ -255,6 +260,17 @@ class _Values:
         if self.tags:
             found["tags"] = [{"name": name, "value": value} for name, value in self.tags.items()]
         return found
+
+
+def _aimed(value: str, host: str) -> str:
+    """Return a variable with the server that is measured in place of a host."""
+    if value == host:
+        return _TARGET_HOST
+    url = _URL.match(value)
+    if url is None or url[2] != host:
+        return value
+    address = f"{url[1]}://{_TARGET_HOST}" if url[1].startswith("ws") else _TARGET
+    return address + value[url.end() :]
 
 
 def _arguments(text: str, values: _Values, into: Translation) -> None:
