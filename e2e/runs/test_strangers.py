@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from laptime.manifests.context import content_hash
 from laptime.report.archive import stored_in
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
@@ -16,27 +17,96 @@ RUN = "shop"
 _POD = {"containers": [{"name": "theirs", "image": "registry.invalid/theirs:1"}]}
 _LABELS = {"app": "shop"}
 
-# What a run named `shop` calls its objects, each with what a stranger would have in it.
-BY_NAME: list[tuple[str, str, dict[str, Any]]] = [
-    ("Service", "shop-postgres", {"spec": {"selector": _LABELS, "ports": [{"port": 5432}]}}),
-    ("Service", "shop-server-axum", {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}}),
-    ("ConfigMap", "shop-postgres", {"data": {"theirs": "yes"}}),
-    ("ConfigMap", "shop-haproxy", {"data": {"theirs": "yes"}}),
-    *(
-        (
-            "Deployment",
-            f"shop-{name}",
+GO = "docker.io/laptime/server-go-nethttp:0.1.0"
+_AROUND = {
+    "apiVersion": "laptime.dev/v1alpha1",
+    "kind": "BenchmarkScenario",
+    "metadata": {"name": "around"},
+    "spec": {
+        "services": [
+            {"name": "cache", "image": GO, "ports": [8080], "password": True},
             {
-                "spec": {
-                    "replicas": 0,
-                    "selector": {"matchLabels": _LABELS},
-                    "template": {"metadata": {"labels": _LABELS}, "spec": _POD},
-                }
+                "name": "store",
+                "image": GO,
+                "ports": [8080],
+                "ready": {"path": "/healthz"},
+                "reset": {"request": {"method": "GET", "path": "/hi"}},
             },
-        )
-        for name in ("postgres", "pgbouncer", "haproxy", "server-axum")
+        ],
+        "feeders": [{"name": "word", "csv": {"text": "text\nhi\n"}}],
+        "requests": [{"name": "hi", "path": "/hi?{{word.text}}"}],
+        "checks": [{"name": "hi", "path": "/hi?{{word.text}}", "expected": {"hello": "world"}}],
+    },
+}
+_GO = {"name": "go", "image": GO}
+# Runs that have, between them, every object of a run that others find by its name.
+SHAPES: dict[str, dict[str, Any]] = {
+    "tiers": run_manifest(RUN, [AXUM], repetitions=1),
+    "embedded": run_manifest(
+        RUN,
+        [{"name": "go", "preset": "go-nethttp"}],
+        repetitions=1,
+        scenario="apibench",
+        topology={"database": "sqlite", "upstream": {}, "delay": {"servers": "1ms"}},
+    ),
+    "around": run_manifest(
+        RUN,
+        [_GO],
+        repetitions=1,
+        scenario="around",
+        topology={},
+        loads=light(),
+        generator={"parallelism": 2},
+    ),
+}
+
+
+def _service() -> dict[str, Any]:
+    return {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}}
+
+
+def _deployment() -> dict[str, Any]:
+    template = {"metadata": {"labels": _LABELS}, "spec": _POD}
+    return {"spec": {"replicas": 0, "selector": {"matchLabels": _LABELS}, "template": template}}
+
+
+_CONFIG: dict[str, Any] = {"data": {"theirs": "yes"}}
+# What a run named `shop` calls its objects, each with what a stranger would have in it.
+BY_NAME: list[tuple[str, str, str, dict[str, Any]]] = [
+    *(
+        (shape, "Service", f"shop-{name}", _service())
+        for shape, names in {
+            "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
+            "embedded": ("upstream", "delay"),
+            "around": ("service-cache", "service-store", "generator"),
+        }.items()
+        for name in names
+    ),
+    *(
+        (shape, "ConfigMap", f"shop-{name}", _CONFIG)
+        for shape, names in {
+            "tiers": ("postgres", "pgbouncer", "haproxy"),
+            "embedded": ("sqlite",),
+            "around": ("services", "feeders"),
+        }.items()
+        for name in names
+    ),
+    *(
+        (shape, "Deployment", f"shop-{name}", _deployment())
+        for shape, names in {
+            "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
+            "embedded": ("upstream", "delay"),
+            "around": ("service-cache", "service-store"),
+        }.items()
+        for name in names
     ),
 ]
+
+
+def _reset(purpose: str) -> str:
+    return f"reset-{content_hash([purpose, 'store'])[:8]}"
+
+
 BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
     ("Secret", "shop-database", {"stringData": {"password": "theirs"}}),
     ("ConfigMap", "shop-results", {"data": {"theirs": "yes"}}),
@@ -57,7 +127,10 @@ BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
                 }
             },
         )
-        for name in ("verify-axum", "trial-001")
+        for name in (
+            *("verify-axum", "verify-go", "trial-001"),
+            *(_reset("shop-verify-go"), _reset("shop-trial-001")),
+        )
     ),
 ]
 _API = {"Deployment": "apps/v1", "Job": "batch/v1", "NetworkPolicy": "networking.k8s.io/v1"}
@@ -109,12 +182,17 @@ def _end(cluster: Cluster, run: str) -> None:
         time.sleep(0.5)
 
 
-@pytest.mark.parametrize(("kind", "name", "content"), BY_NAME, ids=lambda one: str(one)[:30])
+@pytest.mark.parametrize(
+    ("shape", "kind", "name", "content"),
+    BY_NAME,
+    ids=[f"{kind}-{name}" for _, kind, name, _ in BY_NAME],
+)
 def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
-    cluster: Cluster, kind: str, name: str, content: dict[str, Any]
+    cluster: Cluster, shape: str, kind: str, name: str, content: dict[str, Any]
 ) -> None:
     theirs = _create(cluster, kind, name, content)
-    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=1))
+    cluster.apply(_AROUND)
+    run = cluster.apply(SHAPES[shape])
     cluster.wait(
         run, "NameTaken", lambda s: condition(s, "Succeeded").get("reason") == "NameTaken", 30
     )
@@ -127,13 +205,18 @@ def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
     cluster.delete(kind.lower(), name)
 
 
-def test_where_no_name_is_needed_the_run_is_measured_all_the_same(cluster: Cluster) -> None:
+@pytest.mark.parametrize("around", [False, True], ids=["database", "services"])
+def test_where_no_name_is_needed_the_run_is_measured_all_the_same(
+    cluster: Cluster, around: bool
+) -> None:
     theirs = [_create(cluster, *one) for one in BY_LABEL]
+    cluster.apply(_AROUND)
     small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE}
-    run = cluster.apply(run_manifest(RUN, [AXUM], repetitions=2, **small))
+    database = run_manifest(RUN, [AXUM], repetitions=2, **small)
+    run = cluster.apply(SHAPES["around"] if around else database)
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-    assert [row["trials"] for row in status["results"]] == [2]
+    assert [row["trials"] for row in status["results"]] == [1 if around else 2]
     assert status["resultsConfigMap"] != "shop-results"
     cluster.wait_folded(run)
     mine = cluster.items("configmaps", "laptime.dev/run-uid")
