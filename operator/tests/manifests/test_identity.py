@@ -113,7 +113,7 @@ def test_another_name_fits_is_the_same_every_time_and_says_the_one_it_stands_for
 
 
 def test_the_hash_stands_for_the_manifest() -> None:
-    manifest = tier_objects(context())[0]
+    manifest = tier_objects(context())[1]
     annotations = manifest["metadata"].pop("annotations")
     assert annotations == {"laptime.dev/manifest-hash": content_hash(manifest)}
     assert re.fullmatch("[0-9a-f]{16}", content_hash(manifest))

@@ -51,6 +51,8 @@ NEVER_SHOWN = {
     "AnswersRight",
     # What a generator says when another one did not come: shown as GeneratorLost.
     "GeneratorsIncomplete",
+    # Why a Secret is made a moment later.
+    "OwnerGone",
 }
 _WORD = re.compile(r"(?:[A-Z][a-z]+)+")
 

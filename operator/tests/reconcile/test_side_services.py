@@ -49,10 +49,13 @@ def scenario(*services: dict[str, Any]) -> Scenario:
     )
 
 
-def spec(servers: int = 1, repetitions: int = 1, warmup: int = 0) -> BenchmarkRunSpec:
+def spec(
+    servers: int = 1, repetitions: int = 1, warmup: int = 0, database: int = 0
+) -> BenchmarkRunSpec:
     return BenchmarkRunSpec.model_validate(
         {
             "scenario": "shop",
+            "topology": {"postgres": {}} if database else {},
             "servers": [{"name": f"s{n}", "image": "own:1"} for n in range(servers)],
             "loads": [
                 {
@@ -408,11 +411,28 @@ def test_what_services_ask_for_counts_against_the_caps() -> None:
     assert said.startswith("it asks for 2.5 cores in the pods of a trial, and may have 2")
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_passwords_outlive_a_pause(kept: bool) -> None:
-    one = world({**CACHE, "password": kept})
+@pytest.mark.parametrize("lost", ["demo-services", "demo-postgres"])
+def test_a_run_that_loses_what_its_passwords_go_with_has_new_ones_and_new_pods(lost: str) -> None:
+    one = world({**CACHE, "stateless": True}, repetitions=2, database=True)
+    run_until(one, lambda: len(one.results_written) == 1)
+    keepers = {"demo-service-cache", "demo-postgres"}
+    old = {name: one.deployments[name].created for name in keepers}
+    del one.config_maps[lost]
+    run_until(one, lambda: lost in one.config_maps)
+    run_until(one, lambda: keepers <= one.deployments.keys())
+    assert all(one.deployments[name].created > old[name] for name in keepers)
+    run_to_the_end(one)
+    assert one.run.status.state is State.SUCCEEDED
+    assert len(one.results_written) == 2
+
+
+def test_a_pause_leaves_no_passwords() -> None:
+    one = world(CACHE)
     run_until(one, lambda: one.run.status.state is State.RUNNING)
     one.run = replace(one.run, spec=one.run.spec.model_copy(update={"suspend": True}))
     run_until(one, lambda: one.run.status.state is State.SUSPENDED)
-    assert ("demo-services" in one.config_maps) is kept
+    assert "demo-services" not in one.config_maps
     assert not one.deployments
+    one.run = replace(one.run, spec=one.run.spec.model_copy(update={"suspend": False}))
+    run_to_the_end(one)
+    assert one.run.status.state is State.SUCCEEDED

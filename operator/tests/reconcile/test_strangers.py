@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from laptime.catalog import scenarios
+from laptime.kube import KubeError
 from laptime.manifests.archive import archive_config_maps
 from laptime.manifests.context import Component, RunContext
 from laptime.manifests.pods import config_map
-from laptime.manifests.secret import secret_name
+from laptime.manifests.secret import owning, secret_name
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete
@@ -159,8 +160,13 @@ async def test_a_secret_is_made_once_and_goes_with_its_config_map() -> None:
         )
     )
     children = Children(run.uid)
-    actions: list[Action] = [Apply(objects_of(context)["ConfigMap"]), CreateDatabaseSecret()]
+    owner = owning(objects_of(context)["ConfigMap"])
     async with serving(server) as kube:
+        await execute(kube, run, context, [Apply(owner)], children)
+        (child,) = children.of("ConfigMap")
+        uid = child["metadata"]["uid"]
+        actions: list[Action] = [CreateDatabaseSecret(uid)]
+        context = replace(context, secret_owners={"shop-postgres": uid})
         await execute(kube, run, context, actions, children)
         made = deepcopy(server.get("Secret", "default", secret_name(context)))
         assert made is not None
@@ -168,6 +174,33 @@ async def test_a_secret_is_made_once_and_goes_with_its_config_map() -> None:
         assert server.get("Secret", "default", secret_name(context)) == made
         await execute(kube, run, context, [Delete("ConfigMap", "shop-postgres")], children)
     assert server.of("Secret") == [theirs]
+    assert not [path for verb, path in server.requests if verb != "create" and "secrets" in path]
+
+
+async def test_a_secret_that_somebody_made_first_is_left_alone_and_another_one_is_used() -> None:
+    server = ApiServer()
+    run = run_of(server)
+    context, children = context_of(run), Children(run.uid)
+    owner = owning(objects_of(context)["ConfigMap"])
+    uids = []
+    async with serving(server) as kube:
+        for first in (True, False):
+            await execute(kube, run, context, [Apply(owner)], children)
+            (child,) = children.of("ConfigMap")
+            uids.append(child["metadata"]["uid"])
+            name = secret_name(replace(context, secret_owners={"shop-postgres": uids[-1]}))
+            if first:
+                metadata = {"name": name, "namespace": "default"}
+                stranger_s = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+                theirs = deepcopy(server.add({**stranger_s, "data": {"password": "theirs"}}))
+                with pytest.raises(KubeError, match="there is a Secret shop-database-"):
+                    await execute(kube, run, context, [CreateDatabaseSecret(uids[-1])], children)
+                assert not children.of("ConfigMap")
+            else:
+                await execute(kube, run, context, [CreateDatabaseSecret(uids[-1])], children)
+                assert server.get("Secret", "default", name) is not None
+    assert uids[0] != uids[1]
+    assert server.get("Secret", "default", theirs["metadata"]["name"]) == theirs
     assert not [path for verb, path in server.requests if verb != "create" and "secrets" in path]
 
 

@@ -27,6 +27,8 @@ Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 
 HASH_ANNOTATION = f"{GROUP}/manifest-hash"
+SECRET_ANNOTATION = f"{GROUP}/names-secret"
+"""On a ConfigMap: the Secret that goes with it is called by its uid."""
 NAME_ANNOTATION = f"{GROUP}/name"
 """What an object would be called if somebody else's object had not that name already."""
 PODS_ANNOTATION = f"{GROUP}/pods"
@@ -212,6 +214,8 @@ class RunContext:
     """Where the next trial belongs."""
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the names of servers that are Services: those that can be driven now."""
+    secret_owners: Mapping[str, str] = field(default_factory=dict)
+    """The uids of the ConfigMaps that Secrets go with and are called by, by their names."""
 
     def __post_init__(self) -> None:
         _check("run", self.name, _LABEL, MAX_RUN_NAME_LENGTH)

@@ -20,7 +20,7 @@ from laptime.manifests.pods import (
     service,
     startup_probe,
 )
-from laptime.manifests.secret import DATABASE, USER, secret_name
+from laptime.manifests.secret import DATABASE, USER, owning, secret_name
 
 PORT = 5432
 RESET_KEY = "reset.json"
@@ -42,7 +42,7 @@ def postgres_objects(ctx: RunContext) -> list[Manifest]:
         return []
     data = _files(ctx, ctx.spec.topology.postgres)
     return [
-        config_map(ctx, Component.POSTGRES, postgres_name(ctx), data),
+        owning(config_map(ctx, Component.POSTGRES, postgres_name(ctx), data)),
         _deployment(ctx, ctx.spec.topology.postgres, data),
         service(ctx, Component.POSTGRES, postgres_name(ctx), {"postgres": PORT}),
     ]

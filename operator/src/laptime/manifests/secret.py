@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from laptime.manifests.context import Component, Manifest, RunContext, content_hash
+from laptime.manifests.context import (
+    SECRET_ANNOTATION,
+    Component,
+    Manifest,
+    RunContext,
+    content_hash,
+)
 from laptime.manifests.pods import secret_variable
 
 USER = "laptime"
@@ -17,11 +23,41 @@ _PASSWORD = re.compile(r"[A-Za-z0-9_-]{16,128}")
 
 
 def secret_name(ctx: RunContext) -> str:
-    """Return the name of the Secret, which nobody else's has by chance.
+    """Return the name of the Secret, which nobody else's has by chance or on purpose.
 
-    The operator may not read Secrets, so it could not tell whose one of a simpler name is.
+    The operator may not read Secrets, so it could not tell whose one of a simpler name is. That
+    name is the owner's, by its uid, which nobody knows before the owner is there.
     """
-    return ctx.object_name("database", content_hash(ctx.uid)[:8])
+    return _name(ctx, "database", postgres_owner(ctx))
+
+
+def postgres_owner(ctx: RunContext) -> str:
+    """Return the name of the ConfigMap that the database's Secret goes with: that of Postgres."""
+    return ctx.object_name("postgres")
+
+
+def services_owner(ctx: RunContext) -> str:
+    """Return the name of the ConfigMap that the passwords of services go with."""
+    return ctx.object_name("services")
+
+
+def secret_owners(ctx: RunContext) -> set[str]:
+    """Return the names of the ConfigMaps that the Secrets of a run go with."""
+    found = {postgres_owner(ctx)} if ctx.spec.topology.postgres is not None else set()
+    if any(one.password for one in ctx.scenario.services):
+        found.add(services_owner(ctx))
+    return found
+
+
+def owning(config_map: Manifest) -> Manifest:
+    """Return a ConfigMap as one that a Secret is called by."""
+    config_map["metadata"]["annotations"][SECRET_ANNOTATION] = "true"
+    return config_map
+
+
+def _name(ctx: RunContext, what: str, owner: str) -> str:
+    # A run that began under the version before has a Secret that is called by the run's uid.
+    return ctx.object_name(what, content_hash(ctx.secret_owners.get(owner, ctx.uid))[:8])
 
 
 def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -> Manifest:
@@ -44,8 +80,8 @@ def database_secret(ctx: RunContext, password: str, config_map: str, uid: str) -
 
 
 def services_secret_name(ctx: RunContext) -> str:
-    """Return the name of the Secret with the passwords of services, as nobody else's by chance."""
-    return ctx.object_name("services", content_hash(ctx.uid)[:8])
+    """Return the name of the Secret with the passwords of services, as that of the database's."""
+    return _name(ctx, "services", services_owner(ctx))
 
 
 def services_secret(

@@ -27,7 +27,7 @@ from laptime.manifests.pods import (
     startup_probe,
     variable,
 )
-from laptime.manifests.secret import services_secret_name
+from laptime.manifests.secret import owning, services_owner, services_secret_name
 
 _LATE_SECONDS = 30
 _REFERENCE = re.compile(r"[$][$][(](SERVICE_[A-Z0-9_]+)[)]")
@@ -38,18 +38,13 @@ def side_service_name(ctx: RunContext, one: SideService) -> str:
     return ctx.object_name(one.component)
 
 
-def passwords_name(ctx: RunContext) -> str:
-    """Return the name of the ConfigMap that the passwords of services go with."""
-    return ctx.object_name("services")
-
-
 def side_service_objects(ctx: RunContext) -> list[Manifest]:
     """Return what the services of the scenario need; nothing where there are none."""
     found: list[Manifest] = []
     named = [one.name for one in ctx.scenario.services if one.password]
     if named:
         data = {"passwords": ", ".join(named)}
-        found.append(config_map(ctx, Component.SERVICES, passwords_name(ctx), data))
+        found.append(owning(config_map(ctx, Component.SERVICES, services_owner(ctx), data)))
     for one in ctx.scenario.services:
         found += [side_service_deployment(ctx, one), side_service_service(ctx, one)]
     return found

@@ -24,12 +24,18 @@ class Create:
 
 @dataclass(frozen=True)
 class CreateDatabaseSecret:
-    """Create the Secret of the database with a new random password, unless it exists."""
+    """Create the Secret of the database with a new random password, unless this operator has."""
+
+    owner_uid: str
+    """Of the ConfigMap that it goes with, and is called by."""
 
 
 @dataclass(frozen=True)
 class CreateServicesSecret:
-    """Create the Secret with new random passwords of services, unless it exists."""
+    """Create the Secret with new random passwords of services, unless this operator has."""
+
+    owner_uid: str
+    """Of the ConfigMap that it goes with, and is called by."""
 
 
 @dataclass(frozen=True)

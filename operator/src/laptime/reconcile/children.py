@@ -45,6 +45,8 @@ class Children:
         self.run_uid = run_uid
         self.selector = f"{UID_LABEL}={run_uid}"
         """The label selector of all of them."""
+        self.secrets: set[str] = set()
+        """The names of Secrets that this operator has created: it could not see them."""
         self.stores = {
             kind: Store(_metadata if kind in METADATA_ONLY else _slim, lambda *_: changed())
             for kind in kinds

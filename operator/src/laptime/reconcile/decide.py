@@ -6,6 +6,7 @@ its objects. So the operator may be killed between any two actions, and the next
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from laptime.api.conditions import Verdict, merge_conditions
@@ -52,6 +53,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     """
     if run.deleting or (run.status.state is not None and run.status.state.terminal):
         return Decision(run.status)
+    context = replace(context, secret_owners=observed.secret_owners)
     situation = Situation(run, observed, context, now)
     situation.say(
         Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "the run has its turn")

@@ -9,16 +9,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from laptime.api import KIND
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.archive import is_part
 from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext, otherwise_named
-from laptime.manifests.postgres import postgres_name
 from laptime.manifests.result import RESULTS
-from laptime.manifests.secret import database_secret, services_secret
-from laptime.manifests.side_services import passwords_name
+from laptime.manifests.secret import (
+    database_secret,
+    postgres_owner,
+    services_owner,
+    services_secret,
+)
 from laptime.reconcile.actions import (
     Action,
     Apply,
@@ -28,7 +32,7 @@ from laptime.reconcile.actions import (
     Delete,
     Fold,
 )
-from laptime.reconcile.children import Children
+from laptime.reconcile.children import Child, Children
 from laptime.reconcile.fold import archive_objects
 from laptime.reconcile.views import Run
 
@@ -96,15 +100,17 @@ async def _execute_one(
             return await _apply(kube, manifest, children)
         case Create(manifest):
             return await _create(kube, manifest, children)
-        case CreateDatabaseSecret():
-            owner = children.find("ConfigMap", postgres_name(context))
-            if owner is not None:
-                await kube.create(database_secret(context, _password(), owner.name, owner.uid))
-        case CreateServicesSecret():
-            owner = children.find("ConfigMap", passwords_name(context))
-            if owner is not None:
-                made = {one.name: _password() for one in context.scenario.services if one.password}
-                await kube.create(services_secret(context, made, owner.name, owner.uid))
+        case CreateDatabaseSecret(uid):
+            owner = _owner(children, postgres_owner(context), uid)
+            of_it = replace(context, secret_owners={postgres_owner(context): uid} if uid else {})
+            secret = database_secret(of_it, _password(), owner.name, owner.uid)
+            await _create_secret(kube, secret, owner, children)
+        case CreateServicesSecret(uid):
+            owner = _owner(children, services_owner(context), uid)
+            of_it = replace(context, secret_owners={services_owner(context): uid} if uid else {})
+            made = {one.name: _password() for one in context.scenario.services if one.password}
+            secret = services_secret(of_it, made, owner.name, owner.uid)
+            await _create_secret(kube, secret, owner, children)
         case Fold(files):
             await _fold(kube, run, context, files, children)
         case Delete(kind, name):
@@ -116,6 +122,28 @@ async def _execute_one(
                 else:
                     children.stores[kind].put(left)
     return None
+
+
+def _owner(children: Children, name: str, uid: str) -> Child:
+    owner = children.find("ConfigMap", name)
+    if owner is None or uid not in ("", owner.uid):
+        raise KubeError(0, "OwnerGone", f"ConfigMap {name} was replaced in this moment")
+    return owner
+
+
+async def _create_secret(kube: Kube, secret: Manifest, owner: Child, children: Children) -> None:
+    """Create a Secret; where there is one of its name already, have it called otherwise.
+
+    Nobody may read whose that is. It may be this run's, of an operator that was ended just after.
+    With its owner that one goes as well, and the next owner has another uid.
+    """
+    metadata = secret["metadata"]
+    if await kube.create(secret) is not None:
+        children.secrets.add(metadata["name"])
+    elif metadata["name"] not in children.secrets:
+        await kube.delete("ConfigMap", metadata["namespace"], owner.name, owner.uid)
+        children.stores["ConfigMap"].bury(owner.uid)
+        raise KubeError(0, "NameTaken", f"there is a Secret {metadata['name']} already")
 
 
 def _password() -> str:

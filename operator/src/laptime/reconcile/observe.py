@@ -18,6 +18,7 @@ from laptime.api.status import ServerState
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import (
     COMPONENT_LABEL,
+    SECRET_ANNOTATION,
     TRIAL_LABEL,
     Component,
     RunContext,
@@ -265,6 +266,11 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         services=hash_by_name(services),
         config_maps=hash_by_name(config_maps),
         network_policies=hash_by_name(policies),
+        secret_owners={
+            known_as(m["metadata"]): m["metadata"]["uid"]
+            for m in config_maps
+            if SECRET_ANNOTATION in (m["metadata"].get("annotations") or {})
+        },
         results_config_map=config_map_names.get(results_name(run.name)),
         single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
         archived=frozenset(metadata["uid"] for metadata in archived.values()),

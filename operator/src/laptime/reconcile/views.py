@@ -208,6 +208,8 @@ class Observed:
     services: Mapping[str, str | None] = field(default_factory=dict)
     config_maps: Mapping[str, str | None] = field(default_factory=dict)
     network_policies: Mapping[str, str | None] = field(default_factory=dict)
+    # Uids of the ConfigMaps that Secrets are called by, by name.
+    secret_owners: Mapping[str, str] = field(default_factory=dict)
     # Name of the ConfigMap of the run's archive, once it is there.
     results_config_map: str | None = None
     # Uids of the ConfigMaps with results that are there, and of those that are in the archive.

@@ -9,8 +9,12 @@ from typing import Any
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.network import network_name, network_policy
+from laptime.manifests.pgbouncer import pgbouncer_name
+from laptime.manifests.postgres import postgres_name
 from laptime.manifests.scenario import scenario_config_map
+from laptime.manifests.secret import postgres_owner, secret_owners, services_owner
 from laptime.manifests.server import server_deployment, server_name
+from laptime.manifests.side_services import side_service_name
 from laptime.manifests.tiers import tier_objects
 from laptime.plan import load_problems, misfits
 from laptime.reconcile.actions import (
@@ -19,6 +23,7 @@ from laptime.reconcile.actions import (
     CreateDatabaseSecret,
     CreateServicesSecret,
     Decision,
+    Delete,
 )
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
@@ -145,16 +150,32 @@ def deploy(situation: Situation) -> Decision | None:
     if context.network is not None and network_name(context) not in observed.network_policies:
         # Before there is any pod that it is about.
         situation.actions.append(Create(network_policy(context)))
-    if missing:
+    unowned = secret_owners(context) - set(observed.config_maps)
+    if unowned:
+        # The Secrets are called by these, and all pods that need them come after that.
+        situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
+        # Pods that know a password that is nobody's any more, where there are some.
+        keepers = [postgres_name(context), pgbouncer_name(context)]
+        keepers += [side_service_name(context, one) for one in context.scenario.services]
+        situation.actions += [
+            Delete("Deployment", name) for name in keepers if name in observed.deployments
+        ]
+    elif missing:
         # What pods need comes before them: configuration, the password, and names that resolve.
         missing.sort(key=lambda manifest: _ORDER.index(manifest["kind"]))
         situation.actions += [Apply(one) for one in missing if one["kind"] == "ConfigMap"]
-        if situation.spec.topology.postgres is not None:
-            situation.actions.append(CreateDatabaseSecret())
-        if any(one.password for one in situation.context.scenario.services):
-            situation.actions.append(CreateServicesSecret())
+        # Where the first pod that needs it is deployed, its Secret was there before.
+        names = {one["metadata"]["name"] for one in missing if one["kind"] == "Deployment"}
+        names -= set(observed.deployments)
+        if postgres_name(context) in names:
+            owner = observed.secret_owners.get(postgres_owner(context), "")
+            situation.actions.append(CreateDatabaseSecret(owner))
+        secretive = [one for one in context.scenario.services if one.password]
+        if secretive and side_service_name(context, secretive[0]) in names:
+            owner = observed.secret_owners.get(services_owner(context), "")
+            situation.actions.append(CreateServicesSecret(owner))
         situation.actions += [Apply(one) for one in missing if one["kind"] != "ConfigMap"]
-    if not reached_later:
+    if not (reached_later or unowned):
         # So early, since a name that somebody else has should be known before anything is measured.
         situation.actions += [
             Apply(server_deployment(situation.context, server, None))

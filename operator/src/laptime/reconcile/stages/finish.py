@@ -96,11 +96,10 @@ def _store_results(situation: Situation) -> list[str]:
     return [f"ConfigMap {results_name(run.name)}"]
 
 
-def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> list[str]:
+def clean_up(situation: Situation) -> list[str]:
     """Delete what the results do not need; return what is still there.
 
-    `also_kept` are names of ConfigMaps. The Secret of the database belongs to one, and goes with
-    it.
+    Secrets belong to ConfigMaps, and go with them.
     """
     observed, run = situation.observed, situation.run
     keep = {
@@ -110,7 +109,6 @@ def clean_up(situation: Situation, also_kept: frozenset[str] = frozenset()) -> l
         *map(readings_name, observed.results),
         *observed.profiles,
         *(answers_name(run.name, server.name) for server in run.spec.servers),
-        *also_kept,
     }
     doomed = [
         *(("Job", name) for name, job in observed.jobs.items() if not job.deleting),

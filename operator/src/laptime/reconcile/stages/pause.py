@@ -5,8 +5,6 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.durations import format_duration
 from laptime.api.status import ConditionStatus, ConditionType, State
-from laptime.manifests.postgres import postgres_name
-from laptime.manifests.side_services import passwords_name
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.finish import LONGEST_SECONDS, clean_up, finish, readings_to_come
@@ -45,7 +43,7 @@ def cancelled_before_its_turn(situation: Situation) -> Decision:
 def suspend(situation: Situation) -> Decision | None:
     """Pause once no trial is under way: all that the run has deployed goes; None when it goes on.
 
-    Its results stay, and so does what its passwords go with.
+    Its results stay.
     """
     if not situation.spec.suspend:
         resumed(situation)
@@ -56,9 +54,7 @@ def suspend(situation: Situation) -> Decision | None:
     if readings_to_come(situation, so_far):
         situation.progressing("Suspending", "reading what the last trials used")
         return situation.decision(State.SUSPENDING, requeue_seconds=_SOON_SECONDS)
-    context = situation.context
-    kept = frozenset({postgres_name(context), passwords_name(context)})
-    left = clean_up(situation, also_kept=kept)
+    left = clean_up(situation)
     if left and so_far < LONGEST_SECONDS:
         situation.progressing("Suspending", "cleaning up: " + ", ".join(left))
         return situation.decision(State.SUSPENDING, requeue_seconds=_SOON_SECONDS)

@@ -133,8 +133,8 @@ class Sources:
             for place, name, pointer in fields:
                 called.setdefault(squeezed(name), []).append((place, name, pointer))
             for name, alike in called.items():
-                pointer = _best(alike, lambda _: 1)
-                self._named.setdefault(name, []).append((one, pointer or ""))
+                best = _best(alike, lambda _: 1)
+                self._named.setdefault(name, []).append((one, best or ""))
 
     def made_by(self, rows: Rows) -> Iterator[Source]:
         """Yield who makes a row and answers with its id."""
