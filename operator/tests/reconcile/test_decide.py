@@ -411,6 +411,23 @@ def test_a_log_whose_last_lines_come_late_is_read_once_more() -> None:
     assert [one.attempt for one in world.observe().results.values()] == [1]
 
 
+def test_a_tier_that_is_not_ready_while_servers_are_checked_has_time_to_come_back() -> None:
+    # So it is after a kubelet stood still: the node's pods count as unready until it says more.
+    world = World(spec_of(1, 1, 1), Random(5))
+    while world.run.status.state is not State.VERIFYING:
+        world.step()
+        world.advance()
+    (postgres,) = world.observe().pods_of("postgres")
+    world.pods[postgres.name] = replace(postgres, ready=False)
+    for _ in range(40):
+        world.now += timedelta(seconds=1)
+        world.step()
+        assert world.run.status.state is State.VERIFYING
+    world.pods[postgres.name] = postgres
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+
+
 def test_the_generators_of_a_trial_count_together() -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
     run_to_the_end(world)

@@ -134,10 +134,13 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
 def _hopeless(situation: Situation, problem: Problem) -> bool:
     """Whether a tier is waited for no longer.
 
-    Once servers were measured on it, it could come up, and something has happened to it. What the
-    cluster itself did not do, it may still do.
+    Once servers were measured on it, it could come up, and something has happened to it; so it is
+    once they are checked on it and it is not ready any more. What the cluster itself did not do, it
+    may still do.
     """
-    if situation.run.status.state is State.RUNNING or problem.reason in STANDSTILLS:
+    state = situation.run.status.state
+    gone_again = state is State.VERIFYING and problem.reason == "NotReady"
+    if state is State.RUNNING or gone_again or problem.reason in STANDSTILLS:
         return _since_seconds(situation) >= situation.patience_seconds
     return problem.fatal or _since_seconds(situation) >= situation.spec.startup_seconds
 
