@@ -16,7 +16,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.result import readings_name
 from laptime.reconcile.observe import config_map_keys
-from laptime.reconcile.views import ContainerView
+from laptime.reconcile.views import ContainerView, PodView
 
 from .generators import generator_log
 from .world import World
@@ -44,6 +44,16 @@ def spec_of(servers: int, loads: int, repetitions: int, **more: object) -> Bench
 def altered(**changes: object) -> BenchmarkRunSpec:
     """Return the spec of a run with one server and one load, with other parts."""
     return BenchmarkRunSpec.model_validate({**spec_of(1, 1, 1).to_wire(), **changes})
+
+
+def until_a_generator_runs(repetitions: int = 1) -> tuple[World, PodView]:
+    """Return the world of a run of one server and load, and the pod of its first generator."""
+    world = World(spec_of(1, 1, repetitions), Random(5))
+    while not (running := world.observe().pods_of("generator")):
+        world.step()
+        world.advance()
+    (generator,) = running
+    return world, generator
 
 
 def run_to_the_end(world: World) -> None:
@@ -214,11 +224,8 @@ def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
 
 def test_a_generator_on_a_node_that_is_gone_holds_up_nobody_and_its_trial_is_repeated() -> None:
     """Its pod is shown as running until the node comes back."""
-    world = World(spec_of(1, 1, 2), Random(5))
-    while not (running := world.observe().pods_of("generator")):
-        world.step()
-        world.advance()
-    gone = replace(running[0], deleting_since=world.now, phase="Running")
+    world, generator = until_a_generator_runs(repetitions=2)
+    gone = replace(generator, deleting_since=world.now, phase="Running")
     world.stubborn.add(gone.name)
     while not (world.run.status.state and world.run.status.state.terminal):
         world.pods[gone.name] = gone
@@ -376,11 +383,7 @@ def test_one_lost_generator_of_several_fails_the_trial(end: str) -> None:
 def test_a_node_that_loses_a_generators_log_is_to_blame_and_the_trial_is_repeated(
     log: str, exit_code: int
 ) -> None:
-    world = World(spec_of(1, 1, 1), Random(5))
-    while not (running := world.observe().pods_of("generator")):
-        world.step()
-        world.advance()
-    (generator,) = running
+    world, generator = until_a_generator_runs()
     assert generator.trial is not None
     world.logs[generator.trial, 0] = log
     ended = ContainerView("k6", exit_code=exit_code)
@@ -394,11 +397,7 @@ def test_a_node_that_loses_a_generators_log_is_to_blame_and_the_trial_is_repeate
 
 
 def test_a_log_whose_last_lines_come_late_is_read_once_more() -> None:
-    world = World(spec_of(1, 1, 1), Random(5))
-    while not (running := world.observe().pods_of("generator")):
-        world.step()
-        world.advance()
-    (generator,) = running
+    world, generator = until_a_generator_runs()
     assert generator.trial is not None
     whole = generator_log(generator.trial)
     world.logs[generator.trial, 0] = whole[: whole.index("LAPTIME-RESULT") + 100]
@@ -425,7 +424,9 @@ def test_a_tier_that_is_not_ready_while_servers_are_checked_has_time_to_come_bac
         assert world.run.status.state is State.VERIFYING
     world.pods[postgres.name] = postgres
     run_to_the_end(world)
-    assert world.run.status.state is State.SUCCEEDED
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.status is ConditionStatus.TRUE
 
 
 def test_the_generators_of_a_trial_count_together() -> None:
