@@ -133,6 +133,31 @@ CASES: dict[str, tuple[dict[str, Any], Hearing, str, Fault]] = {
         "Evicted",
         Fault.NODE,
     ),
+    "not admitted while the node's disk is full": (
+        pod(failed("Evicted", "Pod was rejected: The node had condition: [DiskPressure]. ")),
+        HEARD,
+        "Evicted",
+        Fault.NODE,
+    ),
+    "evicted for what its container wrote": (
+        pod(
+            failed("Evicted", 'Container server exceeded its local ephemeral storage limit "1Gi".')
+        ),
+        HEARD,
+        "StorageExceeded",
+        Fault.SERVER,
+    ),
+    "evicted for what all of it wrote": (
+        pod(
+            failed(
+                "Evicted",
+                "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.",
+            )
+        ),
+        HEARD,
+        "StorageExceeded",
+        Fault.SERVER,
+    ),
     "evicted for what it wrote": (
         pod(failed("Evicted", 'Usage of EmptyDir volume "tmp" exceeds the limit "1Gi".')),
         HEARD,

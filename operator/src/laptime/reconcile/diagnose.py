@@ -6,6 +6,7 @@ server is not ready is something that only a kubelet which is there can say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,8 +24,12 @@ _HEARD_SECONDS = 2.5
 
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-# How a kubelet says of a pod of its own why it ends it: the node's lack, and not the pod's excess.
-_NODE_WAS_SHORT = ("The node was low on resource", "The node had condition")
+# How a kubelet says that a pod has written more than it may; all else it evicts for is its node's
+# lack, while it runs or before it is admitted.
+_WROTE_TOO_MUCH = re.compile(
+    r"Usage of EmptyDir volume .* exceeds the limit|exceeded its local ephemeral storage limit"
+    r"|Pod ephemeral local storage usage exceeds the total limit"
+)
 # Ends of a container that nobody has seen: the node or its container runtime was started anew.
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 # Reasons of pods that a kubelet does not take, or ends because its node goes down.
@@ -196,7 +201,7 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
 
 def _evicted(what: str, pod: PodView) -> Problem:
     message = pod.pod_message or ""
-    reason = "Evicted" if message.startswith(_NODE_WAS_SHORT) else "StorageExceeded"
+    reason = "StorageExceeded" if _WROTE_TOO_MUCH.search(message) else "Evicted"
     return Problem(reason, f"the pod of {what} was evicted: {message}", fatal=True)
 
 
