@@ -513,6 +513,7 @@ chaos: venv ## faults in real runs, on a cluster of its own, going on where it s
 	export LAPTIME_CLUSTER_NAME=laptime-chaos$(subst 1,,$(firstword $(subst /, ,$(PART))))
 	$(DOWN_AT_END)
 	$(CLUSTER) down
+	export LAPTIME_CLUSTER_DISK=8G
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	PYTHONPATH=bench:cluster:proof nsenter --net=/run/$$LAPTIME_CLUSTER_NAME/namespaces/control/network \
 		$(PYTHON) bench/chaos/run.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(ONLY),--only "$(ONLY)") \

@@ -29,6 +29,8 @@ from chaos.tampering import (
 )
 from chaos.wire import refusal
 
+from laptime_cluster import disks
+
 Act = Callable[[Fault, Proxy, str], str]
 """Called with the fault, the proxy and the name of the run."""
 
@@ -162,20 +164,60 @@ def _quota(what: str) -> Act:
         path = f"/api/v1/namespaces/{node.NAMESPACE}"
         quota = {"metadata": {"name": "chaos"}, "spec": {"hard": {what: "0"}}}
         node.ask("POST", f"{path}/resourcequotas", quota)
+
+        def refused() -> int:
+            events = node.ask("GET", f"{path}/events?fieldSelector=reason=FailedCreate")["items"]
+            of_controllers = [
+                one
+                for one in events
+                if run in one["involvedObject"]["name"] and "quota" in one["message"]
+            ]
+            return proxy.refused[403] - before + len(of_controllers)
+
+        end = time.monotonic() + MOST_BITE_SECONDS
         try:
             time.sleep(fault.between(5, 20))
-            events = node.ask("GET", f"{path}/events?fieldSelector=reason=FailedCreate")["items"]
+            while not (count := refused()) and time.monotonic() < end and not is_over(run):
+                time.sleep(0.2)
         finally:
             node.ask("DELETE", f"{path}/resourcequotas/chaos")
-        refused = [
-            one
-            for one in events
-            if run in one["involvedObject"]["name"] and "quota" in one["message"]
-        ]
-        count = proxy.refused[403] - before + len(refused)
         return f"{count} times {what} were over the quota" if count else ""
 
     return act
+
+
+def _etcd_full(fault: Fault, proxy: Proxy, run: str) -> str:
+    refused = proxy.refused[500]
+    node.be_full(True)
+    try:
+        time.sleep(fault.between(3, 15))
+        said = node.refusal_of_a_write()
+    finally:
+        node.be_full(False)
+    count = proxy.refused[500] - refused
+    return f"a write was refused with {said!r}, {count} of the operator's" if said else ""
+
+
+def _disk_full(fault: Fault, proxy: Proxy, run: str) -> str:
+    selector = f"laptime.dev/run={run}"
+    began = time.monotonic()
+    taken = disks.fill(node.DISK)
+    full = disks.is_full(node.DISK)
+    try:
+        time.sleep(fault.between(3, 30))
+        evicted = [
+            one
+            for one in node.pods(node.NAMESPACE, selector)
+            if one["status"].get("reason") == "Evicted"
+        ]
+    finally:
+        disks.empty(node.DISK)
+    return (
+        f"the last {taken >> 20} MiB of the disk were taken for {time.monotonic() - began:.1f} s, "
+        f"{len(evicted)} pods of the run were evicted"
+        if full
+        else ""
+    )
 
 
 def _pod_of(run: str, component: str) -> dict[str, Any] | None:
@@ -294,6 +336,8 @@ ACTS: dict[str, Act] = {
     "quota-of-pods": _quota("pods"),
     "quota-of-results": _quota("configmaps"),
     "dns-gone": _away("coredns", 5, 20),
+    "etcd-full": _etcd_full,
+    "disk-full": _disk_full,
     "watchers-killed": _watchers_killed,
     "generator-deleted": _deleted("generator"),
     "server-deleted": _deleted("server"),

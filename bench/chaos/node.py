@@ -8,12 +8,13 @@ import re
 import signal
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from laptime_cluster import api, cgroups, components, health, processes
+from laptime_cluster import api, cgroups, components, disks, health, processes
 from laptime_cluster.layout import FIRST_NODE, STATE
 from laptime_cluster.places import nodes
 from laptime_cluster.processes import Daemon
@@ -201,6 +202,8 @@ def heal() -> None:
             os.kill(daemon_pid(name), signal.SIGCONT)
         else:
             processes.start(daemon)
+    disks.empty(DISK)
+    be_full(False)
     cordon(None)
     untaint()
     ask("DELETE", f"/api/v1/namespaces/{NAMESPACE}/resourcequotas/chaos")
@@ -210,11 +213,15 @@ def heal() -> None:
 
 def _well() -> bool:
     try:
-        return not health.problems() and all(
-            (one["status"].get("availableReplicas") or 0) >= 1
-            and (one["status"].get("updatedReplicas") or 0) >= 1
-            and one["status"].get("observedGeneration") == one["metadata"]["generation"]
-            for one in ask("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")["items"]
+        return (
+            not health.problems()
+            and health.is_node_open(nodes()[0])
+            and all(
+                (one["status"].get("availableReplicas") or 0) >= 1
+                and (one["status"].get("updatedReplicas") or 0) >= 1
+                and one["status"].get("observedGeneration") == one["metadata"]["generation"]
+                for one in ask("GET", f"/apis/apps/v1/namespaces/{SYSTEM}/deployments")["items"]
+            )
         )
     except OSError:
         return False
@@ -264,6 +271,36 @@ def cordon(unschedulable: bool | None) -> None:
     ask("PATCH", NODE, {"spec": {"unschedulable": unschedulable}}, MERGE)
 
 
+# Space --------------------------------------------------------------------------------------
+
+DISK = STATE / FIRST_NODE / "kubelet"
+"""A folder on the node's own disk."""
+_ETCD = "http://127.0.0.1:2379/v3/maintenance/alarm"
+
+
+def be_full(full: bool) -> None:
+    """Have etcd take nothing more, as when it has as much as it may have; or end that."""
+    action = "ACTIVATE" if full else "DEACTIVATE"
+    body = json.dumps({"action": action, "memberID": 0, "alarm": "NOSPACE"}).encode()
+    # Its gateway for gRPC; only the cluster's control plane reaches it, where this program runs.
+    with urllib.request.urlopen(_ETCD, body, timeout=10) as answer:
+        answer.read()
+
+
+def refusal_of_a_write() -> str:
+    """Return what the API server says against a small write; empty when it does it."""
+    path = f"/api/v1/namespaces/{NAMESPACE}/events"
+    event = {
+        "metadata": {"generateName": "chaos-"},
+        "involvedObject": {"kind": "Node", "name": FIRST_NODE, "namespace": NAMESPACE},
+        "reason": "Chaos",
+        "message": "whether anything is written",
+        "type": "Normal",
+    }
+    status, text = api.request("POST", path, event, "application/json")
+    return "" if status < 300 else str(json.loads(text).get("message"))
+
+
 # Logs ---------------------------------------------------------------------------------------
 
 
@@ -271,12 +308,11 @@ def cordon(unschedulable: bool | None) -> None:
 def generator_logs() -> Iterator[Callable[[], dict[str, str]]]:
     """Keep the logs of all generators, which else go with their pods.
 
-    Yields a function that returns them by the name of the pod. A log is a file on the node: a
-    second name of it stays when the first one is removed.
+    Yields a function that returns them by the name of the pod. A log is a file on the node: whoever
+    has it open can read it when it is removed.
     """
-    kept = STATE / "chaos"
-    kept.mkdir(exist_ok=True)
     over = threading.Event()
+    kept: dict[Path, BinaryIO] = {}
 
     def logs() -> set[Path]:
         return set((nodes()[0].logs / "pods").glob(f"{NAMESPACE}_*-trial-*/k6/*.log"))
@@ -286,18 +322,17 @@ def generator_logs() -> Iterator[Callable[[], dict[str, str]]]:
 
     def look() -> None:
         while not over.wait(0.2):
-            for log in logs() - of_others:
-                pod = log.parent.parent.name.split("_")[1]
+            for log in logs() - of_others - set(kept):
                 with suppress(OSError):
-                    os.link(log, kept / f"{pod}.{log.name}")
+                    kept[log] = log.open("rb")
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
 
     def read() -> dict[str, str]:
         return {
-            file.name.partition(".")[0]: plain_log(file.read_text(errors="replace"))
-            for file in sorted(kept.iterdir())
+            log.parent.parent.name.split("_")[1]: plain_log(_whole(kept[log]))
+            for log in sorted(kept)
         }
 
     try:
@@ -305,8 +340,13 @@ def generator_logs() -> Iterator[Callable[[], dict[str, str]]]:
     finally:
         over.set()
         thread.join()
-        for file in kept.iterdir():
-            file.unlink()
+        for file in kept.values():
+            file.close()
+
+
+def _whole(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 def plain_log(text: str) -> str:

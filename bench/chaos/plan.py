@@ -14,6 +14,8 @@ LEAST_KINDS = 25
 MOST_TRIES = 3
 """So often a fault that did not bite is tried, each time at another moment."""
 MOST_DELAY_SECONDS = 1.5
+IN_TIME = 0.8
+"""Of the writes by which a kind can be felt: what did not bite came too late as a rule."""
 WHILE_MEASURING = 0.6
 """Share of its writes that a run has done, about, when its last trial begins."""
 
@@ -92,9 +94,20 @@ KINDS = (
     _cluster("controllers-stopped", "SIGSTOP or SIGKILL for 5 to 40 s", "cluster", "node"),
     _cluster("rights-taken", "RoleBinding deleted for 3 to 12 s", "cluster"),
     _pods("quota-of-pods", "a quota that leaves room for no pod, for 5 to 20 s", "cluster"),
-    _cluster("quota-of-results", "a quota that leaves room for no ConfigMap, for 5 to 20 s"),
+    # What is folded at the end was made in time: nobody makes a ConfigMap any more then.
+    Kind(
+        "quota-of-results",
+        Family.CLUSTER,
+        "a quota that leaves room for no ConfigMap, for 5 to 20 s, and until it was felt",
+        until=WHILE_MEASURING,
+    ),
     # A generator that finds no server, a server that finds no database: neither is theirs.
     _pods("dns-gone", "CoreDNS killed for 5 to 20 s", "cluster", "node", "generator"),
+    _cluster("etcd-full", "etcd takes no more (NOSPACE) for 3 to 15 s", "cluster", "node"),
+    # Pods are evicted, logs break off, Postgres cannot write: nothing of it is a server's.
+    _cluster(
+        "disk-full", "the node's disk is full for 3 to 30 s", "cluster", "node", "tier", "generator"
+    ),
     _cluster("watchers-killed", "Prometheus or the node's agent killed"),
     _pods("generator-deleted", "pod of the generator deleted", "cluster", "generator"),
     _pods("server-deleted", "pod of the server deleted", "cluster", "node"),
@@ -163,7 +176,7 @@ def fault(seed: str, kind: Kind, number: int, tried: int = 0) -> Fault:
     dice = random.Random(f"{seed} {kind.name} {number} {tried}")
     parts = list(range(kind.count))
     random.Random(f"{seed} {kind.name}").shuffle(parts)
-    place = (parts[number] + dice.random()) / kind.count if tried == 0 else dice.random()
+    place = (parts[number] + dice.random()) / kind.count if tried == 0 else IN_TIME * dice.random()
     share = kind.until * place
     delay = MOST_DELAY_SECONDS * dice.random()
     return Fault(kind, number, share, delay, size=dice.random(), place=dice.random())

@@ -73,6 +73,12 @@ def test_a_fault_that_did_not_bite_has_another_moment() -> None:
     assert fault(SEED, one, 0, tried=1) != fault(SEED, one, 0)
 
 
+def test_a_fault_that_is_tried_again_comes_before_the_end() -> None:
+    for kind in KINDS:
+        again = [fault(SEED, kind, 0, tried=tried) for tried in range(1, 100)]
+        assert max(one.share for one in again) < 0.8 * kind.until
+
+
 def test_what_is_drawn_is_within_bounds() -> None:
     for one in plan(SEED):
         assert 3 <= one.between(3, 10) <= 10

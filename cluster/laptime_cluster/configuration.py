@@ -203,6 +203,8 @@ def _kubelet(node: Node) -> Mapping[str, object]:
             "imagefs.available": "512Mi",
             "nodefs.inodesFree": "1%",
         },
+        # Five minutes by default: what has filled a disk of tests is gone sooner.
+        "evictionPressureTransitionPeriod": "30s",
         **_reservations(node),
     }
 

@@ -9,6 +9,8 @@ NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
 """Another name is another cluster beside the first, with folders and addresses of its own."""
 AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
+DISK = os.environ.get("LAPTIME_CLUSTER_DISK") or None
+"""How large a disk of its own each node has, such as "8G"; None: that of the machine."""
 FIRST_NODE = "laptime"
 """The name of the first node; the others are called `laptime-2`, `laptime-3`."""
 

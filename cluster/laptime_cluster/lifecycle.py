@@ -13,6 +13,7 @@ from laptime_cluster import (
     cgroups,
     components,
     configuration,
+    disks,
     health,
     images,
     locks,
@@ -27,6 +28,7 @@ from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
     CACHE,
+    DISK,
     FINGERPRINT,
     OWNER_MARK,
     RUN,
@@ -154,6 +156,8 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     namespaces.create_networks(nodes)
     namespaces.create_mount_points()
     for node in nodes:
+        if DISK:
+            disks.create(node, DISK)
         namespaces.create_mounts(node)
     certificates.issue_all(nodes)
     configuration.write_all(nodes)
