@@ -429,6 +429,60 @@ def test_a_tier_that_is_not_ready_while_servers_are_checked_has_time_to_come_bac
     assert succeeded.status is ConditionStatus.TRUE
 
 
+@pytest.mark.parametrize("state", [State.DEPLOYING, State.VERIFYING])
+def test_nodes_that_take_no_pods_for_a_while_cost_nothing_but_time(state: State) -> None:
+    """So it is while a node's disk is full: 20 s, and how long a kubelet waits afterwards."""
+    closed = "0/1 nodes are available: 1 node(s) had untolerated taint(s). preemption: 0/1."
+    world = World(spec_of(2, 1, 1), Random(5))
+    component = "postgres" if state is State.DEPLOYING else "server"
+    while not (waiting := world.observe().pods_of(component)):
+        world.step()
+        world.advance()
+    said: set[str] = set()
+    for _ in range(100):
+        for pod in waiting:
+            world.pods[pod.name] = PodView(
+                pod.name,
+                pod.component,
+                pod.created,
+                server=pod.server,
+                trial=pod.trial,
+                owner=pod.owner,
+                unschedulable_message=closed,
+            )
+        world.now += timedelta(seconds=1)
+        world.step()
+        assert world.run.status.state is state
+        said |= {str(one.reason) for one in world.run.status.conditions or []}
+    assert "NodesClosed" in said
+    for pod in waiting:
+        world.pods[pod.name] = pod
+    run_to_the_end(world)
+    assert len(world.observe().results) == 2
+    assert {one.fault for one in world.observe().results.values()} == {None}
+
+
+def test_a_tier_that_is_evicted_while_it_comes_up_is_waited_for() -> None:
+    world = World(spec_of(1, 1, 1), Random(5))
+    while not (starting := world.observe().pods_of("postgres")):
+        world.step()
+        world.advance()
+    (pod,) = starting
+    world.pods[pod.name] = replace(
+        pod,
+        phase="Failed",
+        pod_reason="Evicted",
+        pod_message="The node was low on resource: ephemeral-storage.",
+    )
+    for _ in range(60):
+        world.now += timedelta(seconds=1)
+        world.step()
+        assert world.run.status.state is State.DEPLOYING
+    world.pods[pod.name] = pod
+    run_to_the_end(world)
+    assert world.observe().results
+
+
 def test_the_generators_of_a_trial_count_together() -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
     run_to_the_end(world)

@@ -10,7 +10,7 @@ import pytest
 from laptime.api.attempts import Fault
 from laptime.api.loads import Load
 from laptime.reconcile.diagnose import Part, diagnose, late, taken_away
-from laptime.reconcile.fault import KNOWN, STANDSTILLS, whose_fault
+from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.views import Hearing, pod_view
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
@@ -75,12 +75,15 @@ def failed(reason: str, message: str = "") -> dict[str, Any]:
 
 
 UNPLACED = {"phase": "Pending"}
-FULL = {
-    "phase": "Pending",
-    "conditions": [
-        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1"}
-    ],
-}
+
+
+def unplaced(nodes: str) -> dict[str, Any]:
+    """What a scheduler of Kubernetes 1.34 says, or (without "(s)") one before it."""
+    words = f"0/3 nodes are available: {nodes}. preemption: 0/3 nodes are available: 3 No help."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return {"phase": "Pending", "conditions": [{**condition, "message": words}]}
+
+
 UNREADY = {
     **container(RUNNING, ready=True),
     "conditions": [{"type": "Ready", "status": "False"}],
@@ -114,7 +117,35 @@ CASES: dict[str, tuple[dict[str, Any], Hearing, str, Fault]] = {
     "not noticed by its kubelet": (pod({"startTime": None}), SILENT, "NodeSilent", Fault.NODE),
     "never started": (pod(waiting("ContainerCreating")), HEARD, "NotStarted", Fault.NODE),
     "never placed": (pod(UNPLACED, node=None), Hearing(), "NotScheduled", Fault.CLUSTER),
-    "no room": (pod(FULL, node=None), Hearing(), "Unschedulable", Fault.CLUSTER),
+    "no room": (
+        pod(unplaced("1 Insufficient cpu, 2 Insufficient memory"), node=None),
+        Hearing(),
+        "Unschedulable",
+        Fault.CLUSTER,
+    ),
+    "no room on the only node that takes pods": (
+        pod(unplaced("1 Insufficient cpu, 2 node(s) were unschedulable"), node=None),
+        Hearing(),
+        "Unschedulable",
+        Fault.CLUSTER,
+    ),
+    "all nodes cordoned or tainted": (
+        pod(
+            unplaced("1 node(s) were unschedulable, 2 node(s) had untolerated taint(s)"), node=None
+        ),
+        Hearing(),
+        "NodesClosed",
+        Fault.CLUSTER,
+    ),
+    "all nodes short of disk, before 1.34": (
+        pod(
+            unplaced("3 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }"),
+            node=None,
+        ),
+        Hearing(),
+        "NodesClosed",
+        Fault.CLUSTER,
+    ),
     "image away": (
         pod(waiting("ErrImagePull", "i/o timeout")),
         HEARD,
@@ -291,8 +322,3 @@ def test_a_pod_that_never_could_be_made_is_what_the_run_asks_for(reason: str) ->
 
 def test_only_the_server_and_the_run_answer_for_what_is_not_repeated() -> None:
     assert {fault for fault in Fault if not fault.repeated} == {Fault.SERVER, Fault.RUN}
-    assert {whose_fault(reason, Part.TIER, FIXED) for reason in STANDSTILLS} == {
-        Fault.NODE,
-        Fault.CLUSTER,
-    }
-    assert KNOWN >= STANDSTILLS

@@ -30,6 +30,10 @@ _WROTE_TOO_MUCH = re.compile(
     r"Usage of EmptyDir volume .* exceeds the limit|exceeded its local ephemeral storage limit"
     r"|Pod ephemeral local storage usage exceeds the total limit"
 )
+# What a scheduler says of each group of nodes that take no pod, whatever it asks for.
+_CLOSED = re.compile(
+    r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
+)
 # Ends of a container that nobody has seen: the node or its container runtime was started anew.
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 # Reasons of pods that a kubelet does not take, or ends because its node goes down.
@@ -187,6 +191,12 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
     if pod.pod_reason == "Evicted":
         return _evicted(what, pod)
     if pod.unschedulable_message and age >= _PATIENCE_SECONDS:
+        if _are_closed(pod.unschedulable_message):
+            return Problem(
+                "NodesClosed",
+                f"no node takes the pod of {what}: {pod.unschedulable_message}. Look at the taints "
+                "of the nodes, and whether they are cordoned or short of memory or disk",
+            )
         return Problem(
             "Unschedulable",
             f"the pod of {what} fits on no node: {pod.unschedulable_message}. Ask for less in its "
@@ -197,6 +207,12 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
         if problem:
             return problem
     return None
+
+
+def _are_closed(message: str) -> bool:
+    """Whether every node that a scheduler speaks of takes no pod, so that none would fit."""
+    of_nodes = message.partition(" nodes are available: ")[2].partition(". ")[0].rstrip(".")
+    return all(map(_CLOSED.fullmatch, of_nodes.split(", ")))
 
 
 def _evicted(what: str, pod: PodView) -> Problem:

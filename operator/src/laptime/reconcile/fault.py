@@ -36,9 +36,3 @@ def whose_fault(
     if known.blame is Blame.GENERATOR:
         return Fault.RUN if load and load.script is not None else Fault.GENERATOR
     return known.blame
-
-
-KNOWN = frozenset(one.name for one in REASONS.values() if one.blame is not None)
-"""Every reason for which a trial can fail."""
-STANDSTILLS = frozenset(one.name for one in REASONS.values() if one.stands_still)
-"""What a cluster has not done yet and may still do, once it is well again."""

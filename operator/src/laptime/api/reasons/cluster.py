@@ -16,14 +16,12 @@ CLUSTER = Section(
             "the kubelet of the pod's node does not answer, so nobody knows how the pod is",
             "look at the node and its kubelet",
             blame=Fault.NODE,
-            stands_still=True,
         ),
         Reason(
             "NodeLost",
             "the node of the pod does not answer any more, or was started anew",
             "look at the node",
             blame=Fault.NODE,
-            stands_still=True,
         ),
         Reason(
             "NodeRefused",
@@ -33,11 +31,18 @@ CLUSTER = Section(
             blame=Fault.NODE,
         ),
         Reason(
+            "NodesClosed",
+            "no node takes the pod at present: each is cordoned, not ready, short of memory or "
+            "disk, or has a taint that the pod does not tolerate",
+            "look at `kubectl describe nodes`; for nodes that are kept for others, name "
+            "`tolerations` in the chart's values ([a real cluster](real-cluster.md))",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
             "NotScheduled",
             "no scheduler has placed the pod, and none says why",
             "look whether the cluster's scheduler runs",
             blame=Fault.CLUSTER,
-            stands_still=True,
         ),
         Reason(
             "NotStarted",
@@ -45,7 +50,6 @@ CLUSTER = Section(
             "look at the events of the pod, at the node's container runtime, and how long its "
             "images take",
             blame=Fault.NODE,
-            stands_still=True,
         ),
         Reason(
             "Evicted",
@@ -70,7 +74,6 @@ CLUSTER = Section(
             "somebody else deleted the pod",
             "look who deletes pods in the namespace",
             blame=Fault.CLUSTER,
-            stands_still=True,
         ),
         Reason(
             "PodsOverlapped",

@@ -72,7 +72,6 @@ PODS = Section(
             "no pod was made in time, and nobody says why",
             "look at `kubectl get events`, and whether the cluster's controller manager runs",
             blame=Fault.CLUSTER,
-            stands_still=True,
         ),
         Reason(
             "ContainerConfigInvalid",

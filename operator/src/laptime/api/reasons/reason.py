@@ -30,8 +30,6 @@ class Reason:
     """Who answers for a trial that came to nothing so; none: no trial ends so."""
     once_well: bool = False
     """They do when such a pod has come up before in the run; else it is what the run asks for."""
-    stands_still: bool = False
-    """The cluster has not done it yet, and may still do it once it is well again."""
     normal: bool = False
     """A condition is False for it although nothing is wrong: not yet, or over."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laptime.api.attempts import Fault
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.reconcile.diagnose import (
@@ -13,7 +14,7 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
 )
-from laptime.reconcile.fault import STANDSTILLS
+from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.rests_on import new_since
 from laptime.reconcile.stages.side_services import fresh_components
 from laptime.reconcile.stages.situation import Situation
@@ -135,14 +136,19 @@ def _hopeless(situation: Situation, problem: Problem) -> bool:
     """Whether a tier is waited for no longer.
 
     Once servers were measured on it, it could come up, and something has happened to it; so it is
-    once they are checked on it and it is not ready any more. What the cluster itself did not do, it
-    may still do.
+    once they are checked on it and it is not ready any more. So may what the cluster itself did to
+    it, or did not do yet, once that is well again.
     """
     state = situation.run.status.state
     gone_again = state is State.VERIFYING and problem.reason == "NotReady"
-    if state is State.RUNNING or gone_again or problem.reason in STANDSTILLS:
+    if state is State.RUNNING or gone_again or _of_the_cluster(problem):
         return _since_seconds(situation) >= situation.patience_seconds
     return problem.fatal or _since_seconds(situation) >= situation.spec.startup_seconds
+
+
+def _of_the_cluster(problem: Problem) -> bool:
+    fault = whose_fault(problem.reason, Part.TIER, once_well=False)
+    return fault in (Fault.NODE, Fault.CLUSTER)
 
 
 def _since_seconds(situation: Situation) -> float:
