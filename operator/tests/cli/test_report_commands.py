@@ -213,6 +213,19 @@ class TestReport:
         assert code == 1
         assert said in err
 
+    def test_a_run_that_only_verified_has_nothing_to_report(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake, recording=SMALL)
+        (path,) = (one for one in fake.objects if "/benchmarkruns/" in one)
+        fake.objects[path]["spec"]["verifyOnly"] = True
+        code, _, err = laptime(
+            "report", "demo", "--kubeconfig", kubeconfig, "-f", tmp_path / "demo.html"
+        )
+        assert code == 1
+        assert "only verified its servers" in err
+        assert "report demo --output table --stored FOLDER" in err
+
     def test_results_of_a_newer_version_are_refused(
         self, laptime: Laptime, fake: Any, kubeconfig: Path
     ) -> None:

@@ -151,6 +151,19 @@ async def test_a_run_that_is_over_leaves_one_config_map() -> None:
     assert len(json.loads(read.files["results.json"])["trials"]) == 4
 
 
+async def test_a_run_that_only_verifies_leaves_one_config_map_too() -> None:
+    server = ApiServer()
+    async with working(server), operating(server):
+        server.add({**manifest(), "spec": {**manifest()["spec"], "verifyOnly": True}})
+        await until(lambda: folded(server, RUN), 60)
+    assert reason(server, RUN, "Succeeded") == "OnlyVerified"
+    (head,) = server.of("ConfigMap")
+    assert head["metadata"]["name"] == "demo-results"
+    names = [one["name"] for one in manifest()["spec"]["servers"]]
+    kept = {*(f"demo-answer-{name}" for name in names), "demo-scenario"}
+    assert {one["metadata"]["name"] for one in stored(server).objects} == kept
+
+
 async def test_a_list_that_is_too_old_to_have_the_last_trial_loses_nothing() -> None:
     server = ApiServer()
     left_out: set[str] = set()

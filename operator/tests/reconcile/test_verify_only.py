@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
+from laptime.manifests.archive import joined
 from laptime.manifests.result import read_answers
 from laptime.manifests.verifier import verify_document
+from laptime.report.archive import unpack
 
 from .test_decide import MANY_PASSES, spec_of
 from .test_pause import wish
@@ -36,11 +38,16 @@ def test_each_server_is_checked_and_nothing_is_measured() -> None:
     world = ended(World(verify_only(3), Random(1)))
     names = [server.name for server in world.run.spec.servers]
     assert world.jobs_started == [f"demo-verify-{name}" for name in names]
+    head = world.config_maps.pop("demo-results")
     kept = dict(read_answers(one) for one in world.config_maps.values())
     assert {name: [one.check for one in kept[name]] for name in kept} == {
         name: ["one"] for name in names
     }
     assert sorted(world.config_maps) == [f"demo-answer-{name}" for name in names]
+    # What they said is in the archive, and no figures are.
+    archive = unpack(joined(head, {}))
+    assert dict(map(read_answers, archive.objects)) == kept
+    assert not archive.files
     for left in (world.deployments, world.jobs, world.services, world.pods):
         assert not left
     status = world.run.status
@@ -63,7 +70,10 @@ def test_what_a_server_with_wrong_answers_said_is_kept_too() -> None:
     succeeded = status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
     assert (succeeded.reason, succeeded.message) == ("ServersFailed", f"server {first}: GET /: no")
-    assert sorted(world.config_maps) == [f"demo-answer-{first}", f"demo-answer-{second}"]
+    assert sorted(world.config_maps) == [
+        *(f"demo-answer-{one}" for one in (first, second)),
+        "demo-results",
+    ]
 
 
 @given(seed=st.integers(0, 2**32), faults=st.sampled_from([0.05, 0.2]))

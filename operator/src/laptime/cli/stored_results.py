@@ -28,6 +28,11 @@ class Stored:
 
 def stored_document(cluster: Cluster, found: Run) -> str:
     """Return the results of a run as they are stored; Mistake when it has none yet."""
+    if found.spec is not None and found.spec.verify_only:
+        raise Mistake(
+            f"{found.name} only verified its servers, so there is nothing to report. What they "
+            f"answered: {program_name()} report {found.name} --output table --stored FOLDER"
+        )
     stored = found.status.results_config_map
     if stored is None:
         raise Mistake(

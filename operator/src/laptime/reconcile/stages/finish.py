@@ -55,7 +55,7 @@ def finish(situation: Situation) -> Decision:
         )
     if unstored and situation.outcome().status == ConditionStatus.TRUE:
         situation.fail(
-            Problem("ResultsNotStored", f"the trials are stored, {unstored[0]} is not{refusal}")
+            Problem("ResultsNotStored", f"single results are stored, {unstored[0]} is not{refusal}")
         )
     succeeded = situation.outcome().status == ConditionStatus.TRUE
     situation.say(
@@ -81,19 +81,27 @@ def readings_to_come(situation: Situation, so_far: float) -> bool:
 def _store_results(situation: Situation) -> list[str]:
     """Have everything in the archive; return its ConfigMap while something is not."""
     observed, run = situation.observed, situation.run
-    if observed.summary is None or (
-        observed.results_config_map is not None and observed.single <= observed.archived
-    ):
+    if observed.results_config_map is not None and observed.single <= observed.archived:
         return []
+    if observed.summary is None and not observed.single:
+        # A run that only verifies, and came to no answer.
+        return []
+    # Before anything is deleted: it is what the run was made for.
+    situation.actions.insert(0, Fold(_files(situation)))
+    return [f"ConfigMap {results_name(run.name)}"]
+
+
+def _files(situation: Situation) -> dict[str, str]:
+    """Return the files about the whole run; none where nothing was measured."""
+    observed, run = situation.observed, situation.run
+    if observed.summary is None:
+        return {}
     trials = [observed.results[t.name] for t in situation.trials if t.name in observed.results]
     known = situation.context.scenario
     scenario = None if known is UNKNOWN else known
-    files = result_files(
+    return result_files(
         run.name, run.namespace, run.spec, situation.seed, observed.summary, trials, scenario
     )
-    # Before anything is deleted: it is what the run was made for.
-    situation.actions.insert(0, Fold(files))
-    return [f"ConfigMap {results_name(run.name)}"]
 
 
 def clean_up(situation: Situation) -> list[str]:
