@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import Tool
 from laptime.catalog import scenarios
+from laptime.cli.cluster_access import Cluster
+from laptime.cli.mistakes import Mistake
 from laptime.kube import Manifest, connect
 
 TEXTS = {
@@ -43,3 +48,28 @@ def test_the_data_of_every_scenario_is_stored_as_it_is(
     stored = asyncio.run(applied(manifest))
     assert stored is not None
     assert (stored.get("data") or {}) == data
+
+
+def test_the_command_line_changes_only_config_maps_that_it_has_made(
+    kubeconfig: str, namespace: str, kubectl: Tool
+) -> None:
+    def stored(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            kubectl("get", "configmap", name, "-n", namespace, "-o", "json")
+        )
+        return found
+
+    def wanted(name: str, text: str) -> Manifest:
+        metadata = {"name": name, "namespace": namespace}
+        data = {"script.js": text}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+    cluster = Cluster.connect(Path(kubeconfig))
+    kubectl("create", "configmap", "theirs", "--from-literal=a=b", "-n", namespace)
+    theirs = stored("theirs")
+    with pytest.raises(Mistake, match="ConfigMap theirs is in namespace"):
+        cluster.apply_config_map(namespace, wanted("theirs", "1"))
+    assert stored("theirs") == theirs
+    for text in ("1", "2"):
+        cluster.apply_config_map(namespace, wanted("ours", text))
+        assert stored("ours")["data"] == {"script.js": text}

@@ -18,7 +18,7 @@ RUNS = "/apis/laptime.dev/v1alpha1/namespaces/"
 
 
 class FakeApiServer:
-    """Answers GET, server-side apply and DELETE; remembers what was asked."""
+    """Answers GET, POST, PUT, server-side apply and DELETE; remembers what was asked."""
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
@@ -70,6 +70,15 @@ class FakeApiServer:
         where, _, _ = path.partition("?")
         if self.refuse is not None:
             return self.refuse
+        if method == "POST":
+            document = yaml.safe_load(body)
+            self.applied.append(document)
+            return 201, self.put(f"{where}/{document['metadata']['name']}", document)
+        if method == "PUT":
+            document = yaml.safe_load(body)
+            self.applied.append(document)
+            self.objects[where] = document
+            return 200, document
         if method == "PATCH":
             document = yaml.safe_load(body)
             self.applied.append(document)
@@ -117,7 +126,7 @@ def api_server() -> Iterator[tuple[FakeApiServer, int]]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        do_GET = do_PATCH = do_DELETE = do_any
+        do_GET = do_PATCH = do_DELETE = do_POST = do_PUT = do_any
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

@@ -150,6 +150,61 @@ def test_config_maps_of_the_file_are_applied_first(
     assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
 
 
+SCRIPT = "/api/v1/namespaces/team/configmaps/script"
+
+
+@pytest.fixture
+def with_script(manifest: Any, tmp_path: Path) -> Path:
+    script = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "script"},
+        "data": {"script.js": "export default () => {}"},
+    }
+    file = tmp_path / "both.yaml"
+    file.write_text(yaml.safe_dump_all([manifest, script]))
+    return file
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_somebody_elses_config_map_is_left_alone(
+    command: str, laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path
+) -> None:
+    managed = [{"manager": "kubectl", "operation": "Apply"}]
+    theirs = fake.put(SCRIPT, {"metadata": {"managedFields": managed}, "data": {"a": "theirs"}})
+    code, _, err = laptime(command, with_script, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "ConfigMap script is in namespace team already" in err
+    assert fake.objects[SCRIPT] == theirs
+    assert not fake.applied
+
+
+def test_a_config_map_that_is_as_it_shall_be_is_left_alone_whoever_made_it(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, finished_status: Any
+) -> None:
+    fake.put(SCRIPT, {"data": {"script.js": "export default () => {}"}})
+    fake.statuses = [finished_status]
+    code, _, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert [document["kind"] for document in fake.applied] == ["BenchmarkRun"]
+
+
+def test_a_config_map_of_a_run_before_is_brought_up_to_date(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, finished_status: Any
+) -> None:
+    managed = [{"manager": "laptime-cli", "operation": "Apply"}]
+    metadata = {"managedFields": managed, "resourceVersion": "7", "labels": {"a": "b"}}
+    before = fake.put(SCRIPT, {"metadata": metadata, "data": {"old.js": ""}})
+    fake.statuses = [finished_status]
+    code, _, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert code == 0
+    now = fake.objects[SCRIPT]
+    assert now["data"] == {"script.js": "export default () => {}"}
+    # Of this very object as it was read, and nothing else of it.
+    for key in ("uid", "resourceVersion", "labels"):
+        assert now["metadata"][key] == before["metadata"][key]
+
+
 def test_report_prints_the_stored_document(
     laptime: Laptime,
     fake: Any,

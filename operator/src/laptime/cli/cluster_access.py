@@ -33,6 +33,8 @@ FIELD_MANAGER = "laptime-cli"
 _APPLY = "application/apply-patch+yaml"
 _MERGE = "application/merge-patch+json"
 _TIMEOUT_SECONDS = (5, 30)
+_CONTENT = ("data", "binaryData", "immutable")
+"""Of a ConfigMap."""
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
 
@@ -200,19 +202,45 @@ class Cluster:
             )
 
     def apply_config_map(self, namespace: str, manifest: dict[str, Any]) -> None:
-        """Create the ConfigMap or bring it to the manifest; Mistake when refused."""
+        """Create the ConfigMap or bring its content to the manifest's, if this program made it.
+
+        Raises:
+            Mistake: somebody else's has the name, and other content; or the API server refused it.
+        """
         name = str(manifest["metadata"]["name"])
+        options: Any = {
+            "field_manager": FIELD_MANAGER,
+            "field_validation": "Strict",
+            "_request_timeout": _TIMEOUT_SECONDS,
+        }
         with _readable(f"apply ConfigMap {name}"):
-            self._core.patch_namespaced_config_map(
-                name,
-                namespace,
-                manifest,
-                field_manager=FIELD_MANAGER,
-                field_validation="Strict",
-                force=True,
-                _content_type=_APPLY,
-                _request_timeout=_TIMEOUT_SECONDS,
+            there = self._config_map_if_any(namespace, name)
+            if there is None:
+                body: Any = manifest
+                self._core.create_namespaced_config_map(namespace, body, **options)
+            elif not _same_content(there, manifest):
+                if not _made_here(there):
+                    raise Mistake(
+                        f"ConfigMap {name} is in namespace {namespace} already, with other "
+                        f"content, and {FIELD_MANAGER} did not make it, so it is left as it is: "
+                        "rename the one of your file, or bring it up to date yourself: "
+                        f"kubectl apply -f FILE -n {namespace}"
+                    )
+                # With the version that was read: what was changed meanwhile is left as it is.
+                del there["metadata"]["managedFields"]
+                body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
+                self._core.replace_namespaced_config_map(name, namespace, body, **options)
+
+    def _config_map_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
+        try:
+            found = self._core.read_namespaced_config_map(
+                name, namespace, _request_timeout=_TIMEOUT_SECONDS
             )
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return self._plain(found)
 
     def delete_run(
         self,
@@ -293,6 +321,9 @@ class Cluster:
             found = self._core.read_namespaced_config_map(
                 name, namespace, _request_timeout=_TIMEOUT_SECONDS
             )
+        return self._plain(found)
+
+    def _plain(self, found: Any) -> dict[str, Any]:
         manifest: dict[str, Any] = self._core.api_client.sanitize_for_serialization(found)
         return manifest
 
@@ -347,6 +378,15 @@ class Cluster:
 def kubeconfig_exists(paths: str) -> bool:
     """Tell whether one of the paths of a KUBECONFIG-like list is a file."""
     return any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path)
+
+
+def _same_content(there: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    return all((there.get(key) or None) == (wanted.get(key) or None) for key in _CONTENT)
+
+
+def _made_here(config_map: dict[str, Any]) -> bool:
+    managers = config_map["metadata"].get("managedFields") or []
+    return any(one.get("manager") == FIELD_MANAGER for one in managers)
 
 
 @contextmanager
