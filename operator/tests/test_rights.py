@@ -1,0 +1,133 @@
+"""What the operator may do has grown by what is written here, right by right, and by nothing else.
+
+`e2e/test_rbac.py` compares docs/permissions.md with what a cluster grants; this one says since when
+and why the chart asks for it. A new right fails here until somebody has written down why.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+TEMPLATES = Path(__file__).resolve().parents[2] / "charts" / "laptime" / "templates"
+
+Right = tuple[str, str, str]
+"""Scope, resource with its group (and, in brackets, the one name it is for), verb."""
+
+
+def rights(scope: str, resource: str, verbs: str) -> set[Right]:
+    return {(scope, resource, verb) for verb in verbs.split(", ")}
+
+
+CLUSTER = "ClusterRole laptime.operator"
+IN_RUN_NAMESPACES = "ClusterRole laptime.runsRole"
+OWN_NAMESPACE = "Role laptime.operator"
+
+# As it was when issue 13 was filed, at commit 68639cf (22 November 2026).
+BEFORE_ISSUE_13: set[Right] = {
+    *rights(CLUSTER, "benchmarkruns.laptime.dev", "get, list, watch, delete"),
+    *rights(CLUSTER, "benchmarkruns/status.laptime.dev", "patch"),
+    *rights(IN_RUN_NAMESPACES, "pods", "get, list, watch"),
+    *rights(IN_RUN_NAMESPACES, "pods/log", "get"),
+    *rights(IN_RUN_NAMESPACES, "jobs.batch", "get, list, create, delete"),
+    *rights(IN_RUN_NAMESPACES, "deployments.apps", "get, list, create, patch, delete"),
+    *rights(IN_RUN_NAMESPACES, "services", "get, list, create, patch, delete"),
+    *rights(IN_RUN_NAMESPACES, "configmaps", "get, list, create, patch, delete"),
+    *rights(IN_RUN_NAMESPACES, "secrets", "create, delete"),
+    *rights(IN_RUN_NAMESPACES, "events", "create"),
+}
+
+# Issue 13, decision 9: one cache of watches instead of lists.
+WATCHED: set[Right] = {
+    *rights(IN_RUN_NAMESPACES, "jobs.batch", "watch"),
+    *rights(IN_RUN_NAMESPACES, "deployments.apps", "watch"),
+    *rights(IN_RUN_NAMESPACES, "services", "watch"),
+    *rights(IN_RUN_NAMESPACES, "configmaps", "watch"),
+}
+POLICIES = "networkpolicies.networking.k8s.io"
+LEASES = "leases.coordination.k8s.io"
+
+ADDED: dict[str, set[Right]] = {
+    "issue 13, decision 9: one cache of watches": WATCHED,
+    "issue 13, decision 16: a policy for each run": rights(
+        IN_RUN_NAMESPACES, POLICIES, "get, list, watch, create, delete"
+    ),
+    "issue 13, decision 15: one operator at work": {
+        *rights(OWN_NAMESPACE, LEASES, "create"),
+        *rights(OWN_NAMESPACE, f"{LEASES} (laptime-operator)", "get, patch"),
+    },
+    "issue 15, decision 19: scenarios are resources": rights(
+        IN_RUN_NAMESPACES, "benchmarkscenarios.laptime.dev", "get"
+    ),
+}
+# Issue 13, decision 8: a Secret goes with its ConfigMap, since by its name it could be another's.
+REMOVED = rights(IN_RUN_NAMESPACES, "secrets", "delete")
+
+# What agent and Prometheus may do, and what the cluster's roles let people do: files of their own.
+NOT_THE_OPERATORS = {"watch-role.yaml", "prometheus-serviceaccount.yaml", "rbac-users.yaml"}
+
+
+def documents(file: str) -> list[dict[str, Any]]:
+    """Return the objects of a template with all its conditions met; names as the helpers' are."""
+    text = (TEMPLATES / file).read_text()
+    lines = [line for line in text.splitlines() if not re.fullmatch(r"\s*\{\{-.*\}\}", line)]
+    plain = re.sub(r'\{\{ include "(.*?)" .*?\}\}', r"\1", "\n".join(lines))
+    return [one for one in yaml.safe_load_all(re.sub(r"\{\{.*?\}\}", "x", plain)) if one]
+
+
+def asked_for(file: str) -> set[Right]:
+    found: set[Right] = set()
+    for one in documents(file):
+        for rule in one.get("rules") or []:
+            # A wildcard would be a word here that no right above has.
+            for group in rule["apiGroups"]:
+                for resource in rule["resources"]:
+                    for name in rule.get("resourceNames") or [""]:
+                        what = f"{resource}.{group}" if group else resource
+                        what += f" ({name})" if name else ""
+                        scope = f"{one['kind']} {one['metadata']['name']}"
+                        found |= {(scope, what, verb) for verb in rule["verbs"]}
+            assert rule.keys() <= {"apiGroups", "resources", "resourceNames", "verbs"}
+    return found
+
+
+def test_the_operator_asks_for_what_it_did_and_for_what_is_written_here() -> None:
+    files = [one.name for one in sorted(TEMPLATES.iterdir()) if "\nrules:" in _text(one)]
+    now = set().union(*(asked_for(one) for one in files if one not in NOT_THE_OPERATORS))
+    expected = (BEFORE_ISSUE_13 | set().union(*ADDED.values())) - REMOVED
+    assert sorted(now - expected) == []
+    assert sorted(expected - now) == []
+
+
+def test_nobody_else_binds_a_role_to_the_operator() -> None:
+    for path in sorted(TEMPLATES.iterdir()):
+        if path.name in ("rbac.yaml", "lease.yaml") or "roleRef:" not in _text(path):
+            continue
+        text = _text(path)
+        assert "laptime.operator" not in text[text.index("roleRef:") :], path.name
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+def test_issue_13_adds_watches_policies_and_a_lease_and_nothing_else() -> None:
+    for why, added in ADDED.items():
+        if not why.startswith("issue 13"):
+            continue
+        for scope, resource, verb in added:
+            listed = (scope, resource, "list") in BEFORE_ISSUE_13
+            assert (
+                (verb == "watch" and listed)
+                or (scope == IN_RUN_NAMESPACES and resource == POLICIES)
+                or (scope == OWN_NAMESPACE and resource.startswith(LEASES))
+            ), (why, scope, resource, verb)
+
+
+@pytest.mark.parametrize("removed", sorted(REMOVED))
+def test_what_was_given_back_was_there(removed: Right) -> None:
+    assert removed in BEFORE_ISSUE_13
