@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from laptime.api.resources import Resources
 from laptime.api.side_services import SideService, SideVariable
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.network import network_policy
@@ -147,6 +148,23 @@ def test_a_request_that_resets_is_sent_by_a_pod_of_ours_as_it_is_written() -> No
     assert check["body"] == '{"all": "{{\'{{\'}}$x}}"}'
     assert container(job)["image"] == CTX.images.operator
     assert "SECRET" not in json.dumps(job).upper()
+
+
+@pytest.mark.parametrize(
+    ("said", "requests", "limits"),
+    [
+        ({"cpu": "2", "memory": "4Gi"}, ("50m", "64Mi"), {"cpu": "2", "memory": "4Gi"}),
+        ({"cpu": "20m"}, ("20m", "64Mi"), {"cpu": "20m"}),
+    ],
+)
+def test_a_program_that_resets_has_no_more_than_its_service(
+    said: dict[str, str], requests: tuple[str, str], limits: dict[str, str]
+) -> None:
+    one = service("db").model_copy(update={"resources": Resources.model_validate(said)})
+    assert one.reset is not None
+    found = container(reset_job(CTX, one, one.reset, "demo-trial-001"))["resources"]
+    cpu, memory = requests
+    assert found == {"requests": {"cpu": cpu, "memory": memory}, "limits": limits}
 
 
 def test_a_job_that_resets_is_the_authors_program_and_has_an_end() -> None:

@@ -404,11 +404,17 @@ def test_what_services_ask_for_counts_against_the_caps() -> None:
     services = scenario({**CACHE, "resources": {"cpu": "1500m"}}).services
     assert services[0].resources == Resources(cpu="1500m")
     server = {"name": "s", "image": "own:1", "resources": {"cpu": "1"}}
-    run = BenchmarkRunSpec.model_validate({**spec().to_wire(), "servers": [server]})
+    generator = {"resources": {"cpu": "250m"}}
+    run = BenchmarkRunSpec.model_validate(
+        {**spec().to_wire(), "servers": [server], "generator": generator}
+    )
     assert cap_exceeded(run, "bench", turns) is None
     said = cap_exceeded(run, "bench", turns, services)
     assert said is not None
-    assert said.startswith("it asks for 2.5 cores in the pods of a trial, and may have 2")
+    assert said.startswith("it asks for 2.75 cores in the pods of a trial, and may have 2")
+    said = cap_exceeded(run, "bench", turns, scenario(CACHE).services)
+    assert said is not None
+    assert "it does not say how much service cache of the scenario may have" in said
 
 
 @pytest.mark.parametrize("lost", ["demo-services", "demo-postgres"])

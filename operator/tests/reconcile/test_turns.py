@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+import yaml
 
+from laptime.api.resources import Resources
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.reconcile.queue import Card
 from laptime.reconcile.turns import Caps, Turns, Used, cap_exceeded, next_in_turn
@@ -22,6 +26,7 @@ from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .world import IMAGES, World
 
+ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
@@ -88,8 +93,8 @@ CAPS: dict[str, tuple[dict[str, Any], str]] = {
     "servers": ({"servers": 1}, "it asks for 2 servers, and may have 1"),
     "generators": ({"generators": 1}, "it asks for 2 generators, and may have 1"),
     "duration": ({"duration": "30s"}, "and may take 30s"),
-    "cpu": ({"cpu": "5500m"}, "it asks for 6 cores in the pods of a trial, and may have 5.5"),
-    "memory": ({"memory": "1Gi"}, "it asks for 1536 MiB of memory in the pods of a trial"),
+    "cpu": ({"cpu": "5500m"}, "it asks for 7 cores in the pods of a trial, and may have 5.5"),
+    "memory": ({"memory": "1Gi"}, "it asks for 1664 MiB of memory in the pods of a trial"),
 }
 LARGE = spec_of(
     2,
@@ -97,6 +102,14 @@ LARGE = spec_of(
     3,
     generator={"parallelism": 2, "resources": {"cpu": "2", "memory": "256Mi"}},
     topology={"postgres": {"resources": {"cpu": "2", "memory": "1Gi"}}},
+)
+LARGE = LARGE.model_copy(
+    update={
+        "servers": [
+            one.model_copy(update={"resources": Resources(cpu=cpu, memory="128Mi")})
+            for one, cpu in zip(LARGE.servers, ("1", "500m"), strict=True)
+        ]
+    }
 )
 
 
@@ -112,10 +125,51 @@ def test_a_run_over_a_cap_is_told_which_and_who_may_change_it(cap: str) -> None:
 
 
 def test_a_run_within_all_caps_is_taken() -> None:
-    just = {"trials": 12, "servers": 2, "generators": 2, "cpu": "6", "memory": "1536Mi"}
+    just = {"trials": 12, "servers": 2, "generators": 2, "cpu": "7", "memory": "1664Mi"}
     turns = Turns.from_wire({"caps": {"*": {**just, "duration": "1h"}}})
     assert cap_exceeded(LARGE, "team", turns) is None
     assert cap_exceeded(LARGE, "team", Turns()) is None
+
+
+@pytest.mark.parametrize("what", ["cpu", "memory"])
+def test_no_cap_is_passed_by_leaving_out_what_it_is_about(what: str) -> None:
+    turns = Turns.from_wire({"caps": {"*": {what: "1000"}, "free": {"trials": 1000}}})
+    silent = spec_of(2, 1, 1, topology={"postgres": {}, "pgbouncer": {}})
+    servers = ", ".join(f"server {one.name}" for one in silent.servers)
+    said = cap_exceeded(silent, "team", turns)
+    assert said is not None
+    assert said.startswith(
+        f"there is a cap on {what}, and it does not say how much topology.postgres, "
+        f"topology.pgbouncer, {servers}, generator may have: write resources: {{{what}: "
+    )
+    assert cap_exceeded(silent, "free", turns) is None
+    # Each pod by itself: to say all but one is not enough.
+    generator = LARGE.generator.model_copy(update={"resources": None})
+    said = cap_exceeded(LARGE.model_copy(update={"generator": generator}), "team", turns)
+    assert said is not None
+    assert "how much generator may have" in said
+
+
+def test_of_a_service_that_is_there_already_no_size_is_asked() -> None:
+    turns = Turns.from_wire({"caps": {"*": {"cpu": "4"}}})
+    there = {"name": "there", "service": {"name": "web", "port": 80}}
+    document = spec_of(1, 1, 1, generator={"resources": {"cpu": "1"}}, topology={}).to_wire()
+    run = BenchmarkRunSpec.model_validate({**document, "servers": [there]})
+    assert cap_exceeded(run, "team", turns) is None
+
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[one.stem for one in EXAMPLES])
+def test_no_example_is_over_the_caps_of_the_chart(path: Path) -> None:
+    values = yaml.safe_load((ROOT / "charts" / "laptime" / "values.yaml").read_text())
+    turns = Turns.from_wire(values["runs"])
+    assert turns.caps_of("team").duration_seconds == 86_400
+    for one in yaml.safe_load_all(path.read_text()):
+        if one["kind"] == "BenchmarkRun":
+            spec = BenchmarkRunSpec.model_validate(one["spec"]).with_control()
+            assert cap_exceeded(spec, "team", turns) is None
 
 
 @pytest.mark.parametrize("text", ['{"caps": {"a": {"trails": 1}}}', '{"caps": ["a"]}', "{"])

@@ -21,6 +21,7 @@ from laptime.manifests.pods import (
     deployment,
     literal,
     pod_spec,
+    quantity,
     resources,
     secret_variable,
     service,
@@ -130,7 +131,7 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
         ValueError: the reset says neither a request nor a job.
     """
     if reset.job is not None:
-        work = _program(ctx, reset.job)
+        work = _program(ctx, one, reset.job)
     elif reset.request is not None:
         work = _asking(ctx, one, reset.request)
     else:
@@ -161,12 +162,23 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
     )
 
 
-def _program(ctx: RunContext, job: ResetJob) -> Manifest:
+def _program(ctx: RunContext, one: SideService, job: ResetJob) -> Manifest:
+    small = resources(None, cpu="50m", memory="64Mi")
+    if one.resources is not None:
+        # A program of the author's: it has no more than what it resets.
+        limits = one.resources.to_wire()
+        requests = small["requests"].items()
+        small = {
+            "requests": {
+                key: min(limits.get(key, text), text, key=quantity) for key, text in requests
+            },
+            "limits": limits,
+        }
     return container(
         ctx,
         "reset",
         job.image,
-        resources=resources(None, cpu="50m", memory="64Mi"),
+        resources=small,
         command=job.command,
         args=job.args,
         env=_environment(ctx, job.env),

@@ -35,7 +35,7 @@ class Caps:
     servers: int | None = None
     generators: int | None = None
     cpu: float | None = None
-    """Cores that the pods of one trial ask for together, where they ask for any."""
+    """Cores that the pods of one trial have together; under it each pod has to say how many."""
     memory: float | None = None
     """The same in bytes."""
 
@@ -140,7 +140,8 @@ def cap_exceeded(
     """
     caps = turns.caps_of(namespace)
     trials = plan_trials("run", spec, 0, spec.most_repetitions)
-    cpu, memory = (_asked(spec, services, what) for what in ("cpu", "memory"))
+    pods = _pods(spec, services)
+    cpu, memory = (_asked(pods, what) for what in ("cpu", "memory"))
     seconds = remaining_seconds(spec, trials, {}) if caps.duration_seconds is not None else 0.0
     over = [
         _over("trials", len(trials), caps.trials),
@@ -152,6 +153,8 @@ def cap_exceeded(
     if caps.duration_seconds is not None and seconds > caps.duration_seconds:
         longest = format_duration(caps.duration_seconds)
         over.append(f"it takes about {format_duration(seconds)}, and may take {longest}")
+    bounded = {"cpu": caps.cpu, "memory": caps.memory}
+    over += [_unknown(pods, what) for what, most in bounded.items() if most is not None]
     said = [one for one in over if one]
     if not said:
         return None
@@ -176,16 +179,53 @@ def _mebi(memory: float | None) -> float | None:
     return None if memory is None else memory / 2**20
 
 
-def _asked(spec: BenchmarkRunSpec, services: Sequence[SideService], what: str) -> float:
-    """Return how much of a resource the pods of one trial ask for: tiers, a server, generators."""
+@dataclass(frozen=True)
+class _Pods:
+    """Pods of one trial that are alike; of servers there is one of all at a time."""
 
-    def of(resources: Resources | None) -> float:
-        text = getattr(resources, what) if resources is not None else None
-        return quantity(str(text)) if text is not None else 0.0
+    title: str
+    resources: Resources | None
+    count: int = 1
+    one_of: bool = False
 
+    def said(self, what: str) -> str | None:
+        return getattr(self.resources, what) if self.resources is not None else None
+
+    def asked(self, what: str) -> float:
+        text = self.said(what)
+        return self.count * quantity(str(text)) if text is not None else 0.0
+
+
+def _pods(spec: BenchmarkRunSpec, services: Sequence[SideService]) -> list[_Pods]:
+    """Return the pods of a trial that say how much they have: tiers, a server, generators."""
     topology = spec.topology
-    own = (topology.postgres, topology.pgbouncer, topology.haproxy, topology.upstream)
-    tiers = (*own, *services)
-    together = sum(of(tier.resources) for tier in tiers if tier is not None)
-    together += max(of(server.resources) for server in spec.servers)
-    return together + spec.generator.parallelism * of(spec.generator.resources)
+    tiers = {
+        "postgres": topology.postgres,
+        "pgbouncer": topology.pgbouncer,
+        "haproxy": topology.haproxy,
+        "upstream": topology.upstream,
+    }
+    return [
+        *(_Pods(f"topology.{name}", one.resources) for name, one in tiers.items() if one),
+        *(_Pods(f"{one.title} of the scenario", one.resources) for one in services),
+        *(_Pods(f"server {one.name}", one.resources, one_of=True) for one in spec.deployed),
+        _Pods("generator", spec.generator.resources, spec.generator.parallelism),
+    ]
+
+
+def _asked(pods: Sequence[_Pods], what: str) -> float:
+    """Return how much of a resource the pods of one trial have together, as far as they say it."""
+    together = sum(one.asked(what) for one in pods if not one.one_of)
+    return together + max((one.asked(what) for one in pods if one.one_of), default=0.0)
+
+
+def _unknown(pods: Sequence[_Pods], what: str) -> str | None:
+    """Return who does not say how much he has, and so would have whatever is free."""
+    silent = [one.title for one in pods if one.said(what) is None]
+    if not silent:
+        return None
+    example = "500m" if what == "cpu" else "256Mi"
+    return (
+        f"there is a cap on {what}, and it does not say how much {', '.join(silent)} may have: "
+        f"write resources: {{{what}: {example}}} there, with what it needs"
+    )

@@ -17,8 +17,10 @@ BEFORE = Section(
         ),
         Reason(
             "CapExceeded",
-            "the run is larger than runs of its namespace may be; the message says which cap",
-            "ask for less, or split the run; the administrator of the chart may change `runs.caps` "
+            "the run is larger than runs of its namespace may be, or does not say how large it is; "
+            "the message says which cap",
+            "ask for less, split the run, or write the `resources` that the message names; the "
+            "administrator of the chart may change `runs.caps` "
             "([caps](permissions.md#turns-and-caps))",
         ),
         Reason(
