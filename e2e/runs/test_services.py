@@ -11,6 +11,7 @@ import pytest
 
 from conftest import OPERATOR_NAMESPACE, Tool
 
+from . import strangers
 from .harness import Cluster, condition, light, run_manifest
 
 GO = "docker.io/laptime/server-go-nethttp:0.1.0"
@@ -191,6 +192,11 @@ def test_a_pod_that_is_replaced_in_mid_trial_makes_the_trial_be_repeated(
     manifest = run_manifest(
         "replaced", servers, scenario="hello", topology={}, loads=light("6s"), repetitions=1
     )
+    # Names that the run would use: that of the policy to the Service, and of the second attempt.
+    theirs = [
+        strangers.make(cluster, "NetworkPolicy", "replaced-to-mine"),
+        strangers.make(cluster, "Job", "replaced-trial-001-attempt-2"),
+    ]
     run = cluster.apply(manifest)
     running = "laptime.dev/component=generator"
     cluster.wait(
@@ -207,3 +213,5 @@ def test_a_pod_that_is_replaced_in_mid_trial_makes_the_trial_be_repeated(
     assert [one["reason"] for one in result["lostAttempts"]] == ["ServiceUnsteady"]
     assert result["attempt"] == 2
     assert result["figures"]["errors"] == 0
+    for one in theirs:
+        strangers.untouched(cluster, one)

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from laptime.manifests.context import content_hash
+from laptime.manifests.context import content_hash, known_as
 from laptime.report.archive import stored_in
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
+from .strangers import make, untouched
 
 RUN = "shop"
-_POD = {"containers": [{"name": "theirs", "image": "registry.invalid/theirs:1"}]}
-_LABELS = {"app": "shop"}
+# Some of a run's labels too: they prove nothing.
+RUNS_LABEL = {"laptime.dev/run": RUN}
 
 GO = "docker.io/laptime/server-go-nethttp:0.1.0"
 _AROUND = {
@@ -61,43 +62,28 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def _service() -> dict[str, Any]:
-    return {"spec": {"selector": _LABELS, "ports": [{"port": 80}]}}
-
-
-def _deployment() -> dict[str, Any]:
-    template = {"metadata": {"labels": _LABELS}, "spec": _POD}
-    return {"spec": {"replicas": 0, "selector": {"matchLabels": _LABELS}, "template": template}}
-
-
-_CONFIG: dict[str, Any] = {"data": {"theirs": "yes"}}
-# What a run named `shop` calls its objects, each with what a stranger would have in it.
-BY_NAME: list[tuple[str, str, str, dict[str, Any]]] = [
+# What a run named `shop` calls its objects that others find by their names.
+BY_NAME: list[tuple[str, str, str]] = [
     *(
-        (shape, "Service", f"shop-{name}", _service())
-        for shape, names in {
-            "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
-            "embedded": ("upstream", "delay"),
-            "around": ("service-cache", "service-store", "generator"),
+        (shape, kind, f"shop-{name}")
+        for kind, shapes in {
+            "Service": {
+                "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
+                "embedded": ("upstream", "delay"),
+                "around": ("service-cache", "service-store", "generator"),
+            },
+            "ConfigMap": {
+                "tiers": ("postgres", "pgbouncer", "haproxy"),
+                "embedded": ("sqlite",),
+                "around": ("services", "feeders"),
+            },
+            "Deployment": {
+                "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
+                "embedded": ("upstream", "delay"),
+                "around": ("service-cache", "service-store"),
+            },
         }.items()
-        for name in names
-    ),
-    *(
-        (shape, "ConfigMap", f"shop-{name}", _CONFIG)
-        for shape, names in {
-            "tiers": ("postgres", "pgbouncer", "haproxy"),
-            "embedded": ("sqlite",),
-            "around": ("services", "feeders"),
-        }.items()
-        for name in names
-    ),
-    *(
-        (shape, "Deployment", f"shop-{name}", _deployment())
-        for shape, names in {
-            "tiers": ("postgres", "pgbouncer", "haproxy", "server-axum"),
-            "embedded": ("upstream", "delay"),
-            "around": ("service-cache", "service-store"),
-        }.items()
+        for shape, names in shapes.items()
         for name in names
     ),
 ]
@@ -107,71 +93,23 @@ def _reset(purpose: str) -> str:
     return f"reset-{content_hash([purpose, 'store'])[:8]}"
 
 
-BY_LABEL: list[tuple[str, str, dict[str, Any]]] = [
-    ("Secret", "shop-database", {"stringData": {"password": "theirs"}}),
-    ("ConfigMap", "shop-results", {"data": {"theirs": "yes"}}),
-    ("ConfigMap", "shop-trial-001", {"data": {"theirs": "yes"}}),
-    ("ConfigMap", "shop-trial-001-readings", {"data": {"theirs": "yes"}}),
-    ("NetworkPolicy", "shop-network", {"spec": {"podSelector": {"matchLabels": _LABELS}}}),
+# Those that nothing finds by their names.
+BY_LABEL: list[tuple[str, str]] = [
+    ("Secret", "shop-database"),
+    ("ConfigMap", "shop-results"),
+    ("ConfigMap", "shop-scenario"),
+    ("ConfigMap", "shop-trial-001"),
+    ("ConfigMap", "shop-trial-001-readings"),
+    ("ConfigMap", "shop-flame-axum"),
+    ("NetworkPolicy", "shop-network"),
     *(
-        (
-            "Job",
-            f"shop-{name}",
-            {
-                "spec": {
-                    "suspend": True,
-                    "template": {
-                        "metadata": {"labels": _LABELS},
-                        "spec": {**_POD, "restartPolicy": "Never"},
-                    },
-                }
-            },
-        )
+        ("Job", f"shop-{name}")
         for name in (
-            *("verify-axum", "verify-go", "trial-001"),
+            *("verify-axum", "verify-go", "trial-001", "flame-axum"),
             *(_reset("shop-verify-go"), _reset("shop-trial-001")),
         )
     ),
 ]
-_API = {"Deployment": "apps/v1", "Job": "batch/v1", "NetworkPolicy": "networking.k8s.io/v1"}
-_RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "runAsNonRoot": True,
-    "capabilities": {"drop": ["ALL"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-_POD["containers"][0]["securityContext"] = _RESTRICTED  # type: ignore[assignment]
-
-
-def _create(cluster: Cluster, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
-    manifest = {
-        "apiVersion": _API.get(kind, "v1"),
-        "kind": kind,
-        # Some of a run's labels too: they prove nothing.
-        "metadata": {"name": name, "labels": {**_LABELS, "laptime.dev/run": RUN}},
-        **content,
-    }
-    cluster.create(manifest)
-    deadline = time.monotonic() + 30
-    # Its controller writes an annotation into it.
-    while kind == "Deployment" and not _observed(cluster.get("deployment", name)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return cluster.get(kind.lower(), name)
-
-
-def _observed(deployment: dict[str, Any]) -> bool:
-    return (deployment.get("status") or {}).get("observedGeneration") == 1
-
-
-def _untouched(cluster: Cluster, before: dict[str, Any]) -> None:
-    now = cluster.get(before["kind"].lower(), before["metadata"]["name"])
-    # Its controller may say in its status how it is.
-    for one in (before, now):
-        one.pop("status", None)
-        one["metadata"].pop("resourceVersion", None)
-        one["metadata"].pop("managedFields", None)
-    assert now == before
 
 
 def _end(cluster: Cluster, run: str) -> None:
@@ -183,14 +121,12 @@ def _end(cluster: Cluster, run: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "kind", "name", "content"),
-    BY_NAME,
-    ids=[f"{kind}-{name}" for _, kind, name, _ in BY_NAME],
+    ("shape", "kind", "name"), BY_NAME, ids=[f"{kind}-{name}" for _, kind, name in BY_NAME]
 )
 def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
-    cluster: Cluster, shape: str, kind: str, name: str, content: dict[str, Any]
+    cluster: Cluster, shape: str, kind: str, name: str
 ) -> None:
-    theirs = _create(cluster, kind, name, content)
+    theirs = make(cluster, kind, name, **RUNS_LABEL)
     cluster.apply(_AROUND)
     run = cluster.apply(SHAPES[shape])
     cluster.wait(
@@ -199,9 +135,9 @@ def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
     status = cluster.wait_end(run, 60)
     assert status["state"] == "Failed"
     assert f"{kind} {name}" in condition(status, "Succeeded")["message"]
-    _untouched(cluster, theirs)
+    untouched(cluster, theirs)
     _end(cluster, run)
-    _untouched(cluster, theirs)
+    untouched(cluster, theirs)
     cluster.delete(kind.lower(), name)
 
 
@@ -209,10 +145,10 @@ def test_where_a_name_is_needed_the_run_says_so_and_touches_nothing(
 def test_where_no_name_is_needed_the_run_is_measured_all_the_same(
     cluster: Cluster, around: bool
 ) -> None:
-    theirs = [_create(cluster, *one) for one in BY_LABEL]
+    theirs = [make(cluster, *one, **RUNS_LABEL) for one in BY_LABEL]
     cluster.apply(_AROUND)
     small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE}
-    database = run_manifest(RUN, [AXUM], repetitions=2, **small)
+    database = run_manifest(RUN, [{**AXUM, "profile": True}], repetitions=2, **small)
     run = cluster.apply(SHAPES["around"] if around else database)
     status = cluster.wait_end(run, 180)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
@@ -221,12 +157,16 @@ def test_where_no_name_is_needed_the_run_is_measured_all_the_same(
     cluster.wait_folded(run)
     mine = cluster.items("configmaps", "laptime.dev/run-uid")
     assert [one["metadata"]["name"] for one in mine] == [status["resultsConfigMap"]]
-    assert json.loads(stored_in(mine).files["results.json"])["run"]["name"] == RUN
+    stored = stored_in(mine)
+    assert json.loads(stored.files["results.json"])["run"]["name"] == RUN
+    names = {known_as(one["metadata"]) for one in stored.objects}
+    assert {"shop-scenario", "shop-trial-001"} <= names
+    assert ("shop-flame-axum" in names) is not around
     for one in theirs:
-        _untouched(cluster, one)
+        untouched(cluster, one)
     _end(cluster, run)
     for one in theirs:
-        _untouched(cluster, one)
+        untouched(cluster, one)
         kind, name = one["kind"].lower(), one["metadata"]["name"]
         cluster.delete(kind, name)
 

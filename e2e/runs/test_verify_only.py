@@ -10,6 +10,7 @@ import pytest
 
 from laptime.cli.main import run_command
 
+from . import strangers
 from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, run_manifest
 
 GO = "docker.io/laptime/server-go-nethttp:0.1.0"
@@ -24,6 +25,7 @@ def test_answers_are_shown_beside_what_was_expected_and_nothing_stays(
     file.write_text(json.dumps(manifest))
     asked = ("verify", str(file), "-n", cluster.namespace, "--kubeconfig", kubeconfig)
 
+    theirs = strangers.make(cluster, "ConfigMap", "shop-verify-answer-axum")
     assert run_command([*asked, "--keep", "-o", "json"]) == 1
     right, wrong = json.loads(capsys.readouterr().out)
     assert (right["server"], right["right"]) == ("axum", True)
@@ -40,6 +42,9 @@ def test_answers_are_shown_beside_what_was_expected_and_nothing_stays(
     left = {one for one in cluster.left_of("shop-verify") if not one.startswith("ConfigMap/")}
     assert left == set()
     assert not cluster.documents("shop-verify")
+    cluster.wait_folded("shop-verify")
+    assert cluster.left_of("shop-verify") == {"ConfigMap/shop-verify-results"}
+    strangers.untouched(cluster, theirs)
 
     # It takes the place of the one before it, and goes when it is done.
     assert run_command([*asked, "--server", "axum"]) == 0

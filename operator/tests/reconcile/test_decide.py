@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -14,6 +15,7 @@ from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
 from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.catalog import Feeder, scenarios
 from laptime.manifests.result import readings_name
 from laptime.reconcile.observe import config_map_keys
 from laptime.reconcile.views import ContainerView, PodView
@@ -313,6 +315,54 @@ def test_a_name_that_somebody_else_has_ends_the_run_before_anything_is_measured(
     assert not world.jobs_started
     assert not {**world.deployments, **world.services}
     assert not world.secret
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        ("ConfigMap", "demo-postgres"),
+        ("ConfigMap", "demo-feeders"),
+        ("Service", "demo-server-s1"),
+        ("Service", "demo-generator"),
+        ("Deployment", "demo-pgbouncer"),
+        ("Deployment", "demo-server-s1"),
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_somebody_takes_in_mid_run_ends_the_run_and_what_was_measured_stays(
+    theirs: tuple[str, str],
+) -> None:
+    users = scenarios()["users"]
+    feeder = Feeder.model_validate({"name": "word", "csv": {"text": "text\nhi\n"}})
+    scenario = users.model_copy(update={"feeders": [*users.feeders, feeder]})
+    spec = spec_of(2, 1, 3, generator={"parallelism": 2})
+    world = World(spec, Random(3), scenario=scenario)
+    while not world.results_written:
+        world.step()
+        world.advance()
+    kind, name = theirs
+    there: dict[str, Collection[str]] = {
+        "ConfigMap": world.config_maps,
+        "Service": world.services,
+        "Deployment": world.deployments,
+    }
+    assert name in there[kind]
+    # Somebody deletes the run's own, and makes one of his.
+    world.remove(kind, name)
+    world.strangers = {theirs}
+    took = world.now
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    while succeeded is None or succeeded.reason != "NameTaken":
+        world.step()
+        world.advance()
+        succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+        assert world.now - took < timedelta(seconds=30)
+    run_to_the_end(world)
+    assert " ".join(theirs) in succeeded.message
+    assert world.run.status.state is State.FAILED
+    assert world.results_written
+    assert "demo-results" in world.config_maps
+    assert not {**world.deployments, **world.services, **world.jobs}
 
 
 def test_an_object_that_is_refused_for_a_moment_costs_nothing() -> None:

@@ -8,18 +8,38 @@ from typing import Any
 
 import pytest
 
+from laptime.api.attempts import attempt_name
+from laptime.api.profile import Profile
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.api.server import Server
 from laptime.catalog import scenarios
 from laptime.kube import KubeError
+from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
-from laptime.manifests.context import Component, RunContext
+from laptime.manifests.context import Component, Network, RunContext, Target
+from laptime.manifests.generator import trial_job
+from laptime.manifests.network import network_policy
 from laptime.manifests.pods import config_map
+from laptime.manifests.profiler import profile_job
+from laptime.manifests.result import (
+    answers_config_map,
+    profile_config_map,
+    readings_config_map,
+    result_config_map,
+)
+from laptime.manifests.scenario import scenario_config_map
 from laptime.manifests.secret import owning, secret_name
 from laptime.manifests.server import server_deployment, server_service
+from laptime.manifests.target import reach_policy
 from laptime.manifests.verifier import verify_job
-from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete
-from laptime.reconcile.children import Children
+from laptime.measure.readings import no_readings
+from laptime.plan import Trial, plan_profiles, plan_trials
+from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete, Fold
+from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.fold import delete_folded, read_archive
 from laptime.reconcile.views import Run, run_view
+from laptime.report.archive import pack
 
 from .api_server import ApiServer, serving
 from .test_decide import spec_of
@@ -105,27 +125,131 @@ async def test_a_label_alone_makes_an_object_nobodys_own(forged: dict[str, Any])
     assert server.get("Service", "default", name) == kept
 
 
-@pytest.mark.parametrize("kind", ["Job", "ConfigMap"])
-async def test_what_nothing_finds_by_its_name_gets_another_one(kind: str) -> None:
+def freely_named(run: Run) -> dict[str, dict[str, Any]]:
+    """Return every kind of object of a run that nothing finds by its name."""
+    there = Server.model_validate({"name": "there", "service": {"name": "web", "port": 80}})
+    own = [one.model_copy(update={"profile": True}) for one in run.spec.servers]
+    spec = run.spec.model_copy(update={"servers": [*own, there]})
+    context = replace(
+        context_of(run),
+        spec=spec,
+        network=Network(),
+        targets={"there": Target(80, 8080, {"app": "web"})},
+    )
+    server, (trial, *_) = own[0], plan_trials(run.name, spec, 1, 1)
+    flame, *_ = plan_profiles(run.name, spec)
+    result = failed(trial)
+    manifests = [
+        verify_job(context, server),
+        trial_job(context, trial),
+        trial_job(context, replace(trial, name=attempt_name(trial.name, 2))),
+        profile_job(context, flame),
+        profile_config_map(
+            context, flame.name, Profile(server=server.name, load=flame.load, problem="none")
+        ),
+        result_config_map(context, result, ""),
+        readings_config_map(context, result, no_readings(trial.name, "nobody is here")),
+        answers_config_map(context, server.name, ""),
+        scenario_config_map(context),
+        archive_config_maps(context, b"a")[0],
+        network_policy(context),
+        reach_policy(context, there),
+    ]
+    return {f"{one['kind']} {one['metadata']['name']}": one for one in manifests}
+
+
+def failed(trial: Trial) -> TrialResult:
+    return TrialResult(
+        trial=trial.name,
+        ordinal=trial.ordinal,
+        server=trial.server,
+        load=trial.load,
+        repetition=trial.repetition,
+        outcome=TrialOutcome.FAILED,
+    )
+
+
+FREELY_NAMED = list(freely_named(run_of(ApiServer())))
+
+
+@pytest.mark.parametrize("which", FREELY_NAMED)
+async def test_what_nothing_finds_by_its_name_gets_another_one(which: str) -> None:
     server = ApiServer()
     run = run_of(server)
     context = context_of(run)
-    manifest = (
-        objects_of(context)["Job"] if kind == "Job" else archive_config_maps(context, b"a")[0]
-    )
-    name = manifest["metadata"]["name"]
+    manifest = freely_named(run)[which]
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
     theirs = deepcopy(server.add(stranger(manifest)))
-    children = Children(run.uid)
+    children = Children(run.uid, kinds=kinds_of_run(policies=True))
     async with serving(server) as kube:
         await execute(kube, run, context, [Create(manifest)], children)
         ours = children.find(kind, name)
         assert ours is not None
         assert ours.name != name
         # The same again, by an operator that has forgotten everything: nothing is doubled.
-        await execute(kube, run, context, [Create(manifest)], Children(run.uid))
+        again = Children(run.uid, kinds=kinds_of_run(policies=True))
+        await execute(kube, run, context, [Create(manifest)], again)
         assert len(server.of(kind)) == 2
         await execute(kube, run, context, [Delete(kind, name)], children)
     assert server.of(kind) == [theirs]
+
+
+@pytest.mark.parametrize("which", FREELY_NAMED)
+async def test_an_object_that_somebody_makes_under_the_name_in_mid_run_is_left_alone(
+    which: str,
+) -> None:
+    server = ApiServer()
+    run = run_of(server)
+    context = context_of(run)
+    manifest = freely_named(run)[which]
+    kind, name = manifest["kind"], manifest["metadata"]["name"]
+    children = Children(run.uid, kinds=kinds_of_run(policies=True))
+    async with serving(server) as kube:
+        await execute(kube, run, context, [Create(manifest)], children)
+        assert server.get(kind, "default", name) is not None
+        # The run's own is gone, and nobody has heard of it yet.
+        server.remove(kind, "default", name)
+        theirs = deepcopy(server.add(stranger(manifest)))
+        await execute(kube, run, context, [Delete(kind, name)], children)
+        assert server.of(kind) == [theirs]
+        # The run makes its own anew, under another name.
+        fresh = Children(run.uid, kinds=kinds_of_run(policies=True))
+        await execute(kube, run, context, [Create(manifest)], fresh)
+    assert len(server.of(kind)) == 2
+    assert server.get(kind, "default", name) == theirs
+
+
+FILES = {"results.json": "".join(f"{number * 7919 % 10007}" for number in range(2000))}
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["other content", "the same content"])
+async def test_a_part_of_an_archive_under_a_name_of_somebody_else(
+    same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "MAX_PART_BYTES", 2000)
+    server = ApiServer()
+    run = run_of(server)
+    context = context_of(run)
+    _, (part, *_) = archive_config_maps(context, pack(FILES, []))
+    name = part["metadata"]["name"]
+    theirs = stranger(part)
+    if not same:
+        theirs["binaryData"] = {"archive.xz": "dGhlaXJz"}
+    theirs = deepcopy(server.add(theirs))
+    children = Children(run.uid)
+    async with serving(server) as kube:
+        if same:
+            await execute(kube, run, context, [Fold(FILES)], children)
+            stored = await read_archive(kube, "default", "shop-results")
+            assert stored is not None
+            assert stored.files == FILES
+            assert await delete_folded(kube, "default", run.uid, "shop-results")
+        else:
+            with pytest.raises(NameTaken, match=f"ConfigMap {name} is there"):
+                await execute(kube, run, context, [Fold(FILES)], children)
+            # An archive that is not whole is none.
+            assert server.get("ConfigMap", "default", "shop-results") is None
+    assert server.get("ConfigMap", "default", name) == theirs
 
 
 async def test_what_was_replaced_by_somebody_in_this_moment_is_left_alone() -> None:
