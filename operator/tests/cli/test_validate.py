@@ -177,6 +177,22 @@ def test_a_run_that_does_not_fit_its_scenario_is_told_what_to_write(
     assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
 
 
+def test_where_the_scripts_of_the_file_lead_to_is_said(laptime: Laptime, tmp_path: Path) -> None:
+    source = "import x from 'https://jslib.k6.io/x.js';\nget('http://shop.payments.svc');"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}
+    manifest = run(
+        loads=[{"name": "own", "script": {"configMap": "mine"}}],
+        egress=[{"namespace": "payments"}],
+    )
+    manifest["metadata"] = {"name": "demo"}
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump_all([{**config_map, "data": {"script.js": source}}, manifest]))
+    code, out, _ = laptime("validate", file)
+    assert code == 0
+    (lead,) = [line for line in out.splitlines() if line.startswith("Load ")]
+    assert lead.startswith("Load own: script.js:1 imports https://jslib.k6.io/x.js, where pods")
+
+
 def test_a_scenario_that_only_the_cluster_may_have_is_no_mistake(
     laptime: Laptime, tmp_path: Path
 ) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -16,8 +19,12 @@ from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.catalog import Feeder, scenarios
+from laptime.cli.progress import warnings
+from laptime.kube import Kube, Manifest
+from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
-from laptime.reconcile.observe import config_map_keys
+from laptime.plan import Lead, Leads
+from laptime.reconcile.observe import Memory, config_map_keys
 from laptime.reconcile.views import ContainerView, PodView
 
 from .generators import generator_log
@@ -590,6 +597,106 @@ def test_what_of_a_script_is_missing_is_said(
     assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, reason)
     assert says in succeeded.message
     assert not world.jobs_started
+
+
+JSLIB = Lead("script.js:2", "https://jslib.k6.io/utils/index.js", "jslib.k6.io", imported=True)
+OTHER = Lead("script.js:9", "http://shop.other.svc", "shop.other.svc")
+
+
+def world_that_leads(network: Network | None = None, **changes: object) -> World:
+    loads = [{"name": "own", "script": {"configMap": "mine"}}]
+    world = World(altered(loads=loads, **changes), Random(1), network=network)
+    world.scripts = {"mine": frozenset({"script.js"})}
+    return world
+
+
+def test_a_run_whose_script_imports_what_no_pod_can_load_ends_before_anything_is_deployed() -> None:
+    world = world_that_leads(Network())
+    world.leads = {"own": Leads(imports=(JSLIB,), names=(OTHER,))}
+    run_to_the_end(world)
+    for type_ in (ConditionType.SUCCEEDED, ConditionType.SCRIPTS_SELF_CONTAINED):
+        said = world.run.status.condition(type_)
+        assert said is not None
+        assert (said.status, said.reason) == (ConditionStatus.FALSE, "RemoteImport")
+        assert said.message == (
+            "load own: script.js:2 imports https://jslib.k6.io/utils/index.js, and pods of a run "
+            "have no way to jslib.k6.io: put the file into the script's ConfigMap and import "
+            "'./index.js', or make an archive of all by k6 archive; or name its addresses in "
+            "spec.egress"
+        )
+    assert not world.jobs_started
+
+
+@pytest.mark.parametrize(
+    ("network", "egress", "leads", "says"),
+    [
+        # Nobody knows which address a name stands for, or nothing keeps pods from any.
+        (Network(), [{"cidr": "203.0.113.0/24"}], Leads(imports=(JSLIB,)), "in every trial"),
+        (None, [], Leads(imports=(JSLIB,)), "script.js:2 imports https://jslib.k6.io"),
+        (Network(), [], Leads(names=(OTHER,)), "script.js:9 names http://shop.other.svc: these"),
+        (Network(), [], Leads(names=(OTHER,) * 7), " and 2 more: these"),
+        (Network(), [{"namespace": "other"}], Leads(names=(OTHER,)), None),
+        (Network(), [], Leads(whole=False), None),
+    ],
+)
+def test_what_a_script_may_ask_is_said_before_its_first_trial(
+    network: Network | None, egress: list[object], leads: Leads, says: str | None
+) -> None:
+    world = world_that_leads(network, egress=egress)
+    world.leads = {"own": leads}
+    world.step()
+    assert not world.jobs_started
+    said = world.run.status.condition(ConditionType.SCRIPTS_SELF_CONTAINED)
+    assert said is not None
+    if says is None:
+        assert (said.status, said.reason) == (ConditionStatus.TRUE, "NothingLeadsOut")
+        assert leads.whole or said.message.endswith("too long to be read")
+    else:
+        assert (said.status, said.reason) == (ConditionStatus.FALSE, "OtherHostsNamed")
+        assert says in said.message
+        assert any(said.message in text for text in warnings(world.run.status))
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+    kept = world.run.status.condition(ConditionType.SCRIPTS_SELF_CONTAINED)
+    assert kept is not None
+    assert kept.message == said.message
+
+
+def test_without_a_script_nothing_is_said_of_scripts() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    run_to_the_end(world)
+    assert world.run.status.condition(ConditionType.SCRIPTS_SELF_CONTAINED) is None
+
+
+def test_the_sources_of_scripts_are_read_with_their_config_maps_and_again_when_they_change() -> (
+    None
+):
+    class Asked:
+        source, version = "import 'https://a.example/x.js';", 1
+
+        async def get(self, kind: str, namespace: str, name: str) -> Manifest:
+            return {
+                "metadata": {"name": name, "resourceVersion": str(self.version)},
+                "data": {"script.js": self.source},
+            }
+
+    asked, memory = Asked(), Memory(*[cast(Any, None)] * 3)
+    run = world_that_leads().run
+
+    async def hosts() -> list[str]:
+        memory._scripts = (-math.inf, {})
+        found = await memory.scripts(cast(Kube, asked), run)
+        assert found == {"mine": frozenset({"script.js"})}
+        return [one.host for one in memory.leads["own"].imports]
+
+    async def ask() -> None:
+        assert await hosts() == ["a.example"]
+        asked.source = "import 'https://b.example/x.js';"
+        assert await hosts() == ["a.example"], "it was read again without need"
+        asked.version = 2
+        assert await hosts() == ["b.example"]
+
+    asyncio.run(ask())
 
 
 def test_an_archive_of_a_script_is_a_key_as_well() -> None:

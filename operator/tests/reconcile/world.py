@@ -17,7 +17,7 @@ from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
-from laptime.plan import Trial, plan_profiles, plan_trials, seed_of
+from laptime.plan import Leads, Trial, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.actions import (
     Action,
     Apply,
@@ -116,6 +116,8 @@ class World(SimulatedCluster):
         """Kinds of which the API server stores no object."""
         self.scripts: dict[str, frozenset[str] | None] = {}
         """Keys of the ConfigMaps of scripts; None: there is none of that name."""
+        self.leads: dict[str, Leads] = {}
+        """Where scripts lead to, by load."""
         self.strangers: set[tuple[str, str]] = set()
         """Kinds and names of somebody else's objects."""
         self.targets: dict[str, TargetView] = {}
@@ -240,6 +242,7 @@ class World(SimulatedCluster):
             refusal=self.refusal,
             targets=dict(self.targets),
             scripts=dict(self.scripts),
+            leads=dict(self.leads),
             summary=None
             if self.run.spec.verify_only
             else self._summary(results, payloads, failures),

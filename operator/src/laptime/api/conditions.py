@@ -19,6 +19,10 @@ TRUE_WHEN = {
         "as the run has them"
     ),
     ConditionType.SERVERS_VERIFIED: ("every server gave the answers of the scenario's contract"),
+    ConditionType.SCRIPTS_SELF_CONTAINED: (
+        "no script imports from another host than its target, or names one that the run does not "
+        "name; False is a warning where the run goes on. There only with scripts"
+    ),
     ConditionType.PROGRESSING: (
         "something goes on; False while the run waits, is held up by a problem, or is over"
     ),

@@ -49,6 +49,7 @@ class ConditionType(StrEnum):
     ACCEPTED = "Accepted"
     TIERS_READY = "TiersReady"
     SERVERS_VERIFIED = "ServersVerified"
+    SCRIPTS_SELF_CONTAINED = "ScriptsSelfContained"
     PROGRESSING = "Progressing"
     SUSPENDED = "Suspended"
     SUCCEEDED = "Succeeded"
@@ -69,8 +70,8 @@ class Condition(TolerantModel):
     """One condition, as the Kubernetes API conventions define it."""
 
     type: str = Field(
-        description="Accepted, TiersReady, ServersVerified, Progressing, Suspended, Succeeded, "
-        "ObjectivesMet, Profiled, CleanedUp."
+        description="Accepted, TiersReady, ServersVerified, ScriptsSelfContained, Progressing, "
+        "Suspended, Succeeded, ObjectivesMet, Profiled, CleanedUp."
     )
     status: ConditionStatus = Field(description="Whether it holds.")
     reason: str = Field(description="CamelCase, for programs: why it does or does not hold.")

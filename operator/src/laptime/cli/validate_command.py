@@ -72,6 +72,8 @@ def validate(
         say(f"{manifest.name} is valid{_unchecked(checked)}.")
     if unknown:
         say(unknown)
+    for lead in leads_of(manifest.name, spec, found["ConfigMap"]):
+        say(lead)
     if checked or server:
         say(expected_length(manifest.name, spec))
 
@@ -147,6 +149,27 @@ def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[
             f"Laptime ({', '.join(scenarios())}): whether the run fits it was not checked."
         )
     return [*misfits(asked, scenario), *load_problems(asked, scenario)], None
+
+
+def leads_of(name: str, spec: dict[str, Any], config_maps: list[dict[str, Any]]) -> list[str]:
+    """Return where scripts lead to that are in the same file, a line for each."""
+    from laptime.api.spec import BenchmarkRunSpec
+    from laptime.plan import may_reach, script_leads
+
+    asked = BenchmarkRunSpec.model_validate(spec)
+    there = {one["metadata"]["name"]: one for one in config_maps}
+    lines: list[str] = []
+    for load in asked.loads:
+        if load.script is None or not set(load.script.config_maps) <= set(there):
+            continue
+        sources = [there[one] for one in load.script.config_maps]
+        leads = script_leads(load.script, sources, [f"{name}-"])
+        lines += [
+            f"Load {load.name}: {one}, where pods of the run may have no way to (spec.egress)."
+            for one in (*leads.imports, *leads.names)
+            if not may_reach(one.host, asked.egress)
+        ]
+    return lines
 
 
 def expected_length(name: str, spec: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from laptime.plan.profiles import (
     profile_name,
     profiling_seconds,
 )
+from laptime.plan.script_sources import Lead, Leads, may_reach, script_leads
 from laptime.plan.trials import Trial, plan_trials, seed_of
 
 __all__ = [
@@ -18,12 +19,15 @@ __all__ = [
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
     "USUAL_RATE",
+    "Lead",
+    "Leads",
     "Places",
     "SentSession",
     "Trial",
     "in_time",
     "load_problem",
     "load_problems",
+    "may_reach",
     "misfits",
     "places_of",
     "plan_profiles",
@@ -32,6 +36,7 @@ __all__ = [
     "profile_name",
     "profiling_seconds",
     "remaining_seconds",
+    "script_leads",
     "seed_of",
     "sent_requests",
     "sent_sessions",

@@ -39,6 +39,7 @@ from laptime.reconcile.stages.pause import (
     suspended,
 )
 from laptime.reconcile.stages.profiles import run_profiles
+from laptime.reconcile.stages.scripts import leads_out
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.trials import run_trials
 from laptime.reconcile.stages.verify import verify
@@ -71,6 +72,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         own_scenario,
         does_not_fit,
         missing_config_map,
+        leads_out,
         refused,
         deploy,
         verify,

@@ -34,7 +34,7 @@ from laptime.manifests.result import (
 )
 from laptime.manifests.verifier import VERIFY_CONTAINER
 from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watched_result
-from laptime.plan import plan_profiles, plan_trials, seed_of
+from laptime.plan import Leads, plan_profiles, plan_trials, script_leads, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive, single_results
@@ -162,7 +162,10 @@ class Memory:
         self.archived: dict[str, Manifest] = {}
         """Metadata of the ConfigMaps in the archive, by the names that the run knows them by."""
         self._read = -1
+        self.leads: dict[str, Leads] = {}
+        """Where scripts lead to beside their target, by load."""
         self._scripts: tuple[float, dict[str, frozenset[str] | None]] = (-math.inf, {})
+        self._sources: dict[str, int] = {}
 
     def keep(self, manifests: Iterable[Manifest], context: RunContext) -> None:
         """Take in results that were stored just now, or are in the archive, results first."""
@@ -199,11 +202,30 @@ class Memory:
         if time.monotonic() - read_at < (_MISSING_SECONDS if missing else _SCRIPT_SECONDS):
             return known
         found: dict[str, frozenset[str] | None] = {}
+        manifests: dict[str, Manifest] = {}
         for name in wanted:
             manifest = await kube.get("ConfigMap", run.namespace, name)
             found[name] = config_map_keys(manifest) if manifest is not None else None
+            if manifest is not None:
+                manifests[name] = manifest
+        versions = {name: version_of(one) for name, one in manifests.items()}
+        if versions != self._sources:
+            # Not in the loop: what a stranger wrote may be long.
+            self.leads = await asyncio.to_thread(leads_of_scripts, run, manifests)
+            self._sources = versions
         self._scripts = (time.monotonic(), found)
         return found
+
+
+def leads_of_scripts(run: Run, config_maps: Mapping[str, Manifest]) -> dict[str, Leads]:
+    """Return where each script leads to whose ConfigMaps are there, by load."""
+    return {
+        load.name: script_leads(
+            load.script, [config_maps[name] for name in load.script.config_maps], [f"{run.name}-"]
+        )
+        for load in run.spec.loads
+        if load.script is not None and set(load.script.config_maps) <= set(config_maps)
+    }
 
 
 def config_map_keys(config_map: Manifest) -> frozenset[str]:
@@ -282,6 +304,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         profiles=profiles,
         profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
         scripts=await memory.scripts(kube, run),
+        leads=memory.leads,
         answers=await _answers(kube, run, pod_views, memory.logs),
         summary=None if run.spec.verify_only else cache.summary(run, context, result_names),
         kubelets=memory.kubelets.look(run.namespace, pod_views, datetime.now(UTC)),

@@ -14,6 +14,7 @@ from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
+from laptime.plan import Leads
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -233,6 +234,8 @@ class Observed:
     answers: Mapping[str, str] = field(default_factory=dict)
     # ConfigMaps of scripts and certificates: name -> its keys, None: there is no such ConfigMap.
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    # Where scripts lead to beside their target, by load.
+    leads: Mapping[str, Leads] = field(default_factory=dict)
     # Services that are driven and not deployed, by the names of their servers.
     targets: Mapping[str, TargetView] = field(default_factory=dict)
     # None: nothing is measured.

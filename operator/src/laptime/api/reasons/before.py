@@ -96,5 +96,19 @@ BEFORE = Section(
             "the ConfigMap is there and has no such key",
             "add the key, or name one of those in the message",
         ),
+        Reason(
+            "RemoteImport",
+            "a script imports a module from an address, and pods of a run have no way there; the "
+            "message says which, in which line",
+            "put the file into the script's ConfigMap and import it from there, or name its "
+            "addresses in `egress` ([own script](own-script.md#what-leads-out))",
+        ),
+        Reason(
+            "OtherHostsNamed",
+            "a script names hosts that are neither the target nor named by the run, or imports "
+            "from one that the run may reach; whether it asks them, only its trials will show",
+            "take the target from `__ENV` where it is meant; nothing where such requests are meant "
+            "([own script](own-script.md#what-leads-out))",
+        ),
     ),
 )

@@ -73,6 +73,11 @@ NORMAL = Section(
             "nothing",
         ),
         Reason(
+            "NothingLeadsOut",
+            "no script imports from or names another host than its target",
+            "nothing",
+        ),
+        Reason(
             "Preparing",
             "a fresh pod of the next server is coming up",
             "wait",

@@ -1,0 +1,72 @@
+"""Before the first trial: whether a script leads out of the run."""
+
+from __future__ import annotations
+
+import posixpath
+
+from laptime.api.conditions import Verdict
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.plan import Lead, may_reach
+from laptime.reconcile.actions import Decision
+from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.stages.situation import Situation
+
+_SOON_SECONDS = 1.0
+_SHOWN = 5
+
+
+def leads_out(situation: Situation) -> Decision | None:
+    """Say which hosts scripts name; fail a run whose script imports what no pod of it can load."""
+    leads = situation.observed.leads
+    if not leads or situation.measured() or situation.run.status.state is State.RUNNING:
+        return None
+    egress = situation.spec.egress
+    imports = [(load, one) for load, its in leads.items() for one in its.imports]
+    named = [
+        (load, one)
+        for load, its in leads.items()
+        for one in its.names
+        if not may_reach(one.host, egress)
+    ]
+    # A name may stand for any address of a range, which only DNS knows.
+    closed = situation.context.network is not None and not any(one.cidr for one in egress)
+    barred = [(load, one) for load, one in imports if closed and not may_reach(one.host, egress)]
+    if barred:
+        problem = Problem("RemoteImport", _barred(barred), fatal=True)
+        _say(situation, ConditionStatus.FALSE, problem.reason, problem.message)
+        situation.progressing("", "", problem)
+        situation.fail(problem)
+        return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
+    cut = "" if all(one.whole for one in leads.values()) else "; the rest was too long to be read"
+    if imports or named:
+        said = [f"{_listed(imports)}: it is loaded from there in every trial"] if imports else []
+        if named:
+            said.append(
+                f"{_listed(named)}: these are neither the target nor named by the run, and what "
+                "is asked of them is in no figure of the server; where the target is meant, take "
+                "it from __ENV.TARGET or a variable in the script's env"
+            )
+        _say(situation, ConditionStatus.FALSE, "OtherHostsNamed", "; ".join(said) + cut)
+    else:
+        text = f"no script imports from or names another host than its target{cut}"
+        _say(situation, ConditionStatus.TRUE, "NothingLeadsOut", text)
+    return None
+
+
+def _say(situation: Situation, status: ConditionStatus, reason: str, message: str) -> None:
+    situation.say(Verdict(ConditionType.SCRIPTS_SELF_CONTAINED, status, reason, message))
+
+
+def _barred(imports: list[tuple[str, Lead]]) -> str:
+    hosts = " and ".join(dict.fromkeys(one.host for _, one in imports))
+    file = posixpath.basename(imports[0][1].text.partition("?")[0]) or "module.js"
+    return (
+        f"{_listed(imports)}, and pods of a run have no way to {hosts}: put the file into the "
+        f"script's ConfigMap and import './{file}', or make an archive of all by k6 archive; or "
+        "name its addresses in spec.egress"
+    )
+
+
+def _listed(leads: list[tuple[str, Lead]]) -> str:
+    said = ", ".join(f"load {load}: {one}" for load, one in leads[:_SHOWN])
+    return said + (f" and {len(leads) - _SHOWN} more" if len(leads) > _SHOWN else "")
