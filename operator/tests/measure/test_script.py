@@ -70,6 +70,68 @@ def test_a_check_that_never_holds_is_not_hidden_by_many_that_do() -> None:
     assert result.script.checks[0].name == "never"
 
 
+@pytest.mark.parametrize(
+    ("each", "wrong", "validity"),
+    [
+        # Ten checks, each of 10,000 answers; those of one answer may fail together.
+        (9, 90, Validity.DOUBTFUL),
+        (9, 9, Validity.VALID),
+        (1, 10, Validity.VALID),
+        (10, 100, Validity.DOUBTFUL),
+        (10, 101, Validity.INVALID),
+    ],
+)
+def test_checks_that_each_fail_seldom_do_not_hide_each_other(
+    each: int, wrong: int, validity: Validity
+) -> None:
+    checks = {f"right {n}": {"passed": 10_000 - each, "failed": each} for n in range(10)}
+    result = said({"checks": checks, "wrongAnswers": wrong})
+    assert result.validity is validity
+    if validity is not Validity.VALID:
+        assert result.validity_reasons == [
+            f"{wrong} answers failed one check or another ({wrong / 10_000:.2%} of the 10,000 that "
+            "the check that was asked most often had): 'right 0', 'right 1', 'right 2' and 7 more"
+        ]
+
+
+def test_where_nobody_counted_wrong_answers_each_failed_check_is_one() -> None:
+    checks = {f"right {n}": {"passed": 10_000 - 9, "failed": 9} for n in range(10)}
+    assert said({"checks": checks}).validity is Validity.DOUBTFUL
+    assert said({"checks": checks}, INFORM).validity is Validity.VALID
+
+
+@pytest.mark.parametrize(("second", "wrong"), [({"wrongAnswers": 4}, 7), ({}, 18)])
+def test_wrong_answers_of_several_generators_are_added_up(
+    second: dict[str, Any], wrong: int
+) -> None:
+    checks = {f"right {n}": {"passed": 91, "failed": 9} for n in range(1)}
+    parts = [
+        parse_generator_output(
+            line(
+                {
+                    **document(phase([5000] * 10, window=10.0)),
+                    "segment": {"index": index, "count": 2, "startedAt": 1.0},
+                    "script": {**QUIET, "checks": checks, **said_of},
+                }
+            )
+        )
+        for index, said_of in enumerate(({"wrongAnswers": 3}, second))
+    ]
+    merged = merge_results([one for one in parts if isinstance(one, GeneratorResult)])
+    assert isinstance(merged, GeneratorResult), merged
+    script = trial_result(TRIAL, merged, LOAD).script
+    assert script is not None
+    # Where one of them did not count, each failed check is one.
+    assert script.wrong_answers == wrong
+
+
+def test_checks_that_fail_by_themselves_are_not_said_twice() -> None:
+    checks = {f"right {n}": {"passed": 970, "failed": 30} for n in range(2)}
+    reasons = said({"checks": checks, "wrongAnswers": 60}).validity_reasons
+    assert len(reasons) == 2
+    assert all(one.startswith("check 'right") for one in reasons)
+
+
 def test_many_checks_that_fail_are_counted() -> None:
     checks = {f"never {n}": {"passed": 0, "failed": 5} for n in range(10)}
     reasons = said({"checks": checks}).validity_reasons

@@ -2,6 +2,7 @@ package output
 
 import (
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"go.k6.io/k6/v2/lib"
@@ -30,7 +31,22 @@ func (o *Output) check(s *metrics.Sample) {
 		count.Passed++
 	} else {
 		count.Failed++
+		o.wrong(s.Time)
 	}
+}
+
+// wrong counts the call of check() at a time once, however many of its checks failed: all of them have the time of the
+// call, and k6 says them one after the other.
+func (o *Output) wrong(at time.Time) {
+	call := at.UnixNano()
+	if _, counted := o.failed[call]; counted {
+		return
+	}
+	if len(o.failed) >= maxCached {
+		clear(o.failed)
+	}
+	o.failed[call] = struct{}{}
+	o.script.WrongAnswers++
 }
 
 func (o *Output) checkOf(tags *metrics.TagSet) *result.CheckCount {

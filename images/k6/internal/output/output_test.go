@@ -140,6 +140,25 @@ func TestChecksAreBounded(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatFailsSeveralChecksIsWrongOnce(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	began := time.Now()
+	for call := range 3 * maxCached {
+		var samples []metrics.SampleContainer
+		for i, held := range []float64{1, 0, 0} {
+			sample := checkSample(registry, builtin.Checks, held, "check", strconv.Itoa(i), "scenario", "default")
+			sample.Time = began.Add(time.Duration(call))
+			samples = append(samples, sample)
+		}
+		o.AddMetricSamples(samples)
+	}
+	if o.script.WrongAnswers != 3*maxCached || o.script.Checks["1"].Failed != 3*maxCached || len(o.failed) > maxCached {
+		t.Errorf("%d answers are wrong, %+v, %d are known", o.script.WrongAnswers, o.script.Checks["1"], len(o.failed))
+	}
+}
+
 func TestChecksOfTheWarmupDoNotCountAndThoseOfSetupDo(t *testing.T) {
 	o, _ := started(t)
 	registry := metrics.NewRegistry()

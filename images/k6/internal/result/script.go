@@ -24,6 +24,8 @@ type Script struct {
 	Aborted    bool                   `json:"aborted"`
 	Checks     map[string]*CheckCount `json:"checks"`
 	MoreChecks *CheckCount            `json:"moreChecks,omitempty"` // of all names beyond the bound
+	// Calls of check() of which any check failed: how many answers were wrong in one way or another.
+	WrongAnswers int64 `json:"wrongAnswers"`
 	// Iterations that ended with an exception, by its words and its stack.
 	Exceptions     map[string]int64 `json:"exceptions"`
 	MoreExceptions int64            `json:"moreExceptions,omitempty"` // of all beyond the bound

@@ -69,6 +69,7 @@ def script_of_row(
         aborted=any(one.aborted for one in scripts),
         checks_passed=sum(one.checks_passed for one in scripts),
         checks_failed=sum(one.checks_failed for one in scripts),
+        wrong_answers=sum(one.wrong_answers for one in scripts),
         checks=checks[:MAX_CHECKS],
         exceptions=exceptions_together(thrown for one in scripts for thrown in one.exceptions)[
             :MAX_EXCEPTIONS

@@ -134,6 +134,11 @@ CHECK_FAILED = Doubt(
 MORE_CHECKS_FAILED = Doubt(
     "{count:d} more checks failed as well", "as for the checks that are named"
 )
+ANSWERS_WRONG = Doubt(
+    "{wrong:,} answers failed one check or another ({share:.2%} of the {answers:,} that the check "
+    "that was asked most often had): {names}",
+    "as for a check that fails by itself: together they are wrong as often",
+)
 THROWN = Doubt(
     "{count:,} of {iterations:,} iterations ended with an exception: {message}",
     "mend the script where it says, or the server whose answer it cannot read",

@@ -16,6 +16,10 @@ ITERATIONS = "iterations"
 """k6's counter of them, by which servers are compared as well where a script rests."""
 
 
+MORE_CHECKS = "all further checks"
+"""What stands for the checks beyond those that are kept by name."""
+
+
 class ComparedBy(StrEnum):
     """Which figure says which server is faster under a script."""
 
@@ -144,6 +148,10 @@ class ScriptFigures(TolerantModel):
     aborted: bool = Field(False, description="Whether one of its thresholds ended it early.")
     checks_passed: int = Field(0, description="Answers of all checks that were right.")
     checks_failed: int = Field(0, description="Answers of all checks that were wrong.")
+    wrong_answers: int = Field(
+        0,
+        description="Answers (calls of check()) that failed any check, each counted once.",
+    )
     checks: list[CheckResult] = Field(
         default_factory=list, description="Check by check; those that failed most come first."
     )

@@ -182,6 +182,9 @@ class GeneratorScript(TolerantModel):
     aborted: bool = False
     checks: dict[str, GeneratorCheck] = Field(default_factory=dict)
     more_checks: GeneratorCheck | None = None
+    wrong_answers: Count | None = Field(
+        None, description="Calls of check() that failed; null: nobody counted (older versions)."
+    )
     exceptions: dict[str, Count] = Field(default_factory=dict)
     more_exceptions: Count = 0
     other_hosts: dict[str, GeneratorHost] = Field(default_factory=dict)

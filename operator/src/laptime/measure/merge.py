@@ -175,6 +175,8 @@ def _script(parts: list[Document]) -> Document:
             for name in names
         }
     merged["exceptions"] = _sums(part.get("exceptions", {}) for part in parts)
+    if all(part.get("wrongAnswers") is not None for part in parts):
+        merged["wrongAnswers"] = sum(part["wrongAnswers"] for part in parts)
     for key in ("moreChecks", "moreHosts"):
         counts = [part[key] for part in parts if part.get(key)]
         if counts:

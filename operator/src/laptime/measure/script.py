@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from laptime.api.interval import Interval
 from laptime.api.script import (
+    MORE_CHECKS,
     CheckResult,
     ComparedBy,
     ExceptionResult,
@@ -23,7 +24,6 @@ LEAST_REST_SHARE = 0.1
 LEAST_REST_SECONDS = 0.005
 """Of an iteration: what is less may be the time that k6 needs for it."""
 _MAX_EXECUTOR = 40
-MORE_CHECKS = "all further checks"
 MORE_HOSTS = "all further hosts"
 MORE_EXCEPTIONS = "all further exceptions"
 MAX_TRACE = 300
@@ -76,6 +76,7 @@ def script_figures(
     if len(script.thresholds) > MAX_THRESHOLDS:
         warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
     together = checks_together(checks)
+    failed = sum(one.failed for one in together)
     return ScriptFigures(
         warmup_named=bool(script.warmup),
         executors=[shown(one, _MAX_EXECUTOR) for one in script.executors],
@@ -86,7 +87,8 @@ def script_figures(
         dropped_iterations=dropped_iterations,
         aborted=script.aborted,
         checks_passed=sum(one.passed for one in together),
-        checks_failed=sum(one.failed for one in together),
+        checks_failed=failed,
+        wrong_answers=failed if script.wrong_answers is None else script.wrong_answers,
         checks=together,
         exceptions=exceptions_together(exceptions),
         thresholds=[_threshold(one) for one in script.thresholds[:MAX_THRESHOLDS]],

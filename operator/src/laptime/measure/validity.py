@@ -16,7 +16,7 @@ from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.loads import Checks, Load
 from laptime.api.results import Figures, Validity
-from laptime.api.script import CheckResult, ScriptFigures
+from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
 from laptime.api.server import Server
 from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import TrialUsage
@@ -99,8 +99,8 @@ def error_reason(requests: int, errors: int) -> Said | None:
 def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
     """Judge by what a script says itself: its checks, its warm-up, whether it ran as it meant to.
 
-    A check by itself is judged, and not all of them together: one that never holds must not be
-    hidden by a hundred that always do.
+    Each check is judged by itself: one that never holds must not be hidden by a hundred that
+    always do. And all of them together: many that fail seldom must not hide each other.
     """
     doubtful: list[Said | None] = []
     wrong: list[Said | None] = []
@@ -109,6 +109,11 @@ def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
         worst = [one for one in failed if one.failed_share > INVALID_CHECKS]
         wrong += _failed_checks(worst)
         doubtful += _failed_checks([one for one in failed if one not in worst])
+        answers, share = _wrong_answers(script)
+        if share > INVALID_CHECKS and not worst:
+            wrong.append(_answers_wrong(script, answers, share))
+        elif share > DOUBTFUL_CHECKS and not failed:
+            doubtful.append(_answers_wrong(script, answers, share))
     count = sum(one.iterations for one in script.exceptions)
     if count:
         thrown = doubts.THROWN.says(
@@ -126,6 +131,28 @@ def judge_script(script: ScriptFigures, load: Load | None) -> Judgement:
         due = script.iterations + script.dropped_iterations
         doubtful.append(doubts.ITERATIONS_DROPPED.says(dropped=script.dropped_iterations, due=due))
     return Judgement.of(doubtful, wrong)
+
+
+def _wrong_answers(script: ScriptFigures) -> tuple[int, float]:
+    """Return of how many answers, and which share of them (0 … 1), failed any check.
+
+    How many answers there were k6 does not say: at least as many as the check that was asked most
+    often had. So the share is an upper bound of that of all answers, and where a check is asked
+    once in each iteration also of the share of iterations with a wrong answer.
+    """
+    asked = [one.passed + one.failed for one in script.checks if one.name != MORE_CHECKS]
+    answers = max(asked, default=0)
+    return answers, min(1.0, script.wrong_answers / answers) if answers else 0.0
+
+
+def _answers_wrong(script: ScriptFigures, answers: int, share: float) -> Said:
+    failing = [one.name for one in script.checks if one.failed]
+    names = ", ".join(f"'{name}'" for name in failing[:_CHECKS_NAMED])
+    if len(failing) > _CHECKS_NAMED:
+        names += f" and {len(failing) - _CHECKS_NAMED} more"
+    return doubts.ANSWERS_WRONG.says(
+        wrong=script.wrong_answers, answers=answers, share=share, names=names
+    )
 
 
 def _failed_checks(checks: Sequence[CheckResult]) -> list[Said]:
