@@ -523,6 +523,18 @@ chaos: venv ## faults in real runs, on a cluster of its own, going on where it s
 bench-generator: venv ## requests per CPU-second of the load generator, beside k6, wrk and ab
 	$(PYTHON) bench/generator/run.py
 
+# The folder of k6's examples; left out, that of the module which k6 is built from, which is there once it was built.
+K6_EXAMPLES ?=
+
+.PHONY: k6-examples
+k6-examples: ## k6's own examples, each beside what k6 itself says of the same process: a table
+	export K6_EXAMPLES="$(abspath $(K6_EXAMPLES))" LAPTIME_ALL_EXAMPLES=1 GOPROXY=off
+	export LAPTIME_EXAMPLES_TABLE="$$(mktemp)"
+	trap 'cat "$$LAPTIME_EXAMPLES_TABLE"; rm -f "$$LAPTIME_EXAMPLES_TABLE"' EXIT
+	cd images/k6
+	echo "k6 $$(go list -m -f '{{.Version}}' go.k6.io/k6/v2)"
+	go test -count=1 -run '^TestK6sOwnExamplesSayWhatK6Says$$' .
+
 .PHONY: bench-precision
 bench-precision: venv ## whether intervals hold what they say: simulated runs, and real trials resampled
 	$(PYTHON) bench/precision/run.py $(BENCH)

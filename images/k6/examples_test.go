@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -92,22 +95,29 @@ func TestK6sOwnExamplesSayWhatK6Says(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := strings.TrimSpace(string(module))
+	folder := cmp.Or(os.Getenv("K6_EXAMPLES"), filepath.Join(root, "examples"))
 	const proto = "internal/lib/testutils/grpcservice/route_guide.proto"
+	path, err := filepath.Rel(folder, filepath.Join(root, proto))
+	if err != nil {
+		t.Fatal(err)
+	}
 	world, all := newWorld(t), slices.Clone(examples)
 	speaks := speakGRPC(t, filepath.Join(root, proto))
 	if os.Getenv("LAPTIME_ALL_EXAMPLES") != "" {
-		more, err := filepath.Glob(filepath.Join(root, "examples/webcrypto/*/*.js"))
+		more, err := filepath.Glob(filepath.Join(folder, "webcrypto/*/*.js"))
 		for _, name := range []string{"getRandomValues.js", "randomUUID.js"} {
-			more = append(more, filepath.Join(root, "examples/webcrypto", name))
+			more = append(more, filepath.Join(folder, "webcrypto", name))
 		}
 		if err != nil || len(more) == 0 {
 			t.Fatalf("%d more, %v", len(more), err)
 		}
 		for _, path := range more {
-			all = append(all, example{script: strings.TrimPrefix(path, filepath.Join(root, "examples")+"/")})
+			all = append(all, example{script: strings.TrimPrefix(path, folder+"/")})
 		}
 	}
 	environment := []string{"SSL_CERT_FILE=" + world.authority, "LAPTIME_WARMUP_SECONDS=0"}
+	table := &rows{byName: map[string]string{}}
+	t.Cleanup(func() { table.print(t, os.Getenv("LAPTIME_EXAMPLES_TABLE")) })
 	for _, one := range all {
 		if one.long && os.Getenv("LAPTIME_ALL_EXAMPLES") == "" {
 			continue
@@ -119,8 +129,8 @@ func TestK6sOwnExamplesSayWhatK6Says(t *testing.T) {
 				target = "http://" + speaks
 			}
 			raw := filepath.Join(t.TempDir(), "raw.json")
-			flags := append(strings.Fields(one.flags), "--config="+world.names, "--out=json="+raw, "--env=GRPC_ADDR="+speaks, "--env=GRPC_PROTO_PATH=../"+proto)
-			out, k6s := own(t, append(environment, "TARGET="+target), filepath.Join(root, "examples", one.script), flags...)
+			flags := append(strings.Fields(one.flags), "--config="+world.names, "--out=json="+raw, "--env=GRPC_ADDR="+speaks, "--env=GRPC_PROTO_PATH="+path)
+			out, k6s := own(t, append(environment, "TARGET="+target), filepath.Join(folder, one.script), flags...)
 			seen := read(t, raw)
 			seen.compare(t, out.result, k6s)
 			said := out.result.Script
@@ -132,16 +142,57 @@ func TestK6sOwnExamplesSayWhatK6Says(t *testing.T) {
 			if thrown := len(said.Exceptions) > 0; thrown != one.throws || said.Iterations == 0 {
 				t.Errorf("%d iterations, exceptions %v\n%.2000s", said.Iterations, said.Exceptions, out.stderr)
 			}
-			t.Logf("| %s | %s | %d iterations, %s | %s |", one.script, one.flags, said.Iterations, requested(out.result), judged(said))
+			same := "the same"
+			if t.Failed() {
+				same = "**not the same**"
+			}
+			table.add(one.script, fmt.Sprintf("| `%s` | %s | %d iterations, %s | %s | %s |",
+				one.script, flagged(one.flags), said.Iterations, requested(out.result), judged(said), same))
 		})
 	}
+}
+
+// rows is a table that tests fill that run side by side.
+type rows struct {
+	mutex  sync.Mutex
+	byName map[string]string
+}
+
+func (r *rows) add(name, row string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.byName[name] = row
+}
+
+// print writes the table where it is asked for.
+func (r *rows) print(t *testing.T, path string) {
+	if path == "" {
+		return
+	}
+	text := "| script | options of the run | what ran | what was said of it | k6's summary and raw output |\n|---|---|---|---|---|\n"
+	for _, name := range slices.Sorted(maps.Keys(r.byName)) {
+		text += r.byName[name] + "\n"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// flagged says which options were given.
+func flagged(flags string) string {
+	if flags == "" {
+		return "as it has them"
+	}
+	return "`" + flags + "`"
 }
 
 // requested says in words what was asked.
 func requested(r *result.Result) string {
 	text := fmt.Sprintf("%d requests", r.Phases["measured"].Requests)
-	for host, count := range r.Script.OtherHosts {
-		text += fmt.Sprintf(", %d to %s", count.Requests, host)
+	for _, host := range slices.Sorted(maps.Keys(r.Script.OtherHosts)) {
+		// Servers of the tests have another port each time.
+		name, _, _ := strings.Cut(host, ":")
+		text += fmt.Sprintf(", %d to %s", r.Script.OtherHosts[host].Requests, name)
 	}
 	for _, name := range []string{"ws_sessions", "ws_msgs_sent", "ws_msgs_received", "grpc_streams", "grpc_streams_msgs_sent", "grpc_streams_msgs_received"} {
 		if m := r.Script.Metrics[name]; m != nil {

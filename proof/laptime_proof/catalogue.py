@@ -91,6 +91,7 @@ LONG = (
     Part("bench-overhead", quiet=True),
     Part("bench-generator", quiet=True),
     Part("bench-truth", quiet=True),
+    Part("k6-examples"),
     Part("bench-agent", quiet=True),
     Part("bench-precision", quiet=True),
     Part("bench-statistics"),

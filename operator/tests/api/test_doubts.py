@@ -45,8 +45,8 @@ STORED = {
     "failed: GeneratorLost": doubts.FAILED,
     "check 'status is 200' failed in 1,000 of 2,000 answers (50.00%)": doubts.CHECK_FAILED,
     "3 more checks failed as well": doubts.MORE_CHECKS_FAILED,
-    "90 answers failed one check or another (0.90% of the 10,000 that the check that was asked most "
-    "often had): 'status is 200', 'has a list' and 2 more": doubts.ANSWERS_WRONG,
+    "90 answers failed one check or another (0.90% of the 10,000 that the check that was asked "
+    "most often had): 'status is 200', 'has a list' and 2 more": doubts.ANSWERS_WRONG,
     "1 of 1,000 iterations ended with an exception: Error: no list at default "
     "(file:///scripts/script.js:7:10(5))": doubts.THROWN,
     "4 more doubts, which the trials say": doubts.MORE_DOUBTS,

@@ -57,7 +57,7 @@ type Output struct {
 	cached     map[*metrics.TagSet]*source
 	checks     map[*metrics.TagSet]*result.CheckCount
 	failed     map[int64]struct{} // when check() was called of which a check failed, the last ones
-	streams    map[string]bool // methods of gRPC that are streams, by their URL
+	streams    map[string]bool    // methods of gRPC that are streams, by their URL
 	measures   map[*metrics.Metric][]*measure
 	groups     map[string]*measure
 	parts      map[series][]*measure
