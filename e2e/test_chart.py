@@ -192,6 +192,7 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
             else ""
         ),
         "LAPTIME_NETWORK": environment["LAPTIME_NETWORK"],
+        "LAPTIME_RUNS": '{"caps":{"*":{"duration":"24h"}},"priorities":{}}',
         # No limits: nulls are left out.
         "LAPTIME_HISTORY": '{"minimumAgeSeconds":86400}',
         "LAPTIME_EXTENSIONS": (
