@@ -6,16 +6,19 @@ import io
 import json
 import re
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from rich.text import Text
 
 from laptime.cli.printing import PlainConsole
 from tests.attacks import ATTACKS, harmless
 from tests.cli.test_report_commands import store
 from tests.report.html_tree import parse
+from tests.serving import served
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
@@ -139,3 +142,168 @@ def test_a_page_of_tampered_results_has_no_element_or_attribute_of_theirs(
                 assert "evil.example" not in value
                 assert "position" not in value
     assert all("evil.example" not in style.text for style in page.all("style"))
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_what_servers_answered_to_a_check_moves_nothing(
+    output: str, laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    said = dict.fromkeys(("check", "request", "expected", "answered", "said"), EVERYTHING)
+    labels = {
+        "laptime.dev/run-uid": "uid-2",
+        "laptime.dev/component": "answers",
+        "laptime.dev/server": "axum",
+    }
+    fake.put(
+        "/api/v1/namespaces/team/configmaps/demo-verify-answer-axum",
+        {
+            "metadata": {"labels": labels},
+            "data": {"answers.jsonl": json.dumps({**said, "right": False})},
+        },
+    )
+    problem = {"reason": EVERYTHING, "message": EVERYTHING}
+    ended = {"type": "Succeeded", "status": "False", **problem, "lastTransitionTime": "x"}
+    fake.statuses = [
+        {
+            "state": "Failed",
+            "servers": [
+                {"name": one, "state": "Failed", **problem} for one in ("axum", "x\x1b[2J")
+            ],
+            "progress": {"completed": 1, "total": 2, "percent": 50, "text": EVERYTHING},
+            "conditions": [ended],
+        }
+    ]
+    code, out, err = laptime("verify", manifest_file, "-o", output, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "all is well" in out
+    assert harmless(out)
+    assert harmless(err)
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml"])
+def test_what_an_address_answers_to_a_check_moves_nothing(
+    output: str, laptime: Laptime, tmp_path: Path
+) -> None:
+    spec = {
+        "requests": [{"name": "hi", "path": "/hi"}],
+        "checks": [{"name": "hi", "path": "/hi", "expected": {"hello": "world"}}],
+    }
+    api = {"apiVersion": "laptime.dev/v1alpha1"}
+    scenario = {"kind": "BenchmarkScenario", "metadata": {"name": "hostile"}, "spec": spec}
+    run = {
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "demo"},
+        "spec": {"scenario": "hostile", "servers": []},
+    }
+    file = tmp_path / "hostile.yaml"
+    file.write_text(yaml.safe_dump_all([api | scenario, api | run]))
+    # As JSON text, and raw.
+    for text in (json.dumps({"hello": EVERYTHING}), EVERYTHING):
+        sent = text.encode(errors="surrogatepass")
+
+        class Hostile(BaseHTTPRequestHandler):
+            answer = sent
+
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json; \x9b2J\x1b[2J")
+                self.send_header("Content-Length", str(len(self.answer)))
+                self.end_headers()
+                self.wfile.write(self.answer)
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Say nothing."""
+
+        with served(ThreadingHTTPServer(("127.0.0.1", 0), Hostile)) as port:
+            address = f"http://127.0.0.1:{port}"
+            code, out, err = laptime("verify", file, "--address", address, "-o", output)
+        assert code == 1
+        assert "WrongAnswer" in out or "Unreadable" in out or "NotJson" in out, out
+        assert harmless(out)
+        assert harmless(err)
+
+
+def _hostile_openapi(text: str) -> dict[str, Any]:
+    answer = {"200": {"description": text, "content": {text: {"schema": {"type": "string"}}}}}
+    parameter = {"name": text, "in": "query", "required": True, "schema": {"type": text}}
+    operation = {
+        "operationId": text,
+        "summary": text,
+        "tags": [text],
+        "parameters": [parameter],
+        "responses": answer,
+    }
+    plain = {"responses": {"200": {"description": text}}}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": text, "version": text, "description": text},
+        "servers": [{"url": "/api", "description": text}],
+        "paths": {f"/{text}": {"get": operation}, "/fine": {"get": plain}},
+        "components": {"securitySchemes": {text: {"type": text}}},
+        "security": [{text: []}],
+    }
+
+
+def _hostile_url(text: str) -> dict[str, Any]:
+    return {**_hostile_openapi(text), "servers": [{"url": f"http://{text}/"}]}
+
+
+def _hostile_har(text: str) -> dict[str, Any]:
+    def entry(path: str, host: str) -> dict[str, Any]:
+        pairs = [{"name": text, "value": text}, {"name": "accept", "value": text}]
+        content = {"mimeType": text, "text": text}
+        return {
+            "comment": text,
+            "request": {
+                "method": "POST",
+                "url": f"https://{host}{path}",
+                "headers": pairs,
+                "cookies": pairs,
+                "postData": {"mimeType": text, "text": text},
+            },
+            "response": {"status": 200, "headers": pairs, "cookies": pairs, "content": content},
+        }
+
+    entries = [
+        entry("/fine", "shop.example"),
+        entry(f"/{text}", "shop.example"),
+        entry("/", f"other.example{text}"),
+    ]
+    return {"log": {"version": "1.2", "creator": {"name": text}, "entries": entries}}
+
+
+def _hostile_testrun(text: str) -> dict[str, Any]:
+    spec = {
+        "parallelism": 1,
+        "script": {"configMap": {"name": "fine", "file": "main.js"}},
+        "arguments": f"--tag {text} -e A={text}",
+        "runner": {"env": [{"name": text, "value": text}], "image": text},
+        text: text,
+    }
+    return {
+        "apiVersion": "k6.io/v1alpha1",
+        "kind": "TestRun",
+        "metadata": {"name": "sample", "labels": {text: text}},
+        "spec": spec,
+    }
+
+
+@pytest.mark.parametrize("attack", ALL)
+@pytest.mark.parametrize("kind", [_hostile_openapi, _hostile_url, _hostile_har, _hostile_testrun])
+def test_what_a_scenario_is_made_from_moves_nothing_and_leaves_no_comment(
+    kind: Callable[[str], dict[str, Any]], attack: str, laptime: Laptime, tmp_path: Path
+) -> None:
+    file = tmp_path / "hostile.json"
+    file.write_text(json.dumps(kind(attack)))
+    code, out, err = laptime("init", "--from", file)
+    assert harmless(out)
+    assert harmless(err)
+    assert code in (0, 1)
+    assert out or err
+    if code == 0:
+        # Nothing of it became a document, or a key, of its own.
+        documents = [one for one in yaml.safe_load_all(out) if one]
+        assert [one["kind"] for one in documents][-1:] == ["BenchmarkRun"]
+        assert len(documents) == (1 if kind is _hostile_testrun else 2)
+        known = {"apiVersion", "kind", "metadata", "spec"}
+        assert all(one.keys() == known for one in documents)

@@ -280,7 +280,9 @@ class SimulatedCluster:
             return
         said = self.reset_verdicts.pop(0) if self.reset_verdicts else {"ok": True}
         code = said.pop("exit", 0)
-        ended = ContainerView("reset", exit_code=code, exit_message=json.dumps(said))
+        ended = ContainerView(
+            "reset", exit_code=code, exit_message=json.dumps(said, ensure_ascii=False)
+        )
         phase = "Failed" if code else "Succeeded"
         self.pods[pod.name] = replace(pod, phase=phase, containers=(ended,))
 

@@ -23,6 +23,7 @@ from laptime.reconcile.actions import Apply, Create, Decision
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.turns import Caps, Turns, cap_exceeded
 from laptime.reconcile.views import ContainerView, PodView
+from tests.attacks import ATTACKS, harmless
 
 from .world import World
 
@@ -345,6 +346,21 @@ def test_a_job_that_resets_and_fails_says_its_last_words() -> None:
     assert reason == "ServiceResetFailed"
     assert message.startswith("the reset of service store failed: exit code 3; it said: ")
     assert "Access denied" in message
+
+
+@pytest.mark.parametrize("service", ["request", "job"])
+def test_the_words_of_a_reset_move_nothing(service: str) -> None:
+    everything = " ".join(ATTACKS.values())
+    one = world(MOCK if service == "request" else STORE)
+    said = {"ok": False} if service == "request" else {"exit": 3}
+    one.reset_verdicts = [{**said, "message": everything} for _ in range(9)]
+    run_to_the_end(one)
+    reason, message = failure(one) or ("", "")
+    assert reason == "ServiceResetFailed"
+    assert "failed" in message
+    assert harmless(message)
+    for condition in one.run.status.conditions or []:
+        assert harmless(condition.message or "")
 
 
 def test_a_job_that_resets_and_does_not_end_is_given_up_in_time() -> None:

@@ -130,6 +130,8 @@ def _cookies(header: str) -> dict[str, str]:
 def _body(sent: Mapping[str, Any]) -> tuple[str, str | None]:
     media_type = str(sent.get("mimeType") or "").strip()
     if isinstance(sent.get("text"), str) and sent["text"]:
+        # Half a pair of surrogates is no text that could be sent: ValueError.
+        sent["text"].encode()
         return media_type or "text/plain", sent["text"]
     pairs = [(one["name"], one["value"]) for one in sent.get("params") or [] if "value" in one]
     if pairs and media_type.startswith("application/x-www-form-urlencoded"):

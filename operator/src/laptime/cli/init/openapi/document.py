@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from laptime.cli.init.names import request_name
-from laptime.cli.init.openapi.node import CannotMake, Node, follow_all
+from laptime.cli.init.openapi.node import CannotMake, Node, follow_all, path_of
 from laptime.cli.mistakes import Mistake
 
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -100,7 +99,7 @@ def base_path(root: Node) -> str:
         url = server.text("url")
         for name, variable in server["variables"].items():
             url = url.replace(f"{{{name}}}", variable.text("default"))
-        path = urlsplit(url).path.rstrip("/")
+        path = path_of(url, "servers[0].url").rstrip("/")
         return path if not path or path.startswith("/") else f"/{path}"
     return ""
 

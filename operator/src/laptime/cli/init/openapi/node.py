@@ -108,13 +108,25 @@ def _looked_up(resolver: Resolver, reference: str) -> Node:
     try:
         found = resolver.lookup(reference)
     except (Unresolvable, LookupError, TypeError, ValueError) as error:
-        outside = urlsplit(reference).scheme in ("http", "https")
+        outside = reference.startswith(("http://", "https://"))
         raise CannotMake(
             f"the reference {reference} "
             + ("leads to another machine: bundle the document into one file" if outside else
                "leads nowhere")
         ) from error  # fmt: skip
     return Node(found.contents, found.resolver, id(found.contents), reference.rpartition("/")[2])
+
+
+def path_of(url: str, where: str) -> str:
+    """Return the path of a URL; `where` is the place in the document.
+
+    Raises:
+        Mistake: it is none.
+    """
+    try:
+        return urlsplit(url).path
+    except ValueError as error:
+        raise Mistake(f"{where}: {url!r} is no URL: {error}") from error
 
 
 def follow_all(
@@ -151,8 +163,11 @@ def root_of(document: Any, file: Path | None = None) -> Node:
 
     @functools.cache
     def retrieve(uri: str) -> referencing.Resource[Any]:
-        url = urlsplit(uri)
-        path = Path(unquote(url.path)).resolve()
+        try:
+            url = urlsplit(uri)
+            path = Path(unquote(url.path)).resolve()
+        except ValueError as error:
+            raise NoSuchResource(uri) from error
         # A document of somebody else must not make us read whatever this user can.
         if url.scheme != "file" or folder is None or not path.is_relative_to(folder):
             raise NoSuchResource(uri)

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from laptime.cli.init.names import singular, words_of
 from laptime.cli.init.openapi.document import Operation, shape_of
-from laptime.cli.init.openapi.node import CannotMake, Node
+from laptime.cli.init.openapi.node import CannotMake, Node, path_of
 from laptime.cli.init.openapi.values import fields_in, properties_of, type_of
 
 _KEYS = ("id", "uuid", "key", "slug", "sku", "code", "number", "isbn", "username", "name")
@@ -230,7 +229,7 @@ def login_of(root: Node, operations: Sequence[Operation]) -> Login | None:
     """Return the operation by which a client gets its token or its cookie; None: there is none."""
     schemes = list(root["components"]["securitySchemes"].items())
     urls = {
-        urlsplit(flow.text("tokenUrl")).path.strip("/")
+        path_of(flow.text("tokenUrl"), "tokenUrl of a security scheme").strip("/")
         for _, scheme in schemes
         for _, flow in scheme["flows"].items()
     } - {""}
