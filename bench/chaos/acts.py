@@ -199,24 +199,20 @@ def _etcd_full(fault: Fault, proxy: Proxy, run: str) -> str:
 
 
 def _disk_full(fault: Fault, proxy: Proxy, run: str) -> str:
-    selector = f"laptime.dev/run={run}"
-    began = time.monotonic()
-    taken = disks.fill(node.DISK)
-    full = disks.is_full(node.DISK)
+    seconds = fault.between(3, 30)
     try:
-        time.sleep(fault.between(3, 30))
-        evicted = [
-            one
-            for one in node.pods(node.NAMESPACE, selector)
-            if one["status"].get("reason") == "Evicted"
-        ]
+        taken = disks.fill(node.DISK)
+        full = disks.is_full(node.DISK)
+        time.sleep(seconds)
+        pods = node.pods(node.NAMESPACE, f"laptime.dev/run={run}")
     finally:
         disks.empty(node.DISK)
+    if not full:
+        return ""
+    evicted = sum(one["status"].get("reason") == "Evicted" for one in pods)
     return (
-        f"the last {taken >> 20} MiB of the disk were taken for {time.monotonic() - began:.1f} s, "
-        f"{len(evicted)} pods of the run were evicted"
-        if full
-        else ""
+        f"the last {taken >> 20} MiB of the disk were taken for {seconds:.1f} s, "
+        f"{evicted} pods of the run were evicted"
     )
 
 

@@ -128,28 +128,6 @@ def test_without_again_the_old_result_is_shown(
     assert "DELETE" not in [method for method, _ in fake.requests]
 
 
-def test_config_maps_of_the_file_are_applied_first(
-    laptime: Laptime,
-    fake: Any,
-    kubeconfig: Path,
-    manifest: Any,
-    tmp_path: Path,
-    finished_status: Any,
-) -> None:
-    script = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "script"},
-        "data": {"script.js": "export default () => {}"},
-    }
-    file = tmp_path / "both.yaml"
-    file.write_text(yaml.safe_dump_all([manifest, script]))
-    fake.statuses = [finished_status]
-    code, _, _ = laptime("run", file, "--kubeconfig", kubeconfig)
-    assert code == 0
-    assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
-
-
 SCRIPT = "/api/v1/namespaces/team/configmaps/script"
 
 
@@ -164,6 +142,15 @@ def with_script(manifest: Any, tmp_path: Path) -> Path:
     file = tmp_path / "both.yaml"
     file.write_text(yaml.safe_dump_all([manifest, script]))
     return file
+
+
+def test_config_maps_of_the_file_are_applied_first(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, finished_status: Any
+) -> None:
+    fake.statuses = [finished_status]
+    code, _, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])

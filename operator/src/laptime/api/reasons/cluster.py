@@ -34,8 +34,9 @@ CLUSTER = Section(
             "NodesClosed",
             "no node takes the pod at present: each is cordoned, not ready, short of memory or "
             "disk, or has a taint that the pod does not tolerate",
-            "look at `kubectl describe nodes`; for nodes that are kept for others, name "
-            "`tolerations` in the chart's values ([a real cluster](real-cluster.md))",
+            "look at `kubectl describe nodes`; where nodes are tainted on purpose, the "
+            "administrator gives the namespace of runs tolerations ([a real "
+            "cluster](real-cluster.md))",
             blame=Fault.CLUSTER,
         ),
         Reason(
