@@ -519,12 +519,18 @@ def test_nodes_that_take_no_pods_for_a_while_cost_nothing_but_time(state: State)
     assert {one.fault for one in world.observe().results.values()} == {None}
 
 
-def test_a_tier_that_is_evicted_while_it_comes_up_is_waited_for() -> None:
+def until_postgres_starts() -> tuple[World, PodView]:
+    """Return a run that deploys, and the pod of its Postgres."""
     world = World(spec_of(1, 1, 1), Random(5))
     while not (starting := world.observe().pods_of("postgres")):
         world.step()
         world.advance()
     (pod,) = starting
+    return world, pod
+
+
+def test_a_tier_that_is_evicted_while_it_comes_up_is_waited_for() -> None:
+    world, pod = until_postgres_starts()
     world.pods[pod.name] = replace(
         pod,
         phase="Failed",
@@ -538,6 +544,43 @@ def test_a_tier_that_is_evicted_while_it_comes_up_is_waited_for() -> None:
     world.pods[pod.name] = pod
     run_to_the_end(world)
     assert world.observe().results
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("PANIC:  could not write to file: No space left on device", "DiskFull"),
+        # The log is on the same disk.
+        (None, "LogMissing"),
+    ],
+)
+def test_a_tier_that_crashes_on_a_full_disk_is_waited_for(words: str | None, reason: str) -> None:
+    world, starting = until_postgres_starts()
+    crash = ContainerView("postgres", restarts=4, exit_code=1, exit_message=words)
+    world.pods[starting.name] = replace(starting, containers=(crash,))
+    for _ in range(100):
+        world.now += timedelta(seconds=1)
+        world.step()
+        assert world.run.status.state is State.DEPLOYING
+    ready = world.run.status.condition(ConditionType.TIERS_READY)
+    assert ready is not None
+    assert ready.reason == reason
+    world.pods[starting.name] = starting
+    run_to_the_end(world)
+    assert world.observe().results
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(3, "ERROR:  relation users does not exist"), (139, None)]
+)
+def test_a_tier_that_crashes_by_itself_ends_the_run_at_once(code: int, words: str | None) -> None:
+    world, starting = until_postgres_starts()
+    crash = ContainerView("postgres", restarts=2, exit_code=code, exit_message=words)
+    world.pods[starting.name] = replace(starting, containers=(crash,))
+    world.step()
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "CrashLoop"
 
 
 def test_the_generators_of_a_trial_count_together() -> None:

@@ -55,8 +55,8 @@ def container(state: dict[str, Any], **more: Any) -> dict[str, Any]:
 RUNNING = {"running": {"startedAt": "2026-01-01T00:00:01Z"}}
 
 
-def ended(reason: str, code: int = 137) -> dict[str, Any]:
-    last = {"terminated": {"reason": reason, "exitCode": code}}
+def ended(reason: str, code: int = 137, message: str = "") -> dict[str, Any]:
+    last = {"terminated": {"reason": reason, "exitCode": code, "message": message}}
     return container(RUNNING, lastState=last, restartCount=1)
 
 
@@ -101,6 +101,18 @@ CASES: dict[str, tuple[dict[str, Any], Hearing, str, Fault]] = {
     ),
     "out of the node's memory": (pod(ended("OOMKilled")), HEARD, "NodeOutOfMemory", Fault.NODE),
     "ended by itself": (pod(ended("Error", 1)), HEARD, "Crashed", Fault.SERVER),
+    "ended by a disk that was full": (
+        pod(ended("Error", 1, "cp: error writing 'base/1/13': No space left on device\nbye")),
+        HEARD,
+        "DiskFull",
+        Fault.NODE,
+    ),
+    "ended by shared memory that was full": (
+        pod(ended("Error", 1, "could not resize shared memory: No space left on device")),
+        HEARD,
+        "Crashed",
+        Fault.SERVER,
+    ),
     "lost by a node that was started anew": (
         pod(ended("Unknown", 255)),
         HEARD,

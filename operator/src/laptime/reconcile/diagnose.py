@@ -30,6 +30,8 @@ _WROTE_TOO_MUCH = re.compile(
     r"Usage of EmptyDir volume .* exceeds the limit|exceeded its local ephemeral storage limit"
     r"|Pod ephemeral local storage usage exceeds the total limit"
 )
+# How the C library says that a disk is full. Shared memory is none: its limit is the container's.
+_DISK_FULL = re.compile(r"^(?!.*shared memory).*No space left on device", re.MULTILINE)
 # What a scheduler says of each group of nodes that take no pod, whatever it asks for.
 _CLOSED = re.compile(
     r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
@@ -266,12 +268,20 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
     if container.restarts > 0 and container.exit_code is None:
         # Just started again: for a moment the kubelet does not say how it ended.
         return Problem("Crashed", f"{what} was started again")
-    if container.restarts >= _CRASHES_ENOUGH or waiting == "CrashLoopBackOff":
+    enough = container.restarts >= _CRASHES_ENOUGH
+    if container.restarts > 0 and _DISK_FULL.search(container.exit_message or ""):
+        return Problem(
+            "DiskFull",
+            f"{what} ended with exit code {container.exit_code} because the disk of "
+            f"node {pod.node} was full{_last_words(container)}",
+            fatal=enough,
+        )
+    if enough or waiting == "CrashLoopBackOff":
         return Problem(
             "CrashLoop",
             f"{what} ends again and again (exit code {container.exit_code}"
             f"{_last_words(container)})",
-            fatal=container.restarts >= _CRASHES_ENOUGH,
+            fatal=enough,
         )
     if container.restarts > 0:
         return Problem(

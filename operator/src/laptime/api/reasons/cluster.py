@@ -59,6 +59,13 @@ CLUSTER = Section(
             blame=Fault.NODE,
         ),
         Reason(
+            "DiskFull",
+            "the container ended and says that there is no space left on its disk, which is the "
+            "node's: what a pod writes too much ends it as `StorageExceeded`",
+            "make room on the node",
+            blame=Fault.NODE,
+        ),
+        Reason(
             "Drained",
             "somebody evicted the pod by the API, as `kubectl drain` does",
             "do not drain nodes while a run goes on",
