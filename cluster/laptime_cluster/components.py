@@ -97,6 +97,8 @@ CONTROLLER_MANAGER = Daemon(
         "--use-service-account-credentials",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--leader-elect=false",
+        # It makes this folder, by default a fixed one of the machine that `down` must not remove.
+        f"--flex-volume-plugin-dir={CONTROL.state}/volume-plugins",
         "--kube-api-qps=100",
         "--kube-api-burst=200",
         "--node-monitor-period=1s",
