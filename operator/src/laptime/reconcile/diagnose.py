@@ -272,8 +272,8 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
     if container.restarts > 0 and _DISK_FULL.search(container.exit_message or ""):
         return Problem(
             "DiskFull",
-            f"{what} ended with exit code {container.exit_code} because the disk of "
-            f"node {pod.node} was full{_last_words(container)}",
+            f"{what} ended with exit code {container.exit_code} and says that no space is left: "
+            f"look at the disk of node {pod.node}{_last_words(container)}",
             fatal=enough,
         )
     if enough or waiting == "CrashLoopBackOff":
