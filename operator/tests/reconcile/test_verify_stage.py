@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from random import Random
 
+import pytest
+
 from laptime.api.status import ConditionType, ServerState, State
 from laptime.reconcile.views import ContainerView, PodView
 
@@ -62,6 +64,21 @@ def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> N
     (job,) = (name for name in world.jobs_started if "-verify-" in name)
     del world.pods[server.name]
     world.pods["another-one"] = replace(server, name="another-one")
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of_first(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+    assert world.jobs_started.count(job) == 2
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_check_whose_words_are_lost_on_a_full_disk_is_made_again(code: int) -> None:
+    world, _ = world_with_a_lost_connection()
+    (job,) = (name for name in world.jobs_started if "-verify-" in name)
+    (verifier,) = (p for p in world.pods.values() if p.component == "verifier")
+    silent = ContainerView("verify", exit_code=code, ended_at=world.now)
+    phase = "Failed" if code else "Succeeded"
+    world.pods[verifier.name] = replace(verifier, phase=phase, containers=(silent,))
     while world.run.status.state is not State.SUCCEEDED:
         assert state_of_first(world)[0] is not ServerState.FAILED
         world.step()

@@ -19,6 +19,8 @@ from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadVie
 # image that failed to pull once. Before this age, only what cannot mend itself is a problem.
 _PATIENCE_SECONDS = 4.0
 _CRASHES_ENOUGH = 2
+_SIGNALS = 128
+"""Exit codes from here on are of a container that was ended, and not by itself."""
 _HEARD_SECONDS = 2.5
 """A kubelet that has answered for so long has asked its pods whether they are ready."""
 
@@ -124,6 +126,18 @@ def taken_away(what: str, pods: Sequence[PodView]) -> Problem | None:
         if pod.deleting:
             text = f"the pod of {what}{where} was deleted, and not by Laptime"
             return Problem("PodDeleted", text, fatal=True)
+    return None
+
+
+def words_lost(what: str, pods: Sequence[PodView]) -> Problem | None:
+    """Return that a component's newest pod ended by itself and its words are not there, or None.
+
+    For images of ours, which always say something: where nothing came, the node has lost it.
+    """
+    for container in pods[-1].containers if pods else ():
+        if container.exit_code in range(_SIGNALS) and not container.exit_message:
+            text = f"{what} ended with exit code {container.exit_code}, and what it said is lost"
+            return Problem("LogMissing", f"{text}: look at the disk of node {pods[-1].node}")
     return None
 
 
@@ -269,7 +283,8 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
         # Just started again: for a moment the kubelet does not say how it ended.
         return Problem("Crashed", f"{what} was started again")
     enough = container.restarts >= _CRASHES_ENOUGH
-    if container.restarts > 0 and _DISK_FULL.search(container.exit_message or ""):
+    # With 0 they are the answer that it was asked for, with a server's words in it.
+    if container.exit_code and _DISK_FULL.search(container.exit_message or ""):
         return Problem(
             "DiskFull",
             f"{what} ended with exit code {container.exit_code} and says that no space is left: "

@@ -92,8 +92,8 @@ TRIALS = Section(
         Reason(
             "LogMissing",
             "the node has lost what the generator printed: its log is empty, or it ended well and "
-            "its result is not there; or what a tier said before it ended. The container runtime "
-            "may have been started anew, or the disk is full",
+            "its result is not there; or what a tier or a check of answers said at its end. The "
+            "container runtime may have been started anew, or the disk is full",
             "look at the container runtime of the node, and at its disk",
             blame=Fault.NODE,
         ),

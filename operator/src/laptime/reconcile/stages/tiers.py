@@ -13,6 +13,7 @@ from laptime.reconcile.diagnose import (
     late,
     not_ready,
     taken_away,
+    words_lost,
 )
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.rests_on import new_since
@@ -125,21 +126,13 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
     limit = situation.spec.startup_seconds
     deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
     problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
-    if problem is not None and name in _OWN and _without_words(problem, pods):
-        text = f"{problem.message}, and what it said last is lost: look at the disk of its node"
-        return Problem("LogMissing", text)
+    if problem is not None and problem.reason in ("Crashed", "CrashLoop") and name in _OWN:
+        problem = words_lost(what, pods) or problem
     if problem is not None or not _since_seconds(situation) >= limit:
         return problem
     if not pods:
         return not_ready(what, pods, limit)
     return late(what, pods, situation.observed.kubelets, limit, situation.now)
-
-
-def _without_words(problem: Problem, pods: list[PodView]) -> bool:
-    """Whether a container ended by itself and nobody knows why: an image of ours always says it."""
-    ends = [one for one in pods[-1].containers if one.exit_code in range(1, 128)]
-    said = any(one.exit_message for one in ends)
-    return bool(ends) and not said and problem.reason in ("Crashed", "CrashLoop")
 
 
 def _hopeless(situation: Situation, problem: Problem) -> bool:

@@ -8,7 +8,15 @@ from laptime.api.text import plain
 from laptime.manifests.result import answers_config_map, answers_name
 from laptime.manifests.verifier import verify_job
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
+from laptime.reconcile.diagnose import (
+    Part,
+    Problem,
+    diagnose,
+    late,
+    not_ready,
+    taken_away,
+    words_lost,
+)
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.servers import (
     never_checked,
@@ -84,7 +92,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
             situation.fail(hopeless)
             return hopeless
     if job is not None and disturbed is not None:
-        if verdict is not None or job.failed_reason is not None:
+        if disturbed.reason == "LogMissing" or verdict is not None or job.failed_reason is not None:
             # It is checked again, by a Job of the same name.
             situation.actions.append(Delete("Job", job_name))
             reset_again(situation, job_name)
@@ -153,7 +161,7 @@ def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Proble
     age = (situation.now - job.created).total_seconds()
     if not pods and job.failed_reason is None and age >= limit:
         return not_ready(what, pods, limit)
-    trouble = taken_away(what, pods)
+    trouble = taken_away(what, pods) or words_lost(what, pods)
     if trouble is None and not any(one.ended for one in pods):
         trouble = late(what, pods, situation.observed.kubelets, limit, situation.now)
     if trouble is not None:
