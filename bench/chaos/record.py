@@ -49,8 +49,22 @@ class Record:
 
     def entries(self, commit: str) -> list[Entry]:
         """Return the entries of a commit."""
-        every = lines.entries(self.file, lambda fields: Entry(**fields))
-        return [entry for entry in every if entry.commit == commit]
+        return [entry for entry in self._every() if entry.commit == commit]
+
+    def keep_only(self, commit: str) -> None:
+        """Forget the entries of all other commits: they are in git's history."""
+        mine = self.entries(commit)
+        if len(mine) == len(self._every()):
+            return
+        new = self.file.with_suffix(".new")
+        new.unlink(missing_ok=True)
+        new.touch()
+        for entry in mine:
+            lines.append(new, entry)
+        new.replace(self.file)
+
+    def _every(self) -> list[Entry]:
+        return lines.entries(self.file, lambda fields: Entry(**fields))
 
 
 @dataclass(frozen=True)

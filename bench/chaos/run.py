@@ -2,14 +2,16 @@
 
     make chaos [FAULTS=12] [ONLY=etcd-killed,kubelet-frozen] [PART=1/2]
 
-The plan has each kind of plan.py eight times or more; its seed is the commit. Each fault has a
+The plan has each kind of plan.py eight times or more; its seed is the last commit that changed
+what is run here (SUBJECT). Each fault has a
 short run of its own on an embedded cluster (`laptime-chaos`), with the real operator, whose
 connection to the API server goes through a proxy. The n-th write of the run says when the fault
 comes; how many an undisturbed run has is counted first. What shows that it was felt is printed, and
 how long after its end the operator did something again. Afterwards nothing may be stuck, lost,
 counted twice, wrong, blamed on a server, or left behind (judge.py).
 
-What was done is kept in the cache by commit: the next `make chaos` goes on. Exits with 0 when
+What was done on that commit is in journal.jsonl beside this file, which is committed, so that any
+machine can go on. Exits with 0 when
 the whole plan was done and passed, with 1 when anything failed, and with 75 when nothing did
 and there is more to do. PART=1/2 beside PART=2/2 does the plan on two clusters at a time, each with
 every second fault; both write into one journal.
@@ -46,6 +48,12 @@ from laptime_cluster.layout import API_ADDRESS, API_PORT
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
+JOURNAL = Path(__file__).with_name("journal.jsonl")
+SUBJECT = (
+    *("operator", "charts", "crds", "agent", "images", "cluster", "bench/chaos"),
+    *(f":(top,exclude,glob)**/{name}" for name in ("tests/**", "*_test.go", "*.md", "*.jsonl")),
+)
+"""What a fault is injected into, and what judges it; without its tests and words."""
 PROXY_PORT = 7443
 DEADLINE_SECONDS = 300.0
 """So long after a fault's end the run may take."""
@@ -93,24 +101,27 @@ def main() -> int:
     parser.add_argument("--part", default="1/1", help="2/3: of three faults the second one")
     parser.add_argument("--table", action="store_true", help="print what was done so far")
     asked = parser.parse_args()
-    commit = commit_of(ROOT)
+    commit = commit_of(ROOT, *SUBJECT)
     mine, parts = (int(one) for one in asked.part.split("/"))
     only = {name for name in asked.only.split(",") if name}
     if unknown := only - set(BY_NAME):
         parser.error(f"there is no kind {', '.join(unknown)}; there are: {', '.join(BY_NAME)}")
-    record = Record(CACHE / "chaos" / "journal.jsonl")
+    record = Record(JOURNAL)
     faults = plan(commit.rstrip("+"))
     # Where files differ from the commit, what was done before was done on something else.
-    before = [] if commit.endswith("+") else record.entries(commit)
+    counts = not commit.endswith("+")
+    if counts and not asked.table:
+        record.keep_only(commit)
+    before = record.entries(commit) if counts else []
     broken = False
     if not asked.table:
         todo = [one for one in faults if not only or one.kind.name in only][mine - 1 :: parts]
         try:
-            sitting(commit, todo, asked.faults, record, before)
+            sitting(commit, todo, asked.faults, record if counts else None, before)
         except node.ClusterBroken as error:
             broken = True
             print(f"this sitting ends: {error}", file=sys.stderr)
-    done = before if commit.endswith("+") else record.entries(commit)
+    done = record.entries(commit) if counts else before
     found = standing(faults, done)
     for line in table(found):
         print(line)
@@ -124,9 +135,11 @@ def main() -> int:
 
 
 def sitting(
-    commit: str, faults: list[Fault], most: int, record: Record, entries: list[Entry]
+    commit: str, faults: list[Fault], most: int, record: Record | None, entries: list[Entry]
 ) -> None:
     """Inject faults until all are done, or so many were injected; add what became of them.
+
+    `entries` are those of before, and get the new ones, as `record` does where there is one.
 
     Raises:
         ClusterBroken: the cluster did not come back, or was never well.
@@ -145,7 +158,8 @@ def sitting(
                 drawn = fault(seed, planned.kind, planned.number, tried=len(mine.entries))
                 entry = inject(commit, drawn, proxy, writes)
                 entries.append(entry)
-                record.add(entry)
+                if record:
+                    record.add(entry)
                 injected += 1
     finally:
         proxy.close()
@@ -260,6 +274,7 @@ def inject(commit: str, chosen: Fault, proxy: Proxy, writes: int) -> Entry:
 def keep(facts: Facts, wrong: list[str]) -> None:
     """Keep all that is known of a run that did not come through, to be looked at afterwards."""
     file = CACHE / "chaos" / f"{facts.run}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"problems": wrong, **asdict(facts)}, default=sorted, indent=1))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from chaos.acts import ACTS
@@ -95,6 +96,19 @@ def test_the_record_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert Record(file).entries("another commit") == []
     found = standing(faults, Record(file).entries(SEED))
     assert sum(one.done for one in found.values()) == 1
+
+
+def test_the_record_forgets_other_commits(tmp_path: Path) -> None:
+    record = Record(tmp_path / "journal.jsonl")
+    one, two = plan(SEED)[:2]
+    record.keep_only(SEED)
+    assert not record.file.exists()
+    for old in (replace(entry(one), commit="of yesterday"), entry(one), entry(two)):
+        record.add(old)
+    record.keep_only(SEED)
+    assert record.entries(SEED) == [entry(one), entry(two)]
+    assert record.entries("of yesterday") == []
+    assert [file.name for file in tmp_path.iterdir()] == ["journal.jsonl"]
 
 
 def test_a_failure_stays_one_whatever_comes_afterwards() -> None:

@@ -36,8 +36,13 @@ class Entry:
     why: str = ""
 
 
-def commit_of(folder: Path) -> str:
-    """Return the commit that is checked out, with `+` behind it where files differ from it."""
+def commit_of(folder: Path, *paths: str) -> str:
+    """Return the commit that is checked out, with `+` behind it where files differ from it.
+
+    With `paths` (git's pathspecs, from the top of the checkout), the last commit that changed any
+    of them, and only their files are looked at: a proof that takes hours is of what it runs, and
+    words beside that may change meanwhile.
+    """
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -45,8 +50,9 @@ def commit_of(folder: Path) -> str:
         )
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    commit = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    return commit + ("+" if git("status", "--porcelain") else "")
+    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
+    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", *named) or "unknown"
+    return commit + ("+" if git("status", "--porcelain", "--", *named) else "")
 
 
 class Journal:

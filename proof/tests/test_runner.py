@@ -1,11 +1,12 @@
 """Parts run side by side, a failure stops only what needs it, and nothing is left running."""
 
+import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from laptime_proof.journal import Entry, Journal, Outcome, failed_last, passed_on
+from laptime_proof.journal import Entry, Journal, Outcome, commit_of, failed_last, passed_on
 from laptime_proof.parts import Part, by_name
 from laptime_proof.runner import Runner
 from laptime_proof.summary import closing_lines, standing
@@ -153,3 +154,31 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
     ]
     assert passed_on(entries, "abc") == {"bench-truth"}
     assert passed_on(entries, "abc+") == set()
+
+
+def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path) -> None:
+    def commit(file: str) -> str:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(file)
+        who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
+        for command in (["add", "-A"], [*who, "commit", "-qm", file]):
+            subprocess.run(["git", *command], cwd=tmp_path, check=True)
+        head = ["git", "rev-parse", "--short=12", "HEAD"]
+        return subprocess.run(
+            head, cwd=tmp_path, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    first = commit("code/one")
+    second = commit("code/tests-of-one")
+    last = commit("docs/one")
+    code = ("code", ":(top,exclude,glob)code/tests*")
+    assert commit_of(tmp_path) == last
+    assert commit_of(tmp_path, "code") == second
+    assert commit_of(tmp_path, *code) == commit_of(tmp_path / "code", *code) == first
+    (tmp_path / "code" / "tests-of-two").touch()
+    assert commit_of(tmp_path) == last + "+"
+    assert commit_of(tmp_path, *code) == first
+    (tmp_path / "code" / "two").touch()
+    assert commit_of(tmp_path / "docs", *code) == first + "+"
+    assert commit_of(tmp_path, "nothing") == "unknown"
