@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
@@ -16,6 +18,7 @@ from laptime.reconcile.metrics import Metrics
 from laptime.settings import Settings
 
 from .api_server import ApiServer, serving
+from .nodes import working
 from .test_decide import spec_of
 from .world import IMAGES
 
@@ -114,8 +117,6 @@ async def test_a_status_that_is_always_refused_gives_up_the_run(hasty: None) -> 
     server.add(run_manifest("second"))
 
     async def fault(request: Any) -> Any:
-        from aiohttp import web
-
         if request.path.endswith("/first/status"):
             body = await request.text()
             if "InternalError" not in body:
@@ -197,3 +198,26 @@ def _owners(server: ApiServer) -> set[str]:
         for kind in ("Deployment", "Service", "ConfigMap")
         for one in server.of(kind)
     }
+
+
+async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_run() -> None:
+    server = ApiServer()
+    server.add(run_manifest("first"))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if not re.search(r"/first-trial-001-\d+/log$", request.path):
+            return None
+        # In these words a kubelet answers of a container that ended before it was known to be made.
+        message = 'container "k6" in pod "first-trial-001-7" is terminated'
+        return web.json_response({"reason": "BadRequest", "message": message}, status=400)
+
+    def lost() -> list[str]:
+        status = (server.get("BenchmarkRun", "default", "first") or {}).get("status", {})
+        return [one["reason"] for one in status.get("lostAttempts", [])]
+
+    server.fault = fault
+    async with operating(server), working(server) as nodes:
+        nodes.failing.add("s0")
+        await until(lambda: lost() == ["LogMissing"], 60)
+        nodes.failing.clear()
+        await until(lambda: state(server, "first") == "Succeeded", 60)

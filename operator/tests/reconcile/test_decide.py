@@ -386,6 +386,62 @@ def test_an_object_that_is_refused_for_a_moment_costs_nothing() -> None:
     assert succeeded.status is ConditionStatus.TRUE
 
 
+@pytest.mark.parametrize("full", [True, False], ids=["a quota", "a rule"])
+def test_a_quota_may_pass_and_a_rule_may_not(full: bool) -> None:
+    world = World(spec_of(1, 1, 1), Random(3))
+    world.refuses, world.full = {"ConfigMap"}, full
+    room, said = world.now + timedelta(seconds=45), set()
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        progressing = world.run.status.condition(ConditionType.PROGRESSING)
+        assert progressing is not None
+        if world.refusal and world.now - world.refusal.since > timedelta(seconds=8):
+            said.add((progressing.reason, progressing.message))
+        if world.now >= room:
+            world.refuses = set()
+        assert world.passes < MANY_PASSES
+    assert ("ObjectRefused", "ConfigMap: not here") in said
+    assert world.run.status.state is (State.SUCCEEDED if full else State.FAILED)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seconds", [-86_400, -90, 90, 86_400])
+def test_clocks_of_the_cluster_that_differ_from_the_operators_blame_nobody(
+    seconds: int, seed: int
+) -> None:
+    world = World(spec_of(2, 1, 2), Random(seed))
+    world.others_clock = timedelta(seconds=seconds)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    assert world.run.status.state is State.SUCCEEDED
+    assert not world.run.status.lost_attempts
+    assert len(world.results_written) == 4
+
+
+@pytest.mark.parametrize("seconds", [-90, 90])
+@pytest.mark.parametrize("dead", ["pods", "deletion"])
+def test_what_stands_still_is_given_up_in_time_whatever_the_clocks_say(
+    seconds: int, dead: str
+) -> None:
+    took = []
+    for others in (0, seconds):
+        world = World(spec_of(2, 1, 2), Random(2))
+        world.others_clock = timedelta(seconds=others)
+        while not world.results_written:
+            world.step()
+            world.advance()
+        world.dead, since = {dead}, world.now
+        while not (world.run.status.state and world.run.status.state.terminal):
+            world.step()
+            world.advance()
+            assert world.passes < MANY_PASSES
+        took.append(world.now - since)
+    assert abs(took[0] - took[1]) < timedelta(seconds=30)
+
+
 def test_a_result_for_which_there_is_no_room_for_a_while_is_waited_for() -> None:
     world = World(spec_of(2, 1, 2), Random(3))
     while not world.results_written:

@@ -54,8 +54,10 @@ def test_a_crash_that_shows_a_moment_later_is_named_and_not_the_lost_connection(
 
 def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -> None:
     world, _ = world_with_a_lost_connection()
-    world.now += timedelta(seconds=10)
-    world.step()
+    for seconds in (0, 10):
+        assert state_of_first(world) == (ServerState.PENDING, None)
+        world.now += timedelta(seconds=seconds)
+        world.step()
     assert state_of_first(world) == (ServerState.FAILED, "ConnectionLost")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -30,7 +31,16 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.decide import decide
 from laptime.reconcile.fold import single_results
-from laptime.reconcile.views import LABEL, Hearing, Observed, Refusal, Run, TargetView
+from laptime.reconcile.sightings import Sightings
+from laptime.reconcile.views import (
+    LABEL,
+    Hearing,
+    Observed,
+    PodView,
+    Refusal,
+    Run,
+    TargetView,
+)
 from laptime.report.archive import Packer, unpack
 
 from .simulated_cluster import START, SimulatedCluster
@@ -123,6 +133,11 @@ class World(SimulatedCluster):
         self.targets: dict[str, TargetView] = {}
         """Services of the namespace that are there already, by the names of servers."""
         self.refusal: Refusal | None = None
+        self.full = False
+        """Whether what is refused is so because a quota is reached."""
+        self.others_clock = timedelta()
+        """By so much the clocks of API server and nodes are before the operator's."""
+        self._sightings = Sightings()
         self._summarised: tuple[object, Summary] | None = None
         self._results: dict[str, tuple[TrialResult, str]] = {}
         self._unpacked: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
@@ -152,11 +167,13 @@ class World(SimulatedCluster):
         self.passes += 1
         decision = decide(self.run, self.observe(), self.context, self.now)
         if self._killed():
+            self._sightings = Sightings()
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
         refusal: Refusal | None = None
         for action in decision.actions:
             if self._killed():
+                self._sightings = Sightings()
                 return decision
             # Once something is refused, only deletions go on.
             if refusal is None and isinstance(action, Apply | Create | Fold):
@@ -175,10 +192,26 @@ class World(SimulatedCluster):
             kind, name = action.manifest["kind"], action.manifest["metadata"]["name"]
         if kind in self.refuses:
             since = self.refusal.since if self.refusal else self.now
-            return Refusal(f"{kind}: not here", since)
+            return Refusal(f"{kind}: not here", since, room=self.full)
         if (kind, name) in self.strangers:
             return Refusal(f"{kind} {name}", self.now, "NameTaken", 0.0)
         return None
+
+    def _by_their_clock(self, pod: PodView) -> PodView:
+        def there(moment: datetime | None) -> datetime | None:
+            return moment and moment + self.others_clock
+
+        return replace(
+            pod,
+            created=pod.created + self.others_clock,
+            deleting_since=there(pod.deleting_since),
+            last_started=there(pod.last_started),
+            acknowledged=there(pod.acknowledged),
+            containers=tuple(
+                replace(one, ended_at=there(one.ended_at), running_since=there(one.running_since))
+                for one in pod.containers
+            ),
+        )
 
     def observe(self) -> Observed:
         """Return what the API server would show."""
@@ -203,10 +236,15 @@ class World(SimulatedCluster):
             for server in self.run.status.servers or []
             if server.state is ServerState.FAILED
         }
+        pods, jobs = self._sightings.look(
+            [self._by_their_clock(pod) for pod in self.pods.values()],
+            [replace(job, created=job.created + self.others_clock) for job in self.jobs.values()],
+            self.now,
+        )
         return Observed(
             deployments=dict(self.deployments),
-            jobs=dict(self.jobs),
-            pods=tuple(self.pods.values()),
+            jobs={job.name: job for job in jobs},
+            pods=pods,
             services=dict(self.services),
             network_policies=dict(self.policies),
             config_maps={

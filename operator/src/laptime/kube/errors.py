@@ -47,6 +47,11 @@ class KubeError(Exception):
         """Whether the same request will be refused again, until somebody changes something."""
         return self.status in (400, 403, 413, 422) and not self.terminating
 
+    @property
+    def out_of_room(self) -> bool:
+        """Whether a quota keeps an object out: it may pass once others are gone."""
+        return self.forbidden and "exceeded quota" in self.message
+
     def about(self, kind: str, name: str) -> KubeError:
         """Return the same error, its message beginning with the object that it is about."""
         return KubeError(self.status, self.reason, f"{kind} {name}: {self.message}")

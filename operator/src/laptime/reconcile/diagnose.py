@@ -156,7 +156,7 @@ def late(
     if not pods:
         return None
     pod = pods[-1]
-    age = (now - pod.created).total_seconds()
+    age = pod.age(now)
     if pod.ready or age < limit_seconds:
         return None
     problem = diagnose(what, pods, now)
@@ -171,15 +171,14 @@ def late(
             f"the kubelet of node {pod.node} does not answer, so nobody knows how the pod of "
             f"{what} is: look at the node",
         )
-    since = pod.running_since
-    if stuck is not None or since is None:
+    running = pod.running_for(now)
+    if stuck is not None or running is None:
         return stuck or Problem(
             "NotStarted",
             f"the container of {what} was not started on node {pod.node} within {age:.0f} s"
             f"{_waiting(pod)}: look at the events of its pod and at the node",
         )
-    fair = (now - since).total_seconds() >= limit_seconds
-    if not fair or hearing.heard_seconds < _HEARD_SECONDS:
+    if running < limit_seconds or hearing.heard_seconds < _HEARD_SECONDS:
         return None
     return not_ready(what, pods, limit_seconds)
 
@@ -203,10 +202,9 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
 
 
 def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
-    age = (now - pod.created).total_seconds()
     if pod.pod_reason == "Evicted":
         return _evicted(what, pod)
-    if pod.unschedulable_message and age >= _PATIENCE_SECONDS:
+    if pod.unschedulable_message and pod.age(now) >= _PATIENCE_SECONDS:
         if _are_closed(pod.unschedulable_message):
             return Problem(
                 "NodesClosed",

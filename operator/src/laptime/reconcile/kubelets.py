@@ -76,4 +76,4 @@ class Kubelets:
 
 def _is_slow(pod: PodView, now: datetime) -> bool:
     waits = pod.live and not pod.ready and pod.node is not None
-    return waits and (now - pod.created).total_seconds() >= _SLOW_SECONDS
+    return waits and pod.age(now) >= _SLOW_SECONDS

@@ -15,7 +15,7 @@ from laptime.api.attempts import attempt_name
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState
-from laptime.kube import Kube, Manifest
+from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import (
     COMPONENT_LABEL,
     SECRET_ANNOTATION,
@@ -40,6 +40,7 @@ from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive, single_results
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.sightings import Sightings
 from laptime.reconcile.views import (
     Observed,
     PodView,
@@ -156,6 +157,7 @@ class Memory:
         self.children = children
         self.desk = desk
         self.kubelets = kubelets
+        self.sightings = Sightings()
         self.results = ResultCache()
         self.logs: dict[str, str] = {}
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
@@ -278,12 +280,13 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         for metadata in (*archived.values(), *(m["metadata"] for m in config_maps))
         if known_as(metadata) in planned
     }
-    pod_views = tuple(pod_view(manifest) for manifest in pods)
+    now = datetime.now(UTC)
+    pod_views, job_views = memory.sightings.look(map(pod_view, pods), map(job_view, jobs), now)
     for gone in set(memory.logs) - {pod.name for pod in pod_views}:
         del memory.logs[gone]
     return Observed(
         deployments={v.name: v for v in map(deployment_view, deployments)},
-        jobs={v.name: v for v in map(job_view, jobs)},
+        jobs={job.name: job for job in job_views},
         pods=pod_views,
         services=hash_by_name(services),
         config_maps=hash_by_name(config_maps),
@@ -307,7 +310,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         leads=memory.leads,
         answers=await _answers(kube, run, pod_views, memory.logs),
         summary=None if run.spec.verify_only else cache.summary(run, context, result_names),
-        kubelets=memory.kubelets.look(run.namespace, pod_views, datetime.now(UTC)),
+        kubelets=memory.kubelets.look(run.namespace, pod_views, now),
     )
 
 
@@ -364,7 +367,13 @@ async def _answers(
 async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[str, str]) -> str:
     """Return what a container that is over has written, read once."""
     if pod.name not in logs:
-        logs[pod.name] = await kube.log(run.namespace, pod.name, container)
+        try:
+            logs[pod.name] = await kube.log(run.namespace, pod.name, container)
+        except KubeError as error:
+            # Of a container that is over the kubelet says so where it has nothing of it any more.
+            if error.status != 400:
+                raise
+            logs[pod.name] = ""
     return logs[pod.name]
 
 

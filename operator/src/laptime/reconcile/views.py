@@ -59,6 +59,9 @@ class PodView:
     phase: str = "Pending"
     ready: bool = False
     deleting_since: datetime | None = None
+    # Since when the operator has known it, and known it to run, by its own clock.
+    known_since: datetime | None = None
+    known_running_since: datetime | None = None
     # When the newest of its containers was started.
     last_started: datetime | None = None
     unschedulable_message: str | None = None
@@ -83,6 +86,16 @@ class PodView:
         """Return whether it should have ended long ago: its node is gone. It holds up no run."""
         since = self.deleting_since
         return since is not None and (now - since).total_seconds() >= STUCK_SECONDS
+
+    def age(self, now: datetime) -> float:
+        """Return for how many seconds it has been there."""
+        return (now - (self.known_since or self.created)).total_seconds()
+
+    def running_for(self, now: datetime) -> float | None:
+        """Return for how many seconds all its containers have run; None while one does not."""
+        if self.running_since is None:
+            return None
+        return (now - (self.known_running_since or self.running_since)).total_seconds()
 
     @property
     def live(self) -> bool:
@@ -151,6 +164,12 @@ class WorkloadView:
     pods: frozenset[str] | None = None
     # How many pods the controller of a Job has made, as far as it has said so.
     made: int = 0
+    # Since when the operator has known it, by its own clock.
+    known_since: datetime | None = None
+
+    def age(self, now: datetime) -> float:
+        """Return for how many seconds it has been there."""
+        return (now - (self.known_since or self.created)).total_seconds()
 
 
 @dataclass(frozen=True)
@@ -196,6 +215,8 @@ class Refusal:
     reason: str = "ObjectRefused"
     # How long it may mend itself, in seconds; None: as long as the run's start-up allows.
     patience_seconds: float | None = None
+    # Whether only room in a quota is missing: others' objects may go.
+    room: bool = False
 
 
 @dataclass(frozen=True)

@@ -289,7 +289,8 @@ class Worker:
                 # What it refuses, it refuses again; its own errors may pass.
                 wait = None if error.refused else _ERRORS_PASS_SECONDS
                 message = f"the API server refuses {error.message}"
-                self._refusal = Refusal(message, since, patience_seconds=wait)
+                room = error.out_of_room
+                self._refusal = Refusal(message, since, patience_seconds=wait, room=room)
             raise
         self._refusal = None
         self._memory.keep(created, context)

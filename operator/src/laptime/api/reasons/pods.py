@@ -43,8 +43,8 @@ PODS = Section(
         Reason(
             "ObjectRefused",
             "the API server refuses to store an object of the run, for half of `startupTimeout` by "
-            "now; the message names it and says why: an admission rule, a quota of objects, a right"
-            " that was taken away",
+            "now, and for a minute where a quota is full; the message names it and says why: an "
+            "admission rule, a quota of objects, a right that was taken away",
             "change the rule, make room, or look at [what the operator may do](permissions.md)",
         ),
         Reason(

@@ -31,7 +31,7 @@ from laptime.reconcile.stages.tiers import tier_names, tiers_ready
 from laptime.reconcile.views import LABEL, parse_time
 
 _SOON_SECONDS = 1.0
-_PATIENCE_WITH_RESULTS_SECONDS = 60.0
+_LONG_PATIENCE_SECONDS = 60.0
 _ORDER = ("ConfigMap", "Service", "Deployment")
 
 
@@ -118,9 +118,9 @@ def refused(situation: Situation) -> Decision | None:
     if patience is None:
         # Earlier than what is missing because of it, which says less.
         patience = situation.spec.startup_seconds / 2
-        if situation.observed.results:
-            # What was measured is worth a longer wait for room.
-            patience = max(patience, _PATIENCE_WITH_RESULTS_SECONDS)
+        if situation.observed.results or refusal.room:
+            # What was measured is worth a longer wait, and a full quota may pass.
+            patience = max(patience, _LONG_PATIENCE_SECONDS)
     if (situation.now - refusal.since).total_seconds() < patience:
         return None
     problem = Problem(refusal.reason, refusal.message, fatal=True)

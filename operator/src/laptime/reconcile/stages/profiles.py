@@ -97,7 +97,7 @@ def _follow(situation: Situation, profile: Trial, job: WorkloadView) -> Problem 
         return problem
     pods = situation.observed.pods_of("profiler", trial=profile.name)
     problem = diagnose("the profiler", pods, situation.now)
-    age = (situation.now - job.created).total_seconds()
+    age = job.age(situation.now)
     load = profile_load(situation.spec.load(profile.load))
     longest = deadline_seconds(situation.context, load) + GRACE_SECONDS
     lost = (

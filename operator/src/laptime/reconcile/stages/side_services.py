@@ -170,7 +170,7 @@ def _reset_problem(situation: Situation, one: SideService, job: WorkloadView) ->
     too_long = Problem(_FAILED, f"{what} did not end within {limit:g} s", fatal=True)
     if job.failed_reason is None:
         problem = taken_away(what, pods) or diagnose(what, pods, situation.now)
-        if (situation.now - job.created).total_seconds() < limit:
+        if job.age(situation.now) < limit:
             return problem
         late_one = too_long if pods else not_ready(what, pods, limit)
         return replace(problem or late_one, fatal=True)

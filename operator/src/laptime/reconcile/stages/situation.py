@@ -42,6 +42,9 @@ from laptime.report.status import status_rows
 GRACE_SECONDS = 60.0
 """So much longer than anything should take it may take, when the cluster is slow to say so."""
 
+_REFUSED_SECONDS = 5.0
+"""What the API server refuses is said after so long: most of it passes."""
+
 
 class Situation:
     """One pass over one run. Holds what the stages have said so far in this pass."""
@@ -250,6 +253,9 @@ class Situation:
 
     def progressing(self, reason: str, message: str, problem: Problem | None = None) -> None:
         """Say what goes on, or what keeps it from going on."""
+        refusal = self.observed.refusal
+        if refusal and (self.now - refusal.since).total_seconds() >= _REFUSED_SECONDS:
+            problem = Problem(refusal.reason, refusal.message)
         self.say(
             Verdict(
                 ConditionType.PROGRESSING, ConditionStatus.FALSE, problem.reason, problem.message
@@ -371,6 +377,6 @@ class Situation:
         if job is not None:
             # The trial that runs now has used up some of its time.
             first = remaining_seconds(self.spec, left[:1], durations)
-            seconds -= min(first, max(0.0, (self.now - job.created).total_seconds()))
+            seconds -= min(first, max(0.0, job.age(self.now)))
         profiling = profiling_seconds(self.spec, self.profiles_left())
         return seconds + OVERHEAD_SECONDS * len(self._unchecked()) + profiling

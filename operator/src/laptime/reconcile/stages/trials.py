@@ -386,7 +386,7 @@ def _lost_or_late(
 ) -> Problem | None:
     problem = _diagnosis(situation, generators)
     wanted, startup = situation.spec.generator.parallelism, situation.spec.startup_seconds
-    age = (situation.now - job.created).total_seconds()
+    age = job.age(situation.now)
     longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
     if job.failed_reason is not None:
         problem = problem or _job_failure(job)

@@ -158,7 +158,7 @@ def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Proble
         return trouble
     what, pods = f"the verifier of {server}", _verifiers(situation, job, server)
     limit = situation.spec.startup_seconds
-    age = (situation.now - job.created).total_seconds()
+    age = job.age(situation.now)
     if not pods and job.failed_reason is None and age >= limit:
         return not_ready(what, pods, limit)
     trouble = taken_away(what, pods) or words_lost(what, pods)
@@ -210,8 +210,7 @@ def _read_verdict(
     if verdict is not None:
         return verdict, None
     problem = diagnose(what, pods, situation.now)
-    since = pods[-1].created if pods else job.created
-    age = (situation.now - since).total_seconds()
+    age = (pods[-1] if pods else job).age(situation.now)
     if job.failed_reason is not None:
         said = problem.message if problem else f"{job.failed_reason}: {job.failed_message}"
         ended = [c for pod in pods for c in pod.containers if c.exit_code]

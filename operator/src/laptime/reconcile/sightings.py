@@ -1,0 +1,50 @@
+"""Since when things are known, by the operator's own clock.
+
+Times in objects are set by the API server and by kubelets, whose clocks may differ from the
+operator's by minutes. How long something has lasted is therefore counted from the moment in which
+it was first seen. An operator that has just started counts anew: it waits longer, and blames nobody
+too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from laptime.reconcile.views import PodView, WorkloadView
+
+
+class Sightings:
+    """When each thing about the objects of a run was first seen."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[object, ...], datetime] = {}
+
+    def look(
+        self, pods: Iterable[PodView], jobs: Iterable[WorkloadView], now: datetime
+    ) -> tuple[tuple[PodView, ...], tuple[WorkloadView, ...]]:
+        """Return the views with what is counted from now on, and forget what is gone."""
+        before, self._first = self._first, {}
+
+        def first(*what: object) -> datetime:
+            return self._first.setdefault(what, before.get(what, now))
+
+        def seen(pod: PodView) -> PodView:
+            me = (pod.name, pod.uid)
+            running = pod.running_since
+            return replace(
+                pod,
+                known_since=first(*me),
+                known_running_since=running and first(*me, "runs", running),
+                deleting_since=pod.deleting_since and first(*me, "ends"),
+                containers=tuple(
+                    replace(one, ended_at=first(*me, one.name, one.ended_at))
+                    if one.ended_at
+                    else one
+                    for one in pod.containers
+                ),
+            )
+
+        known_jobs = (replace(job, known_since=first("Job", job.name, job.created)) for job in jobs)
+        return tuple(map(seen, pods)), tuple(known_jobs)
