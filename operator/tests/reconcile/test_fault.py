@@ -164,6 +164,12 @@ CASES: dict[str, tuple[dict[str, Any], Hearing, str, Fault]] = {
         "ImagePullFailed",
         Fault.CLUSTER,
     ),
+    "no room on its node's disk to make it": (
+        pod(waiting("CreateContainerError", "mkdir /var/log/pods/p: no space left on device")),
+        Hearing(),
+        "DiskFull",
+        Fault.NODE,
+    ),
     "secret away": (
         pod(waiting("CreateContainerConfigError")),
         HEARD,

@@ -32,8 +32,11 @@ _WROTE_TOO_MUCH = re.compile(
     r"Usage of EmptyDir volume .* exceeds the limit|exceeded its local ephemeral storage limit"
     r"|Pod ephemeral local storage usage exceeds the total limit"
 )
-# How the C library says that a disk is full. Shared memory is none: its limit is the container's.
-_DISK_FULL = re.compile(r"^(?!.*shared memory).*No space left on device", re.MULTILINE)
+# How the C library says that a disk is full, and Go in small letters. Shared memory is none: its limit
+# is the container's.
+_DISK_FULL = re.compile(
+    r"^(?!.*shared memory).*No space left on device", re.MULTILINE | re.IGNORECASE
+)
 # What a scheduler says of each group of nodes that take no pod, whatever it asks for.
 _CLOSED = re.compile(
     r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
@@ -250,6 +253,12 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             f"the image of {what} ({pod.image}) cannot be pulled: "
             f"{container.waiting_message or waiting}. Check its name and tag, and that the "
             "cluster may pull it",
+        )
+    if waiting in _CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
+        return Problem(
+            "DiskFull",
+            f"the container of {what} cannot be created, no space is left: look at the disk of "
+            f"node {pod.node}",
         )
     if waiting in _CONFIG_REASONS:
         return Problem(
