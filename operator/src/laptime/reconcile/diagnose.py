@@ -32,8 +32,8 @@ _WROTE_TOO_MUCH = re.compile(
     r"Usage of EmptyDir volume .* exceeds the limit|exceeded its local ephemeral storage limit"
     r"|Pod ephemeral local storage usage exceeds the total limit"
 )
-# How the C library says that a disk is full, and Go in small letters. Shared memory is none: its limit
-# is the container's.
+# How the C library says that a disk is full, and Go in small letters. Shared memory is none: its
+# limit is the container's.
 _DISK_FULL = re.compile(
     r"^(?!.*shared memory).*No space left on device", re.MULTILINE | re.IGNORECASE
 )
