@@ -14,18 +14,11 @@ import (
 	"laptime.dev/k6/internal/result"
 )
 
-// How the scripts of testdata/bad are run that need more than that, by their names.
-var badScriptsEnvironment = map[string][]string{
-	"an-endless-start":          {"LAPTIME_READING_SECONDS=1"},
-	"an-iteration-that-goes-on": {"LAPTIME_DURATION_SECONDS=0.5", "LAPTIME_GRACE_SECONDS=1"},
-	"memory":                    {"LAPTIME_MEMORY_BYTES=400000000"},
-}
-
 // What the results say of those that come to their end.
 var badScriptsResults = map[string]func(*result.Result) bool{
 	"an-iteration": func(r *result.Result) bool {
 		for text, count := range r.Script.Exceptions {
-			return count == 1 && len(r.Script.Exceptions) == 1 && strings.Contains(text, "SyntaxError") && strings.Contains(text, ".js:4:") &&
+			return count == 1 && len(r.Script.Exceptions) == 1 && strings.Contains(text, "SyntaxError") && strings.Contains(text, "own.js:4:") &&
 				r.Script.Iterations == 1000
 		}
 		return false
@@ -40,10 +33,10 @@ var badScriptsResults = map[string]func(*result.Result) bool{
 	"unknown-option": func(*result.Result) bool { return true },
 }
 
-var badScriptsEnd = regexp.MustCompile(`(?m)^// exit code: (\d+)\n(?:// says: (.+)\n)?\z`)
+var badScriptsEnd = regexp.MustCompile(`(?m)^// exit code: (\d+)\n(?:// environment: (.+)\n)?(?:// says: (.+)\n)?\z`)
 
 // Every way in which a script can be wrong ends soon, with k6's own words and the line, and never with figures
-// that hide it. The end of each file says how.
+// that hide it. Each file says at its end what comes of it, and in which environment.
 func TestBadScriptsAreTold(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	files, err := filepath.Glob("testdata/bad/*.js")
@@ -65,12 +58,12 @@ func TestBadScriptsAreTold(t *testing.T) {
 			code, _ := strconv.Atoi(string(end[1]))
 			fits := badScriptsResults[name]
 			script := write(t, string(source))
-			out := k6(t, slices.Concat([]string{"TARGET=" + server.URL, "LAPTIME_WARMUP_SECONDS=0"}, badScriptsEnvironment[name]), nil, script)
+			out := k6(t, slices.Concat([]string{"TARGET=" + server.URL, "LAPTIME_WARMUP_SECONDS=0"}, strings.Fields(string(end[2]))), nil, script)
 			if out.code != code || fits == nil && out.took > 40*time.Second || (out.result != nil) != (fits != nil) {
 				t.Errorf("exit code %d after %s, result: %v\n%.2000s\n%.2000s", out.code, out.took, out.result != nil, out.stdout, out.stderr)
 			}
-			if found, err := regexp.Match(string(end[2]), []byte(out.stdout+out.stderr)); err != nil || !found {
-				t.Errorf("%v: not said: %q\n%.2000s\n%.2000s", err, end[2], out.stdout, out.stderr)
+			if found, err := regexp.Match(string(end[3]), []byte(out.stdout+out.stderr)); err != nil || !found {
+				t.Errorf("%v: not said: %q\n%.2000s\n%.2000s", err, end[3], out.stdout, out.stderr)
 			}
 			if out.result != nil && fits != nil && !fits(out.result) {
 				t.Errorf("%+v\n%+v", out.result.Script, out.result.Phases["measured"])

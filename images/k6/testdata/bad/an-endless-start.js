@@ -2,4 +2,5 @@ import http from 'k6/http'; import exec from 'k6/execution'; import { Counter } 
 while (true) {}
 export default function () {}
 // exit code: 107
-// says: reading the script has not come to its end
+// environment: LAPTIME_READING_SECONDS=1
+// says: ScriptFailed.*reading the script has not come to its end

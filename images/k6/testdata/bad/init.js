@@ -2,4 +2,4 @@ import http from 'k6/http'; import exec from 'k6/execution'; import { Counter } 
 throw new Error('no init');
 export default function () {}
 // exit code: 107
-// says: Error: no init.*\.js:2:
+// says: Error: no init.*own\.js:2:

@@ -3,4 +3,5 @@ const kept = [];
 export const options = { vus: 1, duration: '60s' };
 export default function () { for (let i = 0; i < 1000; i++) { kept.push('x'.repeat(10000) + kept.length); } }
 // exit code: 107
-// says: the script used \d+ MiB of memory, and \d+ MiB are
+// environment: LAPTIME_MEMORY_BYTES=400000000
+// says: ScriptFailed.*the script used \d+ MiB of memory, and 381 MiB are

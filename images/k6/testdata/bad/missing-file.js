@@ -2,4 +2,4 @@ import http from 'k6/http'; import exec from 'k6/execution'; import { Counter } 
 open('./nowhere.json');
 export default function () {}
 // exit code: 107
-// says: nowhere\.json.*\.js:2:
+// says: nowhere\.json.*own\.js:2:

@@ -4,4 +4,4 @@ export function setup() {
 }
 export default function () {}
 // exit code: 107
-// says: TypeError: .*\.js:3:
+// says: TypeError: .*own\.js:3:

@@ -2,4 +2,4 @@ import http from 'k6/http'; import exec from 'k6/execution'; import { Counter } 
 export function teardown() { undefined.x; }
 export default function () {}
 // exit code: 107
-// says: TypeError: .*\.js:2:
+// says: TypeError: .*own\.js:2:
