@@ -3,18 +3,17 @@
     make chaos [FAULTS=12] [ONLY=etcd-killed,kubelet-frozen] [PART=1/2]
 
 The plan has each kind of plan.py eight times or more; its seed is the last commit that changed
-what is run here (SUBJECT). Each fault has a
-short run of its own on an embedded cluster (`laptime-chaos`), with the real operator, whose
-connection to the API server goes through a proxy. The n-th write of the run says when the fault
-comes; how many an undisturbed run has is counted first. What shows that it was felt is printed, and
-how long after its end the operator did something again. Afterwards nothing may be stuck, lost,
-counted twice, wrong, blamed on a server, or left behind (judge.py).
+what is run here (SUBJECT). Each fault has a short run of its own on an embedded cluster
+(`laptime-chaos`), with the real operator, whose connection to the API server goes through a proxy.
+The n-th write of the run says when the fault comes; how many an undisturbed run has is counted
+first. What shows that it was felt is printed, and how long after its end the operator did something
+again. Afterwards nothing may be stuck, lost, counted twice, wrong, blamed on a server, or left
+behind (judge.py).
 
 What was done on that commit is in journal.jsonl beside this file, which is committed, so that any
-machine can go on. Exits with 0 when
-the whole plan was done and passed, with 1 when anything failed, and with 75 when nothing did
-and there is more to do. PART=1/2 beside PART=2/2 does the plan on two clusters at a time, each with
-every second fault; both write into one journal.
+machine can go on. Exits with 0 when the whole plan was done and passed, with 1 when anything
+failed, and with 75 when nothing did and there is more to do. PART=1/2 beside PART=2/2 does the plan
+on two clusters at a time, each with every second fault; both write into one journal.
 """
 
 from __future__ import annotations
@@ -51,7 +50,10 @@ CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptim
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
     *("operator", "charts", "crds", "agent", "images", "cluster", "bench/chaos"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("tests/**", "*_test.go", "*.md", "*.jsonl")),
+    *(
+        f":(top,exclude,glob)**/{name}"
+        for name in ("tests/**", "testdata/**", "*_test.go", "*.md", "*.jsonl")
+    ),
 )
 """What a fault is injected into, and what judges it; without its tests and words."""
 PROXY_PORT = 7443

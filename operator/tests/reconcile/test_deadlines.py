@@ -239,6 +239,29 @@ def test_a_server_that_does_not_end_makes_the_next_trial_repeat_and_overlaps_non
     assert row.lost_attempts == 1
 
 
+@pytest.mark.parametrize("ahead", [-90, 0, 90])
+def test_an_overlap_that_is_over_before_the_trial_is_not_missed_whatever_the_clocks_say(
+    ahead: int,
+) -> None:
+    world = World(warmed_up("10s", 1), Random(3))
+    world.others_clock = timedelta(seconds=ahead)
+    until_a_server_is_measured_that_will_not_end(world)
+    until(
+        world,
+        lambda world: any(
+            one.component == "generator" and one.running_since and not one.deleting
+            for one in world.pods.values()
+        ),
+    )
+    world.dead = {"pods"}
+    wait(world, timedelta(seconds=14))
+    world.stubborn.clear()
+    world.dead = set()
+    until(world, over)
+    (second,) = (one for one in world.observe().results.values() if one.ordinal == 2)
+    assert [one.reason for one in second.lost_attempts] == ["PodsOverlapped"]
+
+
 def test_a_run_in_which_a_pod_has_ended_too_late_once_waits_for_the_next_one() -> None:
     world = World(warmed_up("10s"), Random(3))
     for _ in range(3):

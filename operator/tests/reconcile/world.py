@@ -167,13 +167,11 @@ class World(SimulatedCluster):
         self.passes += 1
         decision = decide(self.run, self.observe(), self.context, self.now)
         if self._killed():
-            self._sightings = Sightings()
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
         refusal: Refusal | None = None
         for action in decision.actions:
             if self._killed():
-                self._sightings = Sightings()
                 return decision
             # Once something is refused, only deletions go on.
             if refusal is None and isinstance(action, Apply | Create | Fold):
@@ -184,7 +182,11 @@ class World(SimulatedCluster):
         return decision
 
     def _killed(self) -> bool:
-        return self._fault() or self.random.random() < self.kills
+        killed = self._fault() or self.random.random() < self.kills
+        if killed:
+            # The next operator has seen nothing yet.
+            self._sightings = Sightings()
+        return killed
 
     def _refused(self, action: Apply | Create | Fold) -> Refusal | None:
         kind, name = "ConfigMap", "demo-results"

@@ -336,7 +336,11 @@ def _disturbance(
 def _overlap(situation: Situation, attempt: Trial, generators: Sequence[PodView]) -> Problem | None:
     """Return which pods of earlier trials still run although the measured phase may have begun."""
     pods = [*server_pods(situation, attempt.server, attempt.name), *generators]
-    begun = [pod.running_since for pod in pods]
+    # By the clock that says so earlier, the node's or ours: no overlap may be missed.
+    begun = [
+        pod.running_since and min(pod.running_since, pod.known_running_since or pod.running_since)
+        for pod in pods
+    ]
     known = [time for time in begun if time is not None]
     if len(known) < len(begun) or len(generators) < situation.spec.generator.parallelism:
         return None
