@@ -18,13 +18,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 LISTEN = """
-import socket, sys, threading
-def serve(port):
-    listener = socket.create_server(("", port))
+import socket, threading
+def serve(listener):
     while True:
         listener.accept()
-for port in (53, 80, 9100):
-    threading.Thread(target=serve, args=(port,)).start()
+for listener in [socket.create_server(("", port)) for port in (53, 80, 9100)]:
+    threading.Thread(target=serve, args=(listener,)).start()
+print("there", flush=True)
 """
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.7)"
 
@@ -60,8 +60,7 @@ class Machine:
         self.listen(name)
 
     def listen(self, name: str) -> None:
-        command = [*self._inside(name), "python3", "-c", LISTEN]
-        self._stack.enter_context(_ended(subprocess.Popen(command)))
+        self._start([*self._inside(name), "python3", "-c", LISTEN])
 
     def run(self, name: str, command: str, stdin: str | None = None) -> None:
         words = [*self._inside(name), *command.split()]
@@ -82,14 +81,17 @@ class Machine:
             return dict(zip(asked, found, strict=True))
 
     def _namespace(self, name: str) -> None:
-        process = subprocess.Popen(
-            ["unshare", "--net", "sh", "-c", "echo there; exec sleep 600"], stdout=subprocess.PIPE
-        )
+        sleeping = ["unshare", "--net", "sh", "-c", "echo there; exec sleep 600"]
+        self._processes[name] = self._start(sleeping).pid
+        self.run(name, "ip link set lo up")
+
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        """Start what says that it is there once it is."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
         self._stack.enter_context(_ended(process))
         assert process.stdout is not None
         assert process.stdout.readline() == b"there\n"
-        self._processes[name] = process.pid
-        self.run(name, "ip link set lo up")
+        return process
 
     def _inside(self, name: str) -> list[str]:
         return ["nsenter", f"--net=/proc/{self._processes[name]}/ns/net"]
@@ -99,8 +101,8 @@ def _ended(process: subprocess.Popen[bytes]) -> ExitStack:
     stack = ExitStack()
     stack.callback(process.wait)
     stack.callback(process.kill)
-    if process.stdout is not None:
-        stack.callback(process.stdout.close)
+    assert process.stdout is not None
+    stack.callback(process.stdout.close)
     return stack
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,13 @@ _LOOK_SECONDS = 0.1
 _STILL_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 _LAST_WORDS = 60
+_MOST_NAMED = 5
+_NAMED = re.compile(
+    r"^(?:FAILED|ERROR) (?P<pytest>.*?::.*?)(?: - .*)?$"
+    r"|^\s*--- FAIL: (?P<go>\S+)"
+    r"|^test (?P<cargo>\S+) \.\.\. FAILED$"
+)
+"""How pytest, go test and cargo test name a test that failed, each on a line of its own."""
 
 Command = Callable[[Part], list[str]]
 
@@ -146,10 +154,13 @@ class Runner:
             outcome = Outcome.NOT_JUDGED
         else:
             outcome = Outcome.FAILED
-        self._record(running.part, outcome, running.began, seconds, running)
+        said = []
         if outcome is Outcome.FAILED:
+            said = running.log.read_text(errors="replace").splitlines()
+        self._record(running.part, outcome, running.began, seconds, running, failed_tests(said))
+        if said:
             self._say(f"the end of {running.log}:")
-            for line in running.log.read_text(errors="replace").splitlines()[-_LAST_WORDS:]:
+            for line in said[-_LAST_WORDS:]:
                 self._say(f"  | {line}")
 
     def _record(
@@ -191,6 +202,15 @@ class Runner:
             except subprocess.TimeoutExpired:
                 _signal(running.process, signal.SIGKILL)
                 running.process.wait()
+
+
+def failed_tests(log: Sequence[str]) -> str:
+    """Return the names of the tests that a log says failed, the first few, or nothing."""
+    names = list(
+        dict.fromkeys(found[found.lastgroup or 0] for line in log if (found := _NAMED.match(line)))
+    )
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -70,6 +70,25 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(world: World) -> None:
     assert lines[-1] == "parts: 2 passed, 2 failed"
 
 
+def test_the_summary_names_the_tests_that_failed(world: World) -> None:
+    log = [
+        "FAILED tests/test_up.py::test_up[controller manager] - AssertionError: no - why",
+        "ERROR tests/test_up.py::test_down",
+        "=== RUN   TestLoop",
+        "    --- FAIL: TestLoop/open (0.01s)",
+        "test answers::of_users ... FAILED",
+        "test answers::of_tasks ... ok",
+        "FAILED: not a test",
+        *(f"FAILED tests/test_many.py::test_{number}" for number in range(3)),
+    ]
+    (world.folder / "log").write_text("\n".join(log))
+    runner = world.run([Part("unit")], {"unit": "cat log; false"})
+    assert (
+        "FAILED: unit (tests/test_up.py::test_up[controller manager], tests/test_up.py::test_down, "
+        "TestLoop/open, answers::of_users, tests/test_many.py::test_0 and 2 more)"
+    ) in closing_lines(by_name([Part("unit")]), runner.entries, 10.0, 0.0)
+
+
 def test_parts_run_beside_each_other_but_a_quiet_one_alone(world: World) -> None:
     parts = [Part("one"), Part("two"), Part("quiet", quiet=True, after=("one",)), Part("three")]
     world.run(parts, {name: "sleep 0.4" for name in ("one", "two", "quiet")}, jobs=2)
