@@ -602,6 +602,22 @@ def test_a_tier_that_is_evicted_while_it_comes_up_is_waited_for() -> None:
     assert world.observe().results
 
 
+def test_of_pods_of_one_second_the_one_that_lives_is_the_newest() -> None:
+    """Times have whole seconds and names are drawn: neither says which pod came last."""
+    world, pod = until_postgres_starts()
+    refused = replace(
+        pod,
+        name=f"{pod.name}-zz",
+        phase="Failed",
+        pod_reason="Evicted",
+        pod_message="Pod was rejected: The node had condition: [DiskPressure]. ",
+    )
+    world.pods[refused.name] = refused
+    assert world.observe().pods_of("postgres")[-1].name == pod.name
+    run_to_the_end(world)
+    assert world.observe().results
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

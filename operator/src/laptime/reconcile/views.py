@@ -272,7 +272,10 @@ class Observed:
     def pods_of(
         self, component: str, *, server: str | None = None, trial: str | None = None
     ) -> list[PodView]:
-        """Return the pods of a component, oldest first."""
+        """Return the pods of a component, oldest first.
+
+        Of one second the one that lives is the newest: another is made once one is over.
+        """
         return sorted(
             (
                 pod
@@ -281,7 +284,7 @@ class Observed:
                 and (server is None or pod.server == server)
                 and (trial is None or pod.trial == trial)
             ),
-            key=lambda pod: (pod.created, pod.name),
+            key=lambda pod: (pod.created, pod.live, pod.name),
         )
 
 
