@@ -36,7 +36,7 @@ VENV_STAMP := $(VENV)/.made-from-$(shell cat $(VENV_INPUTS) | sha256sum | cut -c
 CHART_IMAGES := operator agent exporter prometheus postgres pgbouncer haproxy k6 server-fastapi-sync server-fastapi-async server-axum-sqlx
 # Every folder with a Dockerfile below images/servers is a server, and all of them are tested.
 SERVER_FOLDERS := $(patsubst %/,%,$(dir $(wildcard images/servers/*/Dockerfile images/servers/*/*/Dockerfile)))
-TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty reference
+TEST_IMAGES := $(sort $(CHART_IMAGES) $(addprefix server-,$(notdir $(SERVER_FOLDERS)))) upstream delay faulty load-script reference
 CRDS := crds
 RESULTS_SCHEMA := docs/results.schema.json
 REFERENCE := docs/reference
@@ -278,7 +278,7 @@ unit-rust:
 
 # Two halves of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
-E2E_IMAGES := $(CHART_IMAGES) faulty reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
+E2E_IMAGES := $(CHART_IMAGES) faulty load-script reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
 PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
 
 .PHONY: e2e
@@ -561,6 +561,11 @@ takeovers: install ## the operator at work killed, frozen and cut off, ten times
 frozen-kubelet: install ## a kubelet that stands still for a minute, at each stage of a run
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) --capture=no runs/test_frozen_kubelet.py
+
+.PHONY: bad-scripts
+bad-scripts: install ## every way in which a k6 script can be wrong, on a cluster: its end, its words, how soon
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --capture=no runs/test_bad_scripts.py
 
 .PHONY: seconds
 seconds: install ## a hundred trials: whether Prometheus has each second of each exactly

@@ -37,8 +37,9 @@ SHARDS = {
         "test_uninstall.py",
         "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
     ),
-    # Minutes each: `make frozen-kubelet` and `make seconds`, parts of `make prove`.
+    # Minutes each, and parts of `make prove`: bad-scripts, frozen-kubelet and seconds.
     "long": (
+        "runs/test_bad_scripts.py",
         "runs/test_seconds.py::test_of_a_hundred_trials_none_is_off",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[verifying]",

@@ -222,7 +222,7 @@ def _text(field: str, length: int) -> str:
     """Return a text of that length that the rules of the field allow."""
     if length == 0:
         return ""
-    if field.endswith("healthPath"):
+    if field.endswith(("healthPath", "script.folder")):
         return "/".ljust(length, "a")
     if field.endswith("cidr"):
         return {9: "1.2.3.4/8", 18: "203.113.111.222/32"}.get(length, "1" * length)

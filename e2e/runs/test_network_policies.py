@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -154,8 +159,53 @@ def address_of_node(cluster: Cluster) -> str:
     return address
 
 
+ANSWERS = """
+import http.server, sys, threading
+for address in sys.argv[1:]:
+    server = http.server.HTTPServer((address, 8000), http.server.SimpleHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever).start()
+print("there", flush=True)
+"""
+BEYOND = {"the network": "203.0.113.7", "the cloud's metadata": "169.254.169.254"}
+
+
+@contextmanager
+def beyond(kubeconfig: str) -> Iterator[dict[str, str]]:
+    """Have somebody answer at addresses outside of the cluster; give them with their ports.
+
+    The embedded cluster has no way out, so they stand on its node. Of another cluster nobody knows.
+    """
+    network = Path("/run") / Path(kubeconfig).parent.name / "namespaces" / "laptime" / "network"
+    if not network.exists():
+        yield {}
+        return
+    inside = ["nsenter", f"--net={network}"]
+    try:
+        for address in BEYOND.values():
+            # What was left by a test that was killed may stand there.
+            subprocess.run([*inside, "ip", "address", "replace", address, "dev", "lo"], check=True)
+        command = [*inside, sys.executable, "-c", ANSWERS, *BEYOND.values()]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as there:
+            try:
+                assert there.stdout is not None
+                assert there.stdout.readline() == b"there\n"
+                yield {name: f"{address}:8000" for name, address in BEYOND.items()}
+            finally:
+                there.kill()
+    finally:
+        for address in BEYOND.values():
+            subprocess.run([*inside, "ip", "address", "del", address, "dev", "lo"], check=False)
+
+
+@pytest.fixture
+def outer(kubeconfig: str) -> Iterator[dict[str, str]]:
+    """Places outside of the cluster that answer."""
+    with beyond(kubeconfig) as places:
+        yield places
+
+
 def test_a_script_reaches_its_server_and_nobody_else(
-    cluster: Cluster, kubectl: Tool, image: str
+    cluster: Cluster, kubectl: Tool, image: str, outer: dict[str, str]
 ) -> None:
     """Each attempt is a check of its own; and what is live of a script is there while it runs."""
     pods: dict[str, dict[str, str]] = {
@@ -174,6 +224,7 @@ def test_a_script_reaches_its_server_and_nobody_else(
         "Prometheus": f"laptime-prometheus.{service}:9090",
         "the API server": "kubernetes.default.svc:443",
         "the node": f"{address_of_node(cluster)}:10250",
+        **outer,
     }
 
     def reaches(place: str) -> bool:

@@ -287,6 +287,42 @@ def test_what_is_wrong_with_a_script_is_said_with_k6s_words_and_the_line(cluster
     assert any("nonsense" in text for text in row["script"]["warnings"])
 
 
+def test_a_script_in_an_image_runs_with_all_that_is_beside_it(cluster: Cluster) -> None:
+    """The image has nothing in it that could be started, and more than a ConfigMap holds."""
+    script = {
+        "image": "docker.io/laptime/load-script:0.1.0",
+        "folder": "/load",
+        "key": "main.js",
+        "duration": "30s",
+        "env": [{"name": "BASE_URL", "value": "$(TARGET)"}],
+        "warmup": "0s",
+    }
+    loads = [
+        {"name": "packed", "script": script},
+        {"name": "missing", "script": {**script, "key": "lib/nothing.js"}},
+    ]
+    run = cluster.apply(
+        run_manifest("packed", [AXUM], loads=loads, topology=POSTGRES_ALONE, repetitions=1)
+    )
+    status = cluster.wait_end(run, 180)
+    assert condition(status, "ScriptsSelfContained")["reason"] == "ScriptInImage"
+    row = next(row for row in status["results"] if row["load"] == "packed")
+    assert (row["requests"], row["errors"]) == (50, 0), row
+    assert (row["script"]["checksPassed"], row["script"]["checksFailed"]) == (100, 0)
+    results = {one["load"]: one for one in cluster.documents(run).values()}
+    assert "sha256:" in results["packed"]["images"]["script"], results["packed"]
+    missing = results["missing"]
+    assert (missing["outcome"], missing["reason"], missing["attempt"]) == (
+        "Failed",
+        "ScriptMissing",
+        1,
+    )
+    assert (
+        "there is no file lib/nothing.js in folder /load of the image, which has lib/rows.js"
+        in (missing["message"])
+    )
+
+
 def test_calls_of_grpc_are_requests_and_websockets_are_in_the_metrics_of_their_script(
     cluster: Cluster,
 ) -> None:

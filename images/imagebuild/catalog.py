@@ -20,7 +20,7 @@ SERVER_PREFIX = "server-"
 BOOK_PREFIX = "book-"
 EXAMPLE_PREFIX = "example-"
 # Built like the others, and pushed only when named.
-TEST_ONLY = frozenset({"faulty", "reference"})
+TEST_ONLY = frozenset({"faulty", "load-script", "reference"})
 
 
 class ImageError(Exception):

@@ -84,6 +84,7 @@ LONG = (
     # It says after how many seconds another operator is at work.
     Part("takeovers", quiet=True),
     Part("frozen-kubelet"),
+    Part("bad-scripts"),
     Part("nodes"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.

@@ -96,6 +96,20 @@ def test_a_script_that_is_in_no_config_map_says_how_to_make_one(where: str) -> N
     assert any("--from-file=x.js" in line for line in found.left_out)
 
 
+def test_a_script_in_the_runners_image_is_taken_from_there() -> None:
+    runner = {"image": "registry.example/k6-shop:1.2"}
+    found = translated(k6_operators(script={"localFile": "/test/shop/x.js"}, runner=runner))
+    script = found.run["spec"]["loads"][0]["script"]
+    assert {key: script[key] for key in ("image", "folder", "key")} == {
+        "image": "registry.example/k6-shop:1.2",
+        "folder": "/test/shop",
+        "key": "x.js",
+    }
+    assert violations(found.run) == ([], True)
+    (said,) = [line for line in found.left_out if "runner.image" in line]
+    assert "the script is taken from it" in said
+
+
 def test_stages_and_variables_of_k6() -> None:
     env = [{"name": "K6_STAGES", "value": "10s:5,1m:0"}, {"name": "K6_ITERATIONS", "value": "ten"}]
     found = translated(k6_operators(runner={"env": env}))

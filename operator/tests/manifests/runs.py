@@ -216,6 +216,10 @@ MIXED = {
 }
 SEARCH = {"name": "search", "saturation": {"p99": "50ms"}}
 SCRIPT = {"name": "own", "script": {"configMap": "my-script", "key": "script.js"}}
+PACKED = {
+    "name": "packed",
+    "script": {"image": "registry.example/load:1.2", "folder": "/load", "key": "shop/main.js"},
+}
 SYNC = {"name": "sync", "preset": "fastapi-sync", "workers": 4, "profile": True}
 AXUM = {"name": "axum", "preset": "axum-sqlx", "resources": {"cpu": "2", "memory": "256Mi"}}
 OWN = {
@@ -280,7 +284,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "bare": {
         "scenario": "tiny",
         "servers": [OWN],
-        "loads": [TIMED, SEARCH, SCRIPT],
+        "loads": [TIMED, SEARCH, SCRIPT, PACKED],
         "repetitions": 1,
     },
     "embedded": {

@@ -19,7 +19,15 @@ from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
 from laptime.plan import Trial, plan_trials
-from tests.manifests.runs import SCENARIO, SCRIPT, SPECS, context, environment, users_context
+from tests.manifests.runs import (
+    PACKED,
+    SCENARIO,
+    SCRIPT,
+    SPECS,
+    context,
+    environment,
+    users_context,
+)
 
 
 def job(ctx: RunContext, load: str, server: str = "axum") -> Manifest:
@@ -275,6 +283,28 @@ def test_the_files_of_several_config_maps_are_beside_the_script() -> None:
     assert [one["configMap"]["name"] for one in sources] == ["mine", "more", "data"]
 
 
+def test_the_files_of_an_image_are_copied_by_a_program_of_ours_before_anything_else() -> None:
+    made = pod(job(context({**SPECS["direct"], "loads": [PACKED]}), "packed"))
+    carrier, script, *others = made["initContainers"]
+    assert carrier["image"] == "docker.io/laptime/k6:1"
+    assert [one["name"] for one in others] == ["prepare", "wait"]
+    assert script["image"] == "registry.example/load:1.2"
+    # Nothing of the author's image runs, and it learns nothing.
+    assert script["command"] == ["/laptime-carrier/carry"]
+    assert script["args"] == ["/load", "/laptime-files", "shop/main.js"]
+    assert "env" not in script
+    (k6,) = made["containers"]
+    assert k6["args"][-1] == "/scripts/shop/main.js"
+    volume = {one["mountPath"]: one["name"] for one in k6["volumeMounts"]}["/scripts"]
+    assert volume in {one["name"] for one in script["volumeMounts"]}
+    by_default = context(
+        {**SPECS["direct"], "loads": [{"name": "own", "script": {"image": "a/b"}}]}
+    )
+    assert pod(job(by_default, "own"))["initContainers"][1]["args"] == [
+        *("/scripts", "/laptime-files", "script.js")
+    ]
+
+
 def test_a_script_starts_when_the_server_answers() -> None:
     prepare, wait = pod(job(context(), "own"))["initContainers"]
     assert (prepare["name"], wait["name"]) == ("prepare", "wait")
@@ -283,7 +313,9 @@ def test_a_script_starts_when_the_server_answers() -> None:
     assert [(check.path, check.expect_status) for check in task.checks] == [("/healthz", 200)]
 
 
-@pytest.mark.parametrize("key", ["..", ".", "../etc/passwd", "a b", "$(id)", "-o;x", "", "a\n"])
+@pytest.mark.parametrize(
+    "key", ["..", ".", "../etc/passwd", "a/../../b", "/a", "a b", "$(id)", "-o;x", "", "a\n"]
+)
 def test_a_script_stays_in_its_folder(key: str) -> None:
     spec = copy.deepcopy(SPECS["full"])
     spec["loads"][3]["script"]["key"] = key

@@ -38,6 +38,13 @@ def test_tiers_and_generators_are_those_of_the_whole_run() -> None:
     assert said == {"t2": ["postgres ran y, and x in trial t1: they are not the same"]}
 
 
+def test_the_script_of_a_load_is_compared_with_itself() -> None:
+    other = result(2, "a", script="y").model_copy(update={"load": "other"})
+    assert invalid(result(1, "a", script="x"), other) == {}
+    said = invalid(result(1, "a", script="x"), result(2, "b", script="y"))
+    assert said == {"t2": ["script closed ran y, and x in trial t1: they are not the same"]}
+
+
 def test_results_that_do_not_say_what_ran_are_left_as_they_are() -> None:
     assert invalid(result(1, "a"), result(2, "a", server="x"), result(3, "a", server="x")) == {}
     old = result(1, "a").model_dump(mode="json", by_alias=True, exclude={"images"})

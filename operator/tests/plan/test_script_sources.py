@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from laptime.api.egress import Destination
-from laptime.api.loads import ScriptLoad
+from laptime.api.script_load import ScriptLoad
 from laptime.plan import may_reach, script_leads
 from laptime.plan.script_sources import MOST_CHARACTERS, MOST_LEADS
 

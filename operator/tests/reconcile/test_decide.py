@@ -742,6 +742,17 @@ def test_a_run_whose_script_imports_what_no_pod_can_load_ends_before_anything_is
     assert not world.jobs_started
 
 
+def test_of_a_script_in_an_image_it_is_said_that_nobody_has_read_it() -> None:
+    world = World(altered(loads=[{"name": "own", "script": {"image": "a/b:1"}}]), Random(1))
+    world.step()
+    said = world.run.status.condition(ConditionType.SCRIPTS_SELF_CONTAINED)
+    assert said is not None
+    assert (said.status, said.reason) == (ConditionStatus.UNKNOWN, "ScriptInImage")
+    assert "load own" in said.message
+    run_to_the_end(world)
+    assert world.observe().results
+
+
 @pytest.mark.parametrize(
     ("network", "egress", "leads", "says"),
     [

@@ -296,6 +296,32 @@ def test_a_pod_that_was_never_placed_has_no_container_that_runs() -> None:
     assert "container" not in problem.message
 
 
+def of_a_script(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a pod of a generator, whose script is in an image."""
+    made = pod({"phase": "Pending"})
+    one = {"name": "script", "image": "load:1", "restartCount": 0, "ready": False, "state": state}
+    made["status"]["initContainerStatuses"] = [one]
+    return made
+
+
+def test_of_a_scripts_image_it_is_said_which_it_is_and_what_it_lacks() -> None:
+    words = "there is no file main.js in folder /scripts of the image, which is empty"
+    lacking = {"terminated": {"reason": "Error", "exitCode": 1, "message": words}}
+    problem = diagnose("the generator", [pod_view(of_a_script(lacking))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("ScriptMissing", True)
+    assert "load:1" in problem.message
+    assert words in problem.message
+    assert whose_fault(problem.reason, Part.GENERATOR, SCRIPT) is Fault.RUN
+    pulled = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    problem = diagnose("the generator", [pod_view(of_a_script(pulled))], LATER)
+    assert problem is not None
+    assert problem.reason == "ImagePullFailed"
+    assert "the image of the script (load:1) cannot be pulled" in problem.message
+    done = {"terminated": {"reason": "Completed", "exitCode": 0}}
+    assert diagnose("the generator", [pod_view(of_a_script(done))], LATER) is None
+
+
 # What is said of a trial by others than its server's pod.
 OTHERS: list[tuple[str, Part, Load, Fault]] = [
     ("OutOfMemory", Part.GENERATOR, FIXED, Fault.GENERATOR),

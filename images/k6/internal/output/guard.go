@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -103,6 +104,9 @@ func (o *Output) limit() {
 	})
 }
 
+// Where a container finds its own limit, by cgroup v2 and by v1.
+var memoryLimits = []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}
+
 // memoryBound gives how much memory the process may have, and in words why. Who has a limit is told before the
 // kernel ends the process without a word; without one half of the machine is left to all others on it.
 func memoryBound() (bytes uint64, whose string) {
@@ -111,12 +115,18 @@ func memoryBound() (bytes uint64, whose string) {
 			return bytes, "what it may have"
 		}
 	}
-	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil {
-			return bytes / 100 * 95, "nearly all of its pod's limit"
+	total, err := memoryTotal()
+	if err != nil {
+		total = math.MaxUint64
+	}
+	for _, file := range memoryLimits {
+		if text, err := os.ReadFile(file); err == nil {
+			// Without a limit cgroup v2 says "max", and v1 more than any machine has.
+			if bytes, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64); err == nil && bytes <= total {
+				return bytes / 100 * 95, "nearly all of its pod's limit"
+			}
 		}
 	}
-	total, err := memoryTotal()
 	if err != nil {
 		return 0, ""
 	}

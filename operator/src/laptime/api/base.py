@@ -46,3 +46,7 @@ def rule(expression: str, message: str, field_path: str | None = None) -> dict[s
 def rules(*items: dict[str, str], **extra: Any) -> dict[str, Any]:
     """Return the `json_schema_extra` that carries CEL rules and other CRD extensions."""
     return {"x-kubernetes-validations": list(items), **extra}
+
+
+BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+"""The `json_schema_extra` of a list whose items are told apart by their names."""

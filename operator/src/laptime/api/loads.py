@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from laptime.api.base import Model, rule, rules
+from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.durations import (
     ConnectDuration,
     LoadDuration,
@@ -15,8 +15,9 @@ from laptime.api.durations import (
     WarmupDuration,
     parse_duration,
 )
-from laptime.api.names import LoadName, variable_name
+from laptime.api.names import LoadName
 from laptime.api.resources import Resources
+from laptime.api.script_load import ScriptLoad
 
 _CONNECT_KEEPS_ALIVE = rule(
     "!has(self.connectOver) || self.keepAlive",
@@ -224,183 +225,6 @@ class SaturationLoad(_Arriving):
         return parse_duration(self.step)
 
 
-class Checks(StrEnum):
-    """What the checks of a script are for."""
-
-    JUDGE = "judge"
-    INFORM = "inform"
-
-
-class ScriptVariable(Model):
-    """One variable that a script finds in `__ENV`."""
-
-    name: str = variable_name(
-        rule(
-            "!self.startsWith('K6_')",
-            "variables that begin with K6_ are settings of k6 itself: use options, tags or "
-            "the options of the script",
-        ),
-        rule(
-            "!(self in ['TARGET', 'HOME']) && !self.startsWith('LAPTIME_')",
-            "is set by Laptime: give your variable another name, and $(TARGET) as its value "
-            "for the address of the server",
-        ),
-    )
-    value: str = Field(
-        "",
-        description="Its value; $(TARGET) in it becomes the address of the server, such as "
-        "http://run-server-axum:8080, and $(TARGET_HOST) its host and port alone.",
-        max_length=1024,
-    )
-
-
-class ScriptTag(Model):
-    """One tag that all samples of a script get."""
-
-    name: str = Field(
-        description="Name of the tag.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[A-Za-z_][-._A-Za-z0-9]*$')",
-                "must be a name of letters, digits, '-', '.' and '_' that starts with a letter",
-            ),
-            rule(
-                "!(self in ['check', 'error', 'error_code', 'expected_response', 'group', 'ip', "
-                "'iter', 'method', 'name', 'ocsp_status', 'proto', 'rpc_type', 'scenario', "
-                "'service', 'status', 'subproto', 'tls_version', 'url', 'vu'])",
-                "is a tag that k6 sets itself: give yours another name",
-            ),
-            minLength=1,
-            maxLength=64,
-        ),
-    )
-    value: str = Field(description="Its value.", min_length=1, max_length=256)
-
-
-class ScriptStage(Model):
-    """One stage of the number of virtual users."""
-
-    duration: LoadDuration = Field(description="How long it takes, such as 30s.")
-    target: int = Field(description="Virtual users at its end.", ge=0, le=10000)
-
-
-class ScriptOptions(Model):
-    """Options that take the place of the script's own, as k6's flags of these names do."""
-
-    model_config = ConfigDict(
-        json_schema_extra=rules(
-            rule(
-                "!has(self.stages) || (!has(self.duration) && !has(self.iterations))",
-                "stages say how long it takes: leave duration and iterations out",
-                ".stages",
-            ),
-            rule(
-                "!has(self.iterations) || self.iterations >= (has(self.vus) ? self.vus : 1)",
-                "iterations must be at least vus, so that each virtual user has one to run",
-                ".iterations",
-            ),
-        )
-    )
-    vus: int | None = Field(None, description="Virtual users.", ge=1, le=10000)
-    duration: LoadDuration | None = Field(None, description="How long they run, such as 30s.")
-    iterations: int | None = Field(
-        None,
-        description="Iterations in all, of all virtual users together.",
-        ge=1,
-        le=1_000_000_000,
-    )
-    stages: list[ScriptStage] | None = Field(
-        None, description="Virtual users over time.", min_length=1, max_length=64
-    )
-    rate: int | None = Field(
-        None,
-        description="Most requests per second, of all virtual users together (k6's rps).",
-        ge=1,
-        le=1_000_000,
-    )
-
-
-_BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-
-
-ConfigMapName = Annotated[
-    str,
-    Field(
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
-                "must be the name of a ConfigMap in the namespace of the run, such as my-k6-script",
-            ),
-            minLength=1,
-            maxLength=253,
-        )
-    ),
-]
-
-
-class ScriptLoad(Model):
-    """A k6 script of the user's own, from a ConfigMap in the namespace of the run."""
-
-    config_map: ConfigMapName = Field(description="Name of the ConfigMap.")
-    key: str = Field(
-        "script.js",
-        description="Key of the script in it, or of an archive that k6 archive made of it.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^[-._a-zA-Z0-9]+$') && !self.startsWith('..') && self != '.'",
-                "must be a key of the ConfigMap, such as script.js",
-            ),
-            minLength=1,
-            maxLength=253,
-        ),
-    )
-    files: list[ConfigMapName] = Field(
-        default_factory=list,
-        description="More ConfigMaps, whose keys are files beside the script: what it imports and "
-        "opens. Of keys that several of them have the last one counts.",
-        max_length=8,
-        json_schema_extra={"x-kubernetes-list-type": "set"},
-    )
-    duration: LoadDuration = Field(
-        "5m",
-        description="Longest time that the script takes; the time left is reckoned with it. A "
-        "script that is still running some minutes later is ended, and measures nothing.",
-    )
-    env: list[ScriptVariable] = Field(
-        default_factory=list,
-        description="What the script finds in __ENV, beside TARGET.",
-        max_length=32,
-        json_schema_extra=_BY_NAME,
-    )
-    options: ScriptOptions | None = Field(
-        None,
-        description="Options that take the place of the script's own. vus, duration, iterations "
-        "and stages take the place of all its scenarios.",
-    )
-    tags: list[ScriptTag] = Field(
-        default_factory=list,
-        description="Tags of all samples, in place of the script's own tags for all of them.",
-        max_length=16,
-        json_schema_extra=_BY_NAME,
-    )
-    warmup: WarmupDuration | None = Field(
-        None,
-        description="Time from the first thing that a scenario does, which is counted nowhere; it "
-        "is part of duration. Left out: what the scenario named warmup does is not counted.",
-    )
-    checks: Checks = Field(
-        Checks.JUDGE,
-        description="judge: a check that fails more than once in a thousand makes the figures "
-        "doubtful, and one that fails more than once in a hundred invalid. inform: checks are "
-        "shown, and judge nothing.",
-    )
-
-    @property
-    def config_maps(self) -> list[str]:
-        """All ConfigMaps that the files of the script come from, its own first."""
-        return [self.config_map, *self.files]
-
-
 class Generator(Model):
     """What sends the load."""
 
@@ -538,7 +362,7 @@ class Load(Model):
         "each other, in an order that is the same for all servers.",
         min_length=1,
         max_length=16,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     think_time: ThinkTime | None = Field(
         None,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
-from laptime.api.base import Model, rule, rules
+from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.config_maps import ConfigMapKey
 from laptime.api.feeders import MAX_FEEDERS, Feeder
 from laptime.api.loads import ThinkTime
@@ -31,7 +31,6 @@ MAX_CHECKS = 64
 ID_PLACEHOLDER = "{id}"
 """Stands in a path or a body for the id of a row."""
 
-_BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 _ANY = {"x-kubernetes-preserve-unknown-fields": True}
 
 Json = Annotated[JsonValue, WithJsonSchema(_ANY)]
@@ -226,7 +225,7 @@ class Exchange(Model):
         description="What of the answer is kept: for the next steps of the same session, and of a "
         "check for the checks after it.",
         max_length=MAX_CAPTURES,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
 
     @property
@@ -402,33 +401,33 @@ class BenchmarkScenarioSpec(Model):
         default_factory=list,
         description="What stands around the servers: a cache, a queue, a stub of a third party.",
         max_length=MAX_SIDE_SERVICES,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     feeders: list[Feeder] = Field(
         default_factory=list,
         description="Where the values in requests come from. In a check stands the first row.",
         max_length=MAX_FEEDERS,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     requests: list[Request] = Field(
         description="What a load sends, in turn or by weight.",
         min_length=1,
         max_length=MAX_REQUESTS,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     sessions: list[Session] = Field(
         default_factory=list,
         description="Requests that belong together; one that no session has as a step is sent "
         "alone.",
         max_length=MAX_SESSIONS,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     checks: list[Check] = Field(
         description="What is asked before anything is measured, in this order, and what a right "
         "answer is.",
         min_length=1,
         max_length=MAX_CHECKS,
-        json_schema_extra=_BY_NAME,
+        json_schema_extra=BY_NAME,
     )
     published: Published | None = Field(
         None, description="Figures that somebody has published about this work."

@@ -5,11 +5,11 @@ They are tiers like the database of a run, but of any image, and what they are i
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from laptime.api.base import Model, rule, rules
+from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.names import IMAGE, variable_name
 from laptime.api.resources import Resources
 
@@ -20,7 +20,6 @@ MAX_SIDE_SERVICE_NAME = 16
 SIDE_PREFIX = "service-"
 """The components of such services begin with it, and no other does."""
 
-_BY_NAME: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 
 _Word = Annotated[str, Field(max_length=2048)]
 _Words = Annotated[list[_Word], Field(max_length=64)]
@@ -60,7 +59,7 @@ class SideVariable(Model):
     )
 
 
-_Variables = Annotated[list[SideVariable], Field(max_length=32, json_schema_extra=_BY_NAME)]
+_Variables = Annotated[list[SideVariable], Field(max_length=32, json_schema_extra=BY_NAME)]
 
 
 class Ready(Model):

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.api.durations import parse_duration
-from laptime.api.loads import Arrivals, Load, Protocol, ScriptLoad
+from laptime.api.loads import Arrivals, Load, Protocol
+from laptime.api.script_load import ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -25,6 +26,7 @@ from laptime.manifests.pods import (
     variable,
 )
 from laptime.manifests.postgres import PORT, RESET_KEY, postgres_name
+from laptime.manifests.script_image import script_image_containers, script_volumes
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
@@ -54,7 +56,7 @@ _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
 _REQUESTS_BOUND_SECONDS = 3600
 # Scheduling, pulling images and the reset of the database, before k6 runs.
 _START_SECONDS = 120
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_KEY = re.compile(r"[-._a-zA-Z0-9]+(/[-._a-zA-Z0-9]+)*")
 
 
 def trial_job(ctx: RunContext, trial: Trial) -> Manifest:
@@ -78,7 +80,8 @@ def load_job(
     parallelism = ctx.spec.generator.parallelism
     labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
     volumes = client_volumes(server)
-    init: list[Manifest] = []
+    # What is wrong with an image shows before anything is made ready for it.
+    init = script_image_containers(ctx, load.script) if load.script is not None else []
     if load.script is not None and _has_reset(ctx, server):
         # The built-in trial does it itself while the server starts, which is a second quicker.
         init.append(_prepare(ctx))
@@ -86,7 +89,7 @@ def load_job(
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
         init.append(wait_container(ctx, server))
-        volumes.append(_scripts(load.script))
+        volumes += script_volumes(load.script)
     else:
         volumes += feeder_volumes(ctx)
     return ctx.manifest(
@@ -260,14 +263,6 @@ def _prepare(ctx: RunContext) -> Manifest:
     )
 
 
-def _scripts(script: ScriptLoad) -> Manifest:
-    """Return the volume with the script and the files beside it, of all its ConfigMaps."""
-    sources: list[Manifest] = [{"configMap": {"name": name}} for name in script.config_maps]
-    if len(sources) == 1:
-        return {"name": "scripts", **sources[0]}
-    return {"name": "scripts", "projected": {"sources": sources}}
-
-
 def _script_flags(script: ScriptLoad, target: str) -> list[str]:
     """Return what k6 is told beside the script: one word for each flag and its value.
 
@@ -295,7 +290,7 @@ def _script_flags(script: ScriptLoad, target: str) -> list[str]:
 
 
 def _script_path(script: ScriptLoad) -> str:
-    if not _KEY.fullmatch(script.key) or script.key in (".", ".."):
+    if not _KEY.fullmatch(script.key) or {".", ".."} & set(script.key.split("/")):
         raise ValueError(f"{script.key!r} cannot be a key of a ConfigMap")
     return f"/scripts/{script.key}"
 

@@ -18,7 +18,7 @@ from laptime.measure.generator import (
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
-from laptime.measure.images import of_the_same_bits
+from laptime.measure.images import SCRIPT, of_the_same_bits
 from laptime.measure.kept import kept_payload
 from laptime.measure.merge import merge_results
 from laptime.measure.placement import on_the_same_nodes
@@ -31,6 +31,7 @@ from laptime.measure.watched import watched_result
 
 __all__ = [
     "CUT_SHORT",
+    "SCRIPT",
     "GeneratorError",
     "GeneratorResult",
     "Histogram",

@@ -14,9 +14,10 @@ from itertools import pairwise
 
 from laptime.api import doubts
 from laptime.api.doubts import Said
-from laptime.api.loads import Checks, Load
+from laptime.api.loads import Load
 from laptime.api.results import Figures, Validity
 from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
+from laptime.api.script_load import Checks
 from laptime.api.server import Server
 from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import TrialUsage

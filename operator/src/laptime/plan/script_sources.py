@@ -19,7 +19,7 @@ from ipaddress import ip_address, ip_network
 from typing import Any
 
 from laptime.api.egress import Destination
-from laptime.api.loads import ScriptLoad
+from laptime.api.script_load import ScriptLoad
 from laptime.api.text import shown
 
 MOST_CHARACTERS = 1024 * 1024

@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from laptime.api.text import plain_lines
+from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
@@ -220,7 +221,8 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
             "resources, or add nodes",
         )
     for container in pod.containers:
-        problem = _diagnose_container(what, pod, container)
+        whose = "the script" if container.name == SCRIPT_CONTAINER else what
+        problem = _diagnose_container(whose, pod, container)
         if problem:
             return problem
     return None
@@ -240,17 +242,17 @@ def _evicted(what: str, pod: PodView) -> Problem:
 
 def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Problem | None:
     waiting = container.waiting_reason
+    image = container.image or pod.image
     if waiting == "InvalidImageName":
         return Problem(
             "InvalidImageName",
-            f"the image of {what} ({pod.image}) is not a valid reference: "
-            f"{container.waiting_message}",
+            f"the image of {what} ({image}) is not a valid reference: {container.waiting_message}",
             fatal=True,
         )
     if waiting in _IMAGE_REASONS:
         return Problem(
             "ImagePullFailed",
-            f"the image of {what} ({pod.image}) cannot be pulled: "
+            f"the image of {what} ({image}) cannot be pulled: "
             f"{container.waiting_message or waiting}. Check its name and tag, and that the "
             "cluster may pull it",
         )
@@ -297,6 +299,12 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             f"{what} ended with exit code {container.exit_code} and says that no space is left: "
             f"look at the disk of node {pod.node}{_last_words(container)}",
             fatal=enough,
+        )
+    if container.name == SCRIPT_CONTAINER and container.exit_code in range(1, _SIGNALS):
+        return Problem(
+            "ScriptMissing",
+            f"the files of {what} cannot be taken from its image {image}{_last_words(container)}",
+            fatal=True,
         )
     if enough or waiting == "CrashLoopBackOff":
         return Problem(

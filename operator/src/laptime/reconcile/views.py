@@ -38,6 +38,8 @@ class ContainerView:
     ended_at: datetime | None = None
     running: bool = False
     running_since: datetime | None = None
+    # What it should run, and which bits that were.
+    image: str | None = None
     image_id: str | None = None
     # Whether it has a memory limit of its own: else the kernel ended it for the whole node's sake.
     limited: bool = False
@@ -409,6 +411,7 @@ def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:
         ended_at=parse_time(ended.get("finishedAt")),
         running="running" in state,
         running_since=parse_time((state.get("running") or {}).get("startedAt")),
+        image=_said(status, "image") or None,
         image_id=_said(status, "imageID") or None,
         limited=limited,
     )

@@ -110,5 +110,11 @@ BEFORE = Section(
             "take the target from `__ENV` where it is meant; nothing where such requests are meant "
             "([own script](own-script.md#what-leads-out))",
         ),
+        Reason(
+            "ScriptInImage",
+            "a script is in an image, which nobody reads before its first trial",
+            "nothing; requests to other hosts are counted apart ([own "
+            "script](own-script.md#what-leads-out))",
+        ),
     ),
 )

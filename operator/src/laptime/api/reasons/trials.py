@@ -105,6 +105,14 @@ TRIALS = Section(
             blame=Blame.GENERATOR,
         ),
         Reason(
+            "ScriptMissing",
+            "the image of a script has not what the load names, or more than may be copied of it; "
+            "the message says which",
+            "look at `folder` and `key` of the load, and at what the image has there ([own "
+            "script](own-script.md#an-image))",
+            blame=Fault.RUN,
+        ),
+        Reason(
             "ResultDuplicate",
             "more than one result in a generator's log",
             "a script must not print lines that begin with `LAPTIME-`",

@@ -26,6 +26,7 @@ _TARGET_HOST = "$(TARGET_HOST)"
 # Without the path, which stays in the script's variable.
 _URL = re.compile("^(https?|wss?)://([^/?#]+)")
 _SERVICE = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+_IN_FOLDER = re.compile("((?:/[^/]+)+)/([^/]+)")
 _PLACEHOLDER: Document = {"image": "registry.example/my-server:1.0", "port": 8080}
 _OURS = re.compile("LAPTIME_.*|TARGET|HOME")
 # k6's own variables that a run has a field for.
@@ -76,8 +77,9 @@ _SPEC = {
     "quiet": "nobody reads the log of a generator but for errors",
     "paused": "generators begin together by themselves",
 }
+_K6 = "a k6 of one's own is the administrator's choice: images.generator of the chart"
 _RUNNER = {
-    "image": "a k6 of one's own is the administrator's choice: images.generator of the chart",
+    "image": _K6,
     "imagePullPolicy": "images are the administrator's choice",
     "imagePullSecrets": "images are the administrator's choice",
     "nodeSelector": _NODES,
@@ -114,7 +116,7 @@ def translated(document: Document) -> Translation:
     spec: Document = document.get("spec") or {}
     runner: Document = spec.get("runner") or {}
     into = Translation()
-    script = _script(spec, into)
+    script = _script(spec, runner, into)
     script["duration"] = "5m"
     values = _Values()
     _arguments(str(spec.get("arguments") or ""), values, into)
@@ -145,7 +147,9 @@ def translated(document: Document) -> Translation:
         elif key not in ("script", "parallelism", "arguments", "runner"):
             into.left_out.append(f"spec.{key}: Laptime does not know it")
     for key in runner:
-        if key not in ("env", "resources"):
+        if key == "image" and script.get("image"):
+            into.left_out.append(f"spec.runner.image: the script is taken from it, and {_K6}")
+        elif key not in ("env", "resources"):
             into.left_out.append(f"spec.runner.{key}: {_RUNNER.get(key, _POD)}")
     into.to_write += [
         "spec.servers: whether the Service is meant that the script's address names; or images, "
@@ -178,7 +182,7 @@ def _service(address: str | None, namespace: Any) -> Document | None:
     return {"service": {"name": name, "port": port}}
 
 
-def _script(spec: Document, into: Translation) -> Document:
+def _script(spec: Document, runner: Document, into: Translation) -> Document:
     script: Document = spec.get("script") or {}
     if config_map := script.get("configMap"):
         key = str(config_map.get("file") or "test.js")
@@ -187,12 +191,15 @@ def _script(spec: Document, into: Translation) -> Document:
     if not volume and not local:
         raise Mistake("the TestRun has no spec.script: write configMap, volumeClaim or localFile")
     file = str((volume or {}).get("file") or "test.js") if volume else str(local)
+    if not volume and runner.get("image") and (found := _IN_FOLDER.fullmatch(file)):
+        # It is in the runner's image, with k6.
+        return {"image": str(runner["image"]), "folder": found[1], "key": found[2]}
     name = file.rsplit("/", 1)[-1]
     where = f"spec.script.{'volumeClaim' if volume else 'localFile'}"
     into.left_out.append(
-        f"{where}: a run reads its script from a ConfigMap. Make one: kubectl create configmap "
-        f"k6-script --from-file={name} (and --from-file for each file that it imports or opens; or "
-        "one archive of `k6 archive` for all)"
+        f"{where}: a run reads its script from a ConfigMap, or from an image. Make one: kubectl "
+        f"create configmap k6-script --from-file={name} (and --from-file for each file that it "
+        "imports or opens; or one archive of `k6 archive` for all)"
     )
     return {"configMap": "k6-script", "key": name}
 

@@ -18,7 +18,9 @@ _SHOWN = 5
 def leads_out(situation: Situation) -> Decision | None:
     """Say which hosts scripts name; fail a run whose script imports what no pod of it can load."""
     leads = situation.observed.leads
-    if not leads or situation.measured() or situation.run.status.state is State.RUNNING:
+    unread = [one.name for one in situation.spec.loads if one.script and one.script.image]
+    known = leads or unread
+    if not known or situation.measured() or situation.run.status.state is State.RUNNING:
         return None
     egress = situation.spec.egress
     imports = [(load, one) for load, its in leads.items() for one in its.imports]
@@ -47,6 +49,12 @@ def leads_out(situation: Situation) -> Decision | None:
                 "it from __ENV.TARGET or a variable in the script's env"
             )
         _say(situation, ConditionStatus.FALSE, "OtherHostsNamed", "; ".join(said) + cut)
+    elif unread:
+        text = (
+            f"the script of load {', '.join(unread)} is in an image, which nobody has read: only "
+            "its trials show whether it leads to another host than its target"
+        )
+        _say(situation, ConditionStatus.UNKNOWN, "ScriptInImage", text)
     else:
         text = f"no script imports from or names another host than its target{cut}"
         _say(situation, ConditionStatus.TRUE, "NothingLeadsOut", text)

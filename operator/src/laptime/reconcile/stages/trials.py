@@ -17,8 +17,10 @@ from laptime.api.status import State
 from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
+from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.measure import (
     CUT_SHORT,
+    SCRIPT,
     GeneratorError,
     GeneratorResult,
     failed_trial,
@@ -292,6 +294,12 @@ def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
         # Which of its containers serves nobody knows.
         behind = (one for pod in pods["server"] for one in pod.containers)
         said["server"] = {one.image_id for one in behind if one.image_id}
+    said[SCRIPT] = {
+        one.image_id
+        for pod in pods["generator"]
+        for one in pod.containers
+        if one.name == SCRIPT_CONTAINER and one.image_id
+    }
     nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
     # Two here and one there is not one here and two there.
     latest = {pod.index: pod.node for pod in pods["generator"]}

@@ -1,0 +1,117 @@
+"""Every way in which a script can be wrong ends soon, in k6's own words, and hurts nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .harness import AXUM, POSTGRES_ALONE, Cluster, run_manifest
+from .test_scripts import SCRIPTS
+
+FILES = sorted((SCRIPTS / "bad").glob("*.js"))
+END = re.compile(
+    r"^// exit code: (\d+)\n(?:// environment: .+\n)?(?:// says: (.+)\n)?\Z", re.MULTILINE
+)
+SAID = {
+    # What a run cannot set is what it is by itself.
+    "an-iteration-that-goes-on": r"still running 30 s after the end of its duration of 2 s",
+    "memory": r"the script used \d+ MiB of memory, and 486 MiB are nearly all of its pod's limit",
+    # What is not in the words of k6 is in the reasons of the row.
+    "an-iteration": r"1 of 1,?000 iterations ended with an exception: SyntaxError.*own\.js:4:",
+    "every-iteration-differently": r"iterations ended with an exception",
+}
+LONGEST_SECONDS = 30.0
+"""From when it shows to the end of the trial."""
+SHOWS_AFTER_SECONDS = {
+    # Of CPU time, which it has to itself: so long nobody can tell it from a long file.
+    "an-endless-start": 25.0,
+    "an-iteration-that-goes-on": 2.0 + 30.0,
+    # A Job, its pod, and what it waits for.
+    "": 8.0,
+}
+GOOD = """
+import http from 'k6/http';
+import { check } from 'k6';
+export const options = { vus: 2, iterations: 200 };
+export default function () {
+  const answer = http.get(`${__ENV.TARGET}/`, { tags: { name: 'list' } });
+  check(answer, { 'status is 200': (a) => a.status === 200 });
+}
+"""
+HALVES = (FILES[::2], FILES[1::2])
+
+
+def load(cluster: Cluster, name: str, source: str) -> dict[str, Any]:
+    """Return a load by a script that is called `own.js`; its ConfigMap is made."""
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    cluster.apply({**config_map, "data": {"own.js": source}})
+    duration = "2s" if name == "an-iteration-that-goes-on" else "90s"
+    script = {"configMap": name, "key": "own.js", "duration": duration, "warmup": "0s"}
+    return {"name": name, "script": script}
+
+
+@pytest.mark.parametrize("files", HALVES, ids=["one half", "the other half"])
+def test_each_bad_script_ends_in_its_own_words_and_hurts_nothing(
+    cluster: Cluster, files: list[Path]
+) -> None:
+    assert len(FILES) >= 23
+    loads = [load(cluster, file.stem, file.read_text()) for file in files]
+    loads.append(load(cluster, "good", GOOD))
+    run = cluster.apply(
+        run_manifest(
+            "bad",
+            [AXUM],
+            loads=loads,
+            topology=POSTGRES_ALONE,
+            repetitions=1,
+            generator={"resources": {"memory": "512Mi"}},
+        )
+    )
+    steps: dict[str, float] = {}
+
+    def over(status: dict[str, Any]) -> bool:
+        steps.setdefault(status.get("currentTrial") or "", time.monotonic())
+        return status.get("state") in ("Succeeded", "Failed")
+
+    status = cluster.wait(run, "its end", over, 600)
+    steps["end"] = time.monotonic()
+    trials = [name for name in steps if name not in ("", "end")]
+    began = [steps[name] for name in (*trials, "end")]
+    seconds = {trial: began[i + 1] - began[i] for i, trial in enumerate(trials)}
+    rows = {row["load"]: row for row in status["results"]}
+    results = cluster.documents(run)
+    wrong = []
+    for trial, result in results.items():
+        name = result["load"]
+        took = seconds.get(trial, 0.0)
+        if took > LONGEST_SECONDS + SHOWS_AFTER_SECONDS.get(name, SHOWS_AFTER_SECONDS[""]):
+            wrong.append(f"{name}: it took {took:.0f} s")
+        if name == "good":
+            continue
+        row = rows[name]
+        end = END.search((SCRIPTS / "bad" / f"{name}.js").read_text())
+        assert end is not None
+        says = SAID.get(name, re.sub("^(ScriptFailed|GeneratorTimedOut)\\.\\*", "", end[2] or ""))
+        if end[1] == "0":
+            said = " ".join((*row["validityReasons"], *(row["script"].get("warnings") or ())))
+            outcome, expected = result["outcome"], "Measured"
+        else:
+            said, outcome = result["message"], f"{result['outcome']} {result['reason']}"
+            reason = "GeneratorTimedOut" if end[1] == "102" else "ScriptFailed"
+            expected = f"Failed {reason}"
+        if outcome != expected or not re.search(says, said):
+            wrong.append(f"{name}: {outcome} instead of {expected}, {says!r} in {said!r}")
+        if result.get("attempt", 1) != 1:
+            wrong.append(f"{name}: it was tried again")
+        print(f"{name}: {took:.0f} s, {outcome}: {said}")
+    assert not wrong, "\n".join(wrong)
+    assert len(results) == len(loads)
+    good = rows["good"]
+    assert (good["requests"], good["errors"]) == (200, 0), json.dumps(good, indent=1)
+    assert good["script"]["checksFailed"] == 0
+    assert good["validity"] != "invalid", good

@@ -1,0 +1,136 @@
+// Command carry copies a folder of the image it is started in to a place outside of it. An image of nothing but files
+// has no program that could do that, so this one copies itself beside them first.
+//
+//	carry --self FILE          copy this program to FILE
+//	carry FOLDER TO KEY        copy all of FOLDER into the folder TO; KEY has to be a file in it
+//
+// What it says at its end is for whoever wrote the image.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	mostBytes = 1 << 30
+	mostFiles = 20_000
+	named     = 5
+)
+
+func main() {
+	var err error
+	switch args := os.Args[1:]; {
+	case len(args) == 2 && args[0] == "--self":
+		err = carrySelf(args[1])
+	case len(args) == 3:
+		err = carry(args[0], args[1], args[2])
+	default:
+		err = errors.New("usage: carry --self FILE, or carry FOLDER TO KEY")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func carrySelf(to string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	_, err = copyFile(self, to, 0o755, mostBytes)
+	return err
+}
+
+// carry copies a folder and all below it. Links to files become the files that they lead to.
+func carry(folder, to, key string) error {
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("the image has no folder %s", folder)
+	}
+	if info, err := os.Stat(filepath.Join(folder, key)); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("there is no file %s in folder %s of the image%s", key, folder, whatIsThere(folder))
+	}
+	files, left := 0, int64(mostBytes)
+	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		switch target := filepath.Join(to, below); {
+		case err != nil:
+			return fmt.Errorf("%s of the image cannot be read: %w", path, err)
+		case below == ".":
+			return nil
+		case info.IsDir():
+			if link, err := os.Lstat(path); err == nil && link.Mode()&fs.ModeSymlink != 0 {
+				return fmt.Errorf("%s of the image is a link to a folder: put the folder itself there", path)
+			}
+			return os.Mkdir(target, 0o755)
+		case info.Mode().IsRegular():
+			if files++; files > mostFiles {
+				return fmt.Errorf("folder %s of the image has more than %d files: name one with less in it", folder, mostFiles)
+			}
+			size, err := copyFile(path, target, 0o644, left)
+			if left -= size; errors.Is(err, errTooLarge) {
+				return fmt.Errorf("folder %s of the image has more than %d MiB: name one with less in it", folder, mostBytes>>20)
+			}
+			return err
+		default:
+			return fmt.Errorf("%s of the image is no file and no folder: leave it out", path)
+		}
+	})
+}
+
+var errTooLarge = errors.New("too large")
+
+func copyFile(from, to string, mode fs.FileMode, most int64) (size int64, err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = source.Close() }() // it was only read
+	target, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return 0, err
+	}
+	if info, err := source.Stat(); err == nil && info.Size() > most {
+		return 0, errors.Join(errTooLarge, target.Close())
+	}
+	size, err = io.Copy(target, source)
+	return size, errors.Join(err, target.Close())
+}
+
+// whatIsThere names some files of a folder.
+func whatIsThere(folder string) string {
+	var names []string
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || len(names) > named {
+			return fs.SkipAll
+		}
+		if !entry.IsDir() {
+			below, _ := filepath.Rel(folder, path)
+			names = append(names, below)
+		}
+		return nil
+	})
+	if len(names) == 0 {
+		return ", which is empty"
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > named {
+		names, more = names[:named], " and more"
+	}
+	return fmt.Sprintf(", which has %s%s", strings.Join(names, ", "), more)
+}
