@@ -170,6 +170,8 @@ _OF_PATTERN: Mapping[str, list[str]] = {
     "^/[!-~]*$": ["/", "/healthz", "/ready?full=1"],
     "^[a-z0-9][-._a-z0-9/:]*": ["registry.example/a/b:1.2", "a", f"a@sha256:{'0' * 64}"],
     "^[-._a-zA-Z0-9]+$": ["script.js", "a", "a..", "x" * 253],
+    "^[.]?[-_a-zA-Z0-9]": ["script.js", "a", ".a", "x" * 253, "shop/main.js"],
+    "^(/[.]?[-_a-zA-Z0-9]": ["/scripts", "/a/.b/c..", "/" + "x" * 252],
     "^[A-Za-z_][A-Za-z0-9_]*$": ["MODE", "_", "a1", "LONG" * 16],
     "^[A-Za-z_][-._A-Za-z0-9]*$": ["team", "a.b-c"],
     "^([1-9][0-9]?([.]": ["2%", "0.5%", "99%", "10.25%"],
@@ -305,6 +307,14 @@ def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:
         if low > high:
             content["startRate"], content["maxRate"] = high, low
     elif shape == "script":
+        if "image" in content and random.random() < 0.3:
+            content.pop("configMap", None)
+            content.pop("files", None)
+        else:
+            content.pop("image", None)
+            content.pop("folder", None)
+            content.setdefault("configMap", "my-k6-script")
+            content["key"] = content.get("key", "script.js").replace("/", "-")
         load.pop("endpoints", None)
         load.pop("mix", None)
         options = content.get("options") or {}
