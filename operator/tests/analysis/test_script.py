@@ -50,7 +50,7 @@ def measured(
 def row(*scripts: dict[str, Any]) -> ResultRow:
     """Return the row of a server whose repetitions say this."""
     trials, results = measured(*scripts)
-    return row_of_cell(cells_of(trials, results, {}, {})["axum", "own"])
+    return row_of_cell(cells_of(trials, results, {}, {}, {})["axum", "own"])
 
 
 def row_of_cell(cell: Cell) -> ResultRow:
@@ -77,7 +77,7 @@ def test_a_row_of_another_protocol_is_doubtful_and_has_the_metrics_of_its_script
     sessions = {"metrics": {"ws_sessions": {"type": "counter", "samples": 20, "sum": 20}}}
     trials, results = measured(sessions, sessions, answers=0)
     payloads = {trial.name: PAYLOAD for trial in trials}
-    found = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"])
+    found = row_of_cell(cells_of(trials, results, payloads, {}, {})["axum", "own"])
     assert (found.validity, found.state) == (Validity.DOUBTFUL, RowState.MEASURED)
     assert found.requests_per_second is None
     assert found.validity_reasons == [
@@ -275,7 +275,7 @@ def test_metrics_of_all_repetitions_are_merged() -> None:
     ):
         content = {**document(phase([1000] * 1000)), "script": {**QUIET, "metrics": metrics}}
         payloads[trial.name] = line(content).removeprefix(RESULT_PREFIX)
-    found = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"]).script
+    found = row_of_cell(cells_of(trials, results, payloads, {}, {})["axum", "own"]).script
     assert found is not None
     counter, merged = found.metrics
     assert (counter.name, counter.value, counter.samples) == ("sold", 10.0, 4)
@@ -377,7 +377,7 @@ def test_metrics_that_a_row_does_not_keep_are_said() -> None:
     trials, results = measured({"metrics": many})
     content = {**document(phase([1000] * 1000)), "script": {**QUIET, "metrics": many}}
     payloads = {trials[0].name: line(content).removeprefix(RESULT_PREFIX)}
-    script = row_of_cell(cells_of(trials, results, payloads, {})["axum", "own"]).script
+    script = row_of_cell(cells_of(trials, results, payloads, {}, {})["axum", "own"]).script
     assert script is not None
     assert len(script.metrics) == 60
     assert "10 metrics of all repetitions are left out: 60 are kept" in script.warnings
@@ -397,4 +397,4 @@ def test_a_load_without_a_script_says_nothing() -> None:
     assert isinstance(parsed, GeneratorResult)
     result = trial_result(trial, parsed)
     assert result.script is None
-    assert row_of_cell(cells_of([trial], [result], {}, {})["axum", "own"]).script is None
+    assert row_of_cell(cells_of([trial], [result], {}, {}, {})["axum", "own"]).script is None

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laptime.analysis.stopping import repetitions_needed, trials_so_far
+from laptime.analysis.stopping import (
+    gave_up,
+    loads_given_up,
+    repetitions_needed,
+    trials_so_far,
+)
+from laptime.api.attempts import Fault
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import plan_trials
@@ -74,6 +80,43 @@ def test_what_both_share_does_not_count() -> None:
 def test_of_a_single_server_its_throughput_counts() -> None:
     assert repetitions_needed(spec_of("a"), blocks(8, a=LOUD)) == 9
     assert repetitions_needed(spec_of("a"), blocks(8, a=STEADY)) == 8
+
+
+def failed(ordinal: int, load: str, fault: Fault | None, server: str = "a") -> TrialResult:
+    one = result(server, ordinal, None, ordinal)
+    more = {"trial": f"t{ordinal}", "load": load, "fault": fault, "reason": f"R{ordinal}"}
+    return one.model_copy(update=more)
+
+
+def test_what_two_loads_ask_for_in_vain_is_not_held_against_their_server() -> None:
+    results = [failed(1, "own", Fault.RUN), failed(2, "other", Fault.RUN)]
+    assert not gave_up("a", results)
+    assert loads_given_up(results) == {}
+    # Nor does it hide what the server does itself.
+    results += [failed(3, "closed", Fault.SERVER), failed(4, "own", Fault.RUN)]
+    assert not gave_up("a", results)
+    assert gave_up("a", [*results, failed(5, "closed", Fault.SERVER)])
+
+
+def test_a_load_that_fails_twice_by_the_runs_doing_is_given_up_and_no_other_one() -> None:
+    results = [failed(1, "own", Fault.RUN), result("a", 2, 0.0, 2), failed(3, "own", Fault.RUN)]
+    assert loads_given_up(results) == {("a", "own"): ("R3", "")}
+    assert not gave_up("a", results)
+    again = [failed(1, "own", Fault.RUN), failed(2, "own", Fault.TIER), failed(3, "own", Fault.RUN)]
+    assert loads_given_up(again) == {}
+    of_others = [failed(1, "own", Fault.RUN), failed(2, "own", Fault.RUN, "b")]
+    assert loads_given_up(of_others) == {}
+
+
+def test_the_precision_of_other_loads_is_reached_beside_one_that_was_given_up() -> None:
+    spec = spec_of("a", "b", loads=("closed", "own"))
+    bad = [
+        failed(100 + n, "own", Fault.RUN, server).model_copy(update={"repetition": n})
+        for server in "ab"
+        for n in (1, 2)
+    ]
+    assert repetitions_needed(spec, [*blocks(8, a=STEADY, b=LOUD), *bad]) == 9
+    assert repetitions_needed(spec, [*blocks(8, a=STEADY, b=STEADY), *bad]) == 8
 
 
 def test_later_results_do_not_change_what_was_decided() -> None:

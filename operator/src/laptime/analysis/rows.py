@@ -55,7 +55,7 @@ class Cell:
     results: Sequence[TrialResult]
     payloads: Mapping[str, str]
     failure: tuple[str, str] | None
-    """Why the whole server is out: reason and message."""
+    """Why the whole server is out, or this load of it: reason and message."""
 
     @property
     def measured(self) -> list[TrialResult]:
@@ -85,6 +85,7 @@ def cells_of(
     results: Sequence[TrialResult],
     payloads: Mapping[str, str],
     server_failures: Mapping[str, tuple[str, str]],
+    load_failures: Mapping[tuple[str, str], tuple[str, str]],
 ) -> dict[tuple[str, str], Cell]:
     """Return the cells of all planned (server, load); results of other trials do not count."""
     by_trial = {result.trial: result for result in results}
@@ -100,7 +101,7 @@ def cells_of(
             planned,
             found[server, load],
             payloads,
-            server_failures.get(server),
+            server_failures.get(server) or load_failures.get((server, load)),
         )
         for (server, load), planned in pairs.items()
     }

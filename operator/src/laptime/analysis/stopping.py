@@ -18,6 +18,7 @@ from datetime import datetime
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.repeated import compared_by, logs_by_server, scores
 from laptime.analysis.statistics import half_width, interval_of_logs
+from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial, plan_trials
@@ -54,8 +55,9 @@ def repetitions_needed(
             for server in spec.servers
             if server.name not in out and not gave_up(server.name, seen)
         ]
-        wanted = len(measurable) * len(spec.loads) * needed
-        if not measurable or sum(1 for one in seen if one.server in measurable) < wanted:
+        out_here = loads_given_up(seen)
+        cells = {(name, load.name) for name in measurable for load in spec.loads} - out_here.keys()
+        if sum((one.server, one.load) in cells for one in seen) < len(cells) * needed or not cells:
             return needed
         widest = widest_half_width(spec, seen, measurable)
         if widest is None or widest <= precision or _spent(spec, seen):
@@ -68,9 +70,32 @@ def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
     """Return whether no more trials of a server are made: its last two failed.
 
     What was lost by no fault of the server does not count among those. That has an end of its own:
-    two trials one after the other that were lost in all their attempts.
+    two trials one after the other that were lost in all their attempts. Nor does what a load asks
+    for and cannot have (`loads_given_up`).
     """
     return _last_failure(server, results) is not None
+
+
+def loads_given_up(
+    results: Sequence[TrialResult],
+) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return under which loads no more trials of a server are made, with the last one's words.
+
+    By server and load: those whose last two trials failed by the run's own doing, such as a script
+    that throws. Other loads of the server are none the worse for it.
+    """
+    by_cell: dict[tuple[str, str], list[TrialResult]] = {}
+    for one in sorted(results, key=lambda result: result.ordinal):
+        by_cell.setdefault((one.server, one.load), []).append(one)
+    return {
+        cell: (own[-1].reason or "TrialsFailed", own[-1].message or "")
+        for cell, own in by_cell.items()
+        if len(own) >= _ENOUGH_FAILED_TRIALS and all(map(_by_the_run, own[-_ENOUGH_FAILED_TRIALS:]))
+    }
+
+
+def _by_the_run(result: TrialResult) -> bool:
+    return result.outcome is TrialOutcome.FAILED and result.fault is Fault.RUN
 
 
 def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str, tuple[str, str]]:
@@ -84,7 +109,8 @@ def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str
 
 
 def _last_failure(server: str, results: Sequence[TrialResult]) -> TrialResult | None:
-    own = sorted((one for one in results if one.server == server), key=lambda one: one.ordinal)
+    counting = (one for one in results if one.server == server and not _by_the_run(one))
+    own = sorted(counting, key=lambda one: one.ordinal)
     for seen in (own, [one for one in own if not one.lost]):
         last = seen[-_ENOUGH_FAILED_TRIALS:]
         failed = all(one.outcome is TrialOutcome.FAILED for one in last)

@@ -14,7 +14,7 @@ from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
-from laptime.analysis.stopping import given_up, widest_half_width
+from laptime.analysis.stopping import given_up, loads_given_up, widest_half_width
 from laptime.api.loads import Load
 from laptime.api.results import (
     ControlResult,
@@ -68,10 +68,14 @@ def summarise(
     measured with reason and message; those that were given up are found here.
     """
     failures = {**given_up(spec, results), **server_failures}
-    cells = cells_of(trials, results, payloads, failures)
+    failed_loads = loads_given_up(results)
+    cells = cells_of(trials, results, payloads, failures, failed_loads)
     rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
-    finished = all(trial.name in over or trial.server in failures for trial in trials)
+    finished = all(
+        trial.name in over or trial.server in failures or (trial.server, trial.load) in failed_loads
+        for trial in trials
+    )
     rankings = rank(spec, cells)
     first = next((ranking for ranking in rankings if ranking.order), None)
     control = control_results(spec, cells)

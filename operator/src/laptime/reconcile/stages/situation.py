@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from laptime.analysis import trials_so_far
-from laptime.analysis.stopping import gave_up
+from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
@@ -118,10 +118,13 @@ class Situation:
     def trials_left(self) -> list[Trial]:
         """Return the trials that still have to be run, in their order."""
         broken = {server.name for server in self.spec.servers if self.broken(server.name)}
+        loads = loads_given_up(list(self.observed.results.values()))
         return [
             trial
             for trial in self.trials
-            if trial.name not in self.observed.results and trial.server not in broken
+            if trial.name not in self.observed.results
+            and trial.server not in broken
+            and (trial.server, trial.load) not in loads
         ]
 
     def lost_attempts(self, trial: str) -> list[LostAttempt]:
