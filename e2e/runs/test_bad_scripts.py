@@ -18,6 +18,9 @@ END = re.compile(
     r"^// exit code: (\d+)\n(?:// environment: .+\n)?(?:// says: (.+)\n)?\Z", re.MULTILINE
 )
 SAID = {
+    # Of two lines that k6 says the one with the script's own words.
+    "fail": r"test marked as failed: wrong",
+    "tags": r"there are more parts of metrics by scenarios and tags than are kept",
     # What a run cannot set is what it is by itself.
     "an-iteration-that-goes-on": r"still running 30 s after the end of its duration of 2 s",
     "memory": r"the script used \d+ MiB of memory, and 486 MiB are nearly all of its pod's limit",
