@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .harness import AXUM, POSTGRES_ALONE, Cluster, run_manifest
+from .harness import AXUM, POSTGRES_ALONE, Cluster, over, run_manifest
 from .test_scripts import SCRIPTS
 
 FILES = sorted((SCRIPTS / "bad").glob("*.js"))
@@ -80,11 +80,11 @@ def test_each_bad_script_ends_in_its_own_words_and_hurts_nothing(
     )
     steps: dict[str, float] = {}
 
-    def over(status: dict[str, Any]) -> bool:
+    def is_over(status: dict[str, Any]) -> bool:
         steps.setdefault(status.get("currentTrial") or "", time.monotonic())
-        return status.get("state") in ("Succeeded", "Failed")
+        return over(status)
 
-    status = cluster.wait(run, "its end", over, 600)
+    status = cluster.wait(run, "its end", is_over, 600)
     steps["end"] = time.monotonic()
     trials = [name for name in steps if name not in ("", "end")]
     began = [steps[name] for name in (*trials, "end")]

@@ -25,6 +25,7 @@ from .harness import (
     Cluster,
     condition,
     namespace_for_runs,
+    over,
     run_manifest,
 )
 from .test_dashboards import SCRAPES_OF_OPERATOR_SECONDS, Said
@@ -285,6 +286,31 @@ def test_what_is_wrong_with_a_script_is_said_with_k6s_words_and_the_line(cluster
     assert "1 of 200 iterations ended with an exception: SyntaxError" in said
     assert "script.js:8:" in said
     assert any("nonsense" in text for text in row["script"]["warnings"])
+
+
+IMPORTS = """
+import { uuidv4 } from 'https://jslib.k6.io/k6-utils/1.4.0/index.js';
+export default function () { uuidv4(); }
+"""
+
+
+def test_a_script_that_imports_from_the_network_ends_before_anything_is_deployed(
+    cluster: Cluster,
+) -> None:
+    loads = [script_load(cluster, "imports", IMPORTS)]
+    run = cluster.apply(run_manifest("imports", [AXUM], loads=loads, topology=POSTGRES_ALONE))
+    deployed: list[Any] = []
+
+    def is_over(status: dict[str, Any]) -> bool:
+        deployed.extend(cluster.items("deployments,jobs,pods", f"laptime.dev/run={run}"))
+        return over(status)
+
+    status = cluster.wait(run, "its end", is_over, 30)
+    ended = condition(status, "Succeeded")
+    assert (status["state"], ended["reason"]) == ("Failed", "RemoteImport"), status
+    assert not deployed
+    for said in ("load imports: script.js:2", "jslib.k6.io", "import './index.js'"):
+        assert said in ended["message"]
 
 
 def test_a_script_in_an_image_runs_with_all_that_is_beside_it(cluster: Cluster) -> None:
