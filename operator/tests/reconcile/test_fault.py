@@ -296,10 +296,10 @@ def test_a_pod_that_was_never_placed_has_no_container_that_runs() -> None:
     assert "container" not in problem.message
 
 
-def of_a_script(state: dict[str, Any]) -> dict[str, Any]:
+def of_a_script(state: dict[str, Any], name: str = "script") -> dict[str, Any]:
     """Return a pod of a generator, whose script is in an image."""
     made = pod({"phase": "Pending"})
-    one = {"name": "script", "image": "load:1", "restartCount": 0, "ready": False, "state": state}
+    one = {"name": name, "image": "load:1", "restartCount": 0, "ready": False, "state": state}
     made["status"]["initContainerStatuses"] = [one]
     return made
 
@@ -318,6 +318,11 @@ def test_of_a_scripts_image_it_is_said_which_it_is_and_what_it_lacks() -> None:
     assert problem is not None
     assert problem.reason == "ImagePullFailed"
     assert "the image of the script (load:1) cannot be pulled" in problem.message
+    old = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "no such file"}}
+    problem = diagnose("the generator", [pod_view(of_a_script(old, "carrier"))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("ScriptMissing", True)
+    assert "earlier release" in problem.message
     done = {"terminated": {"reason": "Completed", "exitCode": 0}}
     assert diagnose("the generator", [pod_view(of_a_script(done))], LATER) is None
 

@@ -12,6 +12,8 @@ from laptime.manifests.pods import container, resources
 
 SCRIPT_CONTAINER = "script"
 """Copies the files; it is of the author's image."""
+CARRIER_CONTAINER = "carrier"
+"""Brings the program that does so; it is of the generator's image."""
 
 _CARRY = "/usr/local/bin/carry"
 _CARRIER_FOLDER, _FILES_FOLDER = "/laptime-carrier", "/laptime-files"
@@ -28,7 +30,7 @@ def script_image_containers(ctx: RunContext, script: ScriptLoad) -> list[Manifes
     return [
         container(
             ctx,
-            "carrier",
+            CARRIER_CONTAINER,
             ctx.images.generator,
             resources=small,
             command=[_CARRY],

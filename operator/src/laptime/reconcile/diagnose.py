@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from laptime.api.text import plain_lines
-from laptime.manifests.script_image import SCRIPT_CONTAINER
+from laptime.manifests.script_image import CARRIER_CONTAINER, SCRIPT_CONTAINER
 from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
@@ -304,6 +304,13 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
         return Problem(
             "ScriptMissing",
             f"the files of {what} cannot be taken from its image {image}{_last_words(container)}",
+            fatal=True,
+        )
+    if container.name == CARRIER_CONTAINER and container.exit_reason == "StartError":
+        return Problem(
+            "ScriptMissing",
+            f"the image of {what} ({image}) has no program that copies files of another image: it "
+            "is of an earlier release of Laptime",
             fatal=True,
         )
     if enough or waiting == "CrashLoopBackOff":

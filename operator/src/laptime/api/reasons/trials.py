@@ -107,7 +107,7 @@ TRIALS = Section(
         Reason(
             "ScriptMissing",
             "the image of a script has not what the load names, or more than may be copied of it; "
-            "the message says which",
+            "or the generator's image is too old to take it from there; the message says which",
             "look at `folder` and `key` of the load, and at what the image has there ([own "
             "script](own-script.md#an-image))",
             blame=Fault.RUN,
