@@ -276,7 +276,7 @@ unit-rust:
 
 ##### End-to-end tests, on clusters of their own: a person's is neither used nor stopped
 
-# Two halves of the tests run beside each other, each on a cluster, since one run at a time is
+# Three parts of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
 E2E_IMAGES := $(CHART_IMAGES) faulty load-script reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
 PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
@@ -311,19 +311,19 @@ e2e-some: venv # on the first cluster, which stays up if it was up (make e2e-up-
 	$(PYTEST_E2E) $(E2E)
 
 # What is left of a run that was killed goes first: these clusters are never a person's.
-.PHONY: e2e-up-a e2e-up-b
-e2e-up-a e2e-up-b: e2e-up-%: venv
+.PHONY: e2e-up-a e2e-up-b e2e-up-c
+e2e-up-a e2e-up-b e2e-up-c: e2e-up-%: venv
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
 	$(CLUSTER) down
 	$(IMAGES) $(E2E_IMAGES)
 	$(MAKE) install LOADED_IMAGES="$(E2E_IMAGES)"
 
-.PHONY: e2e-down-a e2e-down-b
-e2e-down-a e2e-down-b: e2e-down-%:
+.PHONY: e2e-down-a e2e-down-b e2e-down-c
+e2e-down-a e2e-down-b e2e-down-c: e2e-down-%:
 	LAPTIME_CLUSTER_NAME=laptime-e2e-$* $(CLUSTER) down
 
-.PHONY: e2e-runs-a e2e-runs-b
-e2e-runs-a e2e-runs-b: e2e-runs-%: venv
+.PHONY: e2e-runs-a e2e-runs-b e2e-runs-c
+e2e-runs-a e2e-runs-b e2e-runs-c: e2e-runs-%: venv
 	export LAPTIME_CLUSTER_NAME=laptime-e2e-$*
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) --shard $*

@@ -1,8 +1,8 @@
 """Which end-to-end tests run beside which: a plugin of pytest with the option `--shard`.
 
-One run at a time is measured in a cluster, so two clusters halve the time. What asks the API server
-and Helm alone runs beside the runs. What reads figures runs alone on the machine. A test that is
-named nowhere here belongs to the first half, so none can be forgotten.
+One run at a time is measured in a cluster, so three clusters take a third of the time: tests mostly
+wait. What asks the API server and Helm alone runs beside the runs. What reads figures runs alone on
+the machine. A test that is named nowhere here belongs to the first third, so none can be forgotten.
 """
 
 from __future__ import annotations
@@ -18,24 +18,31 @@ SHARDS = {
         "test_scenario_schema.py",
         "test_schema.py",
     ),
+    FIRST: (
+        # They only say that figures are missing.
+        "runs/test_watched_run.py::test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so",
+    ),
     # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.
     "b": (
-        "runs/test_broken_runs.py",
         # It takes Prometheus away.
         "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
         "runs/test_deletion.py",
         "runs/test_frozen_kubelet.py",
         # It kills the operator, and fills the node.
         "runs/test_seconds.py",
-        # So that both halves take as long.
         "runs/test_side_services.py",
         "runs/test_switches.py",
         "runs/test_two_operators.py",
         "runs/test_upgrade.py",
-        # They only say that figures are missing.
-        "runs/test_watched_run.py::test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so",
         "test_uninstall.py",
         "test_watching.py::test_killing_prometheus_makes_the_figures_incomplete",
+    ),
+    # So that all three take as long.
+    "c": (
+        "runs/test_broken_runs.py",
+        "runs/test_generators.py",
+        "runs/test_own_scenario.py",
+        "runs/test_scripts.py",
     ),
     # Minutes each, and parts of `make prove`: bad-scripts, frozen-kubelet and seconds.
     "long": (
@@ -67,7 +74,7 @@ def shard_of(node_id: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--shard`."""
-    parser.addoption("--shard", choices=(FIRST, *SHARDS), help="only the tests of this shard")
+    parser.addoption("--shard", choices=tuple(SHARDS), help="only the tests of this shard")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -27,6 +27,8 @@ class Part:
     """Parts that it comes after when they are run too, and whose failure is not its business."""
     always: bool = False
     """It tidies up: it is run whatever became of the parts before it, once those were begun."""
+    place: float = 1.0
+    """How much of a place among those at a time it takes: less where it mostly waits."""
 
 
 def by_name(parts: Iterable[Part]) -> dict[str, Part]:

@@ -24,6 +24,7 @@ _LOOK_SECONDS = 0.1
 _STILL_SECONDS = 60.0
 _STOP_SECONDS = 60.0
 _LAST_WORDS = 60
+_ROUNDING = 1e-6
 _MOST_NAMED = 5
 _NAMED = re.compile(
     r"^(?:FAILED|ERROR) (?P<pytest>.*?::.*?)(?: - .*)?$"
@@ -47,7 +48,7 @@ class _Running:
 
 
 class Runner:
-    """Runs parts whose needs are met, `jobs` at a time and quiet ones alone."""
+    """Runs parts whose needs are met, as many as `jobs` places take, and quiet ones alone."""
 
     def __init__(
         self,
@@ -118,7 +119,9 @@ class Runner:
             return False
         if any(running.part.quiet for running in self._running.values()):
             return False
-        return len(self._running) < self._jobs
+        taken = sum(running.part.place for running in self._running.values())
+        # One that is larger than all there is runs alone.
+        return not self._running or taken + part.place < self._jobs + _ROUNDING
 
     def _start(self, part: Part) -> None:
         log = self._logs / f"{part.name}.log"

@@ -97,6 +97,14 @@ def test_parts_run_beside_each_other_but_a_quiet_one_alone(world: World) -> None
     assert order.index("-quiet") == order.index("+quiet") + 1
 
 
+def test_what_mostly_waits_takes_less_than_a_place(world: World) -> None:
+    waits = [Part(name, place=0.6) for name in ("a", "b", "c")]
+    world.run([*waits, Part("whole")], {name: "sleep 0.5" for name in "abc"}, jobs=2)
+    order = world.order()
+    assert set(order[:3]) == {"+a", "+b", "+c"}
+    assert order.index("+whole") > 4, "beside two of them there is room for no whole one"
+
+
 def test_tidying_up_is_done_whatever_happened_and_only_if_there_is_something(world: World) -> None:
     parts = [
         Part("up", check=False),
