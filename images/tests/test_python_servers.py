@@ -188,6 +188,24 @@ def test_a_profile_that_cannot_be_taken_says_why(
     assert refused.value.read() == b"Permission denied"
 
 
+def test_a_profile_that_finds_no_python_is_taken_again_and_at_last_with_the_server_stopped(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that goes on while its memory is read looks like none, seldom."""
+    script = f"""
+    echo "$*" >>{tmp_path}/tries
+    case "$*" in
+    *--nonblocking*) echo 'Error: No python processes found in process 1'; exit 1 ;;
+    esac
+    echo 'main (app/main.py) 4' >$OUTPUT
+    """
+    be_py_spy(tmp_path, monkeypatch, script)
+    with urllib.request.urlopen(f"{profiles}/profile?seconds=1") as response:
+        assert response.read() == b"main (app/main.py) 4\n"
+    tries = (tmp_path / "tries").read_text().splitlines()
+    assert ["--nonblocking" in one for one in tries] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

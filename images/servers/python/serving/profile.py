@@ -27,6 +27,10 @@ _SAMPLES_PER_SECOND = 99
 _MOST_SECONDS = 600
 # To find the interpreters at the start, and to write the stacks at the end.
 _PATIENCE_SECONDS = 60
+# Whether the server is stopped for each sample. Otherwise it goes on while its memory is read: that
+# costs it less, samples may be torn, and seldom nothing is found of which it is Python at all.
+_TRIES = (False, False, True)
+_NOT_FOUND = "No python processes found"
 _COUNT = re.compile(r"[1-9][0-9]{0,11}", re.ASCII)
 # A name such as `get`, `<lambda>` or `A.get`, and the file where py-spy knows it.
 _FUNCTION = re.compile(r"[\w<>.]+( \([^()]+\))?")
@@ -66,27 +70,36 @@ def folded_stacks(pid: int, seconds: int) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="profile-") as folder:
         output = Path(folder) / "stacks"
-        # Nonblocking: the server is not stopped for each sample, which may be torn therefore.
-        command = [
-            *("py-spy", "record", "--pid", str(pid), "--subprocesses", "--nonblocking"),
-            *("--function", "--format", "raw", "--output", str(output)),
-            *("--rate", str(_SAMPLES_PER_SECOND), "--duration", str(seconds)),
-        ]
-        try:
-            done = subprocess.run(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=seconds + _PATIENCE_SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            raise ProfileError(str(error)) from error
-        # Its exit code is not asked for: gunicorn may have collected it.
-        if not output.exists():
-            raise ProfileError(done.stdout.strip() or "py-spy wrote nothing")
-        return "".join(_whole_stacks(output.read_text("utf-8", errors="replace")))
+        for stopping in _TRIES:
+            said = _record(pid, seconds, output, stopping)
+            # Its exit code is not asked for: gunicorn may have collected it.
+            if output.exists():
+                return "".join(_whole_stacks(output.read_text("utf-8", errors="replace")))
+            if _NOT_FOUND not in said:
+                break
+        raise ProfileError(said or "py-spy wrote nothing")
+
+
+def _record(pid: int, seconds: int, output: Path, stopping: bool) -> str:
+    """Have py-spy write its stacks, and return what it said."""
+    command = [
+        *("py-spy", "record", "--pid", str(pid), "--subprocesses"),
+        *("--function", "--format", "raw", "--output", str(output)),
+        *("--rate", str(_SAMPLES_PER_SECOND), "--duration", str(seconds)),
+        *([] if stopping else ["--nonblocking"]),
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds + _PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ProfileError(str(error)) from error
+    return done.stdout.strip()
 
 
 def _whole_stacks(folded: str) -> Iterator[str]:
