@@ -21,7 +21,7 @@ import (
 const (
 	mostBytes = 1 << 30
 	mostFiles = 20_000
-	named     = 5
+	mostNames = 5
 )
 
 func main() {
@@ -51,8 +51,13 @@ func carrySelf(to string) error {
 
 // carry copies a folder and all below it. Links to files become the files that they lead to.
 func carry(folder, to, key string) error {
+	named := folder
+	folder, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return fmt.Errorf("the image has no folder %s", named)
+	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("the image has no folder %s", folder)
+		return fmt.Errorf("the image has no folder %s", named)
 	}
 	if info, err := os.Stat(filepath.Join(folder, key)); err != nil || !info.Mode().IsRegular() {
 		return fmt.Errorf("there is no file %s in folder %s of the image%s", key, folder, whatIsThere(folder))
@@ -107,7 +112,11 @@ func copyFile(from, to string, mode fs.FileMode, most int64) (size int64, err er
 	if info, err := source.Stat(); err == nil && info.Size() > most {
 		return 0, errors.Join(errTooLarge, target.Close())
 	}
-	size, err = io.Copy(target, source)
+	// What the kernel makes up says nothing of its size beforehand.
+	size, err = io.Copy(target, io.LimitReader(source, most+1))
+	if size > most {
+		err = errTooLarge
+	}
 	return size, errors.Join(err, target.Close())
 }
 
@@ -115,7 +124,7 @@ func copyFile(from, to string, mode fs.FileMode, most int64) (size int64, err er
 func whatIsThere(folder string) string {
 	var names []string
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || len(names) > named {
+		if err != nil || len(names) > mostNames {
 			return fs.SkipAll
 		}
 		if !entry.IsDir() {
@@ -129,8 +138,8 @@ func whatIsThere(folder string) string {
 	}
 	slices.Sort(names)
 	more := ""
-	if len(names) > named {
-		names, more = names[:named], " and more"
+	if len(names) > mostNames {
+		names, more = names[:mostNames], " and more"
 	}
 	return fmt.Sprintf(", which has %s%s", strings.Join(names, ", "), more)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,6 +60,28 @@ func TestWhatIsWrongWithAFolderIsSaid(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+func TestAFolderMayBeALink(t *testing.T) {
+	folder, to := t.TempDir(), t.TempDir()
+	put(t, folder, map[string]string{"real/main.js": "main"})
+	if err := os.Symlink("real", filepath.Join(folder, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := carry(filepath.Join(folder, "link"), to, "main.js"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(to, "main.js")); err != nil || string(text) != "main" {
+		t.Error(text, err)
+	}
+}
+
+func TestWhatHasNoEndIsRefusedAtTheBound(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "endless")
+	size, err := copyFile("/dev/zero", to, 0o644, 1<<20)
+	if !errors.Is(err, errTooLarge) || size != 1<<20+1 {
+		t.Error(size, err)
 	}
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from laptime.analysis import Summary, summarise
+from laptime.api.attempts import Fault
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
@@ -40,6 +41,7 @@ class Outcome:
     errors: int = 0
     busiest_thread: float = 0.3
     failure: tuple[str, str] | None = None
+    fault: Fault = Fault.SERVER
     uncorrected: tuple[int, ...] = ()
     """Of an open load, in microseconds; its lateness is what `latencies` have more, in order."""
     search: Mapping[str, float] | None = None
@@ -72,7 +74,7 @@ def run(
         if outcome is None:
             continue
         if outcome.failure is not None:
-            results.append(failed_trial(trial, *outcome.failure))
+            results.append(failed_trial(trial, *outcome.failure, outcome.fault))
             continue
         parsed = generator_result(trial, outcome)
         results.append(trial_result(trial, parsed))

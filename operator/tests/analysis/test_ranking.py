@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laptime.analysis import wording
+from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
@@ -27,6 +28,26 @@ def test_a_baseline_that_is_fastest_is_compared_with_the_next() -> None:
     assert summary.fastest == "axum"
     assert summary.fastest_factor == "1.00x"
     assert summary.verdict.startswith("axum, the baseline, is fastest: the next, async, has 0.148x")
+
+
+def test_a_load_that_fails_for_all_hides_no_answer_under_another_one() -> None:
+    """A script that throws says nothing of any server."""
+
+    def outcome(trial: Trial) -> Outcome | None:
+        if trial.load == "closed":
+            return Outcome(RATES[trial.server])
+        if trial.repetition > 2:
+            return None
+        return Outcome(0.0, failure=("ScriptFailed", "it throws"), fault=Fault.RUN)
+
+    loads = ("closed", "own")
+    summary = summary_of(make_spec("sync", "async", "axum", loads=loads), outcome)
+    assert summary.finished
+    assert (summary.fastest, summary.fastest_factor) == ("axum", "25.0x")
+    assert summary.verdict.startswith("axum is fastest: 25.0x")
+    assert "nothing could be measured under own" in summary.verdict
+    rows = {(row.server, row.load): row for row in summary.rows}
+    assert rows["axum", "own"].reason == "ScriptFailed"
 
 
 def noisy(rates: dict[str, float]) -> Script:

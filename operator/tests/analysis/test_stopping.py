@@ -108,6 +108,13 @@ def test_a_load_that_fails_twice_by_the_runs_doing_is_given_up_and_no_other_one(
     assert loads_given_up(of_others) == {}
 
 
+def test_what_the_run_says_wrongly_of_a_server_counts_for_all_its_loads() -> None:
+    changed = {"reason": "ServiceChanged"}
+    results = [failed(1, "own", Fault.RUN), failed(2, "closed", Fault.RUN)]
+    assert not gave_up("a", results)
+    assert gave_up("a", [one.model_copy(update=changed) for one in results])
+
+
 def test_the_precision_of_other_loads_is_reached_beside_one_that_was_given_up() -> None:
     spec = spec_of("a", "b", loads=("closed", "own"))
     bad = [
@@ -117,6 +124,17 @@ def test_the_precision_of_other_loads_is_reached_beside_one_that_was_given_up() 
     ]
     assert repetitions_needed(spec, [*blocks(8, a=STEADY, b=LOUD), *bad]) == 9
     assert repetitions_needed(spec, [*blocks(8, a=STEADY, b=STEADY), *bad]) == 8
+    # Nor are more repetitions made for what was loud before it failed.
+    loud = [
+        one.model_copy(update={"load": "own", "ordinal": one.ordinal})
+        for one in blocks(6, a=STEADY, b=LOUD)
+    ]
+    ended = [
+        failed(100 + n, "own", Fault.RUN, server).model_copy(update={"repetition": n})
+        for server in "ab"
+        for n in (7, 8)
+    ]
+    assert repetitions_needed(spec, [*blocks(8, a=STEADY, b=STEADY), *loud, *ended]) == 8
 
 
 def test_later_results_do_not_change_what_was_decided() -> None:

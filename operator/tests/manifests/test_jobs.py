@@ -293,6 +293,9 @@ def test_the_files_of_an_image_are_copied_by_a_program_of_ours_before_anything_e
     assert script["command"] == ["/laptime-carrier/carry"]
     assert script["args"] == ["/load", "/laptime-files", "shop/main.js"]
     assert "env" not in script
+    # Nor does it see what the generator has of its own, or change the program.
+    folders = {one["mountPath"]: one.get("readOnly", False) for one in script["volumeMounts"]}
+    assert folders == {"/laptime-carrier": True, "/laptime-files": False}
     (k6,) = made["containers"]
     assert k6["args"][-1] == "/scripts/shop/main.js"
     volume = {one["mountPath"]: one["name"] for one in k6["volumeMounts"]}["/scripts"]

@@ -312,12 +312,22 @@ def test_of_a_scripts_image_it_is_said_which_it_is_and_what_it_lacks() -> None:
     assert (problem.reason, problem.fatal) == ("ScriptMissing", True)
     assert "load:1" in problem.message
     assert words in problem.message
-    assert whose_fault(problem.reason, Part.GENERATOR, SCRIPT) is Fault.RUN
+    assert problem.part is Part.SCRIPT
+    assert whose_fault(problem.reason, problem.part, SCRIPT) is Fault.RUN
     pulled = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
     problem = diagnose("the generator", [pod_view(of_a_script(pulled))], LATER)
     assert problem is not None
     assert problem.reason == "ImagePullFailed"
     assert "the image of the script (load:1) cannot be pulled" in problem.message
+    # A name that is none is the run's; what was there once is a registry's that is away.
+    assert whose_fault(problem.reason, problem.part, SCRIPT, once_well=False) is Fault.RUN
+    assert whose_fault(problem.reason, problem.part, SCRIPT) is Fault.CLUSTER
+    refused = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "chdir"}}
+    problem = diagnose("the generator", [pod_view(of_a_script(refused))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.part) == ("ScriptMissing", Part.SCRIPT)
+    stumbled = of_a_script(refused, "carrier")
+    assert diagnose("the generator", [pod_view(stumbled)], LATER) is None
     old = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "no such file"}}
     problem = diagnose("the generator", [pod_view(of_a_script(old, "carrier"))], LATER)
     assert problem is not None

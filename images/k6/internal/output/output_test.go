@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -285,5 +287,30 @@ func BenchmarkAddMetricSamples(b *testing.B) {
 			c.(*httpext.Trail).EndTime = end
 		}
 		o.AddMetricSamples(batch)
+	}
+}
+
+// The limit of a container is found by cgroup v2 and by v1; what is none is none.
+func TestTheLimitOfMemoryIsTheContainers(t *testing.T) {
+	usual := memoryLimits
+	t.Cleanup(func() { memoryLimits = usual })
+	total, err := memoryTotal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, bytes := range map[string]uint64{
+		"100000000\n":           95_000_000,
+		"max\n":                 total / 2,
+		"9223372036854771712\n": total / 2,
+		"":                      total / 2,
+	} {
+		file := filepath.Join(t.TempDir(), "limit")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		memoryLimits = []string{"/nowhere", file}
+		if most, whose := memoryBound(); most != bytes || whose == "" {
+			t.Errorf("%q: %d %s", text, most, whose)
+		}
 	}
 }

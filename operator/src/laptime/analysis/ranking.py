@@ -51,13 +51,29 @@ class Ranking:
 def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> tuple[Ranking, ...]:
     """Return a ranking of a run's servers for each figure that its loads are compared by.
 
-    In the order of the loads. Throughputs and response times are not averaged with each other.
+    In the order of the loads. Throughputs and response times are not averaged with each other. A
+    load under which every server was given up says nothing of any, and does not hide the others.
     """
     loads: dict[Metric, list[str]] = {}
     results = [one for cell in cells.values() for one in cell.results]
     for load in spec.loads:
+        if load.name in in_vain(spec, cells):
+            continue
         loads.setdefault(compared_by(spec, load, results), []).append(load.name)
     return tuple(_rank(spec, cells, metric, names) for metric, names in loads.items())
+
+
+def in_vain(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> list[str]:
+    """Return the loads under which no server was measured and each was given up."""
+    by_load = {
+        load.name: [cell for (_, name), cell in cells.items() if name == load.name]
+        for load in spec.loads
+    }
+    return [
+        name
+        for name, some in by_load.items()
+        if some and all(cell.failure is not None and not cell.measured for cell in some)
+    ]
 
 
 def _rank(
@@ -110,9 +126,12 @@ def verdict(
     rows: Sequence[ResultRow],
     server_failures: Mapping[str, tuple[str, str]],
     finished: bool,
+    vain: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> str:
     """Return the result in a sentence, cut at 1,000 characters; `notes` stand at its end.
+
+    `vain` are loads that failed for every server.
 
     It says by which figure servers are compared, one clause for each.
     """
@@ -121,7 +140,10 @@ def verdict(
     parts += _doubts(known, rows)
     if not parts:
         parts = [_nothing(rows) if finished else "nothing is measured yet"]
-    parts += [*_left_out(spec, rankings, rows, server_failures, finished), *notes]
+    parts += _left_out(spec, rankings, rows, server_failures, finished)
+    if vain and known:
+        parts.append(f"nothing could be measured under {wording.listing(vain)}")
+    parts += notes
     sentence = "; ".join(parts)
     if known and not finished:
         sentence = f"so far: {sentence}"

@@ -24,6 +24,10 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial, plan_trials
 
 _ENOUGH_FAILED_TRIALS = 2
+_OF_THE_SERVER = frozenset(
+    {"InvalidImageName", "ServiceChanged", "ServicePortMissing", "ServiceRefused"}
+)
+"""What the run says wrongly of a server, and not of a load."""
 
 
 def trials_so_far(
@@ -59,7 +63,8 @@ def repetitions_needed(
         cells = {(name, load.name) for name in measurable for load in spec.loads} - out_here.keys()
         if sum((one.server, one.load) in cells for one in seen) < len(cells) * needed or not cells:
             return needed
-        widest = widest_half_width(spec, seen, measurable)
+        goes_on = [one for one in seen if (one.server, one.load) not in out_here]
+        widest = widest_half_width(spec, goes_on, measurable)
         if widest is None or widest <= precision or _spent(spec, seen):
             return needed
         needed += 1
@@ -95,7 +100,8 @@ def loads_given_up(
 
 
 def _by_the_run(result: TrialResult) -> bool:
-    return result.outcome is TrialOutcome.FAILED and result.fault is Fault.RUN
+    by_load = result.fault is Fault.RUN and result.reason not in _OF_THE_SERVER
+    return result.outcome is TrialOutcome.FAILED and by_load
 
 
 def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str, tuple[str, str]]:

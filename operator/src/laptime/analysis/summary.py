@@ -9,7 +9,7 @@ from laptime.analysis import wording
 from laptime.analysis.control import control_results
 from laptime.analysis.deciding import seconds_of_repetition, what_would_decide
 from laptime.analysis.objectives import evaluate
-from laptime.analysis.ranking import rank, verdict
+from laptime.analysis.ranking import in_vain, rank, verdict
 from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
@@ -98,7 +98,7 @@ def summarise(
         rows=rows,
         fastest=wording.listing(first.leaders, "or") if first else None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
-        verdict=verdict(spec, rankings, rows, failures, finished, notes),
+        verdict=verdict(spec, rankings, rows, failures, finished, in_vain(spec, cells), notes),
         objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
         control=control,
         half_width=width,

@@ -160,7 +160,7 @@ class ScriptLoad(Model):
     image: str | None = Field(
         None,
         description="Instead of configMap: an image that has the script with all that it imports "
-        "and opens. Its files are copied before each trial; nothing in it is started.",
+        "and opens. Its files are copied before each trial; Laptime starts nothing in it.",
         json_schema_extra=IMAGE,
     )
     folder: str | None = Field(

@@ -56,6 +56,8 @@ _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
 _REQUESTS_BOUND_SECONDS = 3600
 # Scheduling, pulling images and the reset of the database, before k6 runs.
 _START_SECONDS = 120
+# A script's image may be large, and no node has it before the first trial.
+_PULL_SECONDS = 300
 _KEY = re.compile(r"[-._a-zA-Z0-9]+(/[-._a-zA-Z0-9]+)*")
 
 
@@ -179,6 +181,7 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
     # The last requests of warm-up and of the measured part may each take their whole time-out.
     return math.ceil(
         _START_SECONDS
+        + (_PULL_SECONDS if load.script is not None and load.script.image is not None else 0)
         + waits * ctx.spec.startup_seconds
         + load.warmup_seconds
         + 2 * load.connect_seconds

@@ -27,6 +27,19 @@ def script_image_containers(ctx: RunContext, script: ScriptLoad) -> list[Manifes
     if script.image is None:
         return []
     small = resources(None, cpu="10m", memory="32Mi")
+    copying = container(
+        ctx,
+        SCRIPT_CONTAINER,
+        script.image,
+        resources=small,
+        command=[f"{_CARRIER_FOLDER}/carry"],
+        args=[script.folder or SCRIPT_FOLDER, _FILES_FOLDER, script.key],
+    )
+    # It has no /tmp, which the other containers have as their home, and changes no program.
+    copying["volumeMounts"] = [
+        {"name": _CARRIER, "mountPath": _CARRIER_FOLDER, "readOnly": True},
+        {"name": _FILES, "mountPath": _FILES_FOLDER},
+    ]
     return [
         container(
             ctx,
@@ -37,15 +50,8 @@ def script_image_containers(ctx: RunContext, script: ScriptLoad) -> list[Manifes
             args=["--self", f"{_CARRIER_FOLDER}/carry"],
             mounts={_CARRIER_FOLDER: _CARRIER},
         ),
-        container(
-            ctx,
-            SCRIPT_CONTAINER,
-            script.image,
-            resources=small,
-            command=[f"{_CARRIER_FOLDER}/carry"],
-            args=[script.folder or SCRIPT_FOLDER, _FILES_FOLDER, script.key],
-            mounts={_CARRIER_FOLDER: _CARRIER, _FILES_FOLDER: _FILES},
-        ),
+        # The image may name a folder to start in that its user cannot enter.
+        {**copying, "workingDir": "/"},
     ]
 
 

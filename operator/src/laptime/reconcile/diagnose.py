@@ -56,6 +56,9 @@ _NODE_REFUSALS = (
         "TopologyAffinityError",
     ),
 )
+# A container runtime could not start what a container should run.
+_NOT_STARTED = "StartError"
+_NO_PROGRAM = re.compile("no such file|not found", re.IGNORECASE)
 _PREEMPTED = ("PreemptionByScheduler", "Preempting")
 _NODE_GONE = ("DeletionByTaintManager", "DeletionByPodGC", "NodeLost")
 
@@ -66,6 +69,8 @@ class Part(StrEnum):
     SERVER = "server"
     GENERATOR = "generator"
     TIER = "tier"
+    SCRIPT = "script"
+    """The image that a generator takes its script from."""
 
 
 @dataclass(frozen=True)
@@ -221,10 +226,10 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
             "resources, or add nodes",
         )
     for container in pod.containers:
-        whose = "the script" if container.name == SCRIPT_CONTAINER else what
-        problem = _diagnose_container(whose, pod, container)
+        of_script = container.name == SCRIPT_CONTAINER
+        problem = _diagnose_container("the script" if of_script else what, pod, container)
         if problem:
-            return problem
+            return problem.of(Part.SCRIPT) if of_script else problem
     return None
 
 
@@ -300,13 +305,15 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             f"look at the disk of node {pod.node}{_last_words(container)}",
             fatal=enough,
         )
-    if container.name == SCRIPT_CONTAINER and container.exit_code in range(1, _SIGNALS):
+    own_end = container.exit_code in range(1, _SIGNALS) or container.exit_reason == _NOT_STARTED
+    if container.name == SCRIPT_CONTAINER and own_end:
         return Problem(
             "ScriptMissing",
             f"the files of {what} cannot be taken from its image {image}{_last_words(container)}",
             fatal=True,
         )
-    if container.name == CARRIER_CONTAINER and container.exit_reason == "StartError":
+    no_program = _NO_PROGRAM.search(container.exit_message or "")
+    if container.name == CARRIER_CONTAINER and container.exit_reason == _NOT_STARTED and no_program:
         return Problem(
             "ScriptMissing",
             f"the image of {what} ({image}) has no program that copies files of another image: it "

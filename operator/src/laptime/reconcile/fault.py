@@ -12,7 +12,12 @@ from laptime.api.loads import Load
 from laptime.api.reasons import REASONS, Blame
 from laptime.reconcile.diagnose import Part
 
-_OF_PARTS = {Part.SERVER: Fault.SERVER, Part.GENERATOR: Fault.GENERATOR, Part.TIER: Fault.TIER}
+_OF_PARTS = {
+    Part.SERVER: Fault.SERVER,
+    Part.GENERATOR: Fault.GENERATOR,
+    Part.TIER: Fault.TIER,
+    Part.SCRIPT: Fault.RUN,
+}
 
 
 def whose_fault(

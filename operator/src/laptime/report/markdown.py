@@ -308,7 +308,8 @@ def _images(report: Report) -> Iterator[str]:
     said: dict[str, str] = {}
     for trial in report.trials:
         for part, image in trial.images.items():
-            said.setdefault(trial.server if part == "server" else part, image)
+            whose = {"server": trial.server, "script": f"script of {trial.load}"}
+            said.setdefault(whose.get(part, part), image)
     if said:
         yield from ("", "## Images", "")
         for part, image in sorted(said.items()):

@@ -193,6 +193,10 @@ def _script(spec: Document, runner: Document, into: Translation) -> Document:
     file = str((volume or {}).get("file") or "test.js") if volume else str(local)
     if not volume and runner.get("image") and (found := _IN_FOLDER.fullmatch(file)):
         # It is in the runner's image, with k6.
+        into.to_write.append(
+            f"spec.loads[0].script.folder: {found[1]} and all below it is taken from the image; "
+            "name a folder above it where the script imports or opens files from there"
+        )
         return {"image": str(runner["image"]), "folder": found[1], "key": found[2]}
     name = file.rsplit("/", 1)[-1]
     where = f"spec.script.{'volumeClaim' if volume else 'localFile'}"

@@ -142,11 +142,14 @@ class Situation:
         return places_of(self.observed.results.values(), lost, deployed, parts)
 
     def profiles_left(self) -> list[Trial]:
-        """Return the profiles that still have to be taken; none of a server that is out."""
+        """Return the profiles that still have to be taken; none of a server or load that is out."""
+        loads = loads_given_up(list(self.observed.results.values()))
         return [
             profile
             for profile in self.profiles
-            if profile.name not in self.observed.profiles and not self.broken(profile.server)
+            if profile.name not in self.observed.profiles
+            and not self.broken(profile.server)
+            and (profile.server, profile.load) not in loads
         ]
 
     def measured(self) -> bool:

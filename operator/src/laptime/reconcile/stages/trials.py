@@ -437,7 +437,7 @@ def _never_started(situation: Situation, generators: list[PodView]) -> Problem |
 
 
 def _of_generator(problem: Problem | None) -> Problem | None:
-    return problem and problem.of(Part.GENERATOR)
+    return problem if problem is None or problem.part is Part.SCRIPT else problem.of(Part.GENERATOR)
 
 
 def _failure(
@@ -513,7 +513,13 @@ def _lost(message: str) -> Problem:
 
 
 def _fault(situation: Situation, trial: Trial, problem: Problem) -> Fault:
-    return whose_fault(problem.reason, problem.part, situation.spec.load(trial.load))
+    # An image of a script that was there once may be away for a while; a name that is none is not.
+    once_well = problem.part is not Part.SCRIPT or any(
+        one.load == trial.load and SCRIPT in one.images
+        for one in situation.observed.results.values()
+    )
+    load = situation.spec.load(trial.load)
+    return whose_fault(problem.reason, problem.part, load, once_well=once_well)
 
 
 def _lose_or_fail(
