@@ -412,10 +412,10 @@ def report(
         print(f"{f'  {name}, of HTTP/1.1':<52}{share:>9.2f}x")
     more, goal = median(scripts), f"<= {GOAL_SCRIPT_COST}x"
     line("CPU of a script, of plain k6's", f"{more:.3f}x", goal, more <= GOAL_SCRIPT_COST)
-    low, high = interval_of_logs([math.log(one) for one in scripts])
+    around = interval_of_logs([math.log(one) for one in scripts])
     print(
         f"  in {len(scripts)} pairs {min(scripts):.3f} to {max(scripts):.3f}, "
-        f"95 % interval {low:.3f} to {high:.3f}"
+        f"95 % interval {around.low:.3f} to {around.high:.3f}"
     )
     plain_ns = 1e9 / costs[True]["plain k6"].per_cpu_second
     native_ns = 1e9 / costs[True]["built-in loop"].per_cpu_second
