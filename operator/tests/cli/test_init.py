@@ -108,6 +108,7 @@ def test_a_script_in_the_runners_image_is_taken_from_there() -> None:
     assert violations(found.run) == ([], True)
     (said,) = [line for line in found.left_out if "runner.image" in line]
     assert "the script is taken from it" in said
+    assert any("name a folder above it" in line for line in found.to_write)
 
 
 def test_stages_and_variables_of_k6() -> None:
