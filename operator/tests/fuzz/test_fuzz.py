@@ -23,6 +23,15 @@ def test_a_generated_spec_is_refused_or_comes_to_its_end(
     assert outcome.refused or outcome.state in ("Succeeded", "Failed", "Cancelled")
 
 
+def test_a_scenario_that_is_nowhere_ends_the_run_in_words() -> None:
+    accepted = next(
+        one for one in (case("fixed", number) for number in range(50)) if not _is_refused(one)
+    )
+    spec = {**accepted.spec, "scenario": "users0", "suspend": False, "cancel": False}
+    outcome = judge(Case(accepted.number, spec, accepted.seed))
+    assert (outcome.problem, outcome.state, outcome.trials) == ("", "Failed", 0)
+
+
 def test_most_specs_are_accepted_and_have_all_shapes_of_loads() -> None:
     shapes = {
         shape

@@ -13,7 +13,7 @@ from laptime.analysis.summary import Summary, summarise
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
-from laptime.catalog import Scenario, scenarios
+from laptime.catalog import UNKNOWN, Scenario, ScenarioError, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
@@ -115,7 +115,7 @@ class World(SimulatedCluster):
             namespace="default",
             uid="6f1c",
             spec=spec,
-            scenario=scenario or scenarios()[spec.scenario],
+            scenario=scenario or scenarios().get(spec.scenario, UNKNOWN),
             images=images,
             network=network,
         )
@@ -282,11 +282,18 @@ class World(SimulatedCluster):
             refusal=self.refusal,
             targets=dict(self.targets),
             scripts=dict(self.scripts),
+            scenario_problem=self._scenario_problem(),
             leads=dict(self.leads),
             summary=None
             if self.run.spec.verify_only
             else self._summary(results, payloads, failures),
         )
+
+    def _scenario_problem(self) -> ScenarioError | None:
+        if self.context.scenario is not UNKNOWN:
+            return None
+        said = f"there is no BenchmarkScenario {self.run.spec.scenario}"
+        return ScenarioError("ScenarioMissing", said, fatal=False)
 
     def _summary(
         self,
