@@ -45,6 +45,8 @@ class _Running:
     started: float
     said: float
     cpu: CpuTimes
+    interrupted: bool = False
+    """It was ended by whoever stopped all: that says nothing of the part."""
 
 
 class Runner:
@@ -98,7 +100,7 @@ class Runner:
         over = [self.entries[need] for need in part.needs if need in self.entries]
         if part.always:
             # There is nothing to tidy up after what was never begun.
-            begun = [one for one in over if one.outcome is not Outcome.NOT_RUN]
+            begun = [one for one in over if one.outcome is not Outcome.NOT_RUN or one.seconds]
             return len(over) == len(part.needs) and not begun
         return any(one.outcome is not Outcome.PASSED for one in over)
 
@@ -151,6 +153,11 @@ class Runner:
     def _finish(self, running: _Running, code: int) -> None:
         del self._running[running.part.name]
         seconds = time.monotonic() - running.started
+        if running.interrupted:
+            self._record(
+                running.part, Outcome.NOT_RUN, running.began, seconds, running, why="stopped"
+            )
+            return
         if code == 0:
             outcome = Outcome.PASSED
         elif code == NOT_JUDGED_CODE:
@@ -197,6 +204,8 @@ class Runner:
     def _end_all(self) -> None:
         ended = [one for one in self._running.values() if not one.part.always]
         for running in ended:
+            # One that is over by itself and not looked at yet has an outcome of its own.
+            running.interrupted = running.process.poll() is None
             _signal(running.process, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
         for running in ended:

@@ -138,10 +138,26 @@ def test_who_is_stopped_ends_what_runs_and_tidies_up(world: World) -> None:
     runner.run(by_name(parts))
     assert outcomes(runner) == {
         "up": "passed",
-        "check": "failed",
+        "check": "not run",
         "then": "not run",
         "down": "passed",
     }
+    table = standing(parts[1:2], world.journal.entries())
+    assert table[1].split()[:4] == ["check", "0", "of", "0"]
+
+
+def test_what_was_interrupted_while_it_came_up_is_taken_down(world: World) -> None:
+    parts = [Part("up", check=False), Part("down", needs=("up",), always=True, check=False)]
+    runner = world.runner({"up": "sleep 600"})
+
+    def stop_soon() -> None:
+        while not (world.folder / "order").exists() or "+up" not in world.order():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name(parts))
+    assert outcomes(runner) == {"up": "not run", "down": "passed"}
 
 
 def test_too_much_noise_is_neither_a_pass_nor_a_miss(world: World) -> None:
