@@ -34,11 +34,13 @@ def test_there_are_examples() -> None:
     quick = {f"{name}-quick" for name in published}
     assert {path.stem for path in EXAMPLES} >= {
         "first",
+        "asgi-servers",
         "behind-proxies",
         "cache-in-front",
         "own-script",
         "own-sessions",
         "recipes-far-database",
+        "upgrade",
     } | published | quick
 
 
