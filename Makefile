@@ -567,6 +567,11 @@ bad-scripts: install ## every way in which a k6 script can be wrong, on a cluste
 	$(USE_CLUSTER)
 	$(PYTEST_E2E) --capture=no runs/test_bad_scripts.py
 
+.PHONY: wrong-scenarios
+wrong-scenarios: install ## what is wrong with a scenario and only shows at run time: each one's end, its words, how soon
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --capture=no runs/test_wrong_scenarios.py
+
 .PHONY: seconds
 seconds: install ## a hundred trials: whether Prometheus has each second of each exactly
 	$(USE_CLUSTER)

@@ -44,9 +44,10 @@ SHARDS = {
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",
     ),
-    # Minutes each, and parts of `make prove`: bad-scripts, frozen-kubelet and seconds.
+    # Minutes each; parts of `make prove`: frozen-kubelet, bad-scripts, wrong-scenarios, seconds.
     "long": (
         "runs/test_bad_scripts.py",
+        "runs/test_wrong_scenarios.py",
         "runs/test_seconds.py::test_of_a_hundred_trials_none_is_off",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[verifying]",

@@ -91,9 +91,10 @@ LONG = (
     Part("fuzz"),
     # It says after how many seconds another operator is at work.
     Part("takeovers", quiet=True),
-    # These two are on the one cluster that has the common name, with a chart each.
+    # These are on the one cluster that has the common name, and each installs the chart.
     Part("frozen-kubelet", after=("fuzz",)),
     Part("bad-scripts", after=("frozen-kubelet",)),
+    Part("wrong-scenarios", after=("bad-scripts",)),
     Part("nodes"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.

@@ -31,34 +31,39 @@ def kept_payload(result: GeneratorResult) -> str:
     return base64.b64encode(packed).decode()
 
 
-def without_seconds_latency(document: Any) -> Any:
-    """Return a generator's document without the histograms of single seconds.
+def archived(document: Any) -> Any:
+    """Return a generator's document without what nothing reads of a run that is over.
 
-    When a run is over Prometheus has them, or never will, and nothing else reads them: they would
-    be a third of what the run leaves. Counts, errors and percentiles of each second stay. What is
-    no document of a generator is returned as it is.
+    The histograms of single seconds, a third of what the run would leave: Prometheus has them by
+    then, or never will. And those of the server's time, as large as those of the latency: each
+    trial's result has their percentiles. Counts, errors and percentiles of each second stay. What
+    is no document of a generator is returned as it is.
     """
     phases = document.get("phases") if isinstance(document, dict) else None
     if not isinstance(phases, dict):
         return document
-    left = {name: _without_latency(phase) for name, phase in phases.items()}
+    left = {name: _archived_phase(phase) for name, phase in phases.items()}
     return {**document, "phases": left}
 
 
-def _without_latency(phase: Any) -> Any:
-    rows = phase.get("seconds") if isinstance(phase, dict) else None
-    if not isinstance(rows, list) or "latencySeconds" not in phase:
+def _archived_phase(phase: Any) -> Any:
+    if not isinstance(phase, dict):
         return phase
-    kept = {key: one for key, one in phase.items() if key != "latencySeconds"}
-    return {
-        **kept,
-        "seconds": [
-            {key: one for key, one in row.items() if key != "latency"}
-            if isinstance(row, dict)
-            else row
-            for row in rows
-        ],
-    }
+    kept = dict(phase)
+    if isinstance(kept.get("endpoints"), dict):
+        kept["endpoints"] = {
+            name: _but(one, "serverTime") for name, one in kept["endpoints"].items()
+        }
+    if isinstance(kept.get("seconds"), list) and "latencySeconds" in kept:
+        del kept["latencySeconds"]
+        kept["seconds"] = [_but(row, "latency") for row in kept["seconds"]]
+    return kept
+
+
+def _but(one: Any, left_out: str) -> Any:
+    if not isinstance(one, dict):
+        return one
+    return {key: value for key, value in one.items() if key != left_out}
 
 
 def _without(left_out: frozenset[str], phase: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
 from laptime.measure.generator import inflated
 from laptime.measure.histogram import HistogramError, pack_histogram, unpack_histogram
-from laptime.measure.kept import without_seconds_latency
+from laptime.measure.kept import archived
 from laptime.report.document import JSON_FILE, json_text
 
 Manifest = dict[str, Any]
@@ -186,12 +186,12 @@ def _text(one: Any, histograms: io.BytesIO) -> str:
 def _of_payload(text: str, histograms: bytearray) -> Any:
     """Return the document that a generator's result is; its histograms go into `histograms`.
 
-    The histograms of single seconds are left out (measure/kept.py). What another library compressed
+    What nothing reads any more is left out (measure/kept.py). What another library compressed
     cannot be compressed to the same bytes again: it is the document and the histograms that come
     out the same.
     """
     try:
-        document = without_seconds_latency(json.loads(inflated(text)))
+        document = archived(json.loads(inflated(text)))
         value = _without_histograms(document, histograms)
         read = _with_histograms(value, io.BytesIO(histograms))
         again = bytearray()

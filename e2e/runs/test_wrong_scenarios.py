@@ -1,0 +1,207 @@
+"""What is wrong with a scenario and only shows at run time ends the run soon, in words of use."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from .harness import Cluster, condition, namespace_for_runs, over
+from .test_own_scenario import CONFIG_MAP, changed, run_of
+
+LONGEST_SECONDS = 30.0
+FAULTY = "docker.io/laptime/faulty:0.1.0"
+OPERATOR = "docker.io/laptime/operator:0.1.0"
+GO = "docker.io/laptime/server-go-nethttp:0.1.0"
+STORE = {"name": "store", "image": GO, "ports": [8080], "ready": {"path": "/healthz"}}
+SQLITE = {
+    "data": {
+        "sqlite": {
+            "schema": [{"sql": "CREATE TABEL posts (id integer);"}],
+            "seed": [{"sql": "INSERT INTO posts VALUES (1);"}],
+        }
+    }
+}
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Something of the blog that is otherwise, and what is to be said of it."""
+
+    reason: str
+    said: str
+    places: dict[str, Any]
+    spec: dict[str, Any] = field(default_factory=dict)
+    table: str | None = None
+    """The rows of a feeder, in a ConfigMap."""
+
+
+def sql(text: str) -> list[dict[str, str]]:
+    return [{"sql": text}]
+
+
+def table(path: str = "/posts?u={{users.name}}", **feeder: Any) -> dict[str, Any]:
+    csv = {"configMap": {"name": "table", "key": "users.csv"}}
+    return {
+        "feeders": [{"name": "users", "csv": csv, **feeder}],
+        "requests__0__path": path,
+        "checks__0__path": path,
+    }
+
+
+# By what the author did wrong: in his SQL, his tables, his checks, his services, his loads.
+WRONG = {
+    "schema-misspelt": Wrong(
+        "", 'syntax error at or near "TABEL"',
+        {"data__postgres__schema": sql("CREATE TABEL posts (id integer);")},
+    ),
+    "seed-of-no-table": Wrong(
+        "", 'relation "nothing" does not exist',
+        {"data__postgres__seed": sql("INSERT INTO nothing VALUES (1);")},
+    ),
+    "seed-twice": Wrong(
+        "", "duplicate key value violates unique constraint",
+        {"data__postgres__seed": sql("INSERT INTO posts VALUES (1, 'a', 'b'), (1, 'a', 'b');")},
+    ),
+    "seed-never-ends": Wrong(
+        "NotReady", "postgres",
+        {"data__postgres__seed": sql("SELECT pg_sleep(3600);")}, {"startupTimeout": "10s"},
+    ),
+    "reset-fails": Wrong(
+        "", 'relation "nothing" does not exist',
+        {"data__postgres__reset": sql("DELETE FROM nothing;")},
+    ),
+    "warm-fails": Wrong(
+        "", "division by zero",
+        {"data__postgres__warm": sql("SELECT 1 / (count(*) - 30) FROM posts;")},
+    ),
+    "sqlite-misspelt": Wrong(
+        "", 'near "TABEL": syntax error', SQLITE, {"topology": {"database": "sqlite"}},
+    ),
+    "table-is-not-there": Wrong(
+        "ScenarioTextMissing", "kubectl create configmap table --from-file=users.csv",
+        table(), {"startupTimeout": "2s"},
+    ),
+    "table-is-empty": Wrong("ScenarioWrong", "has no rows", table(), table="name\n"),
+    "table-is-ragged": Wrong(
+        "ScenarioWrong", "3", table(), table="name,password\nada,1\nbob\n",
+    ),
+    "table-lacks-a-column": Wrong(
+        "ScenarioWrong", "users.email", table("/posts?u={{users.email}}"), table="name\nada\n",
+    ),
+    "value-ends-its-line": Wrong(
+        "ScenarioWrong", "",
+        {**table(), "requests__0__headers": {"x-user": "{{users.name}}"}},
+        table='name\n"ada\r\nx-admin: yes"\n',
+    ),
+    "rows-used-up": Wrong(
+        "LoadImpossible", "", table(use="once", per="request"), table="name\nada\nbob\n",
+    ),
+    "status-is-another": Wrong(
+        "WrongStatus", "404", {"checks__1__expectStatus": 410},
+    ),
+    "media-type-is-another": Wrong(
+        "WrongContentType", "text/html", {"checks__0__contentType": "text/html"},
+    ),
+    "value-is-another": Wrong(
+        "WrongAnswer", "$[0].title",
+        {"checks__0__expected": [
+            {"id": n, "title": f"Post {n}", "body": "x" * 10} for n in range(30, 20, -1)
+        ]},
+    ),
+    "schema-is-another": Wrong(
+        "WrongAnswer", "",
+        {"checks__1": {
+            "name": "nothing", "path": "/posts", "jsonSchema": {"type": "array", "maxItems": 9},
+        }},
+    ),
+    "header-is-missing": Wrong(
+        "WrongHeader", "x-cache", {"checks__0__expectHeaders": {"x-cache": "hit"}},
+    ),
+    "answer-never-changes": Wrong(
+        "AnswerNeverChanges", "", {"checks__0__answers": "different", "checks__0__times": 5},
+    ),
+    "nothing-to-capture": Wrong(
+        "CaptureMissing", "token", {"checks__0__captures": [{"name": "token", "json": "/token"}]},
+    ),
+    "query-is-wrong": Wrong(
+        "QueryFailed", 'relation "nothing" does not exist',
+        {"checks__0__afterwards": [{"query": "SELECT * FROM nothing", "rows": [[1]]}]},
+    ),
+    "rows-are-others": Wrong(
+        "WrongRows", "30",
+        {"checks__0__afterwards": [{"query": "SELECT count(*) FROM posts", "rows": [[31]]}]},
+    ),
+    "statements-are-fewer": Wrong(
+        "StatementMissing", "", {"checks__0__statements": 7},
+    ),
+    "answers-too-soon": Wrong("AnsweredTooSoon", "", {"checks__0__minSeconds": 2}),
+    "service-has-no-image": Wrong(
+        "ImagePullFailed", "service store",
+        {"services": [{**STORE, "image": "docker.io/laptime/nothing:0"}]},
+    ),
+    "service-ends": Wrong(
+        "", "service store",
+        {"services": [{**STORE, "image": OPERATOR, "command": ["laptime"], "args": ["nonsense"]}]},
+    ),
+    "service-cannot-be-reset": Wrong(
+        "ServiceResetFailed", "service store",
+        {"services": [{**STORE, "reset": {"request": {"path": "/nothing"}}}]},
+    ),
+    "service-is-not-named-so": Wrong(
+        "ScenarioDoesNotFit", "$(SERVICE_CACHE_HOST)", {"services": [STORE]},
+        {"servers": [{"name": "go", "image": GO, "env": [
+            {"name": "CACHE", "value": "$(SERVICE_CACHE_HOST)"}
+        ]}]},
+    ),
+    "endpoint-is-not-there": Wrong(
+        "LoadImpossible", "oldest", {},
+        {"loads": [{"name": "few", "closed": {"connections": 2, "requests": 9}, "warmup": "0s",
+                    "endpoints": ["oldest"]}]},
+    ),
+    "server-has-no-http2": Wrong(
+        "WrongProtocol", "HTTP/1.1", {},
+        {"servers": [{"name": "old", "image": FAULTY}],
+         "loads": [{"name": "few", "closed": {"connections": 2, "requests": 9}, "warmup": "0s",
+                    "protocol": "http2"}]},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
+    with namespace_for_runs(reader) as name:
+        found = Cluster(kubectl, reader, name)
+        found.apply(CONFIG_MAP)
+        yield found
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_only_shows_at_run_time_ends_the_run_in_words_of_use(
+    cluster: Cluster, name: str
+) -> None:
+    wrong = WRONG[name]
+    if wrong.table is not None:
+        named = {**CONFIG_MAP, "metadata": {"name": "table"}, "data": {"users.csv": wrong.table}}
+        cluster.apply(named)
+    cluster.apply(changed(name, **wrong.places))
+    began = time.monotonic()
+    cluster.apply(run_of(name, **wrong.spec))
+    status = cluster.wait(name, "its end", over, 180)
+    took = time.monotonic() - began
+    said = condition(status, "Succeeded")
+    words = " ".join(
+        (said["message"], *(one.get("message") or "" for one in status.get("servers") or ()))
+    )
+    reasons = {said["reason"], *(one.get("reason") for one in status.get("servers") or ())}
+    print(f"{name}: {took:.0f} s, {sorted(filter(None, reasons))}: {said['message']}")
+    assert status["state"] == "Failed", status
+    assert not wrong.reason or wrong.reason in reasons, (reasons, words)
+    assert wrong.said in words, words
+    assert not status.get("results"), status["results"]
+    assert took <= LONGEST_SECONDS, f"{took:.0f} s"
+    if wrong.table is not None:
+        cluster.kubectl("delete", "configmap", "table", "-n", cluster.namespace)
