@@ -10,6 +10,9 @@ from laptime.api.base import rule, rules
 
 _LABEL = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 
+FILE_NAME = "[.]?[-_a-zA-Z0-9][-._a-zA-Z0-9]*"
+"""Of a file or folder: not "." and not begun with "..", as it is with keys of ConfigMaps."""
+
 
 def _name_rules(what: str) -> dict[str, object]:
     return rules(
@@ -34,6 +37,18 @@ IMAGE: dict[str, Any] = rules(
     minLength=1,
     maxLength=255,
 )
+
+
+def path_in_image(what: str, example: str) -> dict[str, Any]:
+    """Return the `json_schema_extra` of the whole path of a file or a folder in an image."""
+    return rules(
+        rule(
+            f"self.matches('^(/{FILE_NAME})+$')",
+            f"must be the whole path of a {what} in the image, such as {example}",
+        ),
+        minLength=2,
+        maxLength=253,
+    )
 
 
 def variable_name(*more: dict[str, str]) -> Any:

@@ -9,13 +9,10 @@ from pydantic import ConfigDict, Field
 
 from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.durations import LoadDuration, WarmupDuration
-from laptime.api.names import IMAGE, variable_name
+from laptime.api.names import FILE_NAME, IMAGE, path_in_image, variable_name
 
 SCRIPT_FOLDER = "/scripts"
 """Where an image has its script, when the run does not say otherwise."""
-
-# Of a file or folder: not "." and not begun with "..", as it is with keys of ConfigMaps.
-_NAME = "[.]?[-_a-zA-Z0-9][-._a-zA-Z0-9]*"
 
 
 class Checks(StrEnum):
@@ -167,14 +164,7 @@ class ScriptLoad(Model):
         None,
         description="The folder of the image that is copied, with all below it; left out: "
         f"{SCRIPT_FOLDER}.",
-        json_schema_extra=rules(
-            rule(
-                f"self.matches('^(/{_NAME})+$')",
-                "must be the whole path of a folder in the image, such as /scripts",
-            ),
-            minLength=2,
-            maxLength=253,
-        ),
+        json_schema_extra=path_in_image("folder", SCRIPT_FOLDER),
     )
     key: str = Field(
         "script.js",
@@ -182,7 +172,7 @@ class ScriptLoad(Model):
         "or of an archive that k6 archive made of it.",
         json_schema_extra=rules(
             rule(
-                f"self.matches('^{_NAME}(/{_NAME})*$')",
+                f"self.matches('^{FILE_NAME}(/{FILE_NAME})*$')",
                 "must be a key of the ConfigMap, such as script.js, or a path in the folder of "
                 "the image, such as load/main.js",
             ),

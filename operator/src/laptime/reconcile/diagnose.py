@@ -13,7 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from laptime.api.text import plain_lines
-from laptime.manifests.script_image import CARRIER_CONTAINER, SCRIPT_CONTAINER
+from laptime.manifests.image_files import CARRIER_CONTAINER
+from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
