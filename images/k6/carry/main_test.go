@@ -4,7 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -100,6 +102,96 @@ func TestMoreThanTheBoundIsRefusedBeforeItIsCopied(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(to, "large")); err != nil || info.Size() != 0 {
 		t.Error(info, err)
+	}
+}
+
+func TestOneFileComesAlone(t *testing.T) {
+	folder, to := t.TempDir(), filepath.Join(t.TempDir(), "02-seed.sql")
+	put(t, folder, map[string]string{"data/rows.sql": strings.Repeat("SELECT 1;\n", 1<<18), "data/other.sql": "other"})
+	if err := os.Symlink("data/rows.sql", filepath.Join(folder, "link.sql")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"data/rows.sql", "link.sql", "data/rows.sql"} {
+		if err := carryFile(filepath.Join(folder, name), to); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Lstat(to); err != nil || info.Size() != 10<<18 || info.Mode() != 0o644 {
+			t.Error(name, info, err)
+		}
+	}
+	if others, err := os.ReadDir(filepath.Dir(to)); err != nil || len(others) != 1 {
+		t.Error(others, err)
+	}
+}
+
+func TestWhatIsWrongWithAFileIsSaid(t *testing.T) {
+	folder := t.TempDir()
+	put(t, folder, map[string]string{"sql/a.sql": "", "sql/b.sql": "", "nothing/x": ""})
+	if err := os.Remove(filepath.Join(folder, "nothing", "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(folder, "sql", "lost")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sql := filepath.Join(folder, "sql")
+	for name, one := range map[string]struct{ file, says string }{
+		"no file":         {filepath.Join(sql, "rows.sql"), "has no file " + sql + "/rows.sql: there is folder " + sql + ", which has a.sql, b.sql, lost"},
+		"no folder":       {filepath.Join(folder, "data", "deep", "a.sql"), "there is folder " + folder + ", which has pipe, sql/a.sql, sql/b.sql, sql/lost"},
+		"below a file":    {filepath.Join(sql, "a.sql", "b.sql"), "there is folder " + sql},
+		"an empty folder": {filepath.Join(folder, "nothing", "a.sql"), "there is folder " + folder + "/nothing, which is empty"},
+		"a folder":        {sql, sql + " of the image is a folder, which has a.sql, b.sql, lost: name a file"},
+		"a dead link":     {filepath.Join(sql, "lost"), "lost of the image is a link that leads to no file"},
+		"a pipe":          {filepath.Join(folder, "pipe"), "is no regular file but a pipe"},
+		"a device":        {"/dev/zero", "is no regular file but a device"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := filepath.Join(t.TempDir(), "01-schema.sql")
+			if err := carryFile(one.file, to); err == nil || !strings.Contains(err.Error(), one.says) {
+				t.Errorf("%v", err)
+			}
+			if _, err := os.Lstat(to); err == nil {
+				t.Error("it was made")
+			}
+		})
+	}
+}
+
+func TestAllFilesTogetherHaveTheBound(t *testing.T) {
+	folder, to := t.TempDir(), t.TempDir()
+	put(t, folder, map[string]string{"rows.sql": "SELECT 1;"})
+	first, err := os.Create(filepath.Join(to, "01-schema.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := filepath.Join(folder, "rows.sql")
+	for left, fits := range map[int64]bool{9: true, 8: false, -1: false} {
+		if err := first.Truncate(mostBytes - left); err != nil {
+			t.Fatal(err)
+		}
+		// What was copied there before counts for nothing.
+		put(t, to, map[string]string{"02-seed.sql": "more than there is room for"})
+		err := carryFile(rows, filepath.Join(to, "02-seed.sql"))
+		if (err == nil) != fits {
+			t.Error(left, err)
+		}
+		if !fits && !strings.Contains(err.Error(), "bytes that are left of 1024 MiB for all files together: make it smaller") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOfAWholeImageOnlyItsOwnFoldersAreNamed(t *testing.T) {
+	folder := t.TempDir()
+	put(t, folder, map[string]string{"dev/null": "", "sql/rows.sql": ""})
+	if said := whatIsThere(folder, filepath.Join(folder, "dev")); said != ", which has sql/rows.sql" {
+		t.Error(said)
+	}
+	beside := notOfTheImage("/laptime-files/02-seed.sql")
+	if !slices.Contains(beside, "/proc") || !slices.Contains(beside, "/laptime-files") {
+		t.Error(beside)
 	}
 }
 
