@@ -2,6 +2,7 @@
 # Starts Postgres. An empty data directory is first filled from the template, given its password
 # (POSTGRES_PASSWORD), the extensions of /etc/laptime/extensions.sql and the SQL files of
 # /etc/laptime/init.d; TCP opens only after that, so a server that answers on port 5432 is complete.
+# Instead of one of them a file of its name in /laptime-files is run, which was copied out of an image.
 # A directory that exists is used as it is.
 set -eu
 
@@ -24,6 +25,11 @@ SQL
     key=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
     for file in /etc/laptime/init.d/*.sql; do
         [ -e "$file" ] || continue
+        copied=/laptime-files/${file##*/}
+        # A link would lead to what is not of that image.
+        if [ -f "$copied" ] && [ ! -L "$copied" ]; then
+            file=$copied
+        fi
         echo "laptime: running $file"
         run_sql --username=laptime --command="\\restrict $key" --file="$file"
     done

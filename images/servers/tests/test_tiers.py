@@ -26,6 +26,9 @@ backend out
 """
 
 
+STAND_IN = "DO $$ BEGIN RAISE EXCEPTION 'it was not taken'; END $$;"
+
+
 def test_the_database_is_ready_and_seeded_within_seconds(database: Database) -> None:
     assert database.query('SELECT count(*) FROM "user"') == "2000"
 
@@ -77,6 +80,47 @@ def test_broken_init_sql_never_opens_the_port(run: Run, tmp_path: Path) -> None:
         assert broken.container.wait(30) != 0
         assert 'syntax error at or near "oops"' in broken.container.output
     assert not (tmp_path / "data" / "pgdata").exists()
+
+
+def test_sql_out_of_an_image_runs_where_it_stands_among_the_others(
+    run: Run, tmp_path: Path
+) -> None:
+    init, copied = tmp_path / "etc" / "init.d", tmp_path / "copied"
+    for folder in (init, copied):
+        folder.mkdir(parents=True)
+    (init / "01-schema.sql").write_text("CREATE TABLE posts (id integer, title text);")
+    (init / "02-seed.sql").write_text(STAND_IN)
+    (init / "03-seed.sql").write_text("INSERT INTO posts SELECT max(id) + 1, 'last' FROM posts;")
+    rows = "".join(f"{n}\tpost {n}\n" for n in range(1, 100_001))
+    (copied / "02-seed.sql").write_text(f"COPY posts FROM stdin;\n{rows}\\.\nANALYZE posts;\n")
+    # What has no place in the scenario is nobody's.
+    (copied / "04-seed.sql").write_text("SELECT 1 / 0;")
+    writable_folder(tmp_path / "data")
+    with start_database(run, tmp_path, free_port(), copied=copied) as database:
+        database.container.wait_until(database.ready, 60)
+        assert database.query("SELECT count(*), max(id) FROM posts") == "100001|100001"
+        assert "laptime: running /laptime-files/02-seed.sql" in database.container.output
+
+
+@pytest.mark.parametrize("sql", ["\\! id\n", "COPY (SELECT 1) TO PROGRAM 'id';", "link"])
+def test_sql_out_of_an_image_may_do_no_more_than_any_other(
+    run: Run, tmp_path: Path, sql: str
+) -> None:
+    init, copied = tmp_path / "etc" / "init.d", tmp_path / "copied"
+    for folder in (init, copied):
+        folder.mkdir(parents=True)
+    (init / "01-schema.sql").write_text(STAND_IN)
+    if sql == "link":
+        (copied / "01-schema.sql").symlink_to("/proc/self/environ")
+        words = "it was not taken"
+    else:
+        (copied / "01-schema.sql").write_text(sql)
+        words = "restricted" if sql.startswith("\\") else "permission denied"
+    writable_folder(tmp_path / "data")
+    with start_database(run, tmp_path, free_port(), copied=copied) as broken:
+        assert broken.container.wait(30) != 0
+        assert words in broken.container.output
+        assert PASSWORD not in broken.container.output
 
 
 def test_a_missing_password_is_named(run: Run, tmp_path: Path) -> None:

@@ -77,11 +77,16 @@ Run = Callable[..., AbstractContextManager[Container]]
 
 @contextlib.contextmanager
 def start_database(
-    run: Run, folder: Path, port: int, init_sql: str = "", scratch: Path | None = None
+    run: Run,
+    folder: Path,
+    port: int,
+    init_sql: str = "",
+    scratch: Path | None = None,
+    copied: Path | None = None,
 ) -> Iterator[Database]:
     """Postgres on `port`, its data and configuration in `folder`, which may have been used.
 
-    `scratch` is its /tmp where that has been used too.
+    `scratch` is its /tmp where that has been used too, `copied` what came out of images.
     """
     settings = folder / "etc"
     if not settings.exists():
@@ -93,7 +98,7 @@ def start_database(
     with run(
         "postgres",
         environment={"POSTGRES_PASSWORD": PASSWORD},
-        files={"/etc/laptime": settings},
+        files={"/etc/laptime": settings} | ({"/laptime-files": copied} if copied else {}),
         writable={"/var/lib/postgresql/data": folder / "data"}
         | ({"/tmp": scratch} if scratch else {}),
     ) as container:
