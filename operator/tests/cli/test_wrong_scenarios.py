@@ -62,6 +62,7 @@ SHOP: dict[str, Any] = {
         },
     },
 }
+ROWS = {"image": "registry.example/shop-data:3", "file": "/data/rows.sql"}
 CHECK, REQUEST, POSTGRES = "checks.0", "requests.0", "data.postgres"
 LOGIN = {
     "method": "POST",
@@ -243,8 +244,19 @@ def test_what_comes_with_laptime_could_be_anybodys(
         # Data.
         ("data", {}, "spec.data: write postgres or sqlite or both"),
         (f"{POSTGRES}.schema", [], "spec.data.postgres.schema: [] should be non-empty"),
-        (f"{POSTGRES}.schema.0", {}, "write either sql (the statements themselves) or configMap"),
+        (f"{POSTGRES}.schema.0", {}, "write either sql (the statements themselves), configMap"),
         (f"{POSTGRES}.seed.0.configMap", {"name": "a", "key": "b"}, "write either sql"),
+        (f"{POSTGRES}.seed.0", {**ROWS, "sql": "SELECT 1;"}, "exactly one of the three"),
+        (f"{POSTGRES}.seed.0", {"image": "a/b:1"}, "seed[0].file: file is one of an image: write"),
+        (f"{POSTGRES}.seed.0.file", "/data/rows.sql", "seed[0].file: file is one of an image"),
+        (f"{POSTGRES}.schema.0", {**ROWS, "image": "A"}, "must be an image reference such as"),
+        (f"{POSTGRES}.schema.0", {**ROWS, "file": "rows.sql"}, "must be the whole path of a file"),
+        (f"{POSTGRES}.schema.0", {**ROWS, "file": "/a/../b"}, "must be the whole path of a file"),
+        (f"{POSTGRES}.schema.0", {**ROWS, "file": "/" + "a" * 253}, "schema[0].file: "),
+        (f"{POSTGRES}.reset.0", ROWS, "spec.data.postgres.reset[0]: unknown field file, image"),
+        (f"{POSTGRES}.warm.0", ROWS, "spec.data.postgres.warm[0]: unknown field file, image"),
+        (f"{POSTGRES}.reset.0", {}, "write either sql (the statements themselves) or configMap"),
+        ("data.sqlite.schema.0", ROWS, "spec.data.sqlite.schema[0]: unknown field file, image"),
         (f"{POSTGRES}.seed.0.sql", "-- nothing", "data.postgres.seed[0] has no statement"),
         (f"{POSTGRES}.extensions.0", 'x"; DROP', "must be the name of an extension of Postgres"),
         (f"{POSTGRES}.extensions", ["a", "a"], "data.postgres.extensions: a is there twice"),
@@ -490,6 +502,12 @@ def test_sql_of_a_config_map_is_checked_where_it_is_in_the_file(
     )
     config_map["data"] = {"seed.sql": "-- later"}
     assert "data.postgres.seed[0] has no statement" in said(laptime, tmp_path, document, config_map)
+
+
+@pytest.mark.parametrize("place", ["schema", "seed"])
+def test_sql_in_an_image_is_taken_as_it_is(laptime: Laptime, tmp_path: Path, place: str) -> None:
+    document = changed(f"data.postgres.{place}.0", ROWS)
+    assert said(laptime, tmp_path, document) == "Scenario shop is valid.\n"
 
 
 def test_a_run_is_checked_against_the_scenario_beside_it(laptime: Laptime, tmp_path: Path) -> None:

@@ -193,7 +193,23 @@ AROUND = Scenario.model_validate(
         "checks": [{"name": "list", "path": "/"}],
     }
 )  # fmt: skip
-SCENARIOS = {one.name: one for one in (SCENARIO, MARKET, AROUND)}
+ROWS = {"image": "registry.example/rows:3", "file": "/data/rows.sql"}
+LARGE = SCENARIO.model_validate(
+    {
+        **SCENARIO.model_dump(by_alias=True, exclude_defaults=True),
+        "name": "large",
+        "data": {
+            "postgres": {
+                "schema": [
+                    {"sql": "CREATE TABLE t (id int);\n"},
+                    {"image": "registry.example/schema:1", "file": "/views.sql"},
+                ],
+                "seed": [ROWS, {"sql": "SELECT 1;\n"}, {**ROWS, "file": "/data/more.sql"}],
+            }
+        },
+    }
+)
+SCENARIOS = {one.name: one for one in (SCENARIO, MARKET, AROUND, LARGE)}
 
 CLOSED = {"name": "closed", "closed": {"connections": 10, "requests": 50000, "keepAlive": False}}
 TIMED = {"name": "timed", "closed": {"connections": 2, "duration": "10s"}, "warmup": "0s"}
@@ -347,6 +363,13 @@ SPECS: dict[str, dict[str, Any]] = {
                 ],
             },
         ],
+        "loads": [TIMED],
+        "repetitions": 1,
+    },
+    "large": {
+        "scenario": "large",
+        "servers": [AXUM],
+        "topology": {"postgres": {"resources": {"cpu": "2", "memory": "1Gi"}}},
         "loads": [TIMED],
         "repetitions": 1,
     },

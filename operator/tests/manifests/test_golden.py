@@ -72,6 +72,7 @@ def _cases() -> dict[str, list[Manifest]]:
         *side_objects(ctx, "demo-trial-001"),
         *(server_deployment(ctx, one, "demo-trial-001") for one in ctx.spec.servers),
     ]
+    cases["large"] = tier_objects(context("large"))
     ctx = context("there")
     there = [server for server in ctx.spec.servers if not server.deployed]
     cases["there"] = [

@@ -16,6 +16,7 @@ from laptime.catalog import Scenario, scenarios
 from laptime.manifests.haproxy import haproxy_config
 from laptime.manifests.postgres import postgres_config
 from laptime.manifests.secret import database_secret, secret_name
+from laptime.manifests.sql_image import sql_place
 from laptime.manifests.tiers import target_url, tier_objects
 from tests.manifests.runs import PASSWORD, SCENARIO, SPECS, context, users_context
 
@@ -111,6 +112,61 @@ def test_postgres_runs_the_sql_of_the_scenario_in_its_order() -> None:
     assert paths[1:] == sorted(paths[1:])
     # Not mounted where init SQL is run from.
     assert json.loads(config_map["data"]["reset.json"]) == scenario.reset_statements
+
+
+def test_postgres_runs_what_is_in_images_where_it_stands_in_the_scenario() -> None:
+    config_map, deployment = tier_objects(context("large"))[:2]
+    made = deployment["spec"]["template"]["spec"]
+    items = {v["name"]: v for v in made["volumes"]}["config"]["configMap"]["items"]
+    files = ["01-schema", "02-schema", "03-seed", "04-seed", "05-seed"]
+    assert [item["path"] for item in items][1:] == [f"init.d/{name}.sql" for name in files]
+    written = {key: text for key, text in config_map["data"].items() if key.endswith(".sql")}
+    assert [key for key, text in written.items() if "RAISE EXCEPTION" not in text] == [
+        *("01-schema.sql", "04-seed.sql")
+    ]
+    # An image of Postgres that knows of no such files ends with these words, and not without rows.
+    assert "data.postgres.seed[2] is in an image" in written["05-seed.sql"]
+    copied = {one["name"]: (one["image"], one["args"]) for one in made["initContainers"][1:]}
+    assert copied == {
+        "sql-schema-1": (
+            "registry.example/schema:1",
+            ["/views.sql", "/laptime-files/02-schema.sql"],
+        ),
+        "sql-seed-0": ("registry.example/rows:3", ["/data/rows.sql", "/laptime-files/03-seed.sql"]),
+        "sql-seed-2": ("registry.example/rows:3", ["/data/more.sql", "/laptime-files/05-seed.sql"]),
+    }
+    assert [sql_place(name) for name in copied] == [
+        *("data.postgres.schema[1]", "data.postgres.seed[0]", "data.postgres.seed[2]")
+    ]
+
+
+def test_nothing_of_an_image_with_sql_runs_and_it_learns_nothing() -> None:
+    deployment = tier_objects(context("large"))[1]
+    made = deployment["spec"]["template"]["spec"]
+    carrier, *copying = made["initContainers"]
+    assert carrier["image"] == "docker.io/laptime/k6:1"
+    assert "env" not in carrier
+    for one in copying:
+        assert one["command"] == ["/laptime-carrier/carry"]
+        assert "env" not in one
+        folders = {one["mountPath"]: one.get("readOnly", False) for one in one["volumeMounts"]}
+        assert folders == {"/laptime-carrier": True, "/laptime-files": False}
+    postgres = made["containers"][0]
+    mounts = {one["mountPath"]: one["name"] for one in postgres["volumeMounts"]}
+    assert mounts["/laptime-files"] in {one["name"] for one in copying[0]["volumeMounts"]}
+    # The pod asks for no more because of them, and stays in the class Guaranteed.
+    assert [one["resources"] for one in made["initContainers"]] == [postgres["resources"]] * 4
+    assert postgres["resources"]["requests"] == postgres["resources"]["limits"]
+
+
+@pytest.mark.parametrize(
+    "file", ["--self", "rows.sql", "/a/../b", "/a b", "/", "/$(id)", "/a\n", ""]
+)
+def test_what_is_no_path_of_a_file_reaches_no_program(file: str) -> None:
+    data = {"postgres": {"schema": [{"image": "a/b", "file": file}]}}
+    scenario = SCENARIO.model_validate({**SCENARIO.model_dump(by_alias=True), "data": data})
+    with pytest.raises(ValueError, match="cannot be a file of an image"):
+        tier_objects(context(scenario=scenario))
 
 
 def with_extensions(*names: str) -> Scenario:

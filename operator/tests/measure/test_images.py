@@ -38,6 +38,12 @@ def test_tiers_and_generators_are_those_of_the_whole_run() -> None:
     assert said == {"t2": ["postgres ran y, and x in trial t1: they are not the same"]}
 
 
+def test_what_a_part_of_the_sql_is_from_is_that_of_the_whole_run() -> None:
+    rows = "data.postgres.seed[0]"
+    said = invalid(result(1, "a", **{rows: "x"}), result(2, "b", **{rows: "y"}))
+    assert said == {"t2": [f"{rows} ran y, and x in trial t1: they are not the same"]}
+
+
 def test_the_script_of_a_load_is_compared_with_itself() -> None:
     other = result(2, "a", script="y").model_copy(update={"load": "other"})
     assert invalid(result(1, "a", script="x"), other) == {}

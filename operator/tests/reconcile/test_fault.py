@@ -9,7 +9,7 @@ import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.loads import Load
-from laptime.reconcile.diagnose import Part, diagnose, late, taken_away
+from laptime.reconcile.diagnose import Part, diagnose, late, taken_away, words_lost
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.views import Hearing, pod_view
 
@@ -296,6 +296,11 @@ def test_a_pod_that_was_never_placed_has_no_container_that_runs() -> None:
     assert "container" not in problem.message
 
 
+START_ERROR = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "chdir"}}
+NO_PROGRAM = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "no such file"}}
+DONE = {"terminated": {"reason": "Completed", "exitCode": 0}}
+
+
 def of_a_script(state: dict[str, Any], name: str = "script") -> dict[str, Any]:
     """Return a pod of a generator, whose script is in an image."""
     made = pod({"phase": "Pending"})
@@ -322,19 +327,90 @@ def test_of_a_scripts_image_it_is_said_which_it_is_and_what_it_lacks() -> None:
     # A name that is none is the run's; what was there once is a registry's that is away.
     assert whose_fault(problem.reason, problem.part, SCRIPT, once_well=False) is Fault.RUN
     assert whose_fault(problem.reason, problem.part, SCRIPT) is Fault.CLUSTER
-    refused = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "chdir"}}
-    problem = diagnose("the generator", [pod_view(of_a_script(refused))], LATER)
+    problem = diagnose("the generator", [pod_view(of_a_script(START_ERROR))], LATER)
     assert problem is not None
     assert (problem.reason, problem.part) == ("ScriptMissing", Part.SCRIPT)
-    stumbled = of_a_script(refused, "carrier")
+    stumbled = of_a_script(START_ERROR, "carrier")
     assert diagnose("the generator", [pod_view(stumbled)], LATER) is None
-    old = {"terminated": {"reason": "StartError", "exitCode": 128, "message": "no such file"}}
-    problem = diagnose("the generator", [pod_view(of_a_script(old, "carrier"))], LATER)
+    problem = diagnose("the generator", [pod_view(of_a_script(NO_PROGRAM, "carrier"))], LATER)
     assert problem is not None
     assert (problem.reason, problem.fatal) == ("ScriptMissing", True)
     assert "earlier release" in problem.message
-    done = {"terminated": {"reason": "Completed", "exitCode": 0}}
-    assert diagnose("the generator", [pod_view(of_a_script(done))], LATER) is None
+    assert diagnose("the generator", [pod_view(of_a_script(DONE))], LATER) is None
+
+
+def of_postgres(
+    state: dict[str, Any],
+    name: str = "sql-seed-1",
+    restarts: int = 0,
+    last: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a pod of Postgres, which takes a part of its SQL from an image."""
+    made = of_a_script(state, name)
+    made["metadata"]["labels"]["laptime.dev/component"] = "postgres"
+    (one,) = made["status"]["initContainerStatuses"]
+    made["status"]["initContainerStatuses"] = [
+        {**one, "image": "rows:3", "restartCount": restarts, "lastState": last or {}}
+    ]
+    return made
+
+
+def test_of_sql_in_an_image_it_is_said_which_part_it_is_and_what_the_image_lacks() -> None:
+    words = "the image has no file /data/rows.sql: there is folder /data, which has a.sql"
+    lacking = {"terminated": {"reason": "Error", "exitCode": 1, "message": words}}
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+    # The kubelet tries again and again, and all this time the words are the same.
+    for state in (of_postgres(lacking), of_postgres(waiting, restarts=4, last=lacking)):
+        problem = diagnose("Postgres", [pod_view(state)], LATER)
+        assert problem is not None
+        assert (problem.reason, problem.fatal) == ("SqlMissing", True)
+        assert problem.message == (
+            "data.postgres.seed[1] cannot be taken from its image rows:3; its last words: " + words
+        )
+        assert whose_fault(problem.reason, Part.TIER) is Fault.RUN
+    pulled = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    problem = diagnose("Postgres", [pod_view(of_postgres(pulled))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("ImagePullFailed", False)
+    assert "the image of data.postgres.seed[1] (rows:3) cannot be pulled: not found" in (
+        problem.message
+    )
+    # It was there before, and the node has it no more.
+    problem = diagnose("Postgres", [pod_view(of_postgres(pulled, last=DONE))], LATER)
+    assert problem is not None
+    assert problem.reason == "ImagePullFailed"
+    problem = diagnose("Postgres", [pod_view(of_postgres(START_ERROR))], LATER)
+    assert problem is not None
+    assert problem.reason == "SqlMissing"
+
+
+def test_of_what_copies_sql_it_is_said_that_it_is_not_postgres() -> None:
+    problem = diagnose("Postgres", [pod_view(of_postgres(NO_PROGRAM, "carrier"))], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("SqlMissing", True)
+    assert "the image of the generator (rows:3) has no program that copies" in problem.message
+    pulled = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    problem = diagnose("Postgres", [pod_view(of_postgres(pulled, "carrier"))], LATER)
+    assert problem is not None
+    assert "the image of the program that copies files of images (rows:3)" in problem.message
+
+
+def test_beside_what_was_copied_the_words_of_postgres_are_not_lost() -> None:
+    said = of_postgres(DONE)
+    ended = {"reason": "Error", "exitCode": 3, "message": 'relation "item" does not exist'}
+    postgres = {"name": "postgres", "restartCount": 1, "ready": False, "state": {"running": {}}}
+    said["status"]["containerStatuses"] = [{**postgres, "lastState": {"terminated": ended}}]
+    assert words_lost("Postgres", [pod_view(said)]) is None
+    ended.pop("message")
+    lost = words_lost("Postgres", [pod_view(said)])
+    assert lost is not None
+    assert "exit code 3" in lost.message
+
+
+@pytest.mark.parametrize("name", ["carrier", "sql-schema-0"])
+def test_what_was_copied_once_more_after_its_node_is_no_crash(name: str) -> None:
+    again = of_postgres(DONE, name, restarts=2)
+    assert diagnose("Postgres", [pod_view(again)], LATER) is None
 
 
 # What is said of a trial by others than its server's pod.

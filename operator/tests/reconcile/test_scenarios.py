@@ -141,6 +141,33 @@ async def test_sql_is_taken_from_config_maps_in_order_and_kept() -> None:
     assert "configMap" not in found["data"][SCENARIO_KEY]
 
 
+async def test_sql_in_an_image_keeps_its_place_and_the_run_keeps_image_and_file() -> None:
+    server = ApiServer()
+    document = mine()
+    rows = {"image": "registry.example/rows:3", "file": "/data/rows.sql"}
+    seed = document["spec"]["data"]["postgres"]["seed"]
+    document["spec"]["data"]["postgres"]["seed"] = [rows, *seed]
+    server.add(document)
+    server.add(run_of("shop"))
+    async with operating(server):
+        await until(lambda: server.get("Deployment", "default", "demo-postgres"))
+        # What the run began with stays, whoever changes the scenario.
+        server.change("BenchmarkScenario", "default", "shop", spec=mine()["spec"])
+        await until(lambda: hash_of(server))
+    assert hash_of(server) != USERS.hash
+    deployment = server.get("Deployment", "default", "demo-postgres")
+    assert deployment is not None
+    carrier, copying = deployment["spec"]["template"]["spec"]["initContainers"]
+    assert (carrier["image"], copying["image"]) == ("k6", "registry.example/rows:3")
+    assert copying["args"] == ["/data/rows.sql", "/laptime-files/02-seed.sql"]
+    stored = server.get("ConfigMap", "default", "demo-postgres")
+    assert stored is not None
+    assert stored["data"]["03-seed.sql"] == seed[0]["sql"]
+    found = kept(server)
+    assert found is not None
+    assert json.loads(found["data"][SCENARIO_KEY])["data"]["postgres"]["seed"] == [rows, *seed]
+
+
 def market(**changes: Any) -> dict[str, Any]:
     """Return a scenario whose sessions take users from a table in a ConfigMap."""
     people: dict[str, Any] = {"configMap": {"name": "people", "key": "users.csv"}}

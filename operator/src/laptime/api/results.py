@@ -125,8 +125,9 @@ class TrialResult(TolerantModel):
     )
     images: dict[str, str] = Field(
         default_factory=dict,
-        description="What ran, by its part (server, generator, the tiers): the image ID that the "
-        "kubelet says. Empty in results of older versions.",
+        description="What ran, by its part (server, generator, the tiers), and what was taken out "
+        "of images (script, data.postgres.seed[0]): the image ID that the kubelet says. Empty in "
+        "results of older versions.",
     )
     nodes: dict[str, list[str]] = Field(
         default_factory=dict,

@@ -15,6 +15,7 @@ from laptime.api.base import BY_NAME, Model, rule, rules
 from laptime.api.config_maps import ConfigMapKey
 from laptime.api.feeders import MAX_FEEDERS, Feeder
 from laptime.api.loads import ThinkTime
+from laptime.api.names import IMAGE, path_in_image
 from laptime.api.published import Published
 from laptime.api.sessions import (
     LOWER_CASE_NAME,
@@ -60,13 +61,44 @@ class Sql(Model):
 
     @property
     def text(self) -> str:
-        """The statements; ValueError where they still have to be read from a ConfigMap."""
+        """The statements; ValueError where they are elsewhere: in a ConfigMap, or in an image."""
         if self.sql is None:
-            raise ValueError("the statements were not read from their ConfigMap yet")
+            raise ValueError("the statements are in an image, or their ConfigMap was not read yet")
         return self.sql
 
 
+class InitSql(Sql):
+    """Statements, written here, in a ConfigMap or in an image; each ends with a semicolon."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "[has(self.sql), has(self.configMap), has(self.image)].exists_one(one, one)",
+                "write either sql (the statements themselves), configMap (where they are) or "
+                "image (for more than ConfigMaps hold), exactly one of the three",
+            ),
+            rule(
+                "has(self.image) == has(self.file)",
+                "file is one of an image: write both, such as file: /data/rows.sql, or neither",
+                ".file",
+            ),
+        )
+    )
+    image: str | None = Field(
+        None,
+        description="An image that has the statements in a file, for more than ConfigMaps hold. "
+        "The file is copied before the database starts; Laptime starts nothing in the image.",
+        json_schema_extra=IMAGE,
+    )
+    file: str | None = Field(
+        None,
+        description="The file of the image. All files of images together have at most 1 GiB.",
+        json_schema_extra=path_in_image("file", "/data/rows.sql"),
+    )
+
+
 _Statements = Annotated[list[Sql], Field(max_length=16)]
+_InitStatements = Annotated[list[InitSql], Field(max_length=16)]
 _Extension = Annotated[
     str,
     Field(
@@ -91,10 +123,10 @@ class PostgresData(Model):
         "allowed. `pg_stat_statements` is always there.",
         max_length=16,
     )
-    schema_: _Statements = Field(
+    schema_: _InitStatements = Field(
         alias="schema", description="What makes the tables, in this order.", min_length=1
     )
-    seed: _Statements = Field(
+    seed: _InitStatements = Field(
         default_factory=list, description="What makes the rows, in this order."
     )
     reset: _Statements = Field(

@@ -30,7 +30,7 @@ from laptime.catalog.documents import (
 from laptime.catalog.feeding import rows_of
 from laptime.catalog.filling import filled, filled_afterwards
 from laptime.catalog.loader import presets, scenarios
-from laptime.catalog.models import UNKNOWN, Preset, RequestsAtOnce, Scenario
+from laptime.catalog.models import UNKNOWN, PackedSql, Preset, RequestsAtOnce, Scenario
 from laptime.catalog.needs import missing_capture, values_of
 from laptime.catalog.regexes import pattern_of
 from laptime.catalog.service_problems import reference_problems
@@ -53,6 +53,7 @@ __all__ = [
     "IdUse",
     "Ids",
     "OrderClaim",
+    "PackedSql",
     "Preset",
     "Published",
     "PublishedMeasurement",

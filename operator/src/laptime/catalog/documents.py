@@ -57,7 +57,7 @@ def stored_document(scenario: Scenario) -> dict[str, Any]:
 
 
 def document_of(scenario: Scenario, namespace: str) -> dict[str, Any]:
-    """Return the BenchmarkScenario that describes a scenario, all SQL in it."""
+    """Return the BenchmarkScenario that describes a scenario, all SQL of ConfigMaps in it."""
     spec = scenario.model_dump(
         mode="json", by_alias=True, exclude_defaults=True, exclude={"name", "builtin"}
     )

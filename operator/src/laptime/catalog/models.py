@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from pydantic import Field
 
 from laptime.api.base import Model
-from laptime.api.scenario import BenchmarkScenarioSpec, Check, Request, Sql
+from laptime.api.scenario import BenchmarkScenarioSpec, Check, InitSql, Request, Sql
 from laptime.api.server import Server
 from laptime.catalog.feeding import first_values
 from laptime.catalog.needs import values_of
@@ -29,8 +30,22 @@ _TEXTS = {"title", "description", "published"}
 """What is said about a scenario and changes nothing of its work."""
 
 
+@dataclass(frozen=True)
+class PackedSql:
+    """A part of schema or seed whose statements are in an image."""
+
+    name: str
+    """The file that it is in the order of all parts, such as 02-seed.sql."""
+    what: str
+    """schema or seed."""
+    index: int
+    """Which of them it is, from 0."""
+    image: str
+    file: str
+
+
 class Scenario(BenchmarkScenarioSpec):
-    """The work under its name; all SQL is in it."""
+    """The work under its name; all SQL is in it, but what is in images."""
 
     name: str = Field(description="As spec.scenario has it.")
     builtin: bool = Field(False, description="It comes with Laptime.")
@@ -80,15 +95,32 @@ class Scenario(BenchmarkScenarioSpec):
 
     @property
     def init_sql(self) -> list[tuple[str, str]]:
-        """Files that make schema and rows in Postgres: (name, SQL), in order."""
+        """Files that make schema and rows in Postgres: (name, SQL), in order.
+
+        Those in images are none of them: their names in the same order are in `packed_sql`.
+        """
+        return [(name, one.text) for name, _, _, one in self._init_parts if one.image is None]
+
+    @property
+    def packed_sql(self) -> list[PackedSql]:
+        """The parts of schema and seed in Postgres that are in images, in order."""
+        return [
+            PackedSql(name, what, index, one.image, one.file or "")
+            for name, what, index, one in self._init_parts
+            if one.image is not None
+        ]
+
+    @property
+    def _init_parts(self) -> list[tuple[str, str, int, InitSql]]:
         postgres = self.data.postgres if self.data else None
-        return _files(postgres.schema_, postgres.seed) if postgres else []
+        return _named(postgres.schema_, postgres.seed) if postgres else []
 
     @property
     def sqlite_sql(self) -> list[tuple[str, str]]:
         """The same for SQLite; empty: not offered there."""
         sqlite = self.data.sqlite if self.data else None
-        return _files(sqlite.schema_, sqlite.seed) if sqlite else []
+        parts = _named(sqlite.schema_, sqlite.seed) if sqlite else []
+        return [(name, one.text) for name, _, _, one in parts]
 
     @property
     def reset_statements(self) -> list[str]:
@@ -169,9 +201,14 @@ UNKNOWN = Scenario.model_construct(name="", requests=[], checks=[])
 """Stands for the scenario of a run that was not looked up, since nothing is made from it yet."""
 
 
-def _files(schema: Sequence[Sql], seed: Sequence[Sql]) -> list[tuple[str, str]]:
-    parts = [("schema", one) for one in schema] + [("seed", one) for one in seed]
-    return [(f"{n:02d}-{what}.sql", one.text) for n, (what, one) in enumerate(parts, start=1)]
+_Part = TypeVar("_Part", bound=Sql)
+
+
+def _named(schema: Sequence[_Part], seed: Sequence[_Part]) -> list[tuple[str, str, int, _Part]]:
+    """Return all parts in their order: the name of the file, schema or seed, which of them."""
+    parts = [("schema", i, one) for i, one in enumerate(schema)]
+    parts += [("seed", i, one) for i, one in enumerate(seed)]
+    return [(f"{n:02d}-{what}.sql", what, i, one) for n, (what, i, one) in enumerate(parts, 1)]
 
 
 class RequestsAtOnce(Model):

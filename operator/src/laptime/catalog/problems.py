@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from laptime.api.base import Model
-from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, Request, Sql
+from laptime.api.scenario import ID_PLACEHOLDER, Check, Exchange, InitSql, Request, Sql
 from laptime.catalog.documents import stored_text
 from laptime.catalog.header_names import header_problems, name_problems
 from laptime.catalog.models import Scenario
@@ -22,7 +22,7 @@ from laptime.catalog.templates import Encoding, Part, parts_of
 from laptime.catalog.work_problems import work_problems
 
 MAX_SQL_BYTES = 700_000
-"""Of schema and seed together: they are in one ConfigMap of the run."""
+"""Of schema and seed together: they are in one ConfigMap of the run, but what is in images."""
 MAX_SENT_BYTES = 80_000
 """Of requests with their sessions, and of checks: each are in one variable of a pod, which has 128
 KiB at most."""
@@ -69,17 +69,24 @@ def _about_data(scenario: Scenario) -> Iterator[str]:
     if sqlite is not None:
         yield from _statements("data.sqlite.schema", sqlite.schema_)
         yield from _statements("data.sqlite.seed", sqlite.seed)
-    for where, files in (("postgres", scenario.init_sql), ("sqlite", scenario.sqlite_sql)):
+    for where, files, otherwise in (
+        ("postgres", scenario.init_sql, ", or put them into an image"),
+        ("sqlite", scenario.sqlite_sql, ""),
+    ):
         size = _bytes(text for _, text in files)
         if size > MAX_SQL_BYTES:
             yield (
                 f"data.{where}: schema and seed have {size} bytes, the most is {MAX_SQL_BYTES}: "
                 "make rows by SQL, such as generate_series, instead of writing them out"
+                f"{otherwise}"
             )
 
 
 def _statements(place: str, parts: Iterable[Sql]) -> Iterator[str]:
     for number, part in enumerate(parts):
+        if isinstance(part, InitSql) and part.image is not None:
+            # Only Postgres itself reads what is in there.
+            continue
         if not statements_of(part.text):
             yield f"{place}[{number}] has no statement: write one that ends with ;, or leave it out"
 

@@ -21,6 +21,12 @@ from laptime.manifests.pods import (
     startup_probe,
 )
 from laptime.manifests.secret import DATABASE, USER, owning, secret_name
+from laptime.manifests.sql_image import (
+    sql_image_containers,
+    sql_image_mounts,
+    sql_image_volumes,
+    stand_ins,
+)
 
 PORT = 5432
 RESET_KEY = "reset.json"
@@ -86,8 +92,13 @@ def _files(ctx: RunContext, postgres: Postgres) -> dict[str, str]:
         _CONFIG_KEY: postgres_config(postgres),
         RESET_KEY: json.dumps(ctx.scenario.reset_statements, indent=1),
         **_extensions(ctx),
-        **dict(ctx.scenario.init_sql),
+        **_init_files(ctx),
     }
+
+
+def _init_files(ctx: RunContext) -> dict[str, str]:
+    """Return the files that make schema and rows, in their order."""
+    return dict(sorted({**dict(ctx.scenario.init_sql), **stand_ins(ctx)}.items()))
 
 
 def _extensions(ctx: RunContext) -> dict[str, str]:
@@ -106,7 +117,9 @@ def _extensions(ctx: RunContext) -> dict[str, str]:
 
 def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> Manifest:
     paths = {key: key for key in (_CONFIG_KEY, _EXTENSIONS_KEY) if key in files}
-    paths |= {name: f"init.d/{name}" for name, _ in ctx.scenario.init_sql}
+    paths |= {name: f"init.d/{name}" for name in _init_files(ctx)}
+    # What copies files of images has no more than Postgres: the pod asks for as much as without it.
+    own = resources(postgres.resources, cpu="100m", memory="256Mi")
     pod = pod_spec(
         ctx,
         [
@@ -114,10 +127,14 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
                 ctx,
                 "postgres",
                 ctx.images.postgres,
-                resources=resources(postgres.resources, cpu="100m", memory="256Mi"),
+                resources=own,
                 env=[secret_variable("POSTGRES_PASSWORD", secret_name(ctx), "password")],
                 ports={"postgres": PORT},
-                mounts={"/etc/laptime": "config", "/var/lib/postgresql/data": "data"},
+                mounts={
+                    "/etc/laptime": "config",
+                    "/var/lib/postgresql/data": "data",
+                    **sql_image_mounts(ctx),
+                },
                 startup_probe=startup_probe(
                     ctx,
                     # By TCP, which opens only after schema and data are there.
@@ -135,11 +152,13 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
             ),
             *exporter_containers(ctx, "postgres"),
         ],
+        init_containers=sql_image_containers(ctx, own),
         volumes=[
             config_volume("config", postgres_name(ctx), paths),
             # Outlives a crash of the container. A new pod makes its data anew from the scenario,
             # which is quick and always gives the same rows.
             {"name": "data", "emptyDir": {"sizeLimit": "16Gi"}},
+            *sql_image_volumes(ctx),
         ],
     )
     # Not a StatefulSet: it would wait for a lost node before it replaces the pod, and there is no

@@ -18,7 +18,7 @@ def scenario_name(run_name: str) -> str:
 
 
 def scenario_config_map(ctx: RunContext) -> Manifest:
-    """Return the immutable ConfigMap with the scenario, all SQL and all tables in it.
+    """Return the immutable ConfigMap with the scenario, all SQL and tables of ConfigMaps in it.
 
     It goes into the archive of the run with everything else that was stored.
     """

@@ -13,8 +13,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from laptime.api.text import plain_lines
+from laptime.manifests.context import Component
 from laptime.manifests.image_files import CARRIER_CONTAINER
 from laptime.manifests.script_image import SCRIPT_CONTAINER
+from laptime.manifests.sql_image import sql_place
 from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
@@ -145,6 +147,9 @@ def words_lost(what: str, pods: Sequence[PodView]) -> Problem | None:
     For images of ours, which always say something: where nothing came, the node has lost it.
     """
     for container in pods[-1].containers if pods else ():
+        if container.exit_code == 0 and _copied(pods[-1], container):
+            # What has copied all says nothing.
+            continue
         if container.exit_code in range(_SIGNALS) and not container.exit_message:
             text = f"{what} ended with exit code {container.exit_code}, and what it said is lost"
             return Problem("LogMissing", f"{text}: look at the disk of node {pods[-1].node}")
@@ -227,11 +232,35 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
             "resources, or add nodes",
         )
     for container in pod.containers:
-        of_script = container.name == SCRIPT_CONTAINER
-        problem = _diagnose_container("the script" if of_script else what, pod, container)
+        problem = _diagnose_container(what, pod, container)
         if problem:
-            return problem.of(Part.SCRIPT) if of_script else problem
+            return problem.of(Part.SCRIPT) if container.name == SCRIPT_CONTAINER else problem
     return None
+
+
+def _copied(pod: PodView, container: ContainerView) -> str | None:
+    """Return what a container takes out of its image to be copied, in words; None: nothing."""
+    if container.name == CARRIER_CONTAINER:
+        return "the program that copies files of images"
+    if pod.component == Component.POSTGRES:
+        return sql_place(container.name)
+    return "the script" if container.name == SCRIPT_CONTAINER else None
+
+
+def _diagnose_copying(copied: str, pod: PodView, container: ContainerView) -> Problem | None:
+    """Return why what is to be copied cannot be had; None: for no reason of its own."""
+    started = container.exit_reason != _NOT_STARTED
+    if container.name != CARRIER_CONTAINER:
+        own_end = container.exit_code in range(1, _SIGNALS) or not started
+        words = f"{copied} cannot be taken from its image {container.image}{_last_words(container)}"
+    else:
+        own_end = not started and bool(_NO_PROGRAM.search(container.exit_message or ""))
+        words = (
+            f"the image of the generator ({container.image}) has no program that copies files of "
+            "another image: it is of an earlier release of Laptime"
+        )
+    reason = "SqlMissing" if pod.component == Component.POSTGRES else "ScriptMissing"
+    return Problem(reason, words, fatal=True) if own_end else None
 
 
 def _are_closed(message: str) -> bool:
@@ -247,7 +276,11 @@ def _evicted(what: str, pod: PodView) -> Problem:
 
 
 def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Problem | None:
-    waiting = container.waiting_reason
+    copied, waiting = _copied(pod, container), container.waiting_reason
+    if copied and waiting is None and container.exit_code == 0:
+        # It is done, and not for the first time where the node was started anew.
+        return None
+    what = copied or what
     image = container.image or pod.image
     if waiting == "InvalidImageName":
         return Problem(
@@ -306,21 +339,8 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             f"look at the disk of node {pod.node}{_last_words(container)}",
             fatal=enough,
         )
-    own_end = container.exit_code in range(1, _SIGNALS) or container.exit_reason == _NOT_STARTED
-    if container.name == SCRIPT_CONTAINER and own_end:
-        return Problem(
-            "ScriptMissing",
-            f"the files of {what} cannot be taken from its image {image}{_last_words(container)}",
-            fatal=True,
-        )
-    no_program = _NO_PROGRAM.search(container.exit_message or "")
-    if container.name == CARRIER_CONTAINER and container.exit_reason == _NOT_STARTED and no_program:
-        return Problem(
-            "ScriptMissing",
-            f"the image of {what} ({image}) has no program that copies files of another image: it "
-            "is of an earlier release of Laptime",
-            fatal=True,
-        )
+    if copied and (problem := _diagnose_copying(copied, pod, container)):
+        return problem
     if enough or waiting == "CrashLoopBackOff":
         return Problem(
             "CrashLoop",

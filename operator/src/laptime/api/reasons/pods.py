@@ -26,6 +26,15 @@ PODS = Section(
             blame=Fault.RUN,
         ),
         Reason(
+            "SqlMissing",
+            "the image of a part of schema or seed has not the file that the scenario names, or "
+            "more than may be copied; or the generator's image is too old to take it from there; "
+            "the message names the part, and says which",
+            "look at `image` and `file` of that part, and at what the image has there "
+            "([scenarios](scenarios.md#sql-in-an-image))",
+            blame=Fault.RUN,
+        ),
+        Reason(
             "Unschedulable",
             "the pod fits on no node: too little free CPU or memory, taints, selectors",
             "ask for less in `resources`, make room, or add nodes ([a real "

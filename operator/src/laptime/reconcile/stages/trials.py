@@ -18,6 +18,7 @@ from laptime.manifests.generator import deadline_seconds, trial_job
 from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
 from laptime.manifests.script_image import SCRIPT_CONTAINER
+from laptime.manifests.sql_image import sql_place
 from laptime.measure import (
     CUT_SHORT,
     SCRIPT,
@@ -300,6 +301,9 @@ def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
         for one in pod.containers
         if one.name == SCRIPT_CONTAINER and one.image_id
     }
+    for one in (one for pod in pods.get("postgres", []) for one in pod.containers):
+        if one.image_id and (place := sql_place(one.name)):
+            said[place] = {one.image_id}
     nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
     # Two here and one there is not one here and two there.
     latest = {pod.index: pod.node for pod in pods["generator"]}
