@@ -16,6 +16,7 @@ from kubernetes import client
 from laptime.catalog import document_of, scenarios
 
 SERVICE = {"name": "a", "image": "a", "ports": [1]}
+ROWS = {"image": "registry.example/shop-data:3", "file": "/data/rows.sql"}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,16 @@ def test_what_comes_with_laptime_is_taken(
     custom: client.CustomObjectsApi, namespace: str, name: str
 ) -> None:
     assert refusal(custom, namespace, document_of(scenarios()[name], namespace)) is None
+
+
+def test_schema_and_rows_in_images_are_taken(
+    custom: client.CustomObjectsApi, namespace: str
+) -> None:
+    document = copy.deepcopy(document_of(scenarios()["tasks"], namespace))
+    postgres = document["spec"]["data"]["postgres"]
+    postgres["schema"] = [ROWS, *postgres["schema"]]
+    postgres["seed"] = [*postgres["seed"], {**ROWS, "file": "/.hidden/a..b-c_1.SQL"}]
+    assert refusal(custom, namespace, document) is None
 
 
 @pytest.mark.parametrize(
@@ -99,6 +110,16 @@ def test_what_comes_with_laptime_is_taken(
         ("data", {}, "write postgres or sqlite or both"),
         ("data.postgres.schema.0", {}, "write either sql"),
         ("data.postgres.schema.0.configMap", {"name": "A", "key": "b"}, "write either sql"),
+        ("data.postgres.schema.0", {**ROWS, "sql": "SELECT 1;"}, "exactly one of the three"),
+        ("data.postgres.seed.0", {"image": "a/b:1"}, "file is one of an image: write both"),
+        ("data.postgres.seed.0.file", "/rows.sql", "file is one of an image: write both"),
+        ("data.postgres.seed.0", {**ROWS, "image": "A"}, "must be an image reference"),
+        ("data.postgres.seed.0", {**ROWS, "file": "rows.sql"}, "must be the whole path of a file"),
+        ("data.postgres.seed.0", {**ROWS, "file": "/a/../b"}, "must be the whole path of a file"),
+        ("data.postgres.seed.0", {**ROWS, "file": "/" + "a" * 253}, "Too long: may not be"),
+        ("data.postgres.reset", [ROWS], 'unknown field "spec.data.postgres.reset[0].'),
+        ("data.postgres.warm", [ROWS], 'unknown field "spec.data.postgres.warm[0].'),
+        ("data.sqlite.seed", [ROWS], 'unknown field "spec.data.sqlite.seed[0].'),
         ("data.postgres.extensions", ['x"; DROP'], "must be the name of an extension"),
     ],
 )

@@ -118,6 +118,75 @@ def test_an_own_scenario_is_measured_and_kept_by_its_run(cluster: Cluster) -> No
     assert kept["data"]["postgres"]["seed"] == [{"sql": SEED}]
 
 
+LARGE = {"image": "docker.io/laptime/load-script:0.1.0", "file": "/data/rows.sql"}
+POSTS = 60_000
+LAST = {"sql": "INSERT INTO posts SELECT max(id) + 1, 'the last post', 'y' FROM posts;"}
+
+
+def large(name: str, **rows: str) -> dict[str, Any]:
+    """Return the blog with the rows of an image, and one more that is counted from them."""
+    document = changed(
+        name, data__postgres__seed=[{**LARGE, **rows}, LAST], data__postgres__reset=[]
+    )
+    latest, _ = document["spec"]["checks"]
+    posts = [{"id": n, "title": f"post {n}", "body": "x" * 10} for n in range(POSTS, POSTS - 9, -1)]
+    latest["expected"] = [{"id": POSTS + 1, "title": "the last post", "body": "y"}, *posts]
+    latest["afterwards"][0]["rows"] = [[POSTS + 1, POSTS + 1]]
+    return document
+
+
+def test_rows_that_are_more_than_a_config_map_holds_come_from_an_image(cluster: Cluster) -> None:
+    """The image has nothing in it that could be started, and its part is the second of three."""
+    cluster.apply(large("large"))
+    cluster.apply(run_of("large"))
+    status = cluster.wait_end("large", 180)
+    # Its answers were right: all rows were there, and the last one was made of them.
+    assert status["state"] == "Succeeded", status
+    assert status["results"][0]["trials"] == 1
+    cluster.wait_folded("large")
+    results = json.loads(cluster.stored("large").files["results.json"])
+    kept = results["scenario"]["document"]["data"]["postgres"]
+    assert kept["seed"] == [LARGE, LAST]
+    assert kept["schema"] == BLOG["spec"]["data"]["postgres"]["schema"]
+    assert results["scenario"]["hash"] == status["scenarioHash"]
+    (trial,) = results["trials"]
+    assert "sha256:" in trial["images"]["data.postgres.seed[0]"], trial["images"]
+
+
+# What of an image cannot be had: how it is written, the reason, and its words.
+NOT_THERE = {
+    "no-file": (
+        {"file": "/data/nothing.sql"},
+        "SqlMissing",
+        "the image has no file /data/nothing.sql: there is folder /data, which has rows.sql",
+    ),
+    "a-folder": (
+        {"file": "/data"},
+        "SqlMissing",
+        "/data of the image is a folder, which has rows.sql: name a file",
+    ),
+    "no-image": (
+        {"image": "docker.io/laptime/nothing:0.1.0"},
+        "ImagePullFailed",
+        "the image of data.postgres.seed[0] (docker.io/laptime/nothing:0.1.0) cannot be pulled",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NOT_THERE)
+def test_rows_that_an_image_has_not_end_the_run_with_what_it_has(
+    cluster: Cluster, what: str
+) -> None:
+    rows, reason, words = NOT_THERE[what]
+    cluster.apply(large(what, **rows))
+    cluster.apply(run_of(what))
+    status = cluster.wait_end(what, 120)
+    said = condition(status, "Succeeded")
+    assert (status["state"], said["reason"]) == ("Failed", reason), said
+    assert "data.postgres.seed[0]" in said["message"]
+    assert words in said["message"]
+
+
 ROWS = 10_000
 PEOPLE: dict[str, Any] = {
     "apiVersion": "v1",
