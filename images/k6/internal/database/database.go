@@ -9,9 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -28,11 +30,29 @@ func Reset(ctx context.Context, url string, statements []string) error {
 	defer connection.Close(context.WithoutCancel(ctx))
 	for _, statement := range statements {
 		if _, err := connection.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("the database could not be reset: %q: %w", statement, err)
+			err = fmt.Errorf("the database could not be reset: %q: %w", statement, err)
+			if isOfStatement(err) {
+				return fmt.Errorf("%w%w", ErrStatement, err)
+			}
+			return err
 		}
 	}
 	return nil
 }
+
+// ErrStatement is of a statement that Postgres would refuse whenever it is asked. Its text is empty: what Postgres said
+// is in the error beside it.
+var ErrStatement = errors.New("")
+
+// isOfStatement says whether an error is about the statement, and not about the state that Postgres is in. The classes
+// are those of its manual's appendix A: what is not supported (0A), a cardinality (21), data (22), constraints (23), an
+// invalid transaction (2B, 2D), a routine (2F, 38, 39), names (3D, 3F), syntax and access (42, 44), PL/pgSQL (P0).
+func isOfStatement(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && len(said.Code) == 5 && slices.Contains(statementClasses, said.Code[:2])
+}
+
+var statementClasses = []string{"0A", "21", "22", "23", "2B", "2D", "2F", "38", "39", "3D", "3F", "42", "44", "P0"}
 
 // Statement is how often a statement ran.
 type Statement struct {

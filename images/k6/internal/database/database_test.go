@@ -1,9 +1,13 @@
 package database
 
 import (
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestSinceCountsOnlyWhatRanInBetween(t *testing.T) {
@@ -28,5 +32,20 @@ func TestAnErrorDoesNotShowThePassword(t *testing.T) {
 	err := Reset(t.Context(), "postgresql://u:geheim@127.0.0.1:1/d?sslmode=disable", []string{"SELECT 1"})
 	if err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAStatementIsWrongByItselfOrPostgresIsInTheWay(t *testing.T) {
+	for code, wrong := range map[string]bool{
+		"42P01": true, "42601": true, "22012": true, "23505": true, "P0001": true, "42501": true,
+		"40P01": false, "40001": false, "53100": false, "55P03": false, "57014": false, "57P01": false, "08006": false, "": false,
+	} {
+		err := fmt.Errorf("reset: %w", &pgconn.PgError{Code: code})
+		if isOfStatement(err) != wrong {
+			t.Errorf("%s: %v", code, !wrong)
+		}
+	}
+	if isOfStatement(errors.New("42P01")) {
+		t.Error("an error of the connection")
 	}
 }

@@ -67,6 +67,8 @@ func (i *instance) trial(text string) error {
 		result.GiveUp("ProtocolNotSpoken", err, ExitFailed)
 	case errors.Is(err, database.ErrNotReachable):
 		result.GiveUp("DatabaseNotReachable", err, ExitFailed)
+	case errors.Is(err, database.ErrStatement):
+		result.GiveUp("ResetFailed", err, ExitFailed)
 	case errors.Is(err, meeting.ErrIncomplete):
 		result.GiveUp("GeneratorsIncomplete", err, ExitIncomplete)
 	default:

@@ -40,6 +40,12 @@ TRIALS = Section(
             once_well=True,
         ),
         Reason(
+            "ResetFailed",
+            "Postgres refuses a statement of the scenario's `reset` or `warm`, whenever it is asked",
+            "mend the statement that the message quotes ([data](scenarios.md#data))",
+            blame=Fault.RUN,
+        ),
+        Reason(
             "GeneratorLost",
             "a generator's pod was deleted, killed or lost, or one of several did not come",
             "look at the node; do not drain nodes while a run goes on; give the generators room",
