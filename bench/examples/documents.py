@@ -35,26 +35,27 @@ class Place:
     """Of the day, such as 2026-11-21."""
 
 
-def benchmark_document(measured: Measured, product_report: str, place: Place) -> str:
+def benchmark_document(measured: Measured, product_report: str, place: Place, path: str) -> str:
     """Return the document of a benchmark: the machine, both sides' figures, the whole report.
 
-    `product_report` is the report in Markdown.
+    `product_report` is the report in Markdown, `path` the file of the run below `examples`. Where
+    nobody has published figures the report stands alone.
     """
-    return "\n".join(_lines(measured, product_report, place)) + "\n"
+    return "\n".join(_lines(measured, product_report, place, path)) + "\n"
 
 
-def _lines(measured: Measured, product_report: str, place: Place) -> Iterator[str]:
+def _lines(measured: Measured, product_report: str, place: Place, path: str) -> Iterator[str]:
     yield f"# {measured.name}"
     yield ""
-    yield f"- Run: [`{measured.name}.yaml`](../../examples/{measured.name}.yaml)"
+    yield f"- Run: [`{path}`](../../examples/{path})"
     yield f"- Machine: {place.machine}"
     yield f"- Measured {place.date} by Laptime {place.version}, in {took(measured)}"
     published = measured.report.published
     if published is not None:
         yield from ("", "## Beside the published figures", "", f"Source: {published.title}.")
-    for load in measured.spec.loads:
-        yield from ("", f"### {load.name}: {describe_load(load)}", "")
-        yield from _beside(measured, load.name)
+        for load in measured.spec.loads:
+            yield from ("", f"### {load.name}: {describe_load(load)}", "")
+            yield from _beside(measured, load.name)
     yield from ("", "## The report of the run", "")
     yield from _demoted(product_report)
 

@@ -1,4 +1,4 @@
-"""Runs the published benchmarks of examples/ on a cluster and sets them beside their sources.
+"""Runs the benchmarks of examples/ on a cluster and sets the published ones beside their sources.
 
     PYTHONPATH=bench python3 bench/examples/run.py [--quick] [--keep] [--write FOLDER] [NAME...]
     PYTHONPATH=bench python3 bench/examples/run.py --images [NAME...]
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterable
@@ -47,8 +48,11 @@ from laptime.cli.stored_results import stored_results
 from laptime.report import to_markdown
 
 BENCHMARKS = ("users", "sleep", "tasks", "recipes", "apibench")
+QUESTIONS = ("asgi-servers", "cache-in-front", "upgrade")
+"""Nobody has published figures of them; each is a folder with images of its own."""
 ROOT = Path(__file__).resolve().parents[2]
 INDEX = "README.md"
+_OWN_IMAGE = re.compile(r"docker\.io/laptime/([^:]+):.*")
 LONGEST_QUICK_SECONDS = 20 * 60
 LONGEST_SECONDS = 4 * 3600
 
@@ -65,13 +69,14 @@ def main() -> int:
     parser.add_argument("--images", action="store_true", help="print the images needed, no more")
     arguments = parser.parse_args()
     names: list[str] = arguments.names or list(BENCHMARKS)
+    there = BENCHMARKS if arguments.quick else (*BENCHMARKS, *QUESTIONS)
     for name in names:
-        if name not in BENCHMARKS:
-            parser.error(f"there is no benchmark {name}; there is: {', '.join(BENCHMARKS)}")
+        if name not in there:
+            parser.error(f"there is no benchmark {name}; there is: {', '.join(there)}")
     suffix = "-quick" if arguments.quick else ""
-    manifests = [read_manifest(ROOT / "examples" / f"{name}{suffix}.yaml") for name in names]
+    manifests = [read_manifest(ROOT / "examples" / path_of(f"{name}{suffix}")) for name in names]
     if arguments.images:
-        print(*images_of(BenchmarkRunSpec.model_validate(one.run["spec"]) for one in manifests))
+        print(*images_of(manifests))
         return 0
     if arguments.write is not None:
         # Better now than when hours have been measured.
@@ -80,15 +85,25 @@ def main() -> int:
     return measure(manifests, longest, keep=arguments.keep, folder=arguments.write)
 
 
-def images_of(specs: Iterable[BenchmarkRunSpec]) -> list[str]:
+def path_of(name: str) -> str:
+    """Return the file of an example, below `examples`."""
+    return f"{name}/{name}.yaml" if name in QUESTIONS else f"{name}.yaml"
+
+
+def images_of(manifests: Iterable[Manifest]) -> list[str]:
     """Return the images that runs need beside those of the chart, as images/build.py names them."""
     needed: set[str] = set()
-    for spec in specs:
+    for manifest in manifests:
+        spec = BenchmarkRunSpec.model_validate(manifest.run["spec"])
         needed |= {presets()[server.preset].image for server in spec.servers if server.preset}
         if spec.topology.upstream is not None:
             needed.add("upstream")
         if spec.topology.delay is not None:
             needed.add("delay")
+        services = [one for each in manifest.scenarios for one in each["spec"].get("services", [])]
+        for image in [*(one["image"] for one in services), *(one.image for one in spec.servers)]:
+            if image and (own := _OWN_IMAGE.fullmatch(image)):
+                needed.add(own[1])
     return sorted(needed)
 
 
@@ -137,6 +152,10 @@ def run(cluster: Cluster, manifest: Manifest, longest_seconds: float) -> Run:
     if before is not None:
         print("  deleting the run of that name that is there", flush=True)
         cluster.delete_run(before)
+    for config_map in manifest.config_maps:
+        cluster.apply_config_map(NAMESPACE, config_map)
+    for scenario in manifest.scenarios:
+        cluster.apply_scenario(NAMESPACE, scenario)
     applied = cluster.apply_run(NAMESPACE, manifest.run)
     deadline = time.monotonic() + longest_seconds
 
@@ -177,7 +196,7 @@ def write(folder: Path, measured: Measured, product_report: str) -> None:
         date=(finished or "").partition("T")[0],
     )
     names = [node["metadata"]["name"] for node in nodes] + [platform.node()]
-    document = benchmark_document(measured, product_report, place)
+    document = benchmark_document(measured, product_report, place, path_of(measured.name))
     path = folder / f"{measured.name}.md"
     path.write_text(without_names(document, names), encoding="utf-8")
     index = folder / INDEX

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 from documents import BEGIN, END, Place, benchmark_document, index_line, updated_index
 from machine import cpu_model, describe_nodes, without_names
 from made_up import AS_PUBLISHED, measured
+
+from laptime.catalog import scenarios
 
 PLACE = Place(machine="Example 9000, 2 cores", version="0.1.0", date="2026-11-21")
 REPORT = "# users\n\n**axum is fastest**\n\n## Load closed\n\n#not a heading\n"
@@ -30,8 +33,11 @@ def node(name: str = "host-7", boot: str = "b1", cpu: str = "2") -> dict[str, An
     }
 
 
+PATH = "users.yaml"
+
+
 def test_a_document_says_where_and_how_long_and_has_both_sides() -> None:
-    text = benchmark_document(measured(), REPORT, PLACE)
+    text = benchmark_document(measured(), REPORT, PLACE, PATH)
     assert text.startswith("# users\n")
     assert "- Machine: Example 9000, 2 cores" in text
     assert "- Measured 2026-11-21 by Laptime 0.1.0, in 3m10s" in text
@@ -44,15 +50,28 @@ def test_a_document_says_where_and_how_long_and_has_both_sides() -> None:
 
 
 def test_the_report_of_the_product_follows_below_headings_of_its_own() -> None:
-    text = benchmark_document(measured(), REPORT, PLACE)
+    text = benchmark_document(measured(), REPORT, PLACE, PATH)
     assert text.endswith(
         "## The report of the run\n\n**axum is fastest**\n\n### Load closed\n\n#not a heading\n"
     )
     assert [line for line in text.splitlines() if line.startswith("# ")] == ["# users"]
 
 
+def test_where_nobody_has_published_figures_the_report_stands_alone() -> None:
+    found = measured()
+    unpublished = scenarios()["users"].model_copy(update={"published": None})
+    alone = replace(found, report=replace(found.report, scenario=unpublished))
+    text = benchmark_document(alone, REPORT, PLACE, "shop/shop.yaml")
+    assert "- Run: [`shop/shop.yaml`](../../examples/shop/shop.yaml)" in text
+    assert [line for line in text.splitlines() if line.startswith("#")][:3] == [
+        "# users",
+        "## The report of the run",
+        "### Load closed",
+    ]
+
+
 def test_a_load_without_a_published_order_says_so() -> None:
-    text = benchmark_document(measured(connections=7), REPORT, PLACE)
+    text = benchmark_document(measured(connections=7), REPORT, PLACE, PATH)
     assert "The source has no order of these servers" in text
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from made_up import AS_PUBLISHED, measured
 from measured import HEADINGS, order_notes, problems, table_lines
-from run import BENCHMARKS, ROOT, images_of
+from run import BENCHMARKS, QUESTIONS, ROOT, images_of, path_of
 
-from laptime.api.spec import BenchmarkRunSpec
 from laptime.cli.manifest_file import read_manifest
 
 
@@ -78,13 +77,10 @@ def test_an_order_that_cannot_be_known_is_a_problem() -> None:
 
 
 def test_images_are_those_that_the_examples_name() -> None:
-    specs = [
-        BenchmarkRunSpec.model_validate(
-            read_manifest(ROOT / "examples" / f"{name}.yaml").run["spec"]
-        )
-        for name in BENCHMARKS
-    ]
-    recipes = specs[BENCHMARKS.index("recipes")]
+    every = {
+        name: read_manifest(ROOT / "examples" / path_of(name)) for name in (*BENCHMARKS, *QUESTIONS)
+    }
+    recipes = every["recipes"]
     assert images_of([recipes]) == [
         "delay",
         "server-axum-bb8",
@@ -92,7 +88,12 @@ def test_images_are_those_that_the_examples_name() -> None:
         "server-starlette-asyncpg",
     ]
     folders = {path.parent.name for path in (ROOT / "images").rglob("Dockerfile")}
-    needed = images_of(specs)
+    assert images_of([every["cache-in-front"]]) == [
+        "example-cache-in-front-redis",
+        "example-cache-in-front-shop",
+    ]
+    assert all((ROOT / "examples" / name).is_dir() for name in QUESTIONS)
+    needed = images_of([every[name] for name in BENCHMARKS])
     assert {name.removeprefix("server-") for name in needed} <= folders
     assert "upstream" in needed
     assert len([name for name in needed if name.startswith("server-")]) == 13
