@@ -41,7 +41,7 @@ TRIALS = Section(
         ),
         Reason(
             "ResetFailed",
-            "Postgres refuses a statement of the scenario's `reset` or `warm`, whenever it is asked",
+            "Postgres refuses a statement of the scenario's `reset` or `warm` whenever it is asked",
             "mend the statement that the message quotes ([data](scenarios.md#data))",
             blame=Fault.RUN,
         ),
