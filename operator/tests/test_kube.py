@@ -99,6 +99,27 @@ async def test_whatever_a_connection_throws_is_a_kube_error(way: str, fault: Fau
         assert await kube.get("Pod", "default", "one") is None
 
 
+async def _changed_meanwhile(request: web.Request) -> web.StreamResponse:
+    said = 'Operation cannot be fulfilled on configmaps "one": the object has been modified'
+    return web.json_response({"reason": "Conflict", "message": said}, status=409)
+
+
+async def test_an_object_that_was_not_deleted_is_not_taken_for_gone() -> None:
+    server = ApiServer(fault=_changed_meanwhile)
+    one = server.add({"kind": "ConfigMap", "metadata": {"name": "one", "namespace": "default"}})
+    uid = one["metadata"]["uid"]
+    async with serving(server) as kube:
+        with pytest.raises(KubeError) as raised:
+            await kube.delete("ConfigMap", "default", "one", uid)
+        assert raised.value.conflict
+        server.fault = None
+        # Another one of its name is none of ours, and ours is gone.
+        assert await kube.delete("ConfigMap", "default", "one", "another-uid") is None
+        assert await kube.get("ConfigMap", "default", "one") is not None
+        assert await kube.delete("ConfigMap", "default", "one", uid) is None
+        assert await kube.get("ConfigMap", "default", "one") is None
+
+
 async def test_a_server_that_is_not_there_is_a_kube_error() -> None:
     kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:1")))
     with pytest.raises(KubeError, match="Unreachable"):

@@ -231,6 +231,52 @@ def test_a_server_whose_trials_fail_twice_is_out_and_the_others_go_on() -> None:
     }
 
 
+def start_again(world: World, told_after: float | None) -> None:
+    """Have a server be started again under load; how it ended is said later, or never."""
+    sent_to = {pod.trial for pod in world.pods.values() if pod.component == "generator"}
+    for pod in list(world.pods.values()):
+        if pod.component != "server" or pod.trial not in sent_to or pod.trial != FIRST_TRIAL:
+            continue
+        since = next((one.running_since for one in pod.containers if one.restarts), world.now)
+        assert since is not None
+        told = told_after is not None and (world.now - since).total_seconds() >= told_after
+        again = ContainerView(
+            "main",
+            restarts=1,
+            running=True,
+            running_since=since,
+            exit_code=139 if told else None,
+            exit_reason="Error" if told else None,
+        )
+        world.pods[pod.name] = replace(pod, containers=(again,))
+
+
+FIRST_TRIAL = "demo-trial-001"
+
+
+@pytest.mark.parametrize("told_after", [None, 2.0], ids=["never told", "told"])
+def test_a_restart_is_a_servers_fault_only_if_the_kubelet_saw_it_end(
+    told_after: float | None,
+) -> None:
+    world = World(spec_of(2, 1, 3), Random(1))
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        start_again(world, told_after)
+        assert world.passes < MANY_PASSES
+    first = world.observe().results[FIRST_TRIAL]
+    if told_after is None:
+        assert first.outcome is TrialOutcome.MEASURED
+        assert [(one.reason, one.fault) for one in first.lost_attempts] == [
+            ("NodeLost", Fault.NODE)
+        ]
+        assert world.run.status.state is State.SUCCEEDED
+    else:
+        assert (first.outcome, first.reason, first.fault) == (
+            TrialOutcome.FAILED, "Crashed", Fault.SERVER,
+        )  # fmt: skip
+
+
 def test_a_generator_on_a_node_that_is_gone_holds_up_nobody_and_its_trial_is_repeated() -> None:
     """Its pod is shown as running until the node comes back."""
     world, generator = until_a_generator_runs(repetitions=2)

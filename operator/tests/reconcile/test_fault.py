@@ -256,7 +256,7 @@ def test_who_answers_for_what_became_of_a_servers_pod(case: str) -> None:
 def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:
     """For a moment after a restart it has no last state; the words of the crash must not go."""
     begun = pod_view(pod(container(RUNNING, restartCount=2)))
-    problem = diagnose("server mine", [begun], LATER)
+    problem = diagnose("server mine", [begun], CREATED + timedelta(seconds=3))
     assert problem is not None
     assert (problem.reason, problem.fatal) == ("Crashed", False)
     assert "None" not in problem.message
@@ -266,6 +266,15 @@ def test_a_crash_is_not_fatal_before_the_kubelet_says_how_it_ended() -> None:
     assert problem is not None
     assert (problem.reason, problem.fatal) == ("CrashLoop", True)
     assert "exit code 3; its last words: no such table" in problem.message
+
+
+def test_a_container_that_was_started_again_and_never_told_why_was_lost_by_its_node() -> None:
+    """So it is where the container runtime was killed: the kubelet has no end to tell."""
+    begun = pod_view(pod(container(RUNNING, restartCount=1)))
+    problem = diagnose("server mine", [begun], LATER)
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == ("NodeLost", True)
+    assert "nobody saw how" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,9 @@ class Kube(Logs):
 
         Returns the object while it is still ending, None when it is gone. Another one of that name
         is left alone.
+
+        Raises:
+            KubeError: refused, also where the object was changed in this moment: it is still there.
         """
         try:
             answer = await self._json(
@@ -173,7 +176,7 @@ class Kube(Logs):
                 body={"propagationPolicy": "Background", "preconditions": {"uid": uid}},
             )
         except KubeError as error:
-            if error.not_found or error.conflict:
+            if error.not_found or error.another:
                 return None
             raise
         return answer if "deletionTimestamp" in (answer.get("metadata") or {}) else None

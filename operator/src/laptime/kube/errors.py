@@ -38,6 +38,11 @@ class KubeError(Exception):
         return self.status == 409
 
     @property
+    def another(self) -> bool:
+        """Whether the object of that name is another one than was meant, by its uid."""
+        return self.conflict and "UID in precondition" in self.message
+
+    @property
     def expired(self) -> bool:
         """Whether the resource version that a watch should begin at is unknown or forgotten."""
         return self.status in (410, 504)

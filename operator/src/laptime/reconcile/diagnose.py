@@ -28,6 +28,9 @@ _SIGNALS = 128
 _HEARD_SECONDS = 2.5
 """A kubelet that has answered for so long has asked its pods whether they are ready."""
 
+_TOLD_SECONDS = 5.0
+"""So long after a restart a kubelet may not have said yet how the container ended before."""
+
 _IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 # How a kubelet says that a pod has written more than it may; all else it evicts for is its node's
@@ -232,7 +235,7 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
             "resources, or add nodes",
         )
     for container in pod.containers:
-        problem = _diagnose_container(what, pod, container)
+        problem = _diagnose_container(what, pod, container, now)
         if problem:
             return problem.of(Part.SCRIPT) if container.name == SCRIPT_CONTAINER else problem
     return None
@@ -275,7 +278,20 @@ def _evicted(what: str, pod: PodView) -> Problem:
     return Problem(reason, f"the pod of {what} was evicted: {message}", fatal=True)
 
 
-def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Problem | None:
+def unexplained(pods: Sequence[PodView], now: datetime) -> bool:
+    """Return whether a container was started again, and its kubelet may still say why."""
+    return any(_unexplained(one, now) for one in (pods[-1].containers if pods else ()))
+
+
+def _unexplained(container: ContainerView, now: datetime) -> bool:
+    since = container.running_since
+    young = since is not None and (now - since).total_seconds() < _TOLD_SECONDS
+    return container.restarts > 0 and container.exit_code is None and young
+
+
+def _diagnose_container(
+    what: str, pod: PodView, container: ContainerView, now: datetime
+) -> Problem | None:
     copied, waiting = _copied(pod, container), container.waiting_reason
     if copied and waiting is None and container.exit_code == 0:
         # It is done, and not for the first time where the node was started anew.
@@ -320,14 +336,18 @@ def _diagnose_container(what: str, pod: PodView, container: ContainerView) -> Pr
             "resources.memory",
             fatal=True,
         )
-    if container.exit_reason in _UNSEEN_ENDS:
+    untold = container.restarts > 0 and container.exit_code is None
+    # A kubelet that has seen how it ended says so. One whose container runtime was started anew
+    # may have nothing to say for ever.
+    for_good = untold and container.running and not _unexplained(container, now)
+    if container.exit_reason in _UNSEEN_ENDS or for_good:
         return Problem(
             "NodeLost",
             f"the container of {what} ended and nobody saw how: node {pod.node} or its container "
             "runtime was started anew",
             fatal=True,
         )
-    if container.restarts > 0 and container.exit_code is None:
+    if untold:
         # Just started again: for a moment the kubelet does not say how it ended.
         return Problem("Crashed", f"{what} was started again")
     enough = container.restarts >= _CRASHES_ENOUGH

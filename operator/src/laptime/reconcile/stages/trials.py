@@ -32,7 +32,15 @@ from laptime.measure import (
 )
 from laptime.plan import Trial
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Part, Problem, diagnose, late, not_ready, taken_away
+from laptime.reconcile.diagnose import (
+    Part,
+    Problem,
+    diagnose,
+    late,
+    not_ready,
+    taken_away,
+    unexplained,
+)
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.servers import (
@@ -229,6 +237,10 @@ def _follow(
     """Store the trial's result once there is one, or why this attempt will have none."""
     generators = situation.observed.pods_of("generator", trial=attempt.name)
     problem = _disturbance(situation, attempt, job, generators)
+    servers = server_pods(situation, attempt.server, attempt.name)
+    if problem is not None and problem.reason == "Crashed" and unexplained(servers, situation.now):
+        # A crash is the server's, the end of its container runtime is not.
+        return Problem(problem.reason, "waiting for what the kubelet says")
     if problem is not None:
         _lose_or_fail(situation, trial, problem)
         return problem
