@@ -17,6 +17,7 @@ from laptime.api.storage import STORED_VERSION
 from laptime.manifests.archive import is_archive
 from laptime.manifests.context import COMPONENT_LABEL, UID_LABEL
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
+from laptime.measure.kept import archived
 from laptime.reconcile import folding
 from laptime.report.archive import Archive, stored_in
 from tests import version_1
@@ -59,13 +60,13 @@ def stored(server: ApiServer, run: str = RUN) -> Archive:
 
 
 def said(archive: Archive) -> list[str]:
-    """Return everything that is stored, each as text that can be compared."""
+    """Return everything that is stored and that archives keep, each as text to compare."""
     texts = []
     for one in archive.objects:
         data = dict(one["data"])
         if PAYLOAD_KEY in data:
             plain = gzip.decompress(base64.b64decode(data[PAYLOAD_KEY]))
-            data[PAYLOAD_KEY] = json.dumps(_decoded(json.loads(plain)))
+            data[PAYLOAD_KEY] = json.dumps(_decoded(archived(json.loads(plain))))
         metadata = {key: one["metadata"][key] for key in ("name", "uid", "labels", "annotations")}
         texts.append(json.dumps([metadata, data], sort_keys=True))
     return sorted(texts)
