@@ -72,7 +72,8 @@ help: ## list the tasks
 	echo
 	echo "  KUBECONFIG=FILE  demo, install, e2e, examples, examples-quick, bench-overhead, bench-cause,"
 	echo "                   bench-servers: use this cluster, not the embedded one"
-	echo "  ONLY=\"users...\"  examples, examples-quick: these of users, sleep, tasks, recipes, apibench"
+	echo "  ONLY=\"users...\"  examples, examples-quick: these of users, sleep, tasks, recipes, apibench;"
+	echo "                   examples alone: asgi-servers, cache-in-front, upgrade"
 	echo "  ONLY=a,b         bench-servers: these presets, with commas"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
 	echo "  ENGINE=podman    whatever builds images: this engine, and not the first that works"
@@ -570,6 +571,10 @@ bad-scripts: install ## every way in which a k6 script can be wrong, on a cluste
 .PHONY: wrong-scenarios
 wrong-scenarios: install ## what is wrong with a scenario and only shows at run time: each one's end, its words, how soon
 	$(USE_CLUSTER)
+	if [ -z "$(OWN_KUBECONFIG)" ]; then
+		$(IMAGES) faulty server-go-nethttp
+		$(CLUSTER) load faulty server-go-nethttp
+	fi
 	$(PYTEST_E2E) --capture=no runs/test_wrong_scenarios.py
 
 .PHONY: seconds

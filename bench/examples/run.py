@@ -152,11 +152,7 @@ def run(cluster: Cluster, manifest: Manifest, longest_seconds: float) -> Run:
     if before is not None:
         print("  deleting the run of that name that is there", flush=True)
         cluster.delete_run(before)
-    for config_map in manifest.config_maps:
-        cluster.apply_config_map(NAMESPACE, config_map)
-    for scenario in manifest.scenarios:
-        cluster.apply_scenario(NAMESPACE, scenario)
-    applied = cluster.apply_run(NAMESPACE, manifest.run)
+    applied = cluster.apply_file(NAMESPACE, manifest, manifest.run)
     deadline = time.monotonic() + longest_seconds
 
     def fetch() -> Run | None:

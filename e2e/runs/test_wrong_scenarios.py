@@ -1,4 +1,8 @@
-"""What is wrong with a scenario and only shows at run time ends the run soon, in words of use."""
+"""What is wrong with a scenario and only shows at run time ends the run soon, in words of use.
+
+More of it, which other tests have a cluster for anyway: missing texts, rules and attacks by SQL in
+test_own_scenario.py, services in test_side_services.py.
+"""
 
 from __future__ import annotations
 
@@ -92,12 +96,6 @@ WRONG = {
         {**SQLITE, "checks__0__afterwards": []},
         {"topology": {"database": "sqlite"}},
     ),
-    "table-is-not-there": Wrong(
-        "ScenarioTextMissing",
-        "kubectl create configmap table --from-file=users.csv",
-        table(),
-        {"startupTimeout": "2s"},
-    ),
     "table-is-empty": Wrong(
         "ScenarioWrong", "no row follows the names of the columns", table(), table="name\n"
     ),
@@ -186,34 +184,10 @@ WRONG = {
     "answers-too-soon": Wrong(
         "AnsweredTooSoon", "expected an answer after 2s", {"checks__0__minSeconds": 2}
     ),
-    "service-has-no-image": Wrong(
-        "ImagePullFailed",
-        "the image of service store (docker.io/laptime/nothing:0) cannot be pulled",
-        {"services": [{**STORE, "image": "docker.io/laptime/nothing:0"}]},
-    ),
     "service-ends": Wrong(
         "",
         "No such command",
         {"services": [{**STORE, "image": OPERATOR, "command": ["laptime"], "args": ["nonsense"]}]},
-    ),
-    "service-cannot-be-reset": Wrong(
-        "ServiceResetFailed",
-        "the reset of service store failed: ",
-        {"services": [{**STORE, "reset": {"request": {"path": "/nothing"}}}]},
-    ),
-    "service-is-not-named-so": Wrong(
-        "ScenarioDoesNotFit",
-        "$(SERVICE_CACHE_HOST)",
-        {"services": [STORE]},
-        {
-            "servers": [
-                {
-                    "name": "go",
-                    "image": GO,
-                    "env": [{"name": "CACHE", "value": "$(SERVICE_CACHE_HOST)"}],
-                }
-            ]
-        },
     ),
     "endpoint-is-not-there": Wrong(
         "LoadImpossible",

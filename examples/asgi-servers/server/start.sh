@@ -1,11 +1,14 @@
 #!/bin/sh
-# Each server as its own documentation starts it in production: one process, no access log.
+# All alike, as far as they can: uvloop where a server takes it, no access log.
 set -eu
 port="${PORT:-8080}" workers="${WORKERS:-1}"
 case "${SERVER:-}" in
     uvicorn) exec uvicorn --host 0.0.0.0 --port "$port" --workers "$workers" --no-access-log pages:app ;;
     granian) exec granian --interface asgi --host 0.0.0.0 --port "$port" --workers "$workers" --no-access-log pages:app ;;
     hypercorn) exec hypercorn --bind "0.0.0.0:$port" --workers "$workers" --worker-class uvloop pages:app ;;
-    daphne) exec daphne --bind 0.0.0.0 --port "$port" --verbosity 0 pages:app ;;
+    daphne)
+        [ "$workers" = 1 ] || { echo "daphne has one process: leave workers out" >&2; exit 64; }
+        exec daphne --bind 0.0.0.0 --port "$port" --verbosity 0 pages:app
+        ;;
     *) echo "SERVER is '${SERVER:-}': write uvicorn, granian, hypercorn or daphne" >&2; exit 64 ;;
 esac

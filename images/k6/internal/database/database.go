@@ -30,24 +30,16 @@ func Reset(ctx context.Context, url string, statements []string) error {
 	defer connection.Close(context.WithoutCancel(ctx))
 	for _, statement := range statements {
 		if _, err := connection.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol); err != nil {
-			err = fmt.Errorf("the database could not be reset: %q: %w", statement, err)
-			if isOfStatement(err) {
-				return fmt.Errorf("%w%w", ErrStatement, err)
-			}
-			return err
+			return fmt.Errorf("the database could not be reset: %q: %w", statement, err)
 		}
 	}
 	return nil
 }
 
-// ErrStatement is of a statement that Postgres would refuse whenever it is asked. Its text is empty: what Postgres said
-// is in the error beside it.
-var ErrStatement = errors.New("")
-
-// isOfStatement says whether an error is about the statement, and not about the state that Postgres is in. The classes
-// are those of its manual's appendix A: what is not supported (0A), a cardinality (21), data (22), constraints (23), an
+// IsOfStatement says whether an error is about a statement, which Postgres would refuse whenever it is asked, and not
+// about the state that Postgres is in. The classes are those of its manual's appendix A: what is not supported (0A), a cardinality (21), data (22), constraints (23), an
 // invalid transaction (2B, 2D), a routine (2F, 38, 39), names (3D, 3F), syntax and access (42, 44), PL/pgSQL (P0).
-func isOfStatement(err error) bool {
+func IsOfStatement(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && len(said.Code) == 5 && slices.Contains(statementClasses, said.Code[:2])
 }

@@ -41,11 +41,11 @@ func TestAStatementIsWrongByItselfOrPostgresIsInTheWay(t *testing.T) {
 		"40P01": false, "40001": false, "53100": false, "55P03": false, "57014": false, "57P01": false, "08006": false, "": false,
 	} {
 		err := fmt.Errorf("reset: %w", &pgconn.PgError{Code: code})
-		if isOfStatement(err) != wrong {
+		if IsOfStatement(err) != wrong {
 			t.Errorf("%s: %v", code, !wrong)
 		}
 	}
-	if isOfStatement(errors.New("42P01")) {
+	if IsOfStatement(errors.New("42P01")) {
 		t.Error("an error of the connection")
 	}
 }

@@ -67,7 +67,7 @@ func (i *instance) trial(text string) error {
 		result.GiveUp("ProtocolNotSpoken", err, ExitFailed)
 	case errors.Is(err, database.ErrNotReachable):
 		result.GiveUp("DatabaseNotReachable", err, ExitFailed)
-	case errors.Is(err, database.ErrStatement):
+	case database.IsOfStatement(err):
 		result.GiveUp("ResetFailed", err, ExitFailed)
 	case errors.Is(err, meeting.ErrIncomplete):
 		result.GiveUp("GeneratorsIncomplete", err, ExitIncomplete)

@@ -27,6 +27,7 @@ from laptime.manifests.result import PAYLOAD_KEY, read_answers, read_profile
 
 if TYPE_CHECKING:
     from laptime.api.answers import CheckedAnswer
+    from laptime.cli.manifest_file import Manifest
     from laptime.report.archive import Archive
 
 FIELD_MANAGER = "laptime-cli"
@@ -140,6 +141,18 @@ class Cluster:
     def apply_scenario(self, namespace: str, manifest: dict[str, Any]) -> None:
         """Create the scenario or bring it to the manifest; Mistake when refused."""
         self._patch_run(namespace, manifest, "apply", SCENARIO_KIND, SCENARIO_PLURAL)
+
+    def apply_file(self, namespace: str, manifest: Manifest, run: dict[str, Any]) -> Run:
+        """Apply what is beside a run in its file, then the run, as the file or the caller has it.
+
+        Raises:
+            Mistake: the API server refused one of them.
+        """
+        for config_map in manifest.config_maps:
+            self.apply_config_map(namespace, config_map)
+        for scenario in manifest.scenarios:
+            self.apply_scenario(namespace, scenario)
+        return self.apply_run(namespace, run)
 
     def apply_run(self, namespace: str, manifest: dict[str, Any]) -> Run:
         """Create the run or bring it to the manifest by server-side apply; unknown fields refused.

@@ -53,11 +53,7 @@ def run(
     if before is not None and (before.deleting or (again and before.over)):
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
-    for config_map in manifest.config_maps:
-        cluster.apply_config_map(target, config_map)
-    for scenario in manifest.scenarios:
-        cluster.apply_scenario(target, scenario)
-    applied = cluster.apply_run(target, manifest.run)
+    applied = cluster.apply_file(target, manifest, manifest.run)
     if applied.over:
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."

@@ -148,11 +148,7 @@ def _followed(
                 f"over, or delete it:  kubectl delete br {name} -n {namespace}"
             )
         cluster.delete_run(before)
-    for config_map in manifest.config_maps:
-        cluster.apply_config_map(namespace, config_map)
-    for scenario in manifest.scenarios:
-        cluster.apply_scenario(namespace, scenario)
-    applied = cluster.apply_run(namespace, wanted)
+    applied = cluster.apply_file(namespace, manifest, wanted)
     console = PlainConsole(stderr=output is not Output.TABLE)
     try:
         with open_display(console, name) as display:

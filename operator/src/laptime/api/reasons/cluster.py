@@ -19,7 +19,8 @@ CLUSTER = Section(
         ),
         Reason(
             "NodeLost",
-            "the node of the pod does not answer any more, or was started anew",
+            "the node of the pod does not answer any more, or it or its container runtime was "
+            "started anew",
             "look at the node",
             blame=Fault.NODE,
         ),
