@@ -45,8 +45,8 @@ class FakeCluster:
     def run(self, namespace: str, name: str) -> Run | None:
         return self.runs.get(name)
 
-    def apply_run(self, namespace: str, manifest: dict[str, Any]) -> Run:
-        name = manifest["metadata"]["name"]
+    def apply_file(self, namespace: str, manifest: Manifest, run: dict[str, Any]) -> Run:
+        name = run["metadata"]["name"]
         assert name not in self.runs
         self.calls.append(f"apply {name}")
         self.runs[name] = self._run(name)
