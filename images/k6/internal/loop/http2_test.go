@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -250,6 +251,39 @@ func TestARequestHoldsTheSameOverHTTP2(t *testing.T) {
 	}
 	if len(told[true]) != 5 || !slices.Equal(told[true], told[false]) {
 		t.Errorf("over HTTP/2 %.400v\nover HTTP/1.1 %.400v", told[true], told[false])
+	}
+}
+
+// The table of a connection holds some of these fields at a time, and each new one displaces others.
+func TestFieldsThatDisplaceEachOtherArriveAsTheyAre(t *testing.T) {
+	of := func(name string, size int) string { return name + strings.Repeat("x", size) }
+	sizes := map[string]int{"/a": 10, "/b": 1500, "/c": 1500, "/d": 1500, "/e": 5000, "/f": 20}
+	var requests []session.Request
+	var list []Request
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		size := sizes[name]
+		requests = append(requests, session.Request{
+			Name: name, Method: http.MethodGet, Target: "http://test", Path: name, KeepAlive: true, Headers: map[string]string{"X-Of": of(name, size)},
+		})
+		list = append(list, Request{Name: name, ExpectStatus: 200})
+	}
+	for _, weights := range [][]int{{1, 1, 1, 1, 1, 1}, {30, 30, 1, 30, 1, 30}} {
+		var sessions []session.Session
+		for i, r := range requests {
+			sessions = append(sessions, session.Session{Name: r.Name, Weight: weights[i], Steps: []string{r.Name}})
+		}
+		address, _, seen, _ := serve2(t, false, 0, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Of") != of(r.URL.Path, sizes[r.URL.Path]) {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+		})
+		p := drive(t, address, Plan{
+			HTTP2: true, Connections: 2, Streams: 3, Total: 3000, KeepAlive: true, Requests: list, Work: workOf(t, requests, nil, sessions),
+		})
+		only(t, p, "", 0)
+		if seen.Load() != 3000 {
+			t.Errorf("%d requests", seen.Load())
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"strconv"
@@ -27,6 +28,7 @@ type link struct {
 	served   bool // it has carried an answer, or was there before it was needed
 	leaving  bool // no stream is begun any more; it ends with those that are there
 	greeted  bool // the server's settings have come
+	halfway  bool // a head is not over: more of it, and nothing else, must follow
 	began    int64
 	set      int64 // connection set-up time, until the first stream has it
 	heard    int64 // when something of an answer was read last
@@ -36,7 +38,9 @@ type link struct {
 	in      []byte // an incomplete frame
 	out     sink   // what the socket is to take
 	encoder *hpack.Encoder
-	block   sink // header fields of a request
+	block   sink          // header fields of a request
+	ready   []readyFields // those of requests that are always the same, by endpoints
+	table   int           // another one each time that of the encoder may have changed
 	decoder *hpack.Decoder
 	head    responseHead
 
@@ -51,6 +55,12 @@ type link struct {
 	frameSize int
 	received  int64 // bytes that we take, until the server hears of more
 	owed      int64 // of them: dealt with
+}
+
+// readyFields are the block of header fields and the body of a request, right for one state of the table.
+type readyFields struct {
+	table       int
+	block, body []byte
 }
 
 // source hands the framer the frame that is there.
@@ -99,9 +109,10 @@ const (
 // errProtocol says that the peer does not speak HTTP/2 as it should.
 var errProtocol = errors.New("not as HTTP/2 has it")
 
-func newLink(place int) *link {
+func newLink(place, endpoints int) *link {
 	l := &link{
 		place: place, fd: -1, next: 1, streams: map[uint32]int32{},
+		ready: make([]readyFields, endpoints), table: 1,
 		limit: math.MaxUint32, window: defaultWindow, initial: defaultWindow, frameSize: mostFrame, received: linkWindow,
 	}
 	l.framer = http2.NewFramer(&l.out, &l.source)
@@ -169,35 +180,51 @@ func (e *engine) feed(l *link, b []byte, now int64) error {
 		} else {
 			b = b[length:]
 		}
-		l.source.b = piece[:length]
-		frame, err := l.framer.ReadFrame()
-		if err == nil {
-			err = e.frame(l, frame, length, now)
-		}
-		var wrong http2.StreamError
-		if errors.As(err, &wrong) {
+		if err := e.frame(l, piece[:length], now); err != nil {
+			var wrong http2.StreamError
+			if !errors.As(err, &wrong) {
+				return err
+			}
 			e.malformed(l, wrong.StreamID, wrong.Code)
-		} else if err != nil {
-			return err
 		}
 	}
 	return nil
 }
 
-// frame deals with one frame of so many bytes.
-func (e *engine) frame(l *link, frame http2.Frame, length int, now int64) error {
+// frame deals with one frame. The two kinds that answers are made of are read where they lie, since the framer
+// copies each and allocates; those with something rare about them are left to it, and all other kinds.
+func (e *engine) frame(l *link, b []byte, now int64) error {
+	kind, flags, stream := http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:])&math.MaxInt32
+	const rare = http2.FlagDataPadded | http2.FlagHeadersPriority
+	if l.greeted && !l.halfway && flags&rare == 0 {
+		switch {
+		case kind == http2.FrameData:
+			return e.data(l, stream, b[headerSize:], len(b), flags.Has(http2.FlagDataEndStream), now)
+		case kind == http2.FrameHeaders && flags.Has(http2.FlagHeadersEndHeaders):
+			return e.headers(l, stream, b[headerSize:], len(b), flags, now)
+		}
+	}
+	if kind == http2.FrameHeaders || kind == http2.FrameContinuation {
+		l.halfway = !flags.Has(http2.FlagHeadersEndHeaders)
+	}
+	l.source.b = b
+	frame, err := l.framer.ReadFrame()
+	if err != nil {
+		return err
+	}
+	return e.rareFrame(l, frame, len(b), now)
+}
+
+// rareFrame deals with one frame of so many bytes.
+func (e *engine) rareFrame(l *link, frame http2.Frame, length int, now int64) error {
 	if settings, is := frame.(*http2.SettingsFrame); !l.greeted && (!is || settings.IsAck()) {
 		return errProtocol
 	}
 	switch f := frame.(type) {
 	case *http2.DataFrame:
-		return e.data(l, f, length, now)
+		return e.data(l, f.StreamID, f.Data(), length, f.StreamEnded(), now)
 	case *http2.HeadersFrame:
-		if l.idleStream(f.StreamID) {
-			return errProtocol
-		}
-		e.beginHead(l, f.StreamID, f.StreamEnded())
-		return e.headPart(l, f.HeaderBlockFragment(), f.HeadersEnded(), length, now)
+		return e.headers(l, f.StreamID, f.HeaderBlockFragment(), length, f.Flags, now)
 	case *http2.ContinuationFrame:
 		return e.headPart(l, f.HeaderBlockFragment(), f.HeadersEnded(), length, now)
 	case *http2.SettingsFrame:
@@ -232,6 +259,7 @@ func (e *engine) settings(l *link, f *http2.SettingsFrame) error {
 		}
 		switch s.ID {
 		case http2.SettingHeaderTableSize:
+			l.table++
 			l.encoder.SetMaxDynamicTableSizeLimit(s.Val)
 			l.encoder.SetMaxDynamicTableSize(min(s.Val, 4096))
 		case http2.SettingEnablePush:
@@ -295,42 +323,50 @@ func (e *engine) unblock(l *link) {
 	}
 }
 
-// data takes a piece of a body.
-func (e *engine) data(l *link, f *http2.DataFrame, length int, now int64) error {
+// data takes a piece of a body, from a frame of so many bytes.
+func (e *engine) data(l *link, stream uint32, body []byte, length int, ends bool, now int64) error {
 	l.heard = now
 	// Padding counts in both windows.
-	taken := int64(f.Length)
-	if l.received -= taken; l.received < 0 || l.idleStream(f.StreamID) {
+	taken := int64(length - headerSize)
+	if l.received -= taken; l.received < 0 || l.idleStream(stream) {
 		return errProtocol
 	}
 	if l.owed += taken; l.owed >= linkWindow/2 {
 		_ = l.framer.WriteWindowUpdate(0, uint32(l.owed))
 		l.received, l.owed = l.received+l.owed, 0
 	}
-	id, ours := l.streams[f.StreamID]
+	id, ours := l.streams[stream]
 	if !ours {
 		return nil // given up before
 	}
 	c := &e.conns[id]
 	c.received += int64(length)
-	body := f.Data()
 	c.parser.body(body)
 	wrong := c.parser.status == 0 || len(body) > 0 && e.plan.Requests[c.endpoint].HeadOnly ||
 		c.parser.left >= 0 && c.parser.bodyBytes > c.parser.left
 	if wrong {
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeProtocol}
+		return http2.StreamError{StreamID: stream, Code: http2.ErrCodeProtocol}
 	}
 	if c.takes -= taken; c.takes < 0 {
-		return http2.StreamError{StreamID: f.StreamID, Code: http2.ErrCodeFlowControl}
+		return http2.StreamError{StreamID: stream, Code: http2.ErrCodeFlowControl}
 	}
-	if f.StreamEnded() {
+	if ends {
 		return e.whole(l, id, c, now)
 	}
 	if dealt := streamWindow - c.takes; dealt >= streamWindow/2 {
-		_ = l.framer.WriteWindowUpdate(f.StreamID, uint32(dealt))
+		_ = l.framer.WriteWindowUpdate(stream, uint32(dealt))
 		c.takes += dealt
 	}
 	return nil
+}
+
+// headers takes header fields, or the first of them, from a frame of so many bytes.
+func (e *engine) headers(l *link, stream uint32, fragment []byte, length int, flags http2.Flags, now int64) error {
+	if l.idleStream(stream) {
+		return errProtocol
+	}
+	e.beginHead(l, stream, flags.Has(http2.FlagHeadersEndStream))
+	return e.headPart(l, fragment, flags.Has(http2.FlagHeadersEndHeaders), length, now)
 }
 
 // beginHead makes ready for header fields: of an answer, an interim one, or of what follows a body.

@@ -147,6 +147,13 @@ func TestBrokenAnswersOverHTTP2AreCountedByKind(t *testing.T) {
 				rest = rest[n:]
 			}
 		}},
+		"padding and a priority": {"", func(p *peer, s uint32) {
+			_ = p.WriteHeaders(http2.HeadersFrameParam{
+				StreamID: s, BlockFragment: p.fields(":status", "200"), EndHeaders: true, PadLength: 9,
+				Priority: http2.PriorityParam{StreamDep: s + 2, Weight: 7},
+			})
+			_ = p.WriteData(s, true, []byte("hello"))
+		}},
 		"frames nobody knows": {"", func(p *peer, s uint32) { _ = p.WriteRawFrame(0x77, 0, s, []byte("?")); p.good(s) }},
 		"frames of streams that have ended": {"", func(p *peer, s uint32) {
 			p.good(s)
@@ -197,6 +204,15 @@ func TestBrokenAnswersOverHTTP2AreCountedByKind(t *testing.T) {
 			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: p.fields(":status", "200")})
 			_ = p.WritePing(false, [8]byte{})
 		}},
+		"a body in the middle of a head": {"body", func(p *peer, s uint32) {
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: p.fields(":status", "200")})
+			_ = p.WriteData(s, true, []byte("hello"))
+		}},
+		"a head in the middle of a head": {"body", func(p *peer, s uint32) {
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: s, BlockFragment: p.fields(":status", "200")})
+			p.head(s, true, ":status", "200")
+		}},
+		"frames of no stream": {"body", func(p *peer, s uint32) { _ = p.WriteData(0, true, []byte("hello")) }},
 		"a promise": {"body", func(p *peer, s uint32) {
 			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: s, PromiseID: 2, BlockFragment: p.fields(":method", "GET"), EndHeaders: true})
 		}},
@@ -432,32 +448,37 @@ func TestAServerThatEndsItsConnections(t *testing.T) {
 
 // Tables of header fields: one as small as can be, and one that changes.
 func TestTheServersTableOfHeadersIsHonoured(t *testing.T) {
-	address, _ := peers(t, []http2.Setting{{ID: http2.SettingHeaderTableSize, Val: 0}}, func(p *peer) {
-		decoder := hpack.NewDecoder(4096, nil)
-		n := 0
-		for {
-			frame, err := p.ReadFrame()
-			if err != nil {
-				return
+	for _, greeting := range [][]http2.Setting{{{ID: http2.SettingHeaderTableSize, Val: 0}}, noSettings} {
+		address, _ := peers(t, greeting, func(p *peer) {
+			decoder := hpack.NewDecoder(4096, nil)
+			n := 0
+			for {
+				frame, err := p.ReadFrame()
+				if err != nil {
+					return
+				}
+				if settings, is := frame.(*http2.SettingsFrame); is && settings.IsAck() && n >= 5 {
+					decoder.SetMaxDynamicTableSize(60) // of two fields one is gone
+				}
+				f, is := frame.(*http2.HeadersFrame)
+				if !is {
+					continue
+				}
+				fields, err := decoder.DecodeFull(f.HeaderBlockFragment())
+				if err != nil || len(fields) < 5 || fields[0].Value != "GET" {
+					_ = p.WriteRSTStream(f.StreamID, http2.ErrCodeCompression)
+					continue
+				}
+				if n++; n == 5 {
+					decoder.SetAllowedMaxDynamicTableSize(60)
+					_ = p.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 60})
+				}
+				p.good(f.StreamID)
 			}
-			f, is := frame.(*http2.HeadersFrame)
-			if !is {
-				continue
-			}
-			fields, err := decoder.DecodeFull(f.HeaderBlockFragment())
-			if err != nil || len(fields) < 5 || fields[0].Value != "GET" {
-				_ = p.WriteRSTStream(f.StreamID, http2.ErrCodeCompression)
-				continue
-			}
-			if n++; n == 5 {
-				decoder.SetAllowedMaxDynamicTableSize(100)
-				_ = p.WriteSettings(http2.Setting{ID: http2.SettingHeaderTableSize, Val: 100})
-			}
-			p.good(f.StreamID)
-		}
-	})
-	phase := drive(t, address, Plan{HTTP2: true, Connections: 1, Total: 50, KeepAlive: true, ConnectOver: 50 * time.Millisecond})
-	only(t, phase, "", 0)
+		})
+		phase := drive(t, address, Plan{HTTP2: true, Connections: 1, Total: 50, KeepAlive: true, ConnectOver: 50 * time.Millisecond})
+		only(t, phase, "", 0)
+	}
 }
 
 // It is told that a ping came.

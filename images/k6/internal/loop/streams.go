@@ -51,7 +51,7 @@ func (e *engine) dialLink(place int, now int64) *link {
 	if errno != 0 {
 		return nil
 	}
-	l := newLink(place)
+	l := newLink(place, len(e.plan.Requests))
 	l.fd, l.began, l.state, l.writable = int(fd), now, connecting, true
 	// Frames are written as they come: none may wait for the acknowledgement of another.
 	_ = unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
@@ -314,11 +314,8 @@ func (e *engine) beginStream(l *link, id int32, c *conn) {
 	}
 	c.begun = e.now()
 	c.set, l.set = l.set, 0
-	l.block = l.block[:0]
-	// Into memory, which never fails.
-	body, _ := e.plan.Work.Messages[c.endpoint].Fields(l.encoder, &c.user, &c.made)
+	block, body := e.fieldsOf(l, c)
 	c.unsent = body
-	block := []byte(l.block)
 	now := min(len(block), l.frameSize)
 	_ = l.framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: c.stream, BlockFragment: block[:now], EndStream: len(body) == 0, EndHeaders: now == len(block),
@@ -328,6 +325,35 @@ func (e *engine) beginStream(l *link, id int32, c *conn) {
 		_ = l.framer.WriteContinuation(c.stream, now == len(block), block[:now])
 	}
 	e.sendBody(l, c)
+}
+
+// fieldsOf is the block of a request's header fields, and its body. A block of nothing but places in the table of
+// the connection is the same the next time, and kept, as long as nothing else comes into that table.
+func (e *engine) fieldsOf(l *link, c *conn) (block, body []byte) {
+	if ready := &l.ready[c.endpoint]; ready.table == l.table {
+		return ready.block, ready.body
+	}
+	l.block = l.block[:0]
+	message := e.plan.Work.Messages[c.endpoint]
+	// Into memory, which never fails.
+	body, _ = message.Fields(l.encoder, &c.user, &c.made)
+	if !onlyPlaces(l.block) {
+		l.table++
+	} else if message.Fixed() != nil {
+		ready := &l.ready[c.endpoint]
+		ready.table, ready.body, ready.block = l.table, body, append(ready.block[:0], l.block...)
+	}
+	return l.block, body
+}
+
+// onlyPlaces says whether each field of a block is a place in the table (RFC 7541, section 6.1), with one byte.
+func onlyPlaces(block []byte) bool {
+	for _, b := range block {
+		if b <= 0x80 || b == 0xff {
+			return false
+		}
+	}
+	return true
 }
 
 // sendBody sends what the server takes of a body.
