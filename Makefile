@@ -44,7 +44,7 @@ PYTHON_TESTS := agent cluster images dashboards bench proof
 MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/operator/pyproject.toml \
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
-	bench/servers/go dashboards/linter
+	bench/generator/server bench/servers/go dashboards/linter
 RUST_SERVERS := images/servers/rust
 RUST_WORKSPACES := $(RUST_SERVERS) bench/servers/rust
 # Rust builds of the checks, kept from one checkout to the next.

@@ -1,7 +1,7 @@
 // Command server answers every request with the same small JSON, as fast as Go lets it: what a
 // load generator costs shows best against a server that costs little. It prints the addresses it
-// listens on (loopback only), the second one with TLS, and two more for HTTP/2, without TLS and with;
-// it ends when its standard input does.
+// listens on (loopback only), the second one with TLS, and three more for HTTP/2: by net/http without TLS and
+// with, and with TLS by nothing but frames. It ends when its standard input does.
 package main
 
 import (
@@ -29,26 +29,26 @@ func main() {
 	if err != nil {
 		fatal(err)
 	}
-	for _, config := range []*tls.Config{nil, {Certificates: []tls.Certificate{certificate}}} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			fatal(err)
-		}
-		fmt.Println(listener.Addr())
-		if config != nil {
-			listener = tls.NewListener(listener, config)
-		}
-		go accept(listener)
-	}
+	secure := &tls.Config{Certificates: []tls.Certificate{certificate}}
+	go accept(listen(), serve)
+	go accept(tls.NewListener(listen(), secure), serve)
 	for _, encrypted := range []bool{false, true} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			fatal(err)
-		}
-		fmt.Println(listener.Addr())
-		go serveHTTP2(listener, certificate, encrypted)
+		go serveHTTP2(listen(), certificate, encrypted)
 	}
+	overFrames := secure.Clone()
+	overFrames.NextProtos = []string{"h2"}
+	go accept(tls.NewListener(listen(), overFrames), serveFrames)
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// listen begins to listen and says where.
+func listen() net.Listener {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fatal(err)
+	}
+	fmt.Println(listener.Addr())
+	return listener
 }
 
 func fatal(err error) {
@@ -68,7 +68,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{made}, PrivateKey: key}, err
 }
 
-func accept(listener net.Listener) {
+func accept(listener net.Listener, serve func(net.Conn)) {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
