@@ -29,7 +29,7 @@ from laptime.catalog.documents import (
 )
 from laptime.catalog.feeding import rows_of
 from laptime.catalog.filling import filled, filled_afterwards
-from laptime.catalog.loader import presets, scenarios
+from laptime.catalog.loader import presets, processes_of, scenarios
 from laptime.catalog.models import UNKNOWN, PackedSql, Preset, RequestsAtOnce, Scenario
 from laptime.catalog.needs import missing_capture, values_of
 from laptime.catalog.regexes import pattern_of
@@ -76,6 +76,7 @@ __all__ = [
     "pattern_of",
     "plain_text",
     "presets",
+    "processes_of",
     "reference_problems",
     "rows_of",
     "scenario_of",

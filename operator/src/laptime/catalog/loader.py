@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from laptime.api.server import Server
 from laptime.catalog.documents import scenario_of
 from laptime.catalog.models import Preset, Scenario
 
@@ -29,6 +30,12 @@ def presets() -> Mapping[str, Preset]:
     return MappingProxyType(
         {name: Preset.model_validate({"name": name, **document}) for name, document in named}
     )
+
+
+def processes_of(server: Server) -> int:
+    """Return the processes of a server, each with a pool of its own; of an image its workers."""
+    preset = presets().get(server.preset or "")
+    return preset.processes_of(server) if preset else server.workers
 
 
 def _entries(folder: str) -> list[Traversable]:

@@ -19,6 +19,7 @@ from laptime import __version__
 from laptime.cli.catalogue_commands import list_scenarios, schema, servers
 from laptime.cli.compare_command import compare
 from laptime.cli.completion import VARIABLE, Shell, completion_script, prepare_completion
+from laptime.cli.explain_command import explain
 from laptime.cli.init_command import init
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
@@ -50,6 +51,7 @@ app.command()(cancel)
 app.command()(retry)
 app.command()(report)
 app.command()(compare)
+app.command()(explain)
 app.command()(servers)
 app.command("scenarios")(list_scenarios)
 app.command()(validate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
@@ -28,6 +29,10 @@ Kubeconfig = Annotated[
 ]
 Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig.")]
 Name = Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)]
+
+
+_HASHED = 8
+"""Characters of the hash in a name that was too long."""
 
 
 class Output(StrEnum):
@@ -66,6 +71,18 @@ def existing_run(cluster: Cluster, namespace: str, name: str) -> Run:
             "All of them: kubectl get br --all-namespaces"
         )
     return found
+
+
+def name_beside(name: str, suffix: str) -> str:
+    """Return the name of a run that is made for another, which the suffix says of what kind."""
+    from laptime.api.spec import MAX_RUN_NAME_LENGTH
+
+    longest = MAX_RUN_NAME_LENGTH - len(suffix)
+    if len(name) > longest:
+        # Long names often differ at the end alone.
+        whole = hashlib.sha256(name.encode()).hexdigest()[:_HASHED]
+        name = f"{name[: longest - _HASHED - 1].rstrip('-')}-{whole}"
+    return f"{name}{suffix}"
 
 
 def program_name() -> str:

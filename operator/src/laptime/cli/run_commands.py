@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from laptime.cli.cluster_access import Cluster
+    from laptime.cli.manifest_file import Manifest
+    from laptime.cli.runs import Run
 
 
 def run(
@@ -48,17 +50,8 @@ def run(
     manifest = read_manifest(file)
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
-    before = cluster.run(target, manifest.name)
-    console = _progress_console(output)
-    if before is not None and (before.deleting or (again and before.over)):
-        console.print(f"Deleting the finished run {before.name} and its results.")
-        cluster.delete_run(before)
-    applied = cluster.apply_file(target, manifest, manifest.run)
-    if applied.over:
-        console.print(
-            f"{applied.name} is finished already, this is its result; --again measures anew."
-        )
-    _follow_and_report(cluster, applied.namespace, applied.name, output)
+    over = measured(cluster, target, manifest, again, output)
+    _report(cluster, over, output)
 
 
 def watch(
@@ -72,35 +65,65 @@ def watch(
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, None, cluster)
     existing_run(cluster, target, name)
-    _follow_and_report(cluster, target, name, output)
+    _report(cluster, _followed(cluster, target, name, output), output)
 
 
-def _progress_console(output: Output) -> Console:
+def measured(
+    cluster: Cluster, namespace: str, manifest: Manifest, again: bool, output: Output
+) -> Run:
+    """Apply a run, show its progress, and return it when it is over.
+
+    One of that name that is over already is the result, or is measured `again`.
+    """
+    console = progress_console(output)
+    before = cluster.run(namespace, manifest.name)
+    if before is not None and (before.deleting or (again and before.over)):
+        console.print(f"Deleting the finished run {before.name} and its results.")
+        cluster.delete_run(before)
+    applied = cluster.apply_file(namespace, manifest, manifest.run)
+    if applied.over:
+        console.print(
+            f"{applied.name} is finished already, this is its result; --again measures anew."
+        )
+    return _followed(cluster, applied.namespace, applied.name, output)
+
+
+def progress_console(output: Output) -> Console:
+    """Return where to say how far something is."""
     from laptime.cli.printing import PlainConsole
 
     # What a program reads must not have a progress bar in it.
     return PlainConsole(stderr=output is not Output.TABLE)
 
 
-def _follow_and_report(cluster: Cluster, namespace: str, name: str, output: Output) -> None:
+def where(cluster: Cluster, namespace: str) -> str:
+    """Return the option that names a namespace, where a command needs it."""
+    return "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
+
+
+def _followed(cluster: Cluster, namespace: str, name: str, output: Output) -> Run:
     from laptime.cli.display import open_display
     from laptime.cli.follow import follow
-    from laptime.cli.printing import open_console, print_all, print_document
-    from laptime.cli.result_table import exit_code, result_lines
 
-    console = _progress_console(output)
-    where = "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
+    console = progress_console(output)
     try:
         with open_display(console, name) as display:
-            over = follow(lambda: cluster.run(namespace, name), display, cluster.turns_before)
+            return follow(lambda: cluster.run(namespace, name), display, cluster.turns_before)
     except KeyboardInterrupt:
+        there = where(cluster, namespace)
         console.print(
-            f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{where}\n"
-            f"                           End it:      {program_name()} cancel {name}{where}",
+            f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{there}\n"
+            f"                           End it:      {program_name()} cancel {name}{there}",
             highlight=False,
             soft_wrap=True,
         )
         raise
+
+
+def _report(cluster: Cluster, over: Run, output: Output) -> NoReturn:
+    from laptime.cli.printing import open_console, print_all, print_document
+    from laptime.cli.result_table import exit_code, result_lines
+
     if output is not Output.TABLE:
         print_document(
             {"name": over.name, "namespace": over.namespace, "status": over.status.to_wire()},
@@ -109,11 +132,12 @@ def _follow_and_report(cluster: Cluster, namespace: str, name: str, output: Outp
         raise typer.Exit(exit_code(over.status))
     wide = open_console()
     print_all(result_lines(over, wide), wide)
-    console.print(
+    there = where(cluster, over.namespace)
+    progress_console(output).print(
         "Look further:\n"
-        f"  kubectl get br{where} -o wide\n"
-        f"  kubectl describe br {name}{where}\n"
-        f"  {program_name()} report {name}{where}",
+        f"  kubectl get br{there} -o wide\n"
+        f"  kubectl describe br {over.name}{there}\n"
+        f"  {program_name()} report {over.name}{there}",
         highlight=False,
         soft_wrap=True,
     )

@@ -6,7 +6,6 @@ it is asked for, and what it has seen is shown.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from laptime.cli.options import (
     Output,
     OutputOption,
     connect,
+    name_beside,
     namespace_of,
     program_name,
 )
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from laptime.cli.runs import Run
 
 _SUFFIX = "-verify"
-_HASHED = 8
-"""Characters of the hash in a name that was too long."""
 _PATIENCE_SECONDS = 2.0
 """So long an address may take to listen."""
 _KEPT = ("scenario", "topology", "loads", "startupTimeout", "egress")
@@ -111,21 +109,9 @@ def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
     kept = {key: spec[key] for key in _KEPT if key in spec}
     return {
         **{key: run[key] for key in ("apiVersion", "kind")},
-        "metadata": {"name": _name_of_check(str(run["metadata"]["name"]))},
+        "metadata": {"name": name_beside(str(run["metadata"]["name"]), _SUFFIX)},
         "spec": {**kept, "servers": chosen, "verifyOnly": True},
     }
-
-
-def _name_of_check(name: str) -> str:
-    """Return the name of the run that checks a run of this name."""
-    from laptime.api.spec import MAX_RUN_NAME_LENGTH
-
-    longest = MAX_RUN_NAME_LENGTH - len(_SUFFIX)
-    if len(name) > longest:
-        # Long names often differ at the end alone.
-        whole = hashlib.sha256(name.encode()).hexdigest()[:_HASHED]
-        name = f"{name[: longest - _HASHED - 1].rstrip('-')}-{whole}"
-    return f"{name}{_SUFFIX}"
 
 
 def _followed(

@@ -9,7 +9,7 @@ from laptime.api.loads import Load
 from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.topology import Topology
-from laptime.catalog import Request, presets
+from laptime.catalog import Request, presets, processes_of
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ def _only_database(server: Server, requests: Sequence[Request]) -> bool:
 
 def pool_size(server: Server) -> int:
     """Return how many connections to the database all processes of a server may have."""
-    preset = presets().get(server.preset or "")
-    processes = preset.processes_of(server) if preset else server.workers
-    return processes * server.database_connections
+    return processes_of(server) * server.database_connections
 
 
 def _requests_at_once(server: Server, endpoints: Sequence[str]) -> int | None:

@@ -1,0 +1,95 @@
+"""What an experiment says: whether more of a resource makes a server faster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from laptime.api.causes import LimitedBy
+from laptime.api.results import Interval, ResultRow, Validity
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan.experiments import change
+
+WORTH = 1.05
+"""A gain below 5 % is none: it would not be worth the resource, and the smallest that the usual
+number of repetitions can tell from chance on a quiet machine is about as large."""
+
+
+class Finding(StrEnum):
+    """What came of a candidate."""
+
+    CONFIRMED = "confirmed"
+    """The whole interval of the gain is 5 % or more: it was a limit."""
+    REFUTED = "refuted"
+    """The whole interval is below: more of it gives nothing."""
+    UNDECIDED = "undecided"
+    NOT_KNOWN = "not known"
+    """There is no gain to judge: something was not measured, or is invalid."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A candidate under a load, and what came of it."""
+
+    load: str
+    arm: str
+    """Name of the server that had more."""
+    change: str
+    finding: Finding
+    gain: Interval | None
+    """How many times as good: throughput as a factor, response times as how many times as short."""
+    then: LimitedBy | None
+    """What limits with more of it, as the readings suspect."""
+    why: str = ""
+    """What is missing, or doubtful."""
+
+
+def explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> list[Explained]:
+    """Return what each arm of an experiment gives, by load and then in the order of the spec.
+
+    `spec` is that of `laptime.plan.experiments.experiment`: its baseline is the unchanged server.
+    An experiment whose loads had no row yet says nothing.
+    """
+    return list(_explained(spec, rows))
+
+
+def _explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> Iterator[Explained]:
+    by_pair = {(row.server, row.load): row for row in rows}
+    unchanged = spec.server(spec.baseline_name)
+    for load in spec.loads:
+        before = by_pair.get((unchanged.name, load.name))
+        for server in spec.servers:
+            row = by_pair.get((server.name, load.name))
+            if server.name == unchanged.name or row is None or before is None:
+                continue
+            finding, gain, why = _found(before, row)
+            differs = change(unchanged, server)
+            yield Explained(load.name, server.name, differs, finding, gain, row.limited_by, why)
+
+
+def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None, str]:
+    for one in (before, row):
+        if not one.trials:
+            said = one.message or one.reason or "no trial"
+            return Finding.NOT_KNOWN, None, f"{one.server} was not measured: {said}"
+        if one.validity is Validity.INVALID:
+            why = next(iter(one.validity_reasons), "no valid trial")
+            return Finding.NOT_KNOWN, None, f"the figures of {one.server} are invalid: {why}"
+    if row.factor is None:
+        return Finding.NOT_KNOWN, None, "there is no factor"
+    gain = _turned(row.factor) if row.compared_by.is_latency else row.factor
+    doubts = dict.fromkeys([*before.validity_reasons, *row.validity_reasons])
+    why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
+    if gain.low is None or gain.high is None:
+        return Finding.NOT_KNOWN, gain, "measured only once: nobody knows how far chance goes"
+    if gain.low >= WORTH:
+        return Finding.CONFIRMED, gain, why
+    return (Finding.REFUTED if gain.high < WORTH else Finding.UNDECIDED), gain, why
+
+
+def _turned(factor: Interval) -> Interval:
+    """Return how many times as short a response time is, where the factor says how long."""
+    low = 1 / factor.high if factor.high else None
+    high = 1 / factor.low if factor.low else None
+    return Interval(value=1 / factor.value, low=low, high=high)

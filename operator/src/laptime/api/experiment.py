@@ -1,0 +1,17 @@
+"""What a server can be given more of, to see whether that is what limits it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+FEWEST_REPETITIONS = 5
+"""Below that an interval is so wide that hardly anything is confirmed or refuted."""
+
+
+class Resource(StrEnum):
+    """A resource of a server; the names are those of its fields in the spec."""
+
+    DATABASE_CONNECTIONS = "databaseConnections"
+    THREADS = "threads"
+    WORKERS = "workers"
+    CPU = "cpu"

@@ -1,0 +1,236 @@
+"""Experiments on what limits a server: it as it is, beside it with more of one resource. Pure.
+
+Readings of a trial can only suspect a cause. That a resource limits a server means that more of
+it, and of nothing else, makes it faster, and that can be tried: each candidate is a server of a
+run like any other, so it is verified, measured in turn with the unchanged one and compared by the
+same statistics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pydantic import ValidationError
+
+from laptime.api.causes import Cause
+from laptime.api.experiment import Resource
+from laptime.api.resources import Resources
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.topology import Topology
+from laptime.catalog import presets, processes_of
+
+MOST_CANDIDATES = 3
+"""Resources that one experiment tries: each costs as much time as the server itself."""
+_AT_ONCE = "-all"
+_LONGEST_NAME = 20
+_SPARE_CONNECTIONS = 10
+"""What Postgres keeps for superusers and Laptime's own statements, and some to spare."""
+_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(.*)")
+
+
+_SUFFIXES = {
+    Resource.DATABASE_CONNECTIONS: "-conns",
+    Resource.THREADS: "-threads",
+    Resource.WORKERS: "-workers",
+    Resource.CPU: "-cpu",
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A server with more of some resources than the one that it is compared with."""
+
+    server: Server
+    change: str
+    """What differs, for people: `10 database connections instead of 5`."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A run that tries candidates: the unchanged server first, which is its baseline."""
+
+    spec: BenchmarkRunSpec
+    arms: tuple[Arm, ...]
+
+
+class NothingToTryError(ValueError):
+    """There is nothing that the server could be given more of; the message says why."""
+
+
+def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
+    """Return what may limit a server by these causes, the likeliest first, without repetition.
+
+    Causes that lie outside of the server, in a tier or a node, stand for nothing here: all arms of
+    an experiment share them.
+    """
+    found = (resource for cause in causes for resource in _resources(server, cause))
+    return tuple(dict.fromkeys(found))[:MOST_CANDIDATES]
+
+
+def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
+    if cause is Cause.DATABASE_CONNECTIONS:
+        return [Resource.DATABASE_CONNECTIONS]
+    if cause is Cause.SERVER_CONCURRENCY:
+        return [Resource.THREADS if _threads_count(server) else Resource.WORKERS]
+    if cause is not Cause.SERVER_CPU:
+        return []
+    limit = _cores(server)
+    if limit is None or limit > server.workers:
+        return [Resource.WORKERS]
+    # At the same bound one alone gives nothing: both are tried, and both at once.
+    return [Resource.CPU, Resource.WORKERS] if limit == server.workers else [Resource.CPU]
+
+
+def experiment(
+    spec: BenchmarkRunSpec,
+    name: str,
+    resources: Sequence[Resource],
+    loads: Sequence[str],
+    repetitions: int,
+) -> Experiment:
+    """Return the run that tries whether more of these resources make a server of a run faster.
+
+    `loads` are the names of those of the run that are driven. Of each resource an arm has twice as
+    much; where several are tried, the last arm has more of all, since of two that limit in series
+    neither gives anything alone.
+
+    Raises:
+        NothingToTryError: the server is not there or not Laptime's to change, or the resource is
+            not one that can be doubled.
+    """
+    server = next((one for one in spec.servers if one.name == name), None)
+    if server is None or not server.deployed:
+        raise NothingToTryError(_not_ours(spec, name, server))
+    unchanged = server.model_copy(update={"profile": False})
+    arms = [Arm(_named(_more(unchanged, one), _SUFFIXES[one]), "") for one in resources]
+    if len(resources) > 1:
+        all_of_it = unchanged
+        for one in resources:
+            all_of_it = _more(all_of_it, one)
+        arms.append(Arm(_named(all_of_it, _AT_ONCE), ""))
+    arms = [Arm(one.server, change(unchanged, one.server)) for one in arms]
+    updates = {
+        "servers": [unchanged, *(one.server for one in arms)],
+        "baseline": name,
+        "topology": _with_room(spec, [one.server for one in arms]),
+        "loads": [one for one in spec.loads if one.name in loads],
+        "repetitions": repetitions,
+        "objectives": [],
+        **dict.fromkeys(("precision", "max_repetitions", "budget", "seed")),
+        **dict.fromkeys(("control", "suspend", "cancel", "verify_only"), False),
+        "retry": 0,
+    }
+    return Experiment(spec.model_copy(update=updates), tuple(arms))
+
+
+def change(unchanged: Server, arm: Server) -> str:
+    """Return how an arm differs from the unchanged server, for people."""
+    parts = []
+    for what, after, before in (
+        ("workers", arm.workers, unchanged.workers),
+        ("threads", _threads(arm), _threads(unchanged)),
+        ("database connections", _connections(arm), _connections(unchanged)),
+        ("CPU", _cpu(arm), _cpu(unchanged)),
+    ):
+        if after != before:
+            parts.append(f"{after} {what} instead of {before}")
+    return ", ".join(parts)
+
+
+def _not_ours(spec: BenchmarkRunSpec, name: str, server: Server | None) -> str:
+    if server is not None:
+        return f"{name} is a service that Laptime does not deploy: it cannot be given more"
+    there = ", ".join(one.name for one in spec.servers)
+    return f"there is no server {name}; there is {there}"
+
+
+def _more(server: Server, resource: Resource) -> Server:
+    """Return the server with twice of a resource and, as far as that goes, nothing else."""
+    try:
+        return Server.model_validate(_doubled(server, resource).to_wire())
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise NothingToTryError(
+            f"{server.name} cannot have twice the {resource}: {problem}"
+        ) from None
+
+
+def _doubled(server: Server, resource: Resource) -> Server:
+    if resource is Resource.DATABASE_CONNECTIONS:
+        return server.model_copy(update={"database_connections": 2 * server.database_connections})
+    if resource is Resource.THREADS:
+        threads = _threads(server)
+        if threads is None:
+            raise NothingToTryError(
+                f"nobody knows how many threads {server.name} has: write threads in the run"
+            )
+        return server.model_copy(update={"threads": 2 * threads})
+    if resource is Resource.WORKERS:
+        more = server.model_copy(update={"workers": 2 * server.workers})
+        # Each process has a pool of its own: half of it, so that the connections stay as many.
+        each = server.database_connections * processes_of(server) / processes_of(more)
+        return more.model_copy(update={"database_connections": max(1, -int(-each // 1))})
+    cpu = _cpu(server)
+    match = _QUANTITY.fullmatch(cpu or "")
+    if server.resources is None or match is None:
+        raise NothingToTryError(
+            f"{server.name} has no limit of CPU in the run: try workers instead"
+        )
+    doubled = f"{(2 * Decimal(match[1])).normalize():f}{match[2]}"
+    resources = server.resources.model_copy(update={"cpu": doubled})
+    return server.model_copy(update={"resources": resources})
+
+
+def _named(server: Server, suffix: str) -> Server:
+    start = server.name[: _LONGEST_NAME - len(suffix)].rstrip("-")
+    if start + suffix == server.name:
+        start = start[:-1].rstrip("-")
+    return server.model_copy(update={"name": start + suffix})
+
+
+def _with_room(spec: BenchmarkRunSpec, servers: Sequence[Server]) -> Topology:
+    """Return the topology, for all arms the same, with a Postgres that takes all connections."""
+    postgres = spec.topology.postgres
+    if postgres is None or spec.topology.pgbouncer is not None:
+        return spec.topology
+    needed = max(map(_connections, servers)) + _SPARE_CONNECTIONS
+    if needed <= postgres.max_connections:
+        return spec.topology
+    roomy = postgres.model_copy(update={"max_connections": needed})
+    return spec.topology.model_copy(update={"postgres": roomy})
+
+
+def _connections(server: Server) -> int:
+    return processes_of(server) * server.database_connections
+
+
+def _threads(server: Server) -> int | None:
+    preset = presets().get(server.preset or "")
+    if preset is None:
+        return server.threads
+    # A preset that has a thread for each request has one where nobody says more.
+    return preset.threads_of(server) or (1 if _threads_count(server) else None)
+
+
+def _threads_count(server: Server) -> bool:
+    """Say whether the requests that a server works on at once are bound by its `threads`."""
+    preset = presets().get(server.preset or "")
+    if preset is None:
+        return server.threads is not None
+    return any(one.limit == "threads" for one in preset.requests_at_once)
+
+
+def _cpu(server: Server) -> str | None:
+    resources = server.resources or Resources()
+    return resources.cpu
+
+
+def _cores(server: Server) -> float | None:
+    match = _QUANTITY.fullmatch(_cpu(server) or "")
+    if match is None:
+        return None
+    return float(match[1]) / (1000 if match[2] == "m" else 1)

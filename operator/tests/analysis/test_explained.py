@@ -1,0 +1,98 @@
+"""What an experiment says of a cause: confirmed, refuted, undecided or not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from laptime.analysis.explained import Explained, Finding, explained
+from laptime.api.loads import Load
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome as Measured
+from tests.analysis.runs import Script, make_spec, summary_of
+
+NAMES = ("mine", "mine-conns")
+
+
+def said_by(script: Script, repetitions: int = 5, load: Load | None = None) -> Explained:
+    spec = make_spec(*NAMES, repetitions=repetitions)
+    arm = spec.servers[1].model_copy(update={"database_connections": 10})
+    changes = {"servers": [spec.servers[0], arm], "loads": [load] if load else spec.loads}
+    spec = spec.model_copy(update=changes)
+    (found,) = explained(spec, summary_of(spec, script).rows)
+    return found
+
+
+def gaining(*factors: float) -> Script:
+    """Return a script in which the second server is so many times as fast, by repetitions."""
+
+    def outcome(trial: Trial) -> Measured:
+        return Measured(1000.0 * (factors[trial.repetition - 1] if trial.server != "mine" else 1))
+
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("factors", "finding"),
+    [
+        ((1.62, 1.60, 1.63, 1.61, 1.64), Finding.CONFIRMED),
+        ((1.00, 1.01, 0.99, 1.02, 1.00), Finding.REFUTED),
+        ((0.60, 0.61, 0.59, 0.62, 0.60), Finding.REFUTED),
+        # 3 % for sure: it is there, and nothing worth having.
+        ((1.03, 1.031, 1.029, 1.032, 1.03), Finding.REFUTED),
+        ((1.05, 1.00, 1.10, 1.02, 1.08), Finding.UNDECIDED),
+        ((1.5, 0.8, 2.0, 1.0, 1.2), Finding.UNDECIDED),
+    ],
+)
+def test_the_whole_interval_of_the_gain_decides(
+    factors: tuple[float, ...], finding: Finding
+) -> None:
+    found = said_by(gaining(*factors))
+    assert found.finding is finding
+    assert (found.arm, found.change) == ("mine-conns", "10 database connections instead of 5")
+
+
+def test_of_response_times_the_gain_is_how_many_times_as_short() -> None:
+    arriving = {"rate": 100, "maxConnections": 10, "duration": "10s"}
+    load = Load.model_validate({"name": "open", "open": arriving})
+
+    def outcome(trial: Trial) -> Measured:
+        slow = trial.server == "mine"
+        return Measured(100.0, ((4000 if slow else 1000) + trial.repetition * 10,) * 1000)
+
+    found = said_by(outcome, load=load)
+    assert found.finding is Finding.CONFIRMED
+    assert found.gain is not None
+    assert found.gain.value == pytest.approx(3.9, abs=0.1)
+    assert found.gain.low is not None
+    assert found.gain.high is not None
+    assert found.gain.low < found.gain.value < found.gain.high
+
+
+def test_what_was_not_measured_confirms_and_refutes_nothing() -> None:
+    def failing(trial: Trial) -> Measured:
+        if trial.server == "mine":
+            return Measured(1000.0)
+        return Measured(0.0, failure=("Crashed", "exit code 1"))
+
+    found = said_by(failing)
+    assert (found.finding, found.gain) == (Finding.NOT_KNOWN, None)
+    assert "mine-conns was not measured" in found.why
+
+
+def test_one_repetition_confirms_nothing() -> None:
+    found = said_by(gaining(3.0), repetitions=1)
+    assert found.finding is Finding.NOT_KNOWN
+    assert found.why == "measured only once: nobody knows how far chance goes"
+
+
+def test_doubts_of_either_side_are_said() -> None:
+    def busy(trial: Trial) -> Measured:
+        return Measured(1000.0, busiest_thread=0.99 if trial.server == "mine" else 0.3)
+
+    found = said_by(busy)
+    assert found.why.startswith("doubtful: ")
+
+
+def test_a_load_that_has_no_rows_yet_is_left_out() -> None:
+    spec = make_spec(*NAMES)
+    assert explained(spec, []) == []

@@ -1,0 +1,196 @@
+"""`laptime explain`: what it tries, what it says of it, and what it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Laptime = Callable[..., tuple[int, str, str]]
+Status = dict[str, Any]
+RUNS = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns"
+EXPERIMENT = f"{RUNS}/demo-fastapi-explain"
+
+
+@pytest.fixture
+def limited(finished_status: Status) -> Status:
+    """A finished run whose servers are limited by what an experiment can try, and by a tier."""
+    causes = [
+        {"cause": "databaseConnections", "evidence": "5.0 of 5", "also": ["postgresCpu"]},
+        {"cause": "postgresCpu", "evidence": "0.99 of the 1 core"},
+    ]
+    for row, limited_by in zip(finished_status["results"], causes, strict=True):
+        row["limitedBy"] = limited_by
+    return finished_status
+
+
+def outcome(limited: Status, gain: float, half_width: float) -> Status:
+    """Return what the experiment comes to."""
+    status = copy.deepcopy(limited)
+    before, after = status["results"]
+    before["server"], after["server"] = "fastapi", "fastapi-conns"
+    after["factor"] = {"value": gain, "low": gain - half_width, "high": gain + half_width}
+    return status
+
+
+def call(laptime: Laptime, kubeconfig: Path, *more: object) -> tuple[int, str, str]:
+    return laptime("explain", "demo", "--kubeconfig", kubeconfig, *more)
+
+
+@pytest.fixture
+def demo(fake: Any, manifest: dict[str, Any], limited: Status) -> Any:
+    fake.put(f"{RUNS}/demo", manifest | {"status": limited})
+    return fake
+
+
+def test_a_cause_is_confirmed_with_how_much_more_of_it_gives(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.statuses = [limited, {"state": "Running"}, outcome(limited, 1.62, 0.08)]
+    code, out, err = call(laptime, kubeconfig, "--server", "fastapi")
+    assert (code, err) == (0, "")
+    (applied,) = demo.applied
+    assert applied["metadata"]["name"] == "demo-fastapi-explain"
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
+    assert applied["spec"]["servers"][1]["databaseConnections"] == 10
+    assert applied["spec"]["repetitions"] == 5
+    announced = "measures fastapi beside itself with more, 10 trials, about 2 min"
+    assert announced in out
+    assert out.index(announced) < out.index("10 database connections instead of 5")
+    (line,) = [one for one in out.splitlines() if "confirmed" in one]
+    assert "1.62x (1.54 to 1.70)" in line
+    assert "Postgres CPU" in line  # what limits then
+    assert f"{EXPERIMENT}" in demo.objects
+
+
+@pytest.mark.parametrize(
+    ("gain", "half_width", "finding"), [(1.0, 0.03, "refuted"), (1.1, 0.2, "undecided")]
+)
+def test_for_programs(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    gain: float,
+    half_width: float,
+    finding: str,
+) -> None:
+    demo.statuses = [limited, outcome(limited, gain, half_width)]
+    code, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["sameWork"] is True
+    (one,) = found["explained"]
+    assert one["finding"] == finding
+    assert one["gain"]["value"] == gain
+    assert one["server"] == "fastapi-conns"
+
+
+def test_other_work_than_that_of_the_run_is_said(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    before, after = limited | {"scenarioHash": "a"}, outcome(limited, 1.5, 0.1)
+    demo.statuses = [before, after | {"scenarioHash": "b"}]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "The scenario has changed since demo was measured: this is about other work." in out
+
+
+def test_which_server_is_asked_where_there_are_several(
+    laptime: Laptime, demo: Any, kubeconfig: Path
+) -> None:
+    code, _, err = call(laptime, kubeconfig)
+    assert code == 1
+    assert "Which server? Write --server with one of fastapi, axum" in err
+    code, _, err = call(laptime, kubeconfig, "--server", "flask")
+    assert code == 1
+    assert "there is no server flask; there is fastapi, axum" in err
+    assert demo.applied == []
+
+
+def test_what_lies_outside_of_a_server_is_not_tried_and_what_to_do_is_said(
+    laptime: Laptime, demo: Any, kubeconfig: Path
+) -> None:
+    code, _, err = call(laptime, kubeconfig, "--server", "axum")
+    assert code == 1
+    said = " ".join(err.split())
+    assert "What limited axum lies outside of it (Postgres CPU)" in said
+    assert "compare BEFORE AFTER" in said
+    assert "--more with what to try: databaseConnections, threads, workers, cpu" in said
+    assert demo.applied == []
+
+
+def test_what_somebody_wants_to_try_is_tried_on_all_loads(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.statuses = [limited, outcome(limited, 1.0, 0.01)]
+    more = ("--more", "workers", "--more", "databaseConnections", "--repetitions", "3")
+    call(laptime, kubeconfig, "--server", "axum", *more)
+    (applied,) = demo.applied
+    names = [one["name"] for one in applied["spec"]["servers"]]
+    assert names == ["axum", "axum-workers", "axum-conns", "axum-all"]
+    assert applied["spec"]["repetitions"] == 3
+
+
+def test_nothing_suspected_and_nothing_asked_for_is_nothing_to_try(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    for row in limited["results"]:
+        del row["limitedBy"]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi")
+    assert code == 1
+    assert "Nothing is suspected of fastapi" in err
+    assert demo.applied == []
+
+
+@pytest.mark.parametrize("state", [None, "Running", "Suspended"])
+def test_a_run_that_is_not_over_is_not_explained(
+    laptime: Laptime, demo: Any, kubeconfig: Path, state: str | None
+) -> None:
+    demo.statuses = [{"state": state}]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi")
+    assert code == 1
+    assert "demo is not over yet: what limited its servers is known then" in err
+    assert demo.applied == []
+
+
+@pytest.mark.parametrize("more", [(), ("--again",)])
+def test_a_strangers_run_of_that_name_stays(
+    laptime: Laptime, demo: Any, kubeconfig: Path, manifest: dict[str, Any], more: tuple[str, ...]
+) -> None:
+    theirs = copy.deepcopy(manifest)
+    theirs["spec"]["servers"] = [{"name": "fastapi", "preset": "axum-sqlx"}]
+    demo.put(EXPERIMENT, theirs | {"status": {"state": "Succeeded"}})
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi", *more)
+    assert code == 1
+    assert "demo-fastapi-explain is there already, and is no experiment on fastapi" in err
+    assert demo.applied == []
+    assert EXPERIMENT in demo.objects
+
+
+def test_what_was_explained_is_shown_again_and_measured_anew_only_when_asked_for(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    over = outcome(limited, 1.62, 0.08)
+    demo.statuses = [limited, over]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    uid = demo.objects[EXPERIMENT]["metadata"]["uid"]
+
+    demo.statuses = [limited, over]
+    code, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert code == 0
+    assert "is finished already, this is its result" in out
+    assert "confirmed" in out
+    assert demo.objects[EXPERIMENT]["metadata"]["uid"] == uid
+
+    demo.statuses = [limited, over]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi", "--more", "workers")
+    assert code == 1
+    assert "tried something else: --again deletes it, and measures anew" in err
+
+    demo.statuses = [limited, over]
+    call(laptime, kubeconfig, "--server", "fastapi", "--more", "workers", "--again")
+    assert demo.objects[EXPERIMENT]["metadata"]["uid"] != uid

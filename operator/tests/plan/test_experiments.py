@@ -1,0 +1,222 @@
+"""Experiments: a server beside itself with more of what may limit it, and of nothing else."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from laptime.api import API_VERSION, KIND
+from laptime.api.causes import Cause
+from laptime.api.experiment import Resource
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import processes_of
+from laptime.cli.validate_command import violations
+from laptime.plan.experiments import (
+    MOST_CANDIDATES,
+    NothingToTryError,
+    candidates,
+    experiment,
+)
+from tests.fuzz.specs import make
+
+CONNECTIONS, THREADS, WORKERS, CPU = Resource
+
+
+def server(**fields: Any) -> Server:
+    return Server.model_validate({"name": "mine", "preset": "fastapi-sync", **fields})
+
+
+def spec_of(*servers: Server, **fields: Any) -> BenchmarkRunSpec:
+    loads = [{"name": "closed", "closed": {"connections": 10, "duration": "5s"}}]
+    return BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "users",
+            "servers": [one.to_wire() for one in servers],
+            "topology": {"postgres": {}},
+            "loads": loads,
+            **fields,
+        }
+    )
+
+
+def refused(spec: BenchmarkRunSpec) -> list[str]:
+    """Return what the API server would say against a run."""
+    document = {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "x"}}
+    return violations({**document, "spec": spec.to_wire()})[0]
+
+
+def tried(spec: BenchmarkRunSpec, *resources: Resource) -> dict[str, Server]:
+    made = experiment(spec, "mine", resources, ["closed"], 5)
+    return {one.name: one for one in made.spec.servers}
+
+
+@pytest.mark.parametrize(
+    ("cause", "fields", "expected"),
+    [
+        (Cause.DATABASE_CONNECTIONS, {}, (CONNECTIONS,)),
+        # AnyIO's 40 threads are no setting: another worker has 40 more.
+        (Cause.SERVER_CONCURRENCY, {}, (WORKERS,)),
+        (Cause.SERVER_CONCURRENCY, {"preset": "flask"}, (THREADS,)),
+        (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1"}, (WORKERS,)),
+        (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1", "threads": 4}, (THREADS,)),
+        (Cause.SERVER_CPU, {}, (WORKERS,)),
+        (Cause.SERVER_CPU, {"resources": {"cpu": "4"}}, (WORKERS,)),
+        (Cause.SERVER_CPU, {"resources": {"cpu": "500m"}}, (CPU,)),
+        (Cause.SERVER_CPU, {"resources": {"cpu": "1"}}, (CPU, WORKERS)),
+        (Cause.SERVER_CPU, {"resources": {"cpu": "1000m"}}, (CPU, WORKERS)),
+    ],
+)
+def test_a_cause_is_tried_by_more_of_what_it_is_about(
+    cause: Cause, fields: dict[str, Any], expected: tuple[Resource, ...]
+) -> None:
+    assert candidates(server(**fields), [cause]) == expected
+
+
+@pytest.mark.parametrize(
+    "cause", set(Cause) - {Cause.SERVER_CPU, Cause.SERVER_CONCURRENCY, Cause.DATABASE_CONNECTIONS}
+)
+def test_what_lies_outside_of_a_server_is_not_tried(cause: Cause) -> None:
+    assert candidates(server(), [cause]) == ()
+
+
+def test_no_more_candidates_than_can_be_paid_for_and_none_twice() -> None:
+    causes = [Cause.SERVER_CPU, Cause.SERVER_CONCURRENCY, Cause.DATABASE_CONNECTIONS]
+    found = candidates(server(resources={"cpu": "1"}), causes)
+    assert found == (CPU, WORKERS, CONNECTIONS)
+    assert len(found) == MOST_CANDIDATES
+
+
+def test_one_resource_is_doubled_and_nothing_else() -> None:
+    before = server(resources={"cpu": "500m", "memory": "256Mi"}, threads=3, env=[])
+    arms = tried(spec_of(before), CONNECTIONS)
+    assert list(arms) == ["mine", "mine-conns"]
+    expected = before.model_copy(update={"name": "mine-conns", "database_connections": 10})
+    assert arms["mine-conns"] == expected
+    assert arms["mine"] == before
+
+
+def test_several_are_tried_alone_and_all_at_once() -> None:
+    arms = tried(spec_of(server(threads=2, resources={"cpu": "1.5"})), CONNECTIONS, THREADS, CPU)
+    assert list(arms) == ["mine", "mine-conns", "mine-threads", "mine-cpu", "mine-all"]
+    everything = arms["mine-all"]
+    assert (everything.database_connections, everything.threads) == (10, 4)
+    assert everything.resources is not None
+    assert everything.resources.cpu == "3"
+
+
+@pytest.mark.parametrize(
+    ("preset", "connections", "each"),
+    [
+        ("fastapi-sync", 6, 3),  # as many in all
+        ("fastapi-sync", 5, 3),  # one more: half of an odd number is none
+        ("fastapi-sync", 1, 1),
+        ("axum-sqlx", 5, 5),  # its workers share one pool
+    ],
+)
+def test_more_workers_have_as_many_connections_as_far_as_that_goes(
+    preset: str, connections: int, each: int
+) -> None:
+    before = server(preset=preset, databaseConnections=connections)
+    more = tried(spec_of(before), WORKERS)["mine-workers"]
+    assert (more.workers, more.database_connections) == (2, each)
+    assert processes_of(more) * each - processes_of(before) * connections in (0, 1)
+
+
+def test_what_differs_is_said_with_both_numbers() -> None:
+    made = experiment(spec_of(server()), "mine", [WORKERS, CONNECTIONS], ["closed"], 5)
+    assert [arm.change for arm in made.arms] == [
+        "2 workers instead of 1, 6 database connections instead of 5",
+        "10 database connections instead of 5",
+        "2 workers instead of 1, 12 database connections instead of 5",
+    ]
+
+
+def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
+    small = {"postgres": {"maxConnections": 60}}
+    made = experiment(
+        spec_of(server(databaseConnections=40), topology=small), "mine", [CONNECTIONS], [], 5
+    )
+    assert made.spec.topology.postgres is not None
+    assert made.spec.topology.postgres.max_connections == 90
+    # Behind PgBouncer it never sees them.
+    behind = small | {"pgbouncer": {}}
+    made = experiment(
+        spec_of(server(databaseConnections=40), topology=behind), "mine", [CONNECTIONS], [], 5
+    )
+    assert made.spec.topology.postgres is not None
+    assert made.spec.topology.postgres.max_connections == 60
+
+
+def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> None:
+    objective = {"server": "other", "load": "closed", "metric": "p99", "atMost": "5ms"}
+    spec = spec_of(
+        server(name="other"),
+        server(profile=True),
+        control=True,
+        precision="2%",
+        maxRepetitions=40,
+        seed=3,
+        objectives=[objective],
+        retry=2,
+    )
+    made = experiment(spec.with_control(), "mine", [WORKERS], ["closed"], 7).spec
+    assert [one.name for one in made.servers] == ["mine", "mine-workers"]
+    assert not any(one.profile for one in made.servers)
+    assert (made.baseline_name, made.repetitions, made.objectives) == ("mine", 7, [])
+    assert (made.control, made.precision, made.max_repetitions, made.seed, made.retry) == (
+        False,
+        None,
+        None,
+        None,
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "resource", "said"),
+    [
+        ({}, THREADS, "nobody knows how many threads mine has: write threads in the run"),
+        ({}, CPU, "mine has no limit of CPU in the run: try workers instead"),
+        ({"workers": 200}, WORKERS, "mine cannot have twice the workers: "),
+        ({"databaseConnections": 9000}, CONNECTIONS, "cannot have twice the databaseConnections"),
+    ],
+)
+def test_what_cannot_be_doubled_is_said(
+    fields: dict[str, Any], resource: Resource, said: str
+) -> None:
+    with pytest.raises(NothingToTryError, match=said):
+        tried(spec_of(server(**fields)), resource)
+
+
+def test_a_service_cannot_be_given_more() -> None:
+    there = Server.model_validate({"name": "mine", "service": {"name": "shop", "port": 80}})
+    with pytest.raises(NothingToTryError, match="mine is a service that Laptime does not deploy"):
+        tried(spec_of(there), CONNECTIONS)
+    with pytest.raises(NothingToTryError, match="there is no server mine; there is other"):
+        tried(spec_of(server(name="other")), CONNECTIONS)
+
+
+@pytest.mark.parametrize("name", ["a", "aaaaaaaaaaaaaaaa-cpu", "a" * 20, "b-" * 9 + "b"])
+def test_each_arm_has_a_name_of_its_own(name: str) -> None:
+    before = server(name=name, resources={"cpu": "1"}, threads=2)
+    made = experiment(spec_of(before), name, [CPU, THREADS, CONNECTIONS], ["closed"], 5)
+    names = [one.name for one in made.spec.servers]
+    assert len(set(names)) == 5
+    assert refused(made.spec) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_api_server_takes_an_experiment_on_any_run(seed: int) -> None:
+    drawn = random.Random(seed)
+    spec = BenchmarkRunSpec.model_validate(make(drawn, 30)).with_control()
+    name = drawn.choice([one.name for one in spec.servers])
+    resource = drawn.choice(list(Resource))
+    try:
+        made = experiment(spec, name, [resource], [one.name for one in spec.loads], 5)
+    except NothingToTryError:
+        return
+    # What is made by chance breaks a rule here and there by itself.
+    assert set(refused(made.spec)) <= set(refused(spec))
