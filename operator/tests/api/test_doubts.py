@@ -36,6 +36,7 @@ STORED = {
     "Postgres was held back by its CPU limit in 20% of time: the figures are about it as much as "
     "about the server": doubts.TIER_HELD_BACK,
     "the hypervisor took 2.0% of the CPU time of node a": doubts.STOLEN_TIME,
+    "others used 2.3 of the 8 CPUs of node a meanwhile": doubts.NEIGHBOURS,
     "measured only once, so nobody knows how far chance goes: no interval": doubts.MEASURED_ONCE,
     "only 400 answers: p99.9 needs at least 1000": doubts.FEW_ANSWERS,
     "the response times of 1 of 5 trials are missing": doubts.TIMES_MISSING,

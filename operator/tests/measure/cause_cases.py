@@ -59,6 +59,7 @@ class Trial:
     """Share of the window in which a task was ready and had no CPU."""
     busy: float = 0.2
     stolen: float = 0.0
+    others: float | None = None
     proxy: ProxyEvidence | None = None
     pool: PoolEvidence | None = None
     database: DatabaseEvidence | None = None
@@ -89,7 +90,13 @@ def cause_of(trial: Trial) -> LimitedBy:
             for name in names
         ],
         nodes=[
-            NodeUsage(node="worker-1", cpus=8, busy_share=trial.busy, stolen_share=trial.stolen)
+            NodeUsage(
+                node="worker-1",
+                cpus=8,
+                busy_share=trial.busy,
+                stolen_share=trial.stolen,
+                others_cores=trial.others,
+            )
         ],
     )
     figures = Figures(
@@ -434,7 +441,7 @@ CASES = {
         "0.99 cores",
     ),
     "the node, shared by parts without a limit": (
-        Trial(cores={"server": 1.2, "postgres": 3.4, "generator": 1.5}, busy=0.97),
+        Trial(cores={"server": 1.2, "postgres": 3.4, "generator": 1.5}, busy=0.97, others=1.46),
         Cause.NODE,
         "cores: postgres 3.40, generator 1.50, others 1.46, server 1.20",
     ),

@@ -71,6 +71,27 @@ async def test_the_node() -> None:
     assert one.memory_available_bytes == pytest.approx(8e9 - 10.4e6, abs=1e6)
 
 
+async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> None:
+    def axum(cores: float, **options: Any) -> list[dict[str, Any]]:
+        return list(pod("demo-server-axum-1-a", "server", cores=cores, labels=TRIAL, **options))
+
+    # 0.9 cores are busy.
+    (one,) = (await used(axum(0.3))).nodes
+    assert one.others_cores == pytest.approx(0.6)
+    (one,) = (await used(axum(0.3) + list(pod("demo-postgres-1-b", "postgres", cores=0.4)))).nodes
+    assert one.others_cores == pytest.approx(0.2)
+    # Of the run, but on another node.
+    far = list(pod("demo-postgres-1-b", "postgres", cores=0.4, labels={"node": "n2"}))
+    (one, _) = (await used(axum(0.3) + far, **{NODES: [*node(), *node("n2")]})).nodes
+    assert one.others_cores == pytest.approx(0.6)
+    # More than was counted of the node: ticks are coarser than what pods are read by.
+    (one,) = (await used(axum(1.5))).nodes
+    assert one.others_cores == 0.0
+    # A pod of which nobody knows how much it used may have used all of it.
+    (one,) = (await used(axum(0.3, end=START + 4.4))).nodes
+    assert one.others_cores is None
+
+
 @pytest.mark.parametrize("phase", [0.0, 0.25, 0.5, 0.999])
 async def test_work_before_and_after_the_window_is_not_counted(phase: float) -> None:
     def busy_outside(time: float) -> float:

@@ -244,7 +244,11 @@ def test_a_users_own_script_has_no_contract() -> None:
 
 
 def read(
-    result: TrialResult, tiers: TierEvidence | None = None, stolen: float = 0.0, **throttled: float
+    result: TrialResult,
+    tiers: TierEvidence | None = None,
+    stolen: float = 0.0,
+    others: float | None = None,
+    **throttled: float,
 ) -> TrialResult:
     usage = TrialUsage(
         source=Source.AGENT,
@@ -253,7 +257,11 @@ def read(
             ComponentUsage(component=name, pods=1, cores_mean=0.1, throttled_share=share)
             for name, share in throttled.items()
         ],
-        nodes=[NodeUsage(node="worker-1", cpus=8, busy_share=0.1, stolen_share=stolen)],
+        nodes=[
+            NodeUsage(
+                node="worker-1", cpus=8, busy_share=0.1, stolen_share=stolen, others_cores=others
+            )
+        ],
     )
     readings = TrialReadings(trial=TRIAL.name, usage=usage, tiers=tiers or TierEvidence())
     return watched_result(result, readings, SPEC, LIST)
@@ -287,6 +295,12 @@ def test_time_that_the_hypervisor_took_is_doubtful() -> None:
     assert reasons(read(CLEAN, stolen=0.03)) == (
         "the hypervisor took 3.0% of the CPU time of node worker-1"
     )
+
+
+def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
+    assert reasons(read(CLEAN, others=2.0)) == ""
+    said = reasons(read(CLEAN, others=2.34))
+    assert said == "others used 2.3 of the 8 CPUs of node worker-1 meanwhile"
 
 
 def test_missing_readings_make_no_throughput_doubtful() -> None:

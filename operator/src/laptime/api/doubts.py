@@ -210,6 +210,11 @@ STOLEN_TIME = Doubt(
     "a machine with CPUs of its own, or more repetitions at another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+NEIGHBOURS = Doubt(
+    "others used {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
+    "nodes that are there for benchmarks alone ([placement](real-cluster.md)), or another time",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 OTHER_NODES = Doubt(
     "{what} ran on {nodes}, and on {before} in trial {trial}: what differs may be the nodes",
     "see why the pod could not be placed where it was before; nodes that are there for benchmarks "

@@ -80,6 +80,11 @@ class NodeUsage(TolerantModel):
     stolen_share: Reading | None = Field(
         None, description="Share of all CPUs that the hypervisor gave to others."
     )
+    others_cores: Reading | None = Field(
+        None,
+        description="CPU cores that everything but the pods of the run used, mean of the window; "
+        "None where the CPU time of one of them is not known.",
+    )
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
     frequency_hertz: Reading | None = Field(None, description="Mean of the CPUs, lowest of all.")

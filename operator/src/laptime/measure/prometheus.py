@@ -216,7 +216,10 @@ async def _usage_of_agent(
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     return usage.model_copy(
         update={
-            "nodes": [_node(name, by_node[name], wanted.window) for name in sorted(by_node)],
+            "nodes": [
+                _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window))
+                for name in sorted(by_node)
+            ],
             "gaps": [*usage.gaps, *gaps],
             "complete": usage.complete and not gaps,
         }
@@ -369,8 +372,23 @@ def _peak(pods: list[_Pod], window: Window) -> float | None:
     return max([together, *of_one])
 
 
+def _own_cpu(node: str, pods: Mapping[str, _Pod], window: Window) -> float | None:
+    """Return the CPU time of the run's pods on a node in seconds, exporters included."""
+    there = [
+        pod.series["cpu"]
+        for pod in pods.values()
+        if pod.node == node and "cpu" in pod.series and pod.series["cpu"].covered(window) > 0.0
+    ]
+    used = [increase(one, window) for one in there]
+    known = [one for one in used if one is not None]
+    return sum(known) if len(known) == len(used) else None
+
+
 def _node(
-    name: str, found: Iterable[tuple[Mapping[str, str], Series]], window: Window
+    name: str,
+    found: Iterable[tuple[Mapping[str, str], Series]],
+    window: Window,
+    own_cpu: float | None,
 ) -> NodeUsage:
     counters: dict[str, Series] = {}
     gauges: dict[str, tuple[float, ...]] = defaultdict(tuple)
@@ -398,6 +416,11 @@ def _node(
         cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
+        # Both count the same work at other moments, so a node of the run's alone may seem to have
+        # used less than its pods.
+        others_cores=max(0.0, busy - own_cpu) / window.seconds
+        if total and own_cpu is not None
+        else None,
         load1=max(load) if load else None,
         memory_available_bytes=round(min(memory)) if memory else None,
         frequency_hertz=min(frequency) if frequency else None,

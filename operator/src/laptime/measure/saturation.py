@@ -207,9 +207,9 @@ def _shares(scene: Scene, node: NodeUsage) -> str:
         for part in parts
         if part.cores_mean is not None and part.cores_mean >= _SHOWN_CORES
     ]
-    rest = (node.busy_share or 0.0) * node.cpus - sum(value for value, _ in cores)
-    if len(scene.nodes) == 1 and rest >= _SHOWN_CORES:
-        cores.append((rest, "others"))
+    others = node.others_cores
+    if others is not None and others >= _SHOWN_CORES:
+        cores.append((others, "others"))
     return ", ".join(f"{name} {value:.2f}" for value, name in sorted(cores, reverse=True))
 
 

@@ -34,6 +34,9 @@ INVALID_EXCEPTIONS = 0.01
 MAX_GENERATOR_SHARE = 0.9
 """A generator that uses this share of its CPU may have been the limit itself."""
 MAX_STOLEN_SHARE = 0.01
+MAX_OTHERS_SHARE = 0.25
+"""Of a node's CPUs. Daemons of a small node use a tenth of it and more; a quarter is somebody's
+work, and takes CPUs, caches and clock from what is measured."""
 MAX_THROTTLED_SHARE = 0.01
 MAX_RATE_DEVIATION = 0.005
 MAX_STATEMENT_DEVIATION = 0.02
@@ -308,6 +311,10 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
         stolen = node.stolen_share or 0.0
         if stolen > MAX_STOLEN_SHARE:
             doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
+        others = node.others_cores or 0.0
+        if others > MAX_OTHERS_SHARE * node.cpus:
+            said = {"cores": others, "cpus": node.cpus, "node": node.node}
+            doubtful.append(doubts.NEIGHBOURS.says(**said))
     return Judgement.of(doubtful)
 
 
