@@ -70,6 +70,17 @@ time.sleep(600)
 """
 
 
+# Half a core, of which nobody who is measured knows.
+NEIGHBOUR = """
+import time
+while True:
+    began = time.monotonic()
+    while time.monotonic() - began < 0.05:
+        pass
+    time.sleep(0.05)
+"""
+
+
 class Prometheus:
     """The Prometheus of the cluster, asked through the API server."""
 
@@ -105,20 +116,24 @@ def _start(kubectl: Tool, namespace: str, trial: str, image: str) -> str:
     """Start the pod of a trial; it begins its work after some seconds."""
     name = f"{RUN}-server-work-{trial}-x"
     labels = {"run": RUN, "component": "server", "server": "work", "trial": f"{RUN}-{trial}"}
+    labels = {f"laptime.dev/{key}": value for key, value in labels.items()}
+    return _start_pod(kubectl, namespace, name, image, WORK, labels)
+
+
+def _start_pod(
+    kubectl: Tool, namespace: str, name: str, image: str, work: str, labels: dict[str, str]
+) -> str:
     container = {
         "name": "server",
         "image": image,
-        "command": ["python3", "-c", WORK],
+        "command": ["python3", "-c", work],
         "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "256Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "labels": {f"laptime.dev/{key}": value for key, value in labels.items()},
-        },
+        "metadata": {"name": name, "labels": labels},
         "spec": {
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 1,
@@ -160,7 +175,8 @@ def _usage(prometheus: Prometheus, namespace: str, trial: str, truth: Any) -> Tr
 def namespace(kubectl: Tool) -> Iterator[str]:
     """The namespace of the pods; afterwards there are none."""
     yield NAMESPACE
-    kubectl("delete", "pods", "-n", NAMESPACE, "-l", f"laptime.dev/run={RUN}", "--wait=false")
+    for labels in (f"laptime.dev/run={RUN}", "app=neighbour"):
+        kubectl("delete", "pods", "-n", NAMESPACE, "-l", labels, "--wait=false")
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +191,7 @@ def image(kubectl: Tool, release: str) -> str:
 def test_figures_are_those_of_the_kernel(
     kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
 ) -> None:
+    _start_pod(kubectl, namespace, "neighbour", image, NEIGHBOUR, {"app": "neighbour"})
     pod = _start(kubectl, namespace, "trial-001", image)
     truth = _truth(kubectl, namespace, pod)
     usage = _usage(prometheus, namespace, "trial-001", truth)
@@ -195,6 +212,14 @@ def test_figures_are_those_of_the_kernel(
     (node,) = usage.nodes
     assert node.cpus > 0
     assert node.stolen_share is not None
+    assert node.busy_share is not None
+    assert node.others_cores is not None
+    assert work.cores_mean is not None
+    busy = node.busy_share * node.cpus
+    assert node.others_cores == pytest.approx(busy - work.cores_mean, abs=0.05)
+    where = kubectl("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.nodeName}")
+    if set(where.split()) == {node.node}:
+        assert node.others_cores > 0.4  # the neighbour, and the node's daemons
 
 
 def test_together_they_cost_little(prometheus: Prometheus) -> None:
