@@ -40,8 +40,8 @@ class Wrong:
     said: str
     places: dict[str, Any]
     spec: dict[str, Any] = field(default_factory=dict)
-    table: str | None = None
-    """The rows of a feeder, in a ConfigMap."""
+    files: dict[str, str] = field(default_factory=dict)
+    """The rows of a feeder, or a script, in a ConfigMap."""
 
 
 def sql(text: str) -> list[dict[str, str]]:
@@ -85,6 +85,13 @@ WRONG = {
         'relation "nothing" does not exist',
         {"data__postgres__reset": sql("DELETE FROM nothing;")},
     ),
+    "reset-fails-before-a-script": Wrong(
+        "AllServersFailed",
+        'ResetFailed: the generator failed: the database could not be reset: "DELETE FROM nothing',
+        {"data__postgres__reset": sql("DELETE FROM nothing;")},
+        {"loads": [{"name": "own", "script": {"configMap": TABLE}}]},
+        files={"script.js": "export default function () {}\n"},
+    ),
     "warm-fails": Wrong(
         "AllServersFailed",
         "division by zero",
@@ -97,31 +104,34 @@ WRONG = {
         {"topology": {"database": "sqlite"}},
     ),
     "table-is-empty": Wrong(
-        "ScenarioWrong", "no row follows the names of the columns", table(), table="name\n"
+        "ScenarioWrong",
+        "no row follows the names of the columns",
+        table(),
+        files={"users.csv": "name\n"},
     ),
     "table-is-ragged": Wrong(
         "ScenarioWrong",
         "line 3 has 1 cell",
         table(),
-        table="name,password\nada,1\nbob\n",
+        files={"users.csv": "name,password\nada,1\nbob\n"},
     ),
     "table-lacks-a-column": Wrong(
         "ScenarioWrong",
         "users.email",
         table("/posts?u={{users.email}}"),
-        table="name\nada\n",
+        files={"users.csv": "name\nada\n"},
     ),
     "value-ends-its-line": Wrong(
         "ScenarioWrong",
         "cannot stand in a header field",
         {**table(), "requests__0__headers": {"x-user": "{{users.name}}"}},
-        table='name\n"ada\r\nx-admin: yes"\n',
+        files={"users.csv": 'name\n"ada\r\nx-admin: yes"\n'},
     ),
     "rows-used-up": Wrong(
         "LoadImpossible",
         "send at most 2",
         table(use="once", per="request"),
-        table="name\nada\nbob\n",
+        files={"users.csv": "name\nada\nbob\n"},
     ),
     "status-is-another": Wrong(
         "WrongStatus",
@@ -236,10 +246,8 @@ def test_what_only_shows_at_run_time_ends_the_run_in_words_of_use(
     cluster: Cluster, name: str
 ) -> None:
     wrong = WRONG[name]
-    if wrong.table is not None:
-        cluster.apply(
-            {**CONFIG_MAP, "metadata": {"name": TABLE}, "data": {"users.csv": wrong.table}}
-        )
+    if wrong.files:
+        cluster.apply({**CONFIG_MAP, "metadata": {"name": TABLE}, "data": wrong.files})
     cluster.apply(changed(name, **wrong.places))
     began = time.monotonic()
     cluster.apply(run_of(name, **wrong.spec))
@@ -260,5 +268,5 @@ def test_what_only_shows_at_run_time_ends_the_run_in_words_of_use(
     assert wrong.said in condition(status, "Succeeded")["message"]
     assert wrong.reason in words(status), words(status)
     assert not any("requestsPerSecond" in row for row in status.get("results") or ()), status
-    if wrong.table is not None:
+    if wrong.files:
         cluster.kubectl("delete", "configmap", TABLE, "-n", cluster.namespace)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from laptime.measure.generator import parse_generator_output
 from laptime.measure.prepare import prepare_database
 
 
@@ -26,7 +27,12 @@ def test_the_first_generator_does_it(
         monkeypatch.delenv("JOB_COMPLETION_INDEX", raising=False)
     else:
         monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
-    assert "could not be reset" in (prepare_database(statements) or "")
+    said = prepare_database(statements)
+    assert said is not None
+    assert said.reason == "DatabaseNotReachable"
+    assert "could not be reset" in said.message
+    # As the operator reads it in the log.
+    assert parse_generator_output(f"some line\n{said.to_line()}\n") == said
 
 
 def test_the_others_leave_it_to_the_first(

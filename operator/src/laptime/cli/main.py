@@ -107,7 +107,7 @@ def prepare(file: Path) -> None:
     from laptime.measure.prepare import prepare_database
 
     if problem := prepare_database(file):
-        typer.echo(problem, err=True)
+        typer.echo(problem.to_line(), err=True)
         raise typer.Exit(1)
 
 

@@ -51,6 +51,8 @@ WARMUP_VARIABLE = "LAPTIME_WARMUP_SECONDS"
 TARGET, TARGET_HOST = "$(TARGET)", "$(TARGET_HOST)"
 """In a variable of a script: where the target's address goes, or only its host and port."""
 
+PREPARE_CONTAINER = "prepare"
+"""Brings the database to its state before a script."""
 _K6 = ("k6", "run", "--quiet", "--no-color", "--out", "laptime")
 # A load that is bound by requests lasts as long as the slowest server needs for them.
 _REQUESTS_BOUND_SECONDS = 3600
@@ -256,7 +258,7 @@ def _prepare(ctx: RunContext) -> Manifest:
     """Return the container that runs the scenario's reset, from a file and without a shell."""
     return container(
         ctx,
-        "prepare",
+        PREPARE_CONTAINER,
         ctx.images.operator,
         resources=resources(None, cpu="10m", memory="64Mi"),
         command=["laptime"],

@@ -245,6 +245,11 @@ class GeneratorError:
     reason: str
     message: str
 
+    def to_line(self) -> str:
+        """Return the line of a log that says so."""
+        said = json.dumps({"reason": self.reason, "message": self.message}, ensure_ascii=False)
+        return f"{ERROR_PREFIX}{said}"
+
 
 def parse_generator_output(log_text: str) -> GeneratorResult | GeneratorError:
     """Return the result in a generator's log, or why there is none; other lines do not matter."""

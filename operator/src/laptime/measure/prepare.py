@@ -12,10 +12,21 @@ from pathlib import Path
 
 import psycopg
 
+from laptime.api.text import shown
+from laptime.measure.generator import GeneratorError
+
 _CONNECT_SECONDS = 10
+_WORDS = 1000
 
 
-def prepare_database(file: Path) -> str | None:
+_OF_STATEMENT = frozenset(
+    ("0A", "21", "22", "23", "2B", "2D", "2F", "38", "39", "3D", "3F", "42", "44", "P0")
+)
+"""Classes of errors that are about the statement, and not about the state that Postgres is in
+(appendix A of its manual); the generator, which resets for the built-in loads, has the same list."""
+
+
+def prepare_database(file: Path) -> GeneratorError | None:
     """Run the statements of a file, an array of JSON, one by one on the database of DATABASE_URL.
 
     Of several generators the first one does it, as JOB_COMPLETION_INDEX says; the others begin when
@@ -25,11 +36,20 @@ def prepare_database(file: Path) -> str | None:
         return None
     statements = json.loads(file.read_text("utf-8"))
     url = os.environ["DATABASE_URL"]
+    statement = None
     try:
         with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
             for statement in statements:
                 connection.execute(statement)
     except psycopg.Error as error:
         # libpq leaves the password out of its errors.
-        return f"the database could not be reset: {error}"
+        if statement is None:
+            return _said("DatabaseNotReachable", error)
+        for_good = (error.sqlstate or "")[:2] in _OF_STATEMENT
+        quoted = json.dumps(statement, ensure_ascii=False)
+        return _said("ResetFailed" if for_good else "GeneratorFailed", f"{quoted}: {error}")
     return None
+
+
+def _said(reason: str, what: object) -> GeneratorError:
+    return GeneratorError(reason, shown(f"the database could not be reset: {what}", _WORDS))

@@ -24,6 +24,7 @@ from laptime.manifests.context import (
     RunContext,
     known_as,
 )
+from laptime.manifests.generator import PREPARE_CONTAINER
 from laptime.manifests.profiler import PROFILE_CONTAINER
 from laptime.manifests.result import (
     profile_problem,
@@ -326,7 +327,7 @@ async def _outputs(
         for pod in pods
         if pod.component == "generator"
         and pod.trial not in over
-        and (pod.name in logs or _ended(pod, GENERATOR_CONTAINER))
+        and (pod.name in logs or _speaker(pod) is not None)
     ]
     texts = await asyncio.gather(*(_generator_log(kube, run, pod, logs) for pod in ended))
     outputs: dict[str, dict[int, str]] = {}
@@ -380,11 +381,20 @@ async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[st
 async def _generator_log(kube: Kube, run: Run, pod: PodView, logs: dict[str, str]) -> str:
     """Return what a generator has written; a log without its end is read once more next time."""
     known = pod.name in logs
-    text = await _log(kube, run, pod, GENERATOR_CONTAINER, logs)
+    text = await _log(kube, run, pod, _speaker(pod) or GENERATOR_CONTAINER, logs)
     if not known and cut_short(text):
         # Its node may be late with the last lines.
         del logs[pod.name]
     return text
+
+
+def _speaker(pod: PodView) -> str | None:
+    """Return the container that says what came of a generator; None while none does."""
+    if _ended(pod, GENERATOR_CONTAINER):
+        return GENERATOR_CONTAINER
+    # Where the data could not be brought to their state, no generator has begun.
+    failed = any(one.name == PREPARE_CONTAINER and one.exit_code for one in pod.containers)
+    return PREPARE_CONTAINER if failed else None
 
 
 def _is_readings(manifest: Manifest) -> bool:
