@@ -38,6 +38,31 @@ def test_run_applies_follows_and_prints_the_table(
     assert "laptime report demo\n" in out
 
 
+@pytest.mark.parametrize(
+    ("causes", "server"),
+    [
+        (("databaseConnections", "serverCpu"), "fastapi"),
+        (("postgresCpu", "serverCpu"), "axum"),
+        (("postgresCpu", "unknown"), None),
+    ],
+)
+def test_what_an_experiment_can_tell_is_suggested(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest_file: Path,
+    finished_status: Any,
+    causes: tuple[str, str],
+    server: str | None,
+) -> None:
+    for row, cause in zip(finished_status["results"], causes, strict=True):
+        row["limitedBy"] = {"cause": cause, "evidence": "it was full"}
+    fake.statuses = [finished_status]
+    _, out, _ = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    suggested = [line for line in out.splitlines() if " explain " in line]
+    assert suggested == ([f"  laptime explain demo --server {server}"] if server else [])
+
+
 def test_run_asks_the_server_to_refuse_unknown_fields(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, finished_status: Any
 ) -> None:

@@ -133,12 +133,29 @@ def _report(cluster: Cluster, over: Run, output: Output) -> NoReturn:
     wide = open_console()
     print_all(result_lines(over, wide), wide)
     there = where(cluster, over.namespace)
+    further = [
+        f"kubectl get br{there} -o wide",
+        f"kubectl describe br {over.name}{there}",
+        f"{program_name()} report {over.name}{there}",
+    ]
+    suspect = _suspect(over)
+    if suspect is not None:
+        further.append(f"{program_name()} explain {over.name} --server {suspect}{there}")
     progress_console(output).print(
-        "Look further:\n"
-        f"  kubectl get br{there} -o wide\n"
-        f"  kubectl describe br {over.name}{there}\n"
-        f"  {program_name()} report {over.name}{there}",
-        highlight=False,
-        soft_wrap=True,
+        "Look further:\n  " + "\n  ".join(further), highlight=False, soft_wrap=True
     )
     raise typer.Exit(exit_code(over.status))
+
+
+def _suspect(run: Run) -> str | None:
+    """Return the first server of which an experiment could tell what limits it."""
+    from laptime.plan.experiments import candidates
+
+    if run.spec is None:
+        return None
+    deployed = {one.name: one for one in run.spec.deployed if one.name != run.spec.control_name}
+    for row in run.status.results or []:
+        server, found = deployed.get(row.server), row.limited_by
+        if server and found and candidates(server, [found.cause]):
+            return server.name
+    return None

@@ -23,7 +23,7 @@ _OF_STATEMENT = frozenset(
     ("0A", "21", "22", "23", "2B", "2D", "2F", "38", "39", "3D", "3F", "42", "44", "P0")
 )
 """Classes of errors that are about the statement, and not about the state that Postgres is in
-(appendix A of its manual); the generator, which resets for the built-in loads, has the same list."""
+(appendix A of its manual). The generator, which resets for the built-in loads, has them too."""
 
 
 def prepare_database(file: Path) -> GeneratorError | None:
