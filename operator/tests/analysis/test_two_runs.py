@@ -98,6 +98,14 @@ def test_equal_runs_are_rarely_called_different() -> None:
     assert 4 <= wrong <= 32
 
 
+def test_one_worker_is_what_a_server_has_that_says_none() -> None:
+    # A run stored while the API had a default has 1.
+    older = ONE.model_copy(
+        update={"servers": [one.model_copy(update={"workers": 1}) for one in ONE.servers]}
+    )
+    assert what_differs(older, ONE) == []
+
+
 def test_what_else_differs_is_said() -> None:
     other = make_spec("axum", "new", loads=("closed", "open"), topology={"postgres": {}})
     other = other.model_copy(

@@ -136,12 +136,12 @@ def test_users_is_as_published() -> None:
     assert spec.topology.pgbouncer is None
     assert spec.topology.haproxy is None
     assert {server.database_connections for server in spec.servers} == {5}
-    assert max(server.workers for server in spec.servers) == 16
+    assert max(server.worker_count for server in spec.servers) == 16
 
 
 def test_sleep_is_as_published() -> None:
     spec = _spec("sleep")
-    assert {(server.workers, server.threads) for server in spec.servers} == {
+    assert {(server.worker_count, server.threads) for server in spec.servers} == {
         (1, 1),
         (1, 4),
         (4, 1),
@@ -155,7 +155,7 @@ def test_sleep_is_as_published() -> None:
 
 def test_tasks_is_as_published() -> None:
     spec = _spec("tasks")
-    assert {server.workers for server in spec.servers} == {2}
+    assert {server.worker_count for server in spec.servers} == {2}
     assert spec.topology.sqlite
     shapes = set()
     for load in spec.loads:

@@ -13,7 +13,13 @@ from laptime.api.results import Figures, Latency
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import (
+    ComponentUsage,
+    CoresOverTime,
+    NodeUsage,
+    Source,
+    TrialUsage,
+)
 from laptime.measure.by_design import ByDesign
 from laptime.measure.causes import limited_by
 
@@ -55,6 +61,10 @@ class Trial:
     cores: Mapping[str, float] = field(default_factory=dict)
     """Beside server, postgres, pgbouncer, haproxy and generator, at 0.1 each."""
     throttled: Mapping[str, float] = field(default_factory=dict)
+    peaks: Mapping[str, float] = field(default_factory=dict)
+    """Highest use over any second; 5 % above the mean where it says nothing else."""
+    each_second: float | None = None
+    """The lowest use of the server over any second; None: no series."""
     waiting: Mapping[str, float] = field(default_factory=dict)
     """Share of the window in which a task was ready and had no CPU."""
     busy: float = 0.2
@@ -83,7 +93,8 @@ def cause_of(trial: Trial) -> LimitedBy:
                 component=name,
                 pods=1,
                 cores_mean=trial.cores.get(name, 0.1),
-                cores_peak=1.05 * trial.cores.get(name, 0.1),
+                cores_peak=trial.peaks.get(name, 1.05 * trial.cores.get(name, 0.1)),
+                cores_over_time=_over_time(trial) if name == "server" else None,
                 throttled_share=trial.throttled.get(name, 0.0),
                 cpu_waiting_share=trial.waiting.get(name, 0.0),
             )
@@ -123,6 +134,13 @@ def cause_of(trial: Trial) -> LimitedBy:
     )
 
 
+def _over_time(trial: Trial) -> CoresOverTime | None:
+    if trial.each_second is None:
+        return None
+    rest = (10 * trial.cores["server"] - trial.each_second) / 9
+    return CoresOverTime(span_seconds=1, cores=[trial.each_second, *([rest] * 9)])
+
+
 def full_pool(active: float = 24.8, waiting: float = 6.0) -> PoolEvidence:
     return PoolEvidence(
         pool_size=25, active_mean=active, active_max=25, waiting_mean=waiting, waiting_max=9
@@ -141,6 +159,19 @@ def connections(
     )
 
 
+def waiting(
+    waits: Mapping[str, float], on_cpu: float = 0.1, idle_in_transaction: float = 0.0
+) -> DatabaseEvidence:
+    """Connections that wait, as Postgres 15 and 17 name it, and few that do not."""
+    return DatabaseEvidence(
+        connections_max=26,
+        active_mean=on_cpu + sum(waits.values()),
+        on_cpu_mean=on_cpu,
+        idle_in_transaction_mean=idle_in_transaction,
+        waits=dict(waits),
+    )
+
+
 def queued(sessions: float = 7.9, queue: float = 24.0) -> ProxyEvidence:
     return ProxyEvidence(queue_mean=queue, queue_max=30, sessions_mean=sessions, sessions_max=8)
 
@@ -149,7 +180,23 @@ CAPPED = {"postgres": {}, "haproxy": {"maxConnections": 8}}
 SMALL_POSTGRES = {"postgres": {"resources": {"cpu": "500m"}}, "pgbouncer": {"poolSize": 25}}
 SMALL_POOL = {"databaseConnections": 2}
 LARGE_POOL = {"databaseConnections": 40}
+OWN_IMAGE = {"preset": None, "workers": None, "image": "registry.example/mine:1"}
 FAR = {"postgres": {}, "delay": {"database": "2ms"}}
+POOL_OF_5 = {"databaseConnections": 5}
+POOL_OF_20 = {"databaseConnections": 20}
+# What Postgres said of statements that take one row (FOR UPDATE) and keep it for 20 ms, of inserts
+# that commit, of reads beyond its memory, each from 5 connections; of updates of 50 rows from 20.
+ONE_ROW = {"Lock:tuple": 3.2, "Lock:transactionid": 0.9, "Timeout:PgSleep": 0.6, "IO:WALSync": 0.2}
+COMMITS = {"LWLock:WALWrite": 3.6, "IO:WALSync": 0.9}
+COMMITS_17 = {"LWLock:WALWrite": 3.6, "IO:WalSync": 0.9}
+READS = {"IO:DataFileRead": 2.9, "IPC:BufferIO": 0.2, "LWLock:BufferMapping": 0.3}
+FIFTY_ROWS = {
+    "Lock:transactionid": 3.4,
+    "Lock:tuple": 0.3,
+    "Timeout:PgSleep": 10.6,
+    "LWLock:WALWrite": 1.9,
+    "IO:WALSync": 0.5,
+}
 
 CASES = {
     "one Python worker cannot use more than its core": (
@@ -243,6 +290,152 @@ CASES = {
         ),
         Cause.DATABASE_CONNECTIONS,
         "25.0 requests were at the server, whose pool has 20 connections",
+    ),
+    "a full pool of the server whose statements wait for one row": (
+        Trial(server=POOL_OF_5, database=waiting(ONE_ROW, on_cpu=0.0)),
+        Cause.POSTGRES_LOCKS,
+        "of 4.9 connections in use 4.1 waited in Postgres for a lock (Lock:tuple 3.2, "
+        "Lock:transactionid 0.9)",
+    ),
+    "a full pool of PgBouncer whose statements wait for one row": (
+        Trial(
+            pool=full_pool(), database=waiting({"Lock:tuple": 20.0, "Timeout:PgSleep": 1.0}, 3.0)
+        ),
+        Cause.POSTGRES_LOCKS,
+        "of 24.8 connections in use 20.0 waited in Postgres for a lock",
+    ),
+    "a row that its holder keeps while the server does something else": (
+        Trial(
+            server=POOL_OF_5,
+            database=waiting({"Lock:transactionid": 3.6}, 0.3, idle_in_transaction=0.9),
+        ),
+        Cause.POSTGRES_LOCKS,
+        "; in 0.9 a transaction was open and waited for the server's next statement",
+    ),
+    "half wait for a lock and half are on a CPU": (
+        Trial(
+            server={"databaseConnections": 6}, database=waiting({"Lock:tuple": 3.0}, on_cpu=3.0)
+        ),
+        Cause.POSTGRES_LOCKS,
+        "of 6.0 connections in use 3.0 waited in Postgres for a lock",
+    ),
+    "a few that wait for locks, of one row or of several": (
+        Trial(server=POOL_OF_20, database=waiting(FIFTY_ROWS, on_cpu=1.7)),
+        Cause.UNKNOWN,
+        "of 18.4 connections in use 3.7 waited in Postgres for a lock (Lock:transactionid 3.4, "
+        "Lock:tuple 0.3): one lock would be taken for 93% of the time",
+    ),
+    "locks that even as one would often be free": (
+        Trial(
+            server=POOL_OF_5,
+            database=waiting({"Lock:transactionid": 0.8, "Timeout:PgSleep": 3.7}, on_cpu=0.3),
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 5 connections",
+    ),
+    "locks that hardly anybody waits for": (
+        Trial(
+            server=POOL_OF_20,
+            database=waiting({"Lock:transactionid": 1.5, "Timeout:PgSleep": 17.0}, on_cpu=1.0),
+        ),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 20 connections",
+    ),
+    "all wait for one row, and no pool is full": (
+        Trial(server=LARGE_POOL, database=waiting({"Lock:tuple": 30.0}, on_cpu=1.0)),
+        Cause.POSTGRES_LOCKS,
+        "of 32.0 requests at the server 30.0 waited in Postgres for a lock",
+    ),
+    "some wait for locks, and most requests are elsewhere": (
+        Trial(server=LARGE_POOL, database=waiting({"Lock:tuple": 9.0}, on_cpu=1.0)),
+        Cause.UNKNOWN,
+        "of 32.0 requests at the server 9.0 waited in Postgres for a lock (Lock:tuple 9.0)",
+    ),
+    "a full pool whose statements wait for the commit before": (
+        Trial(server=POOL_OF_5, database=waiting(COMMITS)),
+        Cause.POSTGRES_WAL,
+        "4.5 waited in Postgres for the write-ahead log (LWLock:WALWrite 3.6, IO:WALSync 0.9)",
+    ),
+    "as Postgres 17 spells it": (
+        Trial(server=POOL_OF_5, database=waiting(COMMITS_17)),
+        Cause.POSTGRES_WAL,
+        "for the write-ahead log (LWLock:WALWrite 3.6, IO:WalSync 0.9)",
+    ),
+    "a full pool whose statements read": (
+        Trial(server=POOL_OF_5, database=waiting(READS, on_cpu=1.4)),
+        Cause.POSTGRES_IO,
+        "3.1 waited in Postgres for a file (IO:DataFileRead 2.9, IPC:BufferIO 0.2)",
+    ),
+    "statements that read for less than half of their time": (
+        Trial(server=POOL_OF_5, database=waiting({"IO:DataFileRead": 1.5}, on_cpu=3.3)),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 5 connections",
+    ),
+    "a statement that waits on purpose": (
+        Trial(server=POOL_OF_5, database=waiting({"Timeout:PgSleep": 4.8})),
+        Cause.DATABASE_CONNECTIONS,
+        "whose pool has 5 connections",
+    ),
+    "transactions that the server keeps open": (
+        Trial(server=POOL_OF_5, database=waiting({}, 0.4, idle_in_transaction=4.5)),
+        Cause.DATABASE_CONNECTIONS,
+        "0.4 of them ran a statement and 4.5 had a transaction open, which waited for the server's "
+        "next statement; up to 4.9 were in use",
+    ),
+    "locks in a Postgres at its CPU limit": (
+        Trial(
+            topology=SMALL_POSTGRES,
+            cores={"postgres": 0.5},
+            server=POOL_OF_5,
+            database=waiting({"LWLock:BufferContent": 4.0}, on_cpu=0.9),
+        ),
+        Cause.POSTGRES_CPU,
+        "0.50 cores of its limit of 0.5",
+    ),
+    "threads that wait for a lock together": (
+        Trial(
+            topology={"postgres": {}},
+            server=LARGE_POOL,
+            database=waiting({"Lock:advisory": 14.2}, on_cpu=1.0),
+            known={"requests_at_once": 8},
+        ),
+        Cause.POSTGRES_LOCKS,
+        "of 16.0 requests at work 14.2 waited in Postgres for a lock (Lock:advisory 14.2)",
+    ),
+    "an image that does not say how many threads it has": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.82}, waiting={"server": 0.12}),
+        Cause.UNKNOWN,
+        "the server used 0.82 cores and a task of it was ready without one in another 12% of the "
+        "time: one thread would be full, but how many it has is not known: write `workers`",
+    ),
+    "an image that does not say it, before a full pool": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.93}, pool=full_pool()),
+        Cause.UNKNOWN,
+        "the server used 0.93 cores: one thread would be full",
+    ),
+    "an image that keeps to its `workers`": (
+        Trial(
+            server={**OWN_IMAGE, "workers": 1}, cores={"server": 0.82}, waiting={"server": 0.12}
+        ),
+        Cause.SERVER_CPU,
+        "0.82 cores of the 1 that it can use",
+    ),
+    "an image that has time even with one thread": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.5}, waiting={"server": 0.1}, pool=full_pool()),
+        Cause.PGBOUNCER_POOL,
+        "24.8 of the 25 connections",
+    ),
+    "an image whose use never leaves one core": (
+        Trial(server=OWN_IMAGE, cores={"server": 0.97}, peaks={"server": 1.0}, each_second=0.96),
+        Cause.SERVER_CPU,
+        "the server used 0.97 cores, 0.96 to 1.00 in each second: one thread without a pause",
+    ),
+    "an image with a CPU limit": (
+        Trial(
+            server={**OWN_IMAGE, "resources": {"cpu": "900m"}}, cores={"server": 0.89}
+        ),
+        Cause.SERVER_CPU,
+        "0.89 cores of its limit of 0.9",
     ),
     "requests that can wait for nothing but a connection": (
         Trial(

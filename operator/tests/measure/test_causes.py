@@ -22,6 +22,7 @@ from tests.measure.cause_cases import (
     full_pool,
     open_load,
     queued,
+    waiting,
 )
 
 
@@ -121,6 +122,48 @@ def test_where_a_service_was_not_watched_its_cpu_is_not_known() -> None:
     assert "whether a CPU was busy is not known" in unseen.evidence
 
 
+def test_a_full_pool_in_front_of_a_lock_is_named_beside_it() -> None:
+    found = cause_of(
+        Trial(server={"databaseConnections": 5}, database=waiting({"Lock:tuple": 4.1}, on_cpu=0.8))
+    )
+    assert (found.cause, found.also) == (Cause.POSTGRES_LOCKS, [Cause.DATABASE_CONNECTIONS])
+
+
+@pytest.mark.parametrize("waits", [1.6, 2.0, 2.4], ids=str)
+def test_between_a_free_lock_and_one_for_half_it_is_not_known(waits: float) -> None:
+    # 5 connections: one lock with 1.5 in its queue is taken for 0.9 of the time, half are 2.5.
+    trial = Trial(
+        server={"databaseConnections": 5}, database=waiting({"Lock:tuple": waits}, 5.0 - waits)
+    )
+    found = cause_of(trial)
+    assert found.cause is Cause.UNKNOWN
+    assert {Cause.POSTGRES_LOCKS, Cause.DATABASE_CONNECTIONS} == set(found.also)
+
+
+def test_without_readings_of_cpus_no_wait_is_blamed() -> None:
+    trial = Trial(
+        server={"databaseConnections": 5}, database=waiting({"Lock:tuple": 4.1}), watched=False
+    )
+    found = cause_of(trial)
+    assert found.cause is Cause.UNKNOWN
+    assert "waited in Postgres for a lock" in found.evidence
+    assert Cause.POSTGRES_LOCKS in found.also
+
+
+def test_an_image_that_pauses_in_any_second_is_not_called_full() -> None:
+    steady = Trial(
+        server={"preset": None, "workers": None, "image": "registry.example/mine:1"},
+        cores={"server": 0.96},
+        peaks={"server": 1.01},
+        each_second=0.95,
+    )
+    assert cause_of(steady).cause is Cause.SERVER_CPU
+    for other in (replace(steady, each_second=0.85), replace(steady, peaks={"server": 1.05})):
+        found = cause_of(other)
+        assert found.cause is Cause.UNKNOWN
+        assert "how many it has is not known" in found.evidence
+
+
 def test_what_was_close_too_is_named_nearest_first() -> None:
     crowded = Trial(
         server={"workers": 1}, cores={"server": 0.99}, generator=0.85, busy=0.75, pool=full_pool()
@@ -131,6 +174,7 @@ def test_what_was_close_too_is_named_nearest_first() -> None:
 
 
 SHARE = st.floats(0.0, 1.0)
+WAITS = {Cause.POSTGRES_LOCKS, Cause.POSTGRES_IO, Cause.POSTGRES_WAL}
 TRIALS = st.builds(
     Trial,
     load=st.sampled_from([closed(1), closed(8), closed(32), open_load(500), open_load(5000)]),
@@ -146,7 +190,19 @@ TRIALS = st.builds(
     busy=SHARE,
     stolen=SHARE,
     pool=st.none() | st.builds(full_pool, st.floats(0, 25), st.floats(0, 50)),
-    database=st.none() | st.builds(connections, st.floats(0, 25), st.floats(0, 25)),
+    database=st.none()
+    | st.builds(connections, st.floats(0, 25), st.floats(0, 25))
+    | st.builds(
+        waiting,
+        st.dictionaries(
+            st.sampled_from(
+                ["Lock:tuple", "LWLock:WALWrite", "IO:DataFileRead", "Timeout:PgSleep"]
+            ),
+            st.floats(0, 30),
+        ),
+        st.floats(0, 25),
+        st.floats(0, 25),
+    ),
     proxy=st.none() | st.builds(queued, st.floats(0, 8), st.floats(0, 50)),
     generator=st.none() | SHARE,
     watched=st.booleans(),
@@ -166,7 +222,7 @@ def test_a_tier_that_the_run_does_not_have_limits_nobody(trial: Trial) -> None:
     found = cause_of(replace(trial, topology={}))
     tiers = {
         Cause.PGBOUNCER_POOL, Cause.PGBOUNCER_CPU, Cause.POSTGRES_CPU, Cause.DATABASE_CONNECTIONS,
-        Cause.HAPROXY_CAP, Cause.HAPROXY_CPU,
+        Cause.HAPROXY_CAP, Cause.HAPROXY_CPU, *WAITS,
     }  # fmt: skip
     assert found.cause not in tiers
     assert not tiers.intersection(found.also)
@@ -176,7 +232,7 @@ def test_a_tier_that_the_run_does_not_have_limits_nobody(trial: Trial) -> None:
 def test_a_server_at_its_own_limit_is_never_called_a_full_pool(trial: Trial) -> None:
     busy = replace(trial, server={"workers": 1}, cores={**trial.cores, "server": 1.0})
     found = cause_of(replace(busy, watched=True))
-    slots = {Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS, Cause.HAPROXY_CAP}
+    slots = {Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS, Cause.HAPROXY_CAP, *WAITS}
     assert found.cause not in slots | {Cause.UNKNOWN, Cause.NODE}
 
 

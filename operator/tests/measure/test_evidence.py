@@ -68,6 +68,8 @@ async def test_what_connections_wait_for() -> None:
         # Only half of the time somebody waits: no sample is no connection.
         connections(4, "active", "Lock", "tuple", end=START + 5.0),
         connections(7, "idle", "Client", "ClientRead"),
+        connections(2, "idle in transaction", "Client", "ClientRead"),
+        connections(1, "idle in transaction (aborted)", "Client", "ClientRead", end=START + 5.0),
         constant("laptime_postgres_max_connections", 100),
         growing("laptime_postgres_statements_total", 5000.0),
         growing("laptime_postgres_statement_seconds_total", 2.5),
@@ -75,10 +77,11 @@ async def test_what_connections_wait_for() -> None:
     database = (await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum")).database
     assert database is not None
     assert database.max_connections == 100
-    assert database.connections_max == 14.0
+    assert database.connections_max == 17.0
     assert database.on_cpu_mean == pytest.approx(3.0)
     assert database.active_mean == pytest.approx(5.0)
     assert database.waits == {"Lock:tuple": pytest.approx(2.0)}
+    assert database.idle_in_transaction_mean == pytest.approx(2.5)
     assert database.statements == pytest.approx(50_000.0)
     assert database.statement_seconds == pytest.approx(25.0)
 

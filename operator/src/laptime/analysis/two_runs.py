@@ -17,6 +17,7 @@ from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO, interval_of_logs
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, TrialResult
+from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 
 
@@ -131,12 +132,18 @@ def what_differs(
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(
-        "server", {s.name: s for s in before.servers}, {s.name: s for s in after.servers}
+        "server",
+        {one.name: _as_deployed(one) for one in before.servers},
+        {one.name: _as_deployed(one) for one in after.servers},
     )
     said += _changed(
         "load", {one.name: one for one in before.loads}, {one.name: one for one in after.loads}
     )
     return said
+
+
+def _as_deployed(server: Server) -> Server:
+    return server.model_copy(update={"workers": server.worker_count})
 
 
 def _changed(what: str, before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:

@@ -17,6 +17,12 @@ class Cause(StrEnum):
     PGBOUNCER_POOL = "pgbouncerPool"
     DATABASE_CONNECTIONS = "databaseConnections"
     POSTGRES_CPU = "postgresCpu"
+    POSTGRES_LOCKS = "postgresLocks"
+    """Statements wait for each other: for rows, transactions, or Postgres' own structures."""
+    POSTGRES_IO = "postgresIo"
+    """Statements wait for files to be read or written, the write-ahead log apart."""
+    POSTGRES_WAL = "postgresWal"
+    """Statements wait for the write-ahead log to be written or flushed: commits."""
     PGBOUNCER_CPU = "pgbouncerCpu"
     HAPROXY_CAP = "haproxyCap"
     HAPROXY_CPU = "haproxyCpu"
@@ -31,7 +37,10 @@ class Cause(StrEnum):
 
 
 class LimitedBy(TolerantModel):
-    """What limited a trial, or a server under a load, and how one can tell."""
+    """What seems to have limited a trial, or a server under a load, and what says so.
+
+    A suspicion from readings: only a trial with more of this, and of nothing else, would prove it.
+    """
 
     cause: Cause
     evidence: str = Field(description="The readings that say so, in a sentence with figures.")

@@ -36,6 +36,11 @@ class DatabaseEvidence(TolerantModel):
     connections_max: Reading
     active_mean: Reading = Field(description="Connections that run a statement.")
     on_cpu_mean: Reading = Field(description="Of these, those that wait for nothing but a CPU.")
+    idle_in_transaction_mean: Reading | None = Field(
+        None,
+        description="Connections with a transaction open that wait for the server's next "
+        "statement. None in results of versions that did not read it.",
+    )
     waits: dict[str, Reading] = Field(
         default_factory=dict, description="Of the others, by what they wait for: `Type:Event`."
     )

@@ -39,7 +39,7 @@ class PublishedServer(Model):
         own = {one.name: one.value for one in server.env}
         return (
             self.preset == server.preset
-            and (self.any_workers or self.workers == server.workers)
+            and (self.any_workers or self.workers == server.worker_count)
             and self.threads in (None, server.threads or 1)
             and self.env.items() <= own.items()
         )

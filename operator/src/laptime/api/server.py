@@ -48,9 +48,9 @@ class Server(Model):
                 ".port",
             ),
             rule(
-                "!has(self.service) || self.workers == 1 && self.databaseConnections == 5 && "
-                "!self.profile && !has(self.threads) && !has(self.resources) && "
-                "(!has(self.env) || self.env.size() == 0)",
+                "!has(self.service) || (!has(self.workers) || self.workers == 1) && "
+                "self.databaseConnections == 5 && !self.profile && !has(self.threads) && "
+                "!has(self.resources) && (!has(self.env) || self.env.size() == 0)",
                 "workers, threads, databaseConnections, resources, profile and env are for servers "
                 "that Laptime deploys: leave them out, a service is as it is",
                 ".service",
@@ -72,8 +72,12 @@ class Server(Model):
         description="A Service of the namespace that is there already: it is driven and checked, "
         "and nothing of it is deployed or changed (see docs/servers.md).",
     )
-    workers: int = Field(
-        1, description="Worker processes (worker threads for Rust and Go servers).", ge=1, le=256
+    workers: int | None = Field(
+        None,
+        description="Worker processes (worker threads for Rust and Go servers); left out: 1. Of an "
+        "image of your own, Laptime knows only by this how many cores it can use.",
+        ge=1,
+        le=256,
     )
     threads: int | None = Field(
         None,
@@ -107,6 +111,11 @@ class Server(Model):
     def deployed(self) -> bool:
         """Whether Laptime deploys it; else it is there already, and stays as it is."""
         return self.service is None
+
+    @property
+    def worker_count(self) -> int:
+        """How many workers it is told to have."""
+        return self.workers or 1
 
     @property
     def listen_port(self) -> int:

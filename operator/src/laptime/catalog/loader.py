@@ -35,7 +35,7 @@ def presets() -> Mapping[str, Preset]:
 def processes_of(server: Server) -> int:
     """Return the processes of a server, each with a pool of its own; of an image its workers."""
     preset = presets().get(server.preset or "")
-    return preset.processes_of(server) if preset else server.workers
+    return preset.processes_of(server) if preset else server.worker_count
 
 
 def _entries(folder: str) -> list[Traversable]:

@@ -252,7 +252,7 @@ class Preset(Model):
 
     def processes_of(self, server: Server) -> int:
         """Return the processes of a server of this preset, each with a pool of its own."""
-        return 1 if self.workers_are_threads else server.workers
+        return 1 if self.workers_are_threads else server.worker_count
 
     def requests_at_once_of(self, server: Server, endpoint: str) -> int | None:
         """Return how many of these requests one worker works on at once; None: no fixed number."""

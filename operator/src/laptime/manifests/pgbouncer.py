@@ -73,7 +73,9 @@ def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:
 def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
     """Return pgbouncer.ini; only integers, enumerated words and checked names go into it."""
     # One server runs at a time; the spare ones are for checks and for a pool that is being closed.
-    clients = max(s.workers * s.database_connections for s in ctx.spec.servers) + _SPARE_CLIENTS
+    clients = (
+        max(s.worker_count * s.database_connections for s in ctx.spec.servers) + _SPARE_CLIENTS
+    )
     timeout = max(120, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     settings: dict[str, str | int] = {
         "listen_addr": "0.0.0.0",

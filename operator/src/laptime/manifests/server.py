@@ -137,7 +137,7 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
     environment += [{"name": one.name, "value": expanded(one.value)} for one in own]
     environment += [
         variable("PORT", str(server.listen_port)),
-        variable("WORKERS", str(server.workers)),
+        variable("WORKERS", str(server.worker_count)),
         variable("DATABASE_CONNECTIONS", str(server.database_connections)),
         # PgBouncer is set up to keep them working in every pool mode.
         variable("DATABASE_PREPARED_STATEMENTS", "true"),

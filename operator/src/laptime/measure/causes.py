@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laptime.api.causes import Cause, LimitedBy
-from laptime.api.evidence import TierEvidence
+from laptime.api.evidence import DatabaseEvidence, TierEvidence
 from laptime.api.loads import Load
 from laptime.api.results import Figures
 from laptime.api.server import Server
@@ -25,11 +25,15 @@ from laptime.measure.saturation import (
     SATURATED,
     Resource,
     Scene,
+    Waiting,
     busy_cpus,
     busy_nodes,
     full_slots,
+    thread_of_unknown_server,
+    waits_in_postgres,
     worker_without_pause,
 )
+from laptime.measure.waits import waits_by_kind
 
 RATE_MET = 0.99
 DROPPED_AT_MOST = 0.001
@@ -63,7 +67,8 @@ def limited_by(
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
     slots = full_slots(scene, known)
-    every = [*cpus, *nodes, *slots]
+    waits = waits_in_postgres(scene, slots)
+    every = [*cpus, *nodes, *waits, *slots]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -80,6 +85,15 @@ def limited_by(
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
+    thread = thread_of_unknown_server(scene)
+    if thread is not None:
+        return LimitedBy(cause=Cause.UNKNOWN, evidence=thread, also=_near(every, Cause.UNKNOWN))
+    for wait in waits:
+        if wait.mostly:
+            return _named(wait, every)
+    for wait in waits:
+        if wait.in_turn:
+            return _one_lock_or_several(wait, every)
     waited = _upstream(scene, known)
     for resource in [*slots, *([waited] if waited else [])]:
         if _full(resource):
@@ -170,6 +184,15 @@ def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
     return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
 
 
+def _one_lock_or_several(wait: Waiting, every: list[Resource]) -> LimitedBy:
+    """Return that it is not known whether a lock, or what is full in front of it, is the cause."""
+    said = (
+        f"{wait.evidence}: one lock would be taken for {wait.utilisation:.0%} of the time and let "
+        "hardly more through, several locks would; which it is cannot be told"
+    )
+    return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
+
+
 def _upstream(scene: Scene, known: ByDesign) -> Resource | None:
     """Return the upstream, which answers any number at once, where most of the time is its own.
 
@@ -221,7 +244,7 @@ def _uneven_workers(
     Each takes the connections that it gets hold of. Where a request takes a known time, those that
     are not being worked on wait for a place, although the workers together have enough of them.
     """
-    places, workers = known.requests_at_once, scene.server.workers
+    places, workers = known.requests_at_once, scene.server.worker_count
     connections = load.users
     if load.closed is None or not connections or places is None or known.wait_seconds <= 0:
         return None
@@ -239,7 +262,8 @@ def _uneven_workers(
 def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource | None:
     """Return the load as the cause where nearly all requests under way were being worked on.
 
-    A request that waits on purpose, as any number of others may at the same time, is worked on.
+    A request that waits on purpose, as any number of others may at the same time, is worked on;
+    one that waits for a lock is not.
     """
     if load.closed is None or load.users is None:
         return None
@@ -247,12 +271,18 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
     services = (one.component for one in scene.services)
     parts = ("generator", "haproxy", "server", "pgbouncer", *services)
     working = sum(scene.cores(part) or 0.0 for part in parts)
-    working += max(database.active_mean if database else 0.0, scene.cores("postgres") or 0.0)
+    running = database.active_mean - _waiting_for_locks(database) if database else 0.0
+    working += max(running, scene.cores("postgres") or 0.0)
     waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds
     working += scene.figures.requests_per_second * waits + scene.statements_delayed
     if working < _SERVED_SHARE * load.users:
         return None
     return _too_few_connections(scene, load, known)
+
+
+def _waiting_for_locks(database: DatabaseEvidence) -> float:
+    waits = waits_by_kind(database)
+    return sum(one.connections for one in waits if one.cause is Cause.POSTGRES_LOCKS)
 
 
 def _unknown(every: list[Resource]) -> LimitedBy:

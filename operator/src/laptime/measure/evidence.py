@@ -112,13 +112,16 @@ def _database(found: _Found, window: Window) -> DatabaseEvidence | None:
     if not moments:
         return None
     totals: dict[float, float] = defaultdict(float)
-    active = on_cpu = 0.0
+    active = on_cpu = idle_in_transaction = 0.0
     waits: dict[str, float] = defaultdict(float)
     for labels, series in connections:
         values = series.within(window.start, window.end)
         for time, value in zip(_times(series, window), values, strict=True):
             totals[time] += value
-        if labels.get("state") != "active":
+        state = labels.get("state", "")
+        if state.startswith("idle in transaction"):
+            idle_in_transaction += sum(values)
+        if state != "active":
             continue
         active += sum(values)
         if "wait_event_type" not in labels:
@@ -132,6 +135,7 @@ def _database(found: _Found, window: Window) -> DatabaseEvidence | None:
         connections_max=max(totals.values()),
         active_mean=active / len(moments),
         on_cpu_mean=on_cpu / len(moments),
+        idle_in_transaction_mean=idle_in_transaction / len(moments),
         waits={name: value / len(moments) for name, value in sorted(waits.items()) if value},
         statements=_grown(found, "laptime_postgres_statements_total", window),
         statement_seconds=_grown(found, "laptime_postgres_statement_seconds_total", window),

@@ -22,6 +22,7 @@ from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
+from laptime.measure.waits import Wait, one_lock_in_use, waits_by_kind
 
 SATURATED = 0.9
 """A resource in use for this share cannot give more than 1 / 0.9 of the throughput, however much
@@ -31,6 +32,7 @@ NEAR = 0.7
 """From here on a resource is named beside the cause."""
 
 _SHOWN_CORES = 0.02
+_SHOWN_IDLE = 0.05
 _ONE_THREAD = 1.1
 """A server whose peak is above its workers' cores by more than this has other threads as well."""
 _RUNS_AT_LEAST = 0.5
@@ -40,6 +42,14 @@ _COARSEST = 3.0
 _QUEUED_PER_SLOT = 1.05
 """Twice what Little's law may be off in a valid trial, and a little more."""
 _HELD_AT_LEAST = 0.8
+MOSTLY = 0.5
+"""Requests that wait for this share of their time would be answered twice as fast without it. Were
+it one lock, it would be taken for 98 % of the time or more (docs/decisions/0051)."""
+_TRIFLING = 0.1
+"""Without waits of this share of their time, connections give at most 1 / 0.9 of the throughput."""
+_ONE_CORE = 1.02
+"""What one thread that never pauses may be read as, at most."""
+_POOLS = (Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS)
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,26 @@ class Resource:
     cause: Cause
     utilisation: float
     evidence: str
+    taken: float = 0.0
+    """Of slots: how many requests have one."""
+
+
+@dataclass(frozen=True)
+class Waiting(Resource):
+    """What requests waited for inside Postgres."""
+
+    share: float = 0.0
+    """Of the requests that are not queueing for a slot."""
+
+    @property
+    def mostly(self) -> bool:
+        """Whether it is what most of them did most of the time."""
+        return self.share >= MOSTLY
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether what they wait for may be one thing that one has at a time, always in use."""
+        return self.cause is Cause.POSTGRES_LOCKS and self.utilisation >= SATURATED
 
 
 @dataclass(frozen=True)
@@ -176,7 +206,12 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     if used is None or used.cores_mean is None or used.cpu_waiting_share is None:
         return None
     peak = max(used.cores_mean, used.cores_peak or 0.0)
-    if server.workers != 1 or peak > _ONE_THREAD or used.cores_mean < _RUNS_AT_LEAST:
+    if (
+        not knows_threads(server)
+        or server.worker_count != 1
+        or peak > _ONE_THREAD
+        or used.cores_mean < _RUNS_AT_LEAST
+    ):
         return None
     said = (
         f"the server's worker used {used.cores_mean:.2f} cores of the 1 that it can use and waited "
@@ -184,6 +219,61 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     )
     busy = min(1.0, used.cores_mean + used.cpu_waiting_share)
     return Resource(Cause.SERVER_CPU, busy, said)
+
+
+def thread_of_unknown_server(scene: Scene) -> str | None:
+    """Return why the CPU of a server may be full and may be not; None where that can be told.
+
+    An image of a user's own that says no `workers` may have one thread or several.
+    """
+    server, used = scene.server, scene.component("server")
+    if knows_threads(server) or used is None or used.cores_mean is None:
+        return None
+    waiting = used.cpu_waiting_share or 0.0
+    peak = max(used.cores_mean, used.cores_peak or 0.0)
+    if peak > _ONE_THREAD or used.cores_mean + waiting < SATURATED:
+        return None
+    ready = f" and a task of it was ready without one in another {waiting:.0%} of the time"
+    return (
+        f"the server used {used.cores_mean:.2f} cores{ready if waiting >= 0.01 else ''}: one "
+        "thread would be full, but how many it has is not known: write `workers`"
+    )
+
+
+def knows_threads(server: Server) -> bool:
+    """Return whether it is known how many threads of a server compute: `workers`."""
+    return server.preset is not None or server.workers is not None
+
+
+def waits_in_postgres(scene: Scene, slots: Sequence[Resource]) -> list[Waiting]:
+    """Return what requests waited for inside Postgres, the most frequent first.
+
+    Whoever queues for a full slot waits for those that have one: these are what counts. Where no
+    slot is full, it is all requests at the server.
+    """
+    database = scene.tiers.database
+    if scene.topology.postgres is None or database is None:
+        return []
+    idle = database.idle_in_transaction_mean or 0.0
+    full = next((one for one in slots if one.utilisation >= SATURATED), None)
+    at_work = full.taken if full else scene.at_server
+    at_work = max(at_work, database.active_mean + idle)
+    who = "requests at the server" if full is None else "requests at work"
+    who = "connections in use" if full and full.cause in _POOLS else who
+    said = "; in {:.1f} a transaction was open and waited for the server's next statement"
+    kept = said.format(idle) if idle >= _SHOWN_IDLE else ""
+    return [_waiting(one, at_work, who, kept) for one in waits_by_kind(database)]
+
+
+def _waiting(wait: Wait, at_work: float, who: str, kept: str) -> Waiting:
+    share = min(1.0, wait.connections / at_work)
+    said = f"of {at_work:.1f} {who} {wait.connections:.1f} waited in Postgres for {wait.said}"
+    # One flush at a time, and one reading at least: as many as wait, up to one.
+    use = min(1.0, wait.connections)
+    if wait.cause is Cause.POSTGRES_LOCKS:
+        use = one_lock_in_use(at_work, wait.connections)
+        said += kept
+    return Waiting(wait.cause, use if share > _TRIFLING else 0.0, said, share=share)
 
 
 def full_slots(scene: Scene, known: ByDesign) -> list[Resource]:
@@ -232,12 +322,37 @@ def _server_cpu(scene: Scene) -> Resource | None:
         return None
     limits = _limits(server.resources)
     peak = max(used.cores_mean, used.cores_peak or 0.0)
+    if not knows_threads(server):
+        found = _of_limit(Cause.SERVER_CPU, "the server", used, limits)
+        return max(
+            (one for one in (found, _one_core(used, peak)) if one is not None),
+            key=lambda one: one.utilisation,
+            default=None,
+        )
+    workers = server.worker_count
     # With more workers than CPUs it is the node that they run out of.
-    fits = scene.node_cpus is None or server.workers <= scene.node_cpus
-    if fits and peak <= _ONE_THREAD * server.workers:
-        of = "worker" if server.workers == 1 else "workers"
-        limits.append((float(server.workers), f"the {server.workers} that its {of} can use"))
+    fits = scene.node_cpus is None or workers <= scene.node_cpus
+    if fits and peak <= _ONE_THREAD * workers:
+        of = "worker" if workers == 1 else "workers"
+        limits.append((float(workers), f"the {workers} that its {of} can use"))
     return _of_limit(Cause.SERVER_CPU, "the server", used, limits)
+
+
+def _one_core(used: ComponentUsage, peak: float) -> Resource | None:
+    """Return the one core that a server used all of in each second, and never more."""
+    series = used.cores_over_time
+    known = [one for one in series.cores if one is not None] if series else []
+    if used.cores_mean is None or series is None or not known or len(known) < len(series.cores):
+        return None
+    lowest, highest = min(known), max(peak, *known)
+    if lowest < SATURATED or highest > _ONE_CORE:
+        return None
+    each = "second" if series.span_seconds == 1 else f"{series.span_seconds} s"
+    said = (
+        f"the server used {used.cores_mean:.2f} cores, {lowest:.2f} to {highest:.2f} in each "
+        f"{each}: one thread without a pause"
+    )
+    return Resource(Cause.SERVER_CPU, min(1.0, used.cores_mean), said)
 
 
 def _postgres_cpu(scene: Scene) -> Resource | None:
@@ -323,7 +438,7 @@ def _pgbouncer_pool(scene: Scene) -> Resource | None:
     )
     # A pool that nobody waits for holds nobody up, however full it is.
     full = pool.active_mean / size if max(waiting, pool.waiting_mean) > 0 else 0.0
-    return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said)
+    return Resource(Cause.PGBOUNCER_POOL, min(1.0, full), said, pool.active_mean)
 
 
 def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
@@ -341,6 +456,7 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     if scene.topology.postgres is None or database is None:
         return None
     size = pool_size(scene.server)
+    idle = database.idle_in_transaction_mean or 0.0
     running = max(database.active_mean, pool.active_mean if pool else 0.0)
     if database.statement_seconds is not None and scene.figures.window_seconds > 0:
         running = max(running, database.statement_seconds / scene.figures.window_seconds)
@@ -348,16 +464,25 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
     computing = sum(
         (one.cores_mean or 0.0) + (one.cpu_waiting_share or 0.0) for one in parts if one is not None
     )
-    held = min(1.0, (running + computing + scene.statements_delayed) / size)
+    # A transaction waits while the server computes or a statement is on its way.
+    open_ = max(running, database.active_mean + idle)
+    held = min(1.0, max(open_, running + computing + scene.statements_delayed) / size)
     # With every connection taken, and as many requests computing without one as may be.
     queued = scene.at_server - computing >= _QUEUED_PER_SLOT * size
     said = (
         f"{scene.at_server:.1f} requests were at the server, whose pool has {size} connections to "
-        f"the database; {running:.1f} of them ran a statement, up to {size * held:.1f} were in use"
+        f"the database; {running:.1f} of them ran a statement"
     )
+    if idle >= _SHOWN_IDLE:
+        said += (
+            f" and {idle:.1f} had a transaction open, which waited for the server's next statement;"
+        )
+    else:
+        said += ","
+    said += f" up to {size * held:.1f} were in use"
     full = 0.0
-    if queued and running / size >= SATURATED:
-        full = min(1.0, running / size)
+    if queued and open_ / size >= SATURATED:
+        full = min(1.0, open_ / size)
     elif known.only_database and scene.at_server - _computed(scene) >= _QUEUED_PER_SLOT * size:
         full = 1.0
         said = (
@@ -365,9 +490,9 @@ def _database_connections(scene: Scene, known: ByDesign) -> Resource | None:
             f"to the database; {_computed(scene):.1f} were being computed or ready for it, the "
             "others had a connection or waited for one"
         )
-    elif queued and running > 0 and held >= _HELD_AT_LEAST:
+    elif queued and open_ > 0 and held >= _HELD_AT_LEAST:
         full = max(held, SATURATED)
-    return Resource(Cause.DATABASE_CONNECTIONS, full, said)
+    return Resource(Cause.DATABASE_CONNECTIONS, full, said, size * full)
 
 
 def _computed(scene: Scene) -> float:
@@ -376,7 +501,7 @@ def _computed(scene: Scene) -> float:
     The number in an M/M/1 system for each worker, twice, since arrivals come in bursts; a worker
     that is ready and has no CPU counts as busy. From `NEAR` on queues are too long to tell.
     """
-    used, workers = scene.component("server"), scene.server.workers
+    used, workers = scene.component("server"), scene.server.worker_count
     if used is None or used.cores_mean is None:
         return math.inf
     busy = used.cores_mean / workers + (used.cpu_waiting_share or 0.0)
@@ -386,14 +511,14 @@ def _computed(scene: Scene) -> float:
 def _known_concurrency(scene: Scene, requests_at_once: int | None) -> Resource | None:
     if requests_at_once is None:
         return None
-    slots = requests_at_once * scene.server.workers
+    slots = requests_at_once * scene.server.worker_count
     said = (
         f"{scene.at_server:.1f} requests were at the server, which works on {slots} at once, "
         "and nothing behind it was busy"
     )
     # All are taken when there are more requests; slots that nobody waits for hold nobody up.
     full = 1.0 if scene.at_server >= _QUEUED_PER_SLOT * slots else 0.0
-    return Resource(Cause.SERVER_CONCURRENCY, full, said)
+    return Resource(Cause.SERVER_CONCURRENCY, full, said, min(float(slots), scene.at_server))
 
 
 def _haproxy_cap(scene: Scene) -> Resource | None:
@@ -405,4 +530,4 @@ def _haproxy_cap(scene: Scene) -> Resource | None:
         f"server and kept {proxy.queue_mean:.1f} in its queue"
     )
     full = proxy.sessions_mean / tier.max_connections if proxy.queue_mean > 0 else 0.0
-    return Resource(Cause.HAPROXY_CAP, min(1.0, full), said)
+    return Resource(Cause.HAPROXY_CAP, min(1.0, full), said, proxy.sessions_mean)

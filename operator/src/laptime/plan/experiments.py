@@ -79,10 +79,10 @@ def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
     if cause is not Cause.SERVER_CPU:
         return []
     limit = _cores(server)
-    if limit is None or limit > server.workers:
+    if limit is None or limit > server.worker_count:
         return [Resource.WORKERS]
     # At the same bound one alone gives nothing: both are tried, and both at once.
-    return [Resource.CPU, Resource.WORKERS] if limit == server.workers else [Resource.CPU]
+    return [Resource.CPU, Resource.WORKERS] if limit == server.worker_count else [Resource.CPU]
 
 
 def experiment(
@@ -131,7 +131,7 @@ def change(unchanged: Server, arm: Server) -> str:
     """Return how an arm differs from the unchanged server, for people."""
     parts = []
     for what, after, before in (
-        ("workers", arm.workers, unchanged.workers),
+        ("workers", arm.worker_count, unchanged.worker_count),
         ("threads", _threads(arm), _threads(unchanged)),
         ("database connections", _connections(arm), _connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
@@ -170,7 +170,7 @@ def _doubled(server: Server, resource: Resource) -> Server:
             )
         return server.model_copy(update={"threads": 2 * threads})
     if resource is Resource.WORKERS:
-        more = server.model_copy(update={"workers": 2 * server.workers})
+        more = server.model_copy(update={"workers": 2 * server.worker_count})
         # Each process has a pool of its own: half of it, so that the connections stay as many.
         each = server.database_connections * processes_of(server) / processes_of(more)
         return more.model_copy(update={"database_connections": max(1, -int(-each // 1))})
