@@ -37,6 +37,7 @@ class Case:
                 "name": "server",
                 "image": f"docker.io/laptime/{REFERENCE}:{version}",
                 "databaseConnections": 40,
+                "workers": 1,
             }
             topology = {"postgres": {"maxConnections": 100}, **self.topology}
         server["env"] = [{"name": key, "value": value} for key, value in self.env.items()]
@@ -125,6 +126,24 @@ CASES = (
                 "resources": {"cpu": "400m", "memory": "512Mi"},
             }
         },
+    ),
+    Case(
+        "postgresLocks",
+        "each statement takes the same row for 20 ms: 50 requests/s at most, however many of the "
+        "server's 5 connections wait for it",
+        env={"PAUSE": "20ms", "LOCK": "row"},
+        server={"databaseConnections": 5},
+    ),
+    Case(
+        "postgresLocks",
+        "the same row through the 5 connections of PgBouncer",
+        env={"PAUSE": "20ms", "LOCK": "row"},
+        topology={"pgbouncer": {"poolSize": 5}},
+    ),
+    Case(
+        "postgresLocks",
+        "the same row, and a connection for each of the 16 requests: no pool is full",
+        env={"PAUSE": "20ms", "LOCK": "row"},
     ),
     Case(
         "haproxyCap",

@@ -21,12 +21,17 @@ import (
 )
 
 // One statement, so that their number is that of the contract. What is materialized is done once
-// before the rows are read: a pause without CPU, and rows that are made and counted.
-const statement = `
-WITH pause AS MATERIALIZED (SELECT pg_sleep($1)),
+// before the rows are read: a pause without CPU, and rows that are made and counted. With a lock
+// the pause begins when the statement has the first row, and who comes later waits for it.
+const (
+	pause     = `pause AS MATERIALIZED (SELECT pg_sleep($1))`
+	pauseHeld = `one AS MATERIALIZED (SELECT user_id FROM "user" ORDER BY user_id LIMIT 1 FOR UPDATE),
+     pause AS MATERIALIZED (SELECT pg_sleep($1) FROM one)`
+	rest = `,
      work AS MATERIALIZED (SELECT count(*) AS n FROM generate_series(1, $2::integer))
 SELECT u.user_id, u.username, u.email
 FROM pause, work, "user" u WHERE work.n >= 0 ORDER BY u.user_id LIMIT 100`
+)
 
 type user struct {
 	ID    string `json:"user_id" db:"user_id"`
@@ -97,6 +102,14 @@ func run() error {
 	return nil
 }
 
+// statement is the only one of a request.
+func (s settings) statement() string {
+	if s.oneRow {
+		return "WITH " + pauseHeld + rest
+	}
+	return "WITH " + pause + rest
+}
+
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	if s.slots != nil {
 		s.slots <- struct{}{}
@@ -104,7 +117,7 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	}
 	time.Sleep(s.hold)
 	burn(s.burn)
-	rows, err := s.pool.Query(r.Context(), statement, s.pause.Seconds(), s.rows)
+	rows, err := s.pool.Query(r.Context(), s.statement(), s.pause.Seconds(), s.rows)
 	if err == nil {
 		var users []user
 		if users, err = pgx.CollectRows(rows, pgx.RowToStructByName[user]); err == nil {

@@ -20,7 +20,7 @@ func TestSettingsSayWhichVariableIsWrong(t *testing.T) {
 	if s.slots != 3 || s.hold != 20*time.Millisecond || s.port != 8080 || s.workers != 1 {
 		t.Fatalf("read %+v", s)
 	}
-	for name, text := range map[string]string{"SLOTS": "-1", "HOLD": "20", "ROWS": "many"} {
+	for name, text := range map[string]string{"SLOTS": "-1", "HOLD": "20", "ROWS": "many", "LOCK": "table"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, text)
 			if _, err := read(); err == nil {

@@ -18,6 +18,7 @@ type settings struct {
 	burn        time.Duration // of CPU time in this process
 	pause       time.Duration // in the database connection, without any CPU
 	rows        int           // that Postgres makes and counts: CPU of the database
+	oneRow      bool          // the pause is in a lock of one row, which every request takes
 }
 
 // read takes the settings from the environment; its error says which variable is wrong.
@@ -44,6 +45,13 @@ func read() (settings, error) {
 			}
 			*number.to = value
 		}
+	}
+	switch text := os.Getenv("LOCK"); text {
+	case "":
+	case "row":
+		s.oneRow = true
+	default:
+		return s, fmt.Errorf("LOCK is %q: write row, or leave it out", text)
 	}
 	for name, to := range map[string]*time.Duration{"HOLD": &s.hold, "BURN": &s.burn, "PAUSE": &s.pause} {
 		if text := os.Getenv(name); text != "" {
