@@ -20,11 +20,20 @@ func drive(ctx context.Context, trial *spec.Trial, plan *loop.Plan, out *result.
 		return loop.Run(ctx, plan)
 	}
 	plan.Timeout = min(plan.Timeout, longestAnswer(objective))
-	found, at, err := search(objective, func(rate float64) (*result.Phase, loop.Cost, error) {
-		step := *plan
-		step.Rate, step.EndRate, step.StartAt = rate, rate, time.Time{}
-		return loop.Run(ctx, &step)
-	})
+	rest, err := restOf(ctx, plan)
+	if err != nil {
+		return nil, loop.Cost{}, err
+	}
+	s := &steps{
+		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout,
+		run: func(rate float64) (*result.Phase, loop.Cost, error) {
+			step := *plan
+			step.Rate, step.EndRate, step.StartAt = rate, rate, time.Time{}
+			return loop.Run(ctx, &step)
+		},
+		rest: func() (bool, error) { return rest.wait(ctx) },
+	}
+	found, at, err := s.search()
 	if err != nil {
 		return nil, loop.Cost{}, err
 	}
@@ -38,45 +47,66 @@ type tried struct {
 	cost  loop.Cost
 }
 
+// steps are those of a search.
+type steps struct {
+	objective *spec.Saturation
+	users     int           // most requests under way
+	timeout   time.Duration // of a request
+	run       func(rate float64) (*result.Phase, loop.Cost, error)
+	// Waits until the server is as at first, and says whether it is.
+	rest func() (bool, error)
+
+	missed     bool                // the step before
+	met        map[float64]tried   // the last ones that met the objective: no other can be Low
+	busiest    map[float64]float64 // thread, by rate
+	lowest     tried
+	lowestRate float64
+}
+
 // search looks for the highest rate that meets the objective. It gives what it found and what was
 // measured there: at Low, or, where no rate met the objective, at the lowest rate tried.
-func search(
-	objective *spec.Saturation, run func(rate float64) (*result.Phase, loop.Cost, error),
-) (*saturation.Result, tried, error) {
-	// No step that missed the objective can be Low. No rate is tried twice.
-	met := map[float64]tried{}
-	busiest := map[float64]float64{}
-	var lowest tried
-	lowestRate := math.Inf(1)
-	found, err := saturation.Search(objective.StartRate, objective.MaxRate, func(rate float64) (saturation.Step, error) {
-		phase, cost, err := run(rate)
-		if err != nil {
-			return saturation.Step{}, err
-		}
-		seen, err := judge(objective, rate, phase)
-		if err != nil {
-			return seen, err
-		}
-		busiest[rate] = cost.BusiestThread
-		if seen.Met {
-			met[rate] = tried{phase, cost}
-		}
-		if rate < lowestRate {
-			lowest, lowestRate = tried{phase, cost}, rate
-		}
-		return seen, nil
-	})
+func (s *steps) search() (*saturation.Result, tried, error) {
+	s.met, s.busiest, s.lowestRate = map[float64]tried{}, map[float64]float64{}, math.Inf(1)
+	found, err := saturation.Search(s.objective.StartRate, s.objective.MaxRate, s.try)
 	if err != nil {
 		return nil, tried{}, err
 	}
-	found.Objective = saturation.Objective{P99Seconds: objective.P99Seconds, ErrorRate: objective.ErrorRate}
-	at, ok := met[found.Low]
+	found.Objective = saturation.Objective{P99Seconds: s.objective.P99Seconds, ErrorRate: s.objective.ErrorRate}
+	at, ok := s.met[found.Low]
 	if !ok {
-		at = lowest
+		at = s.lowest
 	}
 	// A generator that was the limit where the objective was missed has found its own rate.
-	at.cost.BusiestThread = max(at.cost.BusiestThread, busiest[found.High])
+	at.cost.BusiestThread = max(at.cost.BusiestThread, s.busiest[found.High])
 	return found, at, nil
+}
+
+func (s *steps) try(rate float64) (saturation.Step, error) {
+	// What met the objective was answered in time and has left nothing behind.
+	rested := true
+	var err error
+	if s.missed {
+		if rested, err = s.rest(); err != nil {
+			return saturation.Step{}, err
+		}
+	}
+	phase, cost, err := s.run(rate)
+	if err != nil {
+		return saturation.Step{}, err
+	}
+	seen, err := s.judge(rate, phase)
+	if err != nil {
+		return seen, err
+	}
+	seen.Restless, s.missed = !rested, !seen.Met
+	s.busiest[rate] = max(s.busiest[rate], cost.BusiestThread)
+	if seen.Met {
+		s.met[rate] = tried{phase, cost}
+	}
+	if rate < s.lowestRate {
+		s.lowest, s.lowestRate = tried{phase, cost}, rate
+	}
+	return seen, nil
 }
 
 // longestAnswer is the time-out of a request in a search: what takes this long has missed the objective
@@ -85,14 +115,15 @@ func longestAnswer(objective *spec.Saturation) time.Duration {
 	return max(time.Second, 10*spec.Seconds(objective.P99Seconds))
 }
 
-func judge(objective *spec.Saturation, rate float64, phase *result.Phase) (saturation.Step, error) {
-	latency := hdrhistogram.New(1, result.MaxMicroseconds, 3)
+func (s *steps) judge(rate float64, phase *result.Phase) (saturation.Step, error) {
+	latency, sent := hdrhistogram.New(1, result.MaxMicroseconds, 3), hdrhistogram.New(1, result.MaxMicroseconds, 3)
 	for _, endpoint := range phase.Endpoints {
-		one, err := hdrhistogram.Decode([]byte(endpoint.Latency))
-		if err != nil {
+		if err := merge(latency, endpoint.Latency); err != nil {
 			return saturation.Step{}, err
 		}
-		latency.Merge(one)
+		if err := merge(sent, endpoint.UncorrectedLatency); err != nil {
+			return saturation.Step{}, err
+		}
 	}
 	asked := phase.Requests + phase.DroppedIterations
 	seen := saturation.Step{
@@ -100,9 +131,47 @@ func judge(objective *spec.Saturation, rate float64, phase *result.Phase) (satur
 		P99Us:     latency.ValueAtQuantile(99),
 		ErrorRate: float64(asked-phase.Responses) / float64(max(asked, 1)),
 	}
-	seen.Met = phase.Responses > 0 && seen.ErrorRate <= objective.ErrorRate &&
-		float64(seen.P99Us) <= objective.P99Seconds*1e6
+	seen.Met = phase.Responses > 0 && seen.ErrorRate <= s.objective.ErrorRate &&
+		float64(seen.P99Us) <= s.objective.P99Seconds*1e6
+	late := hdrhistogram.New(1, result.MaxMicroseconds, 3)
+	if err := merge(late, phase.Lateness); err != nil {
+		return seen, err
+	}
+	took := time.Duration(sent.ValueAtQuantile(99)) * time.Microsecond
+	if phase.Errors["timeout"] > asked/100 {
+		took = s.timeout
+	}
+	seen.Late = s.late(rate, time.Duration(late.ValueAtQuantile(99))*time.Microsecond, took)
 	return seen, nil
+}
+
+const (
+	// What takes less is not the generator's fault, nor a matter for the objective.
+	noLateness = time.Millisecond
+	lateShare  = 0.1 // of the p99 that is good
+)
+
+// late says that the generator did not send in time, by the 99th percentiles of lateness and of the
+// time from sent to answered. Requests are sent late, too, when all connections are busy, and that is
+// the server's: where as many as half of them may have been under way at a time nobody knows.
+func (s *steps) late(rate float64, lateness, took time.Duration) bool {
+	if lateness < noLateness || lateness.Seconds() <= lateShare*s.objective.P99Seconds {
+		return false
+	}
+	return rate*took.Seconds() <= float64(s.users)/2
+}
+
+// merge adds a histogram as it stands in a result; empty: there is none.
+func merge(into *hdrhistogram.Histogram, encoded string) error {
+	if encoded == "" {
+		return nil
+	}
+	one, err := hdrhistogram.Decode([]byte(encoded))
+	if err != nil {
+		return err
+	}
+	into.Merge(one)
+	return nil
 }
 
 // completedRate is the rate of right answers, without what is under way at the end of a step
