@@ -37,6 +37,12 @@ STORED = {
     "about the server": doubts.TIER_HELD_BACK,
     "the hypervisor took 2.0% of the CPU time of node a": doubts.STOLEN_TIME,
     "others used 2.3 of the 8 CPUs of node a meanwhile": doubts.NEIGHBOURS,
+    "the objective was met at 100,000 requests/s, the highest rate tried: the server can do more": (
+        doubts.NO_UPPER_END
+    ),
+    "at 5,040 requests/s, where the search ended, the generator did not send in time: the server "
+    "may do more": doubts.SEARCHED_LATE,
+    "3 steps of the search began before the server answered as fast as at first": doubts.RESTLESS,
     "measured only once, so nobody knows how far chance goes: no interval": doubts.MEASURED_ONCE,
     "only 400 answers: p99.9 needs at least 1000": doubts.FEW_ANSWERS,
     "the response times of 1 of 5 trials are missing": doubts.TIMES_MISSING,

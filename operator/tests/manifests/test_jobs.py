@@ -18,7 +18,7 @@ from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
 from laptime.measure.verify import Task
-from laptime.plan import Trial, plan_trials
+from laptime.plan import Trial, plan_trials, seed_of, start_rate
 from tests.manifests.runs import (
     PACKED,
     SCENARIO,
@@ -133,21 +133,28 @@ def test_the_other_shapes() -> None:
             "connectSeconds": 1.5,
         }
     }
-    search = job(context("bare"), "search", "own")
+    ctx = context("bare")
+    search = job(ctx, "search", "own")
     (k6,) = pod(search)["containers"]
+    asked = ctx.spec.load("search").saturation
+    assert asked is not None
+    trial = Trial("demo-trial-007", 7, "own", "search", 1)
+    first = start_rate(asked, seed_of(ctx.spec, ctx.uid), trial)
+    assert 50 <= first < 100
     assert json.loads(environment(k6)["LAPTIME_TRIAL"])["load"] == {
         "saturation": {
             "p99Seconds": 0.05,
             "errorRate": 0.001,
-            "startRate": 100,
+            "startRate": first,
             "maxRate": 100000,
             "stepSeconds": 5,
             "maxConnections": 1000,
             "keepAlive": True,
         }
     }
-    # Each of its steps may take its time and the time-out of its last request.
-    assert search["spec"]["activeDeadlineSeconds"] >= 40 * (5 + 30)
+    # Each of its steps may take its time and the time-out of its last request, and then the server
+    # may rest for two steps and until the last question is answered.
+    assert search["spec"]["activeDeadlineSeconds"] >= 40 * (5 + 30 + 2 * 5 + 1 + 30)
 
 
 @pytest.mark.parametrize("text", ["$(PGPASSWORD)", '"}\n', "'; drop table x; --", "/ü?a=$$b&c"])

@@ -193,8 +193,8 @@ def test_a_failed_trial_has_no_figures_and_says_why() -> None:
     assert result.validity_reasons == ["failed: TargetNotReachable"]
 
 
-def searched(**found: float) -> TrialResult:
-    search = {"p99Seconds": 0.05, "errorRate": 0.001, "steps": [], **found}
+def searched(**found: float | bool) -> TrialResult:
+    search: dict[str, Any] = {"p99Seconds": 0.05, "errorRate": 0.001, "steps": [], **found}
     return result_of({**document(phase([1000] * 2000)), "saturation": search})
 
 
@@ -213,10 +213,32 @@ def test_a_search_gives_its_interval_and_the_figures_at_its_rate() -> None:
 
 
 def test_a_search_that_found_no_limit_says_none() -> None:
-    figures = searched(low=1000).figures
+    result = searched(low=1000)
+    assert result.validity is Validity.DOUBTFUL
+    assert result.validity_reasons == [
+        "the objective was met at 1,000 requests/s, the highest rate tried: the server can do more"
+    ]
+    figures = result.figures
     assert figures is not None
     assert figures.saturation is not None
     assert (figures.saturation.high_rate, figures.saturation.breaking_rate) == (None, None)
+
+
+def test_a_generator_that_was_late_where_its_search_ended_makes_it_doubtful() -> None:
+    result = searched(low=1000, high=1040, late=True)
+    assert result.validity is Validity.DOUBTFUL
+    assert result.validity_reasons == [
+        "at 1,040 requests/s, where the search ended, the generator did not send in time: the "
+        "server may do more"
+    ]
+
+
+def test_steps_that_began_without_a_rest_make_a_search_doubtful() -> None:
+    result = searched(low=1000, high=1040, restless=3)
+    assert result.validity is Validity.DOUBTFUL
+    assert result.validity_reasons == [
+        "3 steps of the search began before the server answered as fast as at first"
+    ]
 
 
 def test_a_search_that_met_its_objective_nowhere_is_invalid() -> None:

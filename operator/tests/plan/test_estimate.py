@@ -84,5 +84,5 @@ def test_before_anything_is_measured_there_is_still_an_estimate() -> None:
 
 def test_a_search_takes_its_usual_steps_and_not_the_one_that_counts() -> None:
     measured = {("a", "searched"): [4.0]}
-    expected = 2 * (2 + 14 * 2 + OVERHEAD_SECONDS)
+    expected = 2 * (2 + 18 * 2 + 9 + OVERHEAD_SECONDS)
     assert remaining_seconds(SPEC, trials("a", "searched"), measured) == expected

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from laptime.analysis.logs import ByRepetition, at_least, interval_of, left_open
 from laptime.analysis.statistics import (
     CONFIDENCE,
     NOTICEABLE_RATIO,
@@ -36,7 +37,7 @@ from laptime.analysis.statistics import (
 )
 from laptime.api.results import Interval
 
-Scores = Mapping[str, Mapping[int, float]]
+Scores = Mapping[str, ByRepetition]
 """Logarithms by server and repetition, more being better."""
 
 
@@ -81,7 +82,16 @@ class Comparison:
         return list(self._scores)
 
     def ratio(self, one: str, other: str) -> Interval | None:
-        """Return the ratio of two servers' figures with its 95 % interval; None without a pair."""
+        """Return the ratio of two servers' figures with its 95 % interval; None without a pair.
+
+        Never narrower than what the figures themselves leave open.
+        """
+        found = self._by_chance(one, other)
+        if found is None or one == other:
+            return found
+        return at_least(found, left_open(self._scores[one], self._scores[other]))
+
+    def _by_chance(self, one: str, other: str) -> Interval | None:
         logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
         model = self._model_of(one, other)
         if not logs:
@@ -137,9 +147,7 @@ class Comparison:
 
     def estimates(self) -> dict[str, Interval]:
         """Return what each server's figure is around, as they stand on one page; as above."""
-        return self._overlapping(
-            {name: interval_of_logs(list(score.values())) for name, score in self._scores.items()}
-        )
+        return self._overlapping({name: interval_of(score) for name, score in self._scores.items()})
 
     def _overlapping(
         self, intervals: Mapping[str, Interval], fixed: str | None = None
@@ -213,6 +221,7 @@ class Comparison:
         logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
         if len(logs) < 2:
             return None
+        open_anyway = left_open(self._scores[one], self._scores[other])
         model = self._model_of(one, other)
         mean = math.fsum(logs) / len(logs)
         variance = (
@@ -223,8 +232,9 @@ class Comparison:
 
         def too_few(more: int) -> bool:
             count = len(logs) + more
-            found = self._critical(count) + student_quantile(count - 1, _POWER)
-            return found * math.sqrt(variance / count) > math.log(ratio)
+            error = math.sqrt(variance / count)
+            claimed = max(self._critical(count) * error, open_anyway)
+            return claimed + student_quantile(count - 1, _POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.logs import Logs, left_open
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import (
@@ -43,7 +44,7 @@ def control_results(
             for server, cell in ((name, control), (spec.baseline_name, baseline))
         }
         known = scores(logs, metric)
-        one, other = (known.get(server, {}) for server in (name, spec.baseline_name))
+        one, other = (known.get(server, Logs({})) for server in (name, spec.baseline_name))
         pairs = paired_logs(one, other)
         comparison = Comparison({name: one, spec.baseline_name: other})
         if pairs:
@@ -53,20 +54,21 @@ def control_results(
                     compared_by=metric,
                     factor=factor_of(comparison.factors(spec.baseline_name)[name], metric),
                     differs=comparison.can_be_told_apart(name, spec.baseline_name),
-                    smallest_detectable=smallest_detectable(pairs),
+                    smallest_detectable=smallest_detectable(pairs, left_open(one, other)),
                 )
             )
     return tuple(found)
 
 
-def smallest_detectable(logs: list[float]) -> float | None:
+def smallest_detectable(logs: list[float], within: float = 0.0) -> float | None:
     """Return the smallest difference that comparisons like this one find with a power of 80 %.
 
     As a share: 0.02 is 2 %. None below two repetitions. The minimum detectable effect is the
     standard error times the t that a claim asks for (97.5 %, or more in few repetitions) plus
     t(80 %), with n - 1 degrees of freedom (H. S. Bloom, Minimum Detectable Effects, Evaluation
     Review 19(5), 1995); the interval's half-width is the standard error times t(97.5 %), whichever
-    way it was found. Never less than what counts as a difference.
+    way it was found. `within` is what the figures leave open (a logarithm): a claim asks for more
+    than that, too. Never less than what counts as a difference.
     """
     if len(logs) < 2:
         return None
@@ -74,5 +76,6 @@ def smallest_detectable(logs: list[float]) -> float | None:
     degrees = len(logs) - 1
     claimed = student_quantile(degrees, 0.5 + claim_confidence(len(logs)) / 2)
     shown = student_quantile(degrees, 0.5 + CONFIDENCE / 2)
-    needed = half * (claimed + student_quantile(degrees, POWER)) / shown
+    error = half / shown
+    needed = max(claimed * error, within) + student_quantile(degrees, POWER) * error
     return max(math.expm1(needed), NOTICEABLE_RATIO - 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.logs import ByRepetition, Logs, left_open
 from laptime.analysis.ranks import fastest_first
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
@@ -28,7 +29,7 @@ class Ranking:
 
     metric: Metric
     loads: tuple[str, ...]
-    scores: Mapping[str, Mapping[int, float]]
+    scores: Mapping[str, ByRepetition]
     """By server and repetition; only servers that have the figure under each of the loads."""
     order: tuple[str, ...]
     leaders: tuple[str, ...]
@@ -93,15 +94,18 @@ def _rank(
         )
         for load in loads
     ]
-    found: dict[str, dict[int, float]] = {}
+    found: dict[str, Logs] = {}
     for server in spec.servers:
-        of_loads = [one.get(server.name, {}) for one in by_load]
+        of_loads = [one.get(server.name, Logs({})) for one in by_load]
         repetitions = set(of_loads[0]).intersection(*of_loads[1:])
         if repetitions:
-            found[server.name] = {
-                repetition: math.fsum(one[repetition] for one in of_loads) / len(of_loads)
-                for repetition in sorted(repetitions)
-            }
+            found[server.name] = Logs(
+                {
+                    repetition: math.fsum(one[repetition] for one in of_loads) / len(of_loads)
+                    for repetition in sorted(repetitions)
+                },
+                left_open(*of_loads) / len(of_loads),
+            )
     comparison = Comparison(found)
     order = tuple(fastest_first(found, comparison))
     # In the order of the spec: among those that cannot be told apart there is no first.

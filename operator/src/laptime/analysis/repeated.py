@@ -2,7 +2,9 @@
 
 A figure of a trial is kept as its logarithm. A response time over all requests that fell among
 those without a right answer is infinite: slower than all others. A server with such a repetition
-has no figure to compare, since nobody knows how much slower it was.
+has no figure to compare, since nobody knows how much slower it was. The throughput of a search lies
+between the highest rate that was met and the lowest that was missed, and is taken to be in their
+middle.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.logs import ByRepetition, Logs, interval_of, left_open
 from laptime.analysis.ranks import ranks
-from laptime.analysis.statistics import interval_of_logs
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import Figures, Interval, LatencyFigure, LatencyFigures, TrialResult
@@ -22,9 +24,6 @@ from laptime.api.spec import BenchmarkRunSpec
 
 LATENCIES = (Metric.MEAN, Metric.P50, Metric.P90, Metric.P99, Metric.P999)
 COMPARED = (Metric.REQUESTS_PER_SECOND, *LATENCIES)
-
-Logs = Mapping[int, float]
-"""Logarithms of a figure by repetition."""
 
 
 def compared_by(spec: BenchmarkRunSpec, load: Load, results: Iterable[TrialResult]) -> Metric:
@@ -51,24 +50,23 @@ def fewest_answers(metric: Metric) -> int:
     return 1 if metric.share is None else round(1 / (1 - metric.share))
 
 
-def logs_of(results: Iterable[TrialResult], metric: Metric) -> dict[int, float]:
+def logs_of(results: Iterable[TrialResult], metric: Metric) -> Logs:
     """Return the logarithms of a figure by repetition, where there is one of the work.
 
     Infinite where a response time fell among the requests without a right answer. Repetitions with
     too few requests for a percentile are left out.
     """
-    found = {}
+    found, within = {}, []
     for result in results:
         if result.figures is not None and result.has_rate:
-            log = _log(result.figures, metric)
+            log, half = _log(result.figures, metric)
             if log is not None:
                 found[result.repetition] = log
-    return found
+                within.append(half)
+    return Logs(found, math.fsum(within) / len(within) if within else 0.0)
 
 
-def logs_by_server(
-    results: Iterable[TrialResult], load: str, metric: Metric
-) -> dict[str, dict[int, float]]:
+def logs_by_server(results: Iterable[TrialResult], load: str, metric: Metric) -> dict[str, Logs]:
     """Return the logarithms of a figure under a load by server; only servers that have any."""
     by_server: dict[str, list[TrialResult]] = {}
     for result in results:
@@ -78,11 +76,11 @@ def logs_by_server(
     return {server: one for server, one in logs.items() if one}
 
 
-def scores(logs: Mapping[str, Logs], metric: Metric) -> dict[str, dict[int, float]]:
+def scores(logs: Mapping[str, ByRepetition], metric: Metric) -> dict[str, Logs]:
     """Return the logarithms of servers such that more is better, of those that have a figure."""
     sign = -1.0 if metric.is_latency else 1.0
     return {
-        server: {repetition: sign * log for repetition, log in one.items()}
+        server: Logs({repetition: sign * log for repetition, log in one.items()}, left_open(one))
         for server, one in logs.items()
         if one and not _failed(one)
     }
@@ -109,7 +107,7 @@ class Repeated:
 
 
 def repeated(
-    logs: Mapping[str, Logs], metric: Metric, baseline: str, control: str | None = None
+    logs: Mapping[str, ByRepetition], metric: Metric, baseline: str, control: str | None = None
 ) -> dict[str, Repeated]:
     """Return the figure of each server under a load; the control has no rank."""
     known = scores(logs, metric)
@@ -120,7 +118,7 @@ def repeated(
     if control is not None and control in known:
         # It is compared with the baseline alone.
         alone = Comparison({one: known[one] for one in (control, baseline) if one in known})
-        estimates[control] = interval_of_logs(list(known[control].values()))
+        estimates[control] = interval_of(known[control])
         if control in (of_control := alone.factors(baseline)):
             factors[control] = of_control[control]
     return {
@@ -154,17 +152,28 @@ def latency_figures(
     return LatencyFigures(**found) if found else None
 
 
-def _failed(logs: Logs) -> int:
+def _failed(logs: ByRepetition) -> int:
     return sum(1 for log in logs.values() if math.isinf(log))
 
 
-def _log(figures: Figures, metric: Metric) -> float | None:
+def _log(figures: Figures, metric: Metric) -> tuple[float | None, float]:
+    """Return the logarithm of a figure, None without one, and how far to each side it may lie."""
     if metric is Metric.REQUESTS_PER_SECOND:
-        return math.log(figures.requests_per_second)
+        return _log_of_rate(figures)
     latency = figures.latency
     if latency is None or figures.requests < fewest_answers(metric):
-        return None
+        return None, 0.0
     seconds: float | None = getattr(latency, f"{metric.value}_seconds")
     if seconds is None:
-        return math.inf
-    return math.log(seconds) if seconds > 0 else None
+        return math.inf, 0.0
+    return (math.log(seconds) if seconds > 0 else None), 0.0
+
+
+def _log_of_rate(figures: Figures) -> tuple[float, float]:
+    searched = figures.saturation
+    if searched is None or not searched.low_rate:
+        return math.log(figures.requests_per_second), 0.0
+    low = math.log(searched.low_rate)
+    # Where no rate was missed the highest one stands for what is known, and the doubt says so.
+    high = low if searched.high_rate is None else math.log(searched.high_rate)
+    return (low + high) / 2, (high - low) / 2

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.logs import ByRepetition, interval_of
 from laptime.analysis.repeated import compared_by, logs_by_server, scores
-from laptime.analysis.statistics import half_width, interval_of_logs
+from laptime.analysis.statistics import half_width
 from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -64,7 +65,8 @@ def repetitions_needed(
         if sum((one.server, one.load) in cells for one in seen) < len(cells) * needed or not cells:
             return needed
         goes_on = [one for one in seen if (one.server, one.load) not in out_here]
-        widest = widest_half_width(spec, goes_on, measurable)
+        # No more repetitions for what a search leaves open however often it is made.
+        widest = widest_half_width(spec, goes_on, measurable, by_chance=True)
         if widest is None or widest <= precision or _spent(spec, seen):
             return needed
         needed += 1
@@ -126,23 +128,31 @@ def _last_failure(server: str, results: Sequence[TrialResult]) -> TrialResult | 
 
 
 def widest_half_width(
-    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+    spec: BenchmarkRunSpec,
+    results: Sequence[TrialResult],
+    servers: Sequence[str],
+    by_chance: bool = False,
 ) -> float | None:
     """Return the half-width of the widest interval that a run is about; None if there is none.
 
     Those of the factors against the baseline; of the figure itself where there is nothing to
-    compare. Which figure that is depends on the load.
+    compare. Which figure that is depends on the load. `by_chance`: only as far as repetitions make
+    them narrower, without what searches leave open.
     """
     widths = []
     for load in spec.loads:
         metric = compared_by(spec, load, results)
-        known = scores(logs_by_server(results, load.name, metric), metric)
+        known: Mapping[str, ByRepetition] = scores(
+            logs_by_server(results, load.name, metric), metric
+        )
+        if by_chance:
+            known = {name: dict(one) for name, one in known.items()}
         widths += _half_widths(known, servers, spec.baseline_name)
     return max(widths, default=None)
 
 
 def _half_widths(
-    rates: Mapping[str, Mapping[int, float]], servers: Sequence[str], baseline: str
+    rates: Mapping[str, ByRepetition], servers: Sequence[str], baseline: str
 ) -> list[float]:
     comparison = Comparison({name: rates[name] for name in servers if name in rates})
     # As they are, not as they are drawn: where an interval lies must not decide when to stop.
@@ -150,7 +160,7 @@ def _half_widths(
         ratio
         for name in comparison.servers
         if name != baseline and (ratio := comparison.ratio(name, baseline)) is not None
-    ] or [interval_of_logs(list(rates[name].values())) for name in comparison.servers]
+    ] or [interval_of(rates[name]) for name in comparison.servers]
     widths = [half_width(one) for one in intervals]
     return [width for width in widths if width is not None]
 

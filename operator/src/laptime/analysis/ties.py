@@ -12,9 +12,10 @@ from itertools import combinations
 from string import ascii_uppercase
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.logs import ByRepetition
 from laptime.analysis.ranks import fastest_first
 
-LogRates = Mapping[str, Mapping[int, float]]
+LogRates = Mapping[str, ByRepetition]
 
 
 def tie_groups(rates: LogRates) -> dict[str, str]:

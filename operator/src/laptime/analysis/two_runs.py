@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.repeated import logs_of
-from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO, interval_of_logs
+from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
@@ -159,13 +160,13 @@ def _compare(
     server: str,
     load: str,
     metric: Metric,
-    before: Sequence[float],
-    after: Sequence[float],
+    before: Logs,
+    after: Logs,
     of: int,
 ) -> Comparison:
-    failed = [sum(1 for log in logs if math.isinf(log)) for logs in (before, after)]
+    failed = [sum(1 for log in logs.values() if math.isinf(log)) for logs in (before, after)]
     known = [
-        interval_of_logs(logs) if logs and not lost else None
+        interval_of(logs) if logs and not lost else None
         for logs, lost in zip((before, after), failed, strict=True)
     ]
     if known[0] is None or known[1] is None:
@@ -180,7 +181,9 @@ def _compare(
             change = Change.BETTER
         return Comparison(server, load, metric, known[0], known[1], None, change, *failed)
     # Bonferroni: as with the ranking of one run, all answers hold together.
-    ratio = welch_interval(before, after, 1 - (1 - CONFIDENCE) / of)
+    values = [list(logs.values()) for logs in (before, after)]
+    by_chance = welch_interval(values[0], values[1], 1 - (1 - CONFIDENCE) / of)
+    ratio = at_least(by_chance, left_open(before, after))
     return Comparison(server, load, metric, known[0], known[1], ratio, _change(ratio, metric))
 
 
@@ -193,6 +196,5 @@ def _change(ratio: Interval, metric: Metric) -> Change:
     return Change.WORSE if (ratio.value > 1) == metric.is_latency else Change.BETTER
 
 
-def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> list[float]:
-    of_row = (one for one in trials if (one.server, one.load) == (server, load))
-    return list(logs_of(of_row, metric).values())
+def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> Logs:
+    return logs_of((one for one in trials if (one.server, one.load) == (server, load)), metric)

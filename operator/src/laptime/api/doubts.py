@@ -124,6 +124,25 @@ NO_RATE = Doubt(
     "the objective was met at no rate, not even the lowest one tried",
     "a bound that the server can keep, or a lower `startRate`",
 )
+# The server may do more than was found; what it was measured at it did.
+NO_UPPER_END = Doubt(
+    "the objective was met at {rate:,.0f} requests/s, the highest rate tried: the server can do "
+    "more",
+    "a higher `maxRate`",
+    _WORSE, _NONE, _NONE,
+)  # fmt: skip
+SEARCHED_LATE = Doubt(
+    "at {rate:,.0f} requests/s, where the search ended, the generator did not send in time: the "
+    "server may do more",
+    "more CPU for the generator (`generator.resources`), or a node of its own",
+    _WORSE, _NONE, _NONE,
+)  # fmt: skip
+RESTLESS = Doubt(
+    "{steps:d} steps of the search began before the server answered as fast as at first",
+    "a longer `step`, after which the server gets more time; see what it still works on when "
+    "nobody waits any more",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 FAILED = Doubt("failed: {reason}", "the trial's reason says it")
 
 # Of what a script says itself.

@@ -207,12 +207,20 @@ class SaturationLoad(_Arriving):
         0.001, description="Largest share of requests without a right answer.", ge=0, le=1
     )
     start_rate: int = Field(
-        100, description="Requests per second of the first step.", ge=1, le=1_000_000
+        100,
+        description="Requests per second of the first step at most: each search begins at a rate "
+        "that is drawn between half of it and it.",
+        ge=1,
+        le=1_000_000,
     )
     max_rate: int = Field(
         100_000, description="Most requests per second that are tried.", ge=1, le=1_000_000
     )
-    step: LoadDuration = Field("5s", description="How long each rate is tried.")
+    step: LoadDuration = Field(
+        "5s",
+        description="How long each rate is tried each time. A search has some 18 steps, and 40 at "
+        "most.",
+    )
 
     @property
     def p99_seconds(self) -> float:

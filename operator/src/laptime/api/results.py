@@ -265,7 +265,8 @@ class ResultRow(TolerantModel):
     requests_per_second: Interval | None = Field(
         None,
         description="Right answers per second: geometric mean of the repetitions, from 8 on their "
-        "Hodges-Lehmann estimate.",
+        "Hodges-Lehmann estimate. Of a search: the middle, by ratio, between the rate that was met "
+        "and the one that was missed; the interval is never narrower than what lies between.",
     )
     latency: ResponseTimes | None = Field(
         None, description="From the histograms of all repetitions, merged without loss."

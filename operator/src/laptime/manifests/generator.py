@@ -35,9 +35,11 @@ from laptime.plan import (
     MOST_STEPS,
     SentSession,
     Trial,
+    longest_rest_seconds,
     seed_of,
     sent_requests,
     sent_sessions,
+    start_rate,
 )
 
 TRIAL_SCRIPT = "/opt/laptime/trial.js"
@@ -134,13 +136,14 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     sessions = sent_sessions(load, ctx.scenario)
     requests = sent_requests(sessions)
     feeders = _feeders(ctx, requests)
+    seed = seed_of(ctx.spec, ctx.uid)
     document = {
         "trial": trial.name,
         "target": target_url(ctx, server),
         "waitSeconds": ctx.spec.startup_seconds,
         **_work(ctx, load, sessions, requests),
         **({"feeders": feeders} if feeders else {}),
-        "load": _shape(load),
+        "load": _shape(load, start_rate(load.saturation, seed, trial) if load.saturation else 0.0),
         **_generators(ctx),
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
@@ -151,7 +154,7 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
     by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
     if by_chance or any(feeder.get("use") == Use.RANDOM for feeder in feeders):
         # The same for all servers of a repetition, and another one in each of them.
-        document["seed"] = seed_of(ctx.spec, ctx.uid) + trial.repetition
+        document["seed"] = seed + trial.repetition
     if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
     return document
@@ -174,7 +177,11 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
     measured, tail = load.measured_seconds, _tail_seconds(ctx, load)
     if load.saturation is not None:
         measured = MOST_STEPS * (
-            load.saturation.step_seconds + load.timeout_seconds + load.connect_seconds + tail
+            load.saturation.step_seconds
+            + load.timeout_seconds
+            + load.connect_seconds
+            + tail
+            + longest_rest_seconds(load)
         )
     elif measured is None:
         measured = _REQUESTS_BOUND_SECONDS
@@ -356,8 +363,11 @@ def _feeders(ctx: RunContext, requests: Sequence[Request]) -> list[dict[str, Any
     ]
 
 
-def _shape(load: Load) -> dict[str, Any]:
+def _shape(load: Load, first_rate: float = 0.0) -> dict[str, Any]:
+    """Return how the load is sent; `first_rate` is that of a search, in requests per second."""
     name, shape = _measure(load)
+    if load.saturation is not None:
+        shape["startRate"] = first_rate
     if load.connect_seconds:
         shape["connectSeconds"] = load.connect_seconds
     if load.arriving is not None:
@@ -396,7 +406,6 @@ def _measure(load: Load) -> tuple[str, dict[str, Any]]:
         return "saturation", {
             "p99Seconds": load.saturation.p99_seconds,
             "errorRate": load.saturation.error_rate,
-            "startRate": load.saturation.start_rate,
             "maxRate": load.saturation.max_rate,
             "stepSeconds": load.saturation.step_seconds,
         }

@@ -30,6 +30,7 @@ from laptime.measure.validity import (
     judge_answers,
     judge_generator,
     judge_script,
+    judge_search,
     judge_statements,
 )
 from laptime.plan import Trial
@@ -312,11 +313,12 @@ def _judged(
         answers = answers.and_also(judge_script(script, load))
     if answers.validity is Validity.INVALID:
         return answers
-    found = figures.saturation
-    if found is not None and not found.low_rate:
-        return answers.and_also(Judgement(Validity.INVALID, (doubts.NO_RATE.says(),)))
+    if result.search is not None:
+        answers = answers.and_also(judge_search(result.search))
+        if answers.validity is Validity.INVALID:
+            return answers
     judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
-    if load is None or result.statements is None or found is not None:
+    if load is None or result.statements is None or result.search is not None:
         return judgement
     ran = statements_of_work(result.statements)
     right = figures.requests - figures.errors

@@ -129,6 +129,8 @@ class GeneratorSearch(TolerantModel):
     breaking: Seconds = 0.0
     p99_seconds: Seconds = 0.0
     error_rate: Seconds = 0.0
+    late: bool = Field(False, description="Missed at `high` by a generator that was late.")
+    restless: Count = Field(0, description="Steps that began before the server was as at first.")
 
 
 class GeneratorCheck(TolerantModel):

@@ -21,7 +21,7 @@ from laptime.api.script_load import Checks
 from laptime.api.server import Server
 from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import TrialUsage
-from laptime.measure.generator import GeneratorPhase, GeneratorSecond
+from laptime.measure.generator import GeneratorPhase, GeneratorSearch, GeneratorSecond
 from laptime.measure.histogram import Histogram
 
 MAX_ERROR_RATE = 0.001
@@ -191,6 +191,19 @@ def judge_generator(
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
         ]
     return Judgement.of(doubtful)
+
+
+def judge_search(search: GeneratorSearch) -> Judgement:
+    """Judge by how a search went: whether it found the server's own limit."""
+    if not search.low:
+        return Judgement.of([], [doubts.NO_RATE.says()])
+    return Judgement.of(
+        [
+            None if search.high else doubts.NO_UPPER_END.says(rate=search.low),
+            doubts.SEARCHED_LATE.says(rate=search.high) if search.late else None,
+            doubts.RESTLESS.says(steps=search.restless) if search.restless else None,
+        ]
+    )
 
 
 def _no_head_room(share: float) -> Said | None:

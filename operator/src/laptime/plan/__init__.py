@@ -1,7 +1,13 @@
 """From a spec to its ordered trials. Pure."""
 
 from laptime.plan.endpoints import SentSession, load_problem, sent_requests, sent_sessions
-from laptime.plan.estimate import MOST_STEPS, OVERHEAD_SECONDS, USUAL_RATE, remaining_seconds
+from laptime.plan.estimate import (
+    MOST_STEPS,
+    OVERHEAD_SECONDS,
+    USUAL_RATE,
+    longest_rest_seconds,
+    remaining_seconds,
+)
 from laptime.plan.fitting import load_problems, misfits
 from laptime.plan.placement import Places, in_time, places_of
 from laptime.plan.profiles import (
@@ -12,6 +18,7 @@ from laptime.plan.profiles import (
     profiling_seconds,
 )
 from laptime.plan.script_sources import Lead, Leads, may_reach, script_leads
+from laptime.plan.starts import start_rate
 from laptime.plan.trials import Trial, plan_trials, seed_of
 
 __all__ = [
@@ -27,6 +34,7 @@ __all__ = [
     "in_time",
     "load_problem",
     "load_problems",
+    "longest_rest_seconds",
     "may_reach",
     "misfits",
     "places_of",
@@ -40,4 +48,5 @@ __all__ = [
     "seed_of",
     "sent_requests",
     "sent_sessions",
+    "start_rate",
 ]

@@ -13,10 +13,22 @@ OVERHEAD_SECONDS = 4.0
 """From one trial's last request to the next one's first, with a new pod of the server."""
 
 MOST_STEPS = 40
-"""Of a saturation search; the generator ends one that takes more."""
+"""Of a saturation search; the generator leaves open what is not known then."""
 
-_USUAL_STEPS = 14
-"""Of a saturation search: some ways up, some bisections, some ways to the breaking point."""
+_USUAL_STEPS = 18
+"""Of a saturation search, from 100 requests/s to a few thousand, as bench/search counts them."""
+
+_USUAL_MISSES = 8
+"""Steps of them that miss the objective, after each of which the server gets its rest."""
+
+_USUAL_REST_SECONDS = 1.0
+"""What is left to be answered, and a few answers that come as fast as at first."""
+
+_REST_IN_STEPS = 2
+"""The longest rest, as the generator has it (images/k6/internal/generator/rest.go)."""
+
+_PROBE_SECONDS = 1.0
+"""The longest question how fast answers come, but for its last answer."""
 
 USUAL_RATE = 1000.0
 """Requests/s of a trial bound by requests that nothing is known about yet."""
@@ -47,7 +59,8 @@ def _expected(
     if load.saturation is not None:
         # What is measured of it is the best step alone.
         steps = _USUAL_STEPS * load.saturation.step_seconds
-        return _around(load) + steps
+        # A search asks before its first step, too.
+        return _around(load) + steps + (_USUAL_MISSES + 1) * _USUAL_REST_SECONDS
     own = measured.get((server, load.name))
     if own:
         return fmean(own)
@@ -65,6 +78,14 @@ def _expected(
         bound = load.closed.requests if load.closed is not None else None
         seconds = bound / USUAL_RATE if bound else _UNKNOWN_SECONDS
     return _around(load) + seconds
+
+
+def longest_rest_seconds(load: Load) -> float:
+    """Return how long a search waits at most before its next step, in seconds; 0 for no search."""
+    if load.saturation is None:
+        return 0.0
+    rest = _REST_IN_STEPS * load.saturation.step_seconds
+    return rest + _PROBE_SECONDS + load.timeout_seconds
 
 
 def _around(load: Load) -> float:

@@ -1,8 +1,9 @@
 // Command simulation prints what searches find of servers that are made up: for bench/search, which
 // counts how often the intervals of a run hold the truth.
 //
-// Each line is "<run> <server> <repetition> <capacity> <low> <high> <steps>". The servers of a run are alike. The
-// capacity of each step is drawn around theirs, and a step may hold a stall, which misses at any rate.
+// Each line is "<run> <server> <repetition> <capacity> <low> <high> <steps> <misses>". The servers of a run are
+// alike, but for what the first one is faster by. The capacity of each step is drawn around a server's, and a step
+// may hold a stall, which misses at any rate.
 package main
 
 import (
@@ -29,6 +30,7 @@ func main() {
 	highest := flag.Float64("highest", 8000, "most")
 	noise := flag.Float64("noise", 0.05, "standard deviation of the capacity between steps, as a share")
 	between := flag.Float64("between", 0, "the same between repetitions")
+	faster := flag.Float64("faster", 0, "what the first server can do more than the others, as a share")
 	stalls := flag.Float64("stalls", 0.02, "share of the steps with a stall")
 	seed := flag.Uint64("seed", 1, "of all that is drawn")
 	flag.Parse()
@@ -39,10 +41,14 @@ func main() {
 	out := bufio.NewWriter(os.Stdout)
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for run := range *runs {
-		capacity := *lowest * math.Pow(*highest / *lowest, random.Float64())
+		alike := *lowest * math.Pow(*highest / *lowest, random.Float64())
 		for server := range *servers {
+			capacity := alike
+			if server == 0 {
+				capacity *= 1 + *faster
+			}
 			for repetition := range *repetitions {
-				from, steps := 100.0, 0
+				from, steps, misses := 100.0, 0, 0
 				if *spread {
 					from *= math.Exp2(-random.Float64())
 				}
@@ -51,11 +57,15 @@ func main() {
 					steps++
 					now := own * math.Exp(*noise*random.NormFloat64())
 					if random.Float64() < *stalls {
+						misses++
 						return saturation.Step{Rate: rate, CompletedRate: rate / 2}
+					}
+					if rate > now {
+						misses++
 					}
 					return saturation.Step{Rate: rate, CompletedRate: min(rate, now), Met: rate <= now}
 				})
-				_, _ = fmt.Fprintln(out, run, server, repetition, capacity, low, high, steps)
+				_, _ = fmt.Fprintln(out, run, server, repetition, capacity, low, high, steps, misses)
 			}
 		}
 	}

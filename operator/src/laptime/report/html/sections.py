@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.logs import ByRepetition
 from laptime.analysis.published_order import OrderComparison, compare_order
-from laptime.analysis.repeated import Logs, compared_by, logs_by_server, scores
+from laptime.analysis.repeated import compared_by, logs_by_server, scores
 from laptime.analysis.ties import tie_groups
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -153,7 +154,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
 
 
 def _groups_said(
-    report: Report, known: Mapping[str, Logs], groups: Mapping[str, str], metric: Metric
+    report: Report, known: Mapping[str, ByRepetition], groups: Mapping[str, str], metric: Metric
 ) -> str:
     if groups:
         return (

@@ -1,0 +1,55 @@
+"""Logarithms of a figure by repetition, and how far each of them is known. Pure.
+
+What is measured is what it is, and repetitions say how it varies. What a search finds lies between
+two rates, the one that was met and the one that was missed: that is left open however often and
+however steadily it is found. So no interval of it is narrower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from laptime.analysis.statistics import interval_of_logs
+from laptime.api.results import Interval
+
+ByRepetition: TypeAlias = Mapping[int, float]
+"""Logarithms by repetition. Those that are no `Logs` are of figures that leave nothing open."""
+
+
+class Logs(dict[int, float]):
+    """Logarithms of a figure by repetition.
+
+    `within` is how far to each side of them the figure may lie, as a logarithm and on average over
+    the repetitions: 0 but for what was searched.
+    """
+
+    def __init__(self, logs: ByRepetition, within: float = 0.0) -> None:
+        super().__init__(logs)
+        self.within = within
+
+
+def left_open(*logs: ByRepetition) -> float:
+    """Return how far to each side a figure may lie, or the difference of two, as a logarithm."""
+    return math.fsum(one.within for one in logs if isinstance(one, Logs))
+
+
+def interval_of(logs: ByRepetition) -> Interval:
+    """Return what a figure is around, with its interval of 95 %; no end for a single repetition.
+
+    Raises:
+        ValueError: there is no repetition.
+    """
+    return at_least(interval_of_logs(list(logs.values())), left_open(logs))
+
+
+def at_least(interval: Interval, within: float) -> Interval:
+    """Return the interval, reaching so far to each side of its value at least, as a logarithm."""
+    if not within or interval.low is None or interval.high is None:
+        return interval
+    return Interval(
+        value=interval.value,
+        low=min(interval.low, interval.value * math.exp(-within)),
+        high=max(interval.high, interval.value * math.exp(within)),
+    )

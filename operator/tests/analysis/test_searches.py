@@ -1,0 +1,102 @@
+"""What searches over repetitions say: never more than their steps leave known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from laptime.analysis.stopping import repetitions_needed
+from laptime.analysis.two_runs import Change, compare_runs
+from laptime.api.metrics import Metric
+from laptime.api.results import Interval, ResultRow, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import Trial
+from tests.analysis.runs import Outcome, Script, make_spec, run, summary_of
+
+SEARCH = {"name": "limit", "saturation": {"p99": "50ms"}}
+
+
+def searching(*servers: str, **more: Any) -> BenchmarkRunSpec:
+    spec = make_spec(*servers, **{"repetitions": 5, **more})
+    document = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return BenchmarkRunSpec.model_validate({**document, "loads": [SEARCH]})
+
+
+def found(bounds: Mapping[str, tuple[float, float]]) -> Script:
+    """Return a script in which each server's searches all end with these bounds."""
+
+    def outcome(trial: Trial) -> Outcome:
+        low, high = bounds[trial.server]
+        search = {"low": low, "high": high, "p99Seconds": 0.05, "errorRate": 0.001}
+        return Outcome(low, search=search)
+
+    return outcome
+
+
+def ends(interval: Interval | None) -> tuple[float, float, float]:
+    assert interval is not None
+    assert interval.low is not None
+    assert interval.high is not None
+    return interval.low, interval.value, interval.high
+
+
+def rows_of(bounds: Mapping[str, tuple[float, float]]) -> dict[str, ResultRow]:
+    return {row.server: row for row in summary_of(searching(*bounds), found(bounds)).rows}
+
+
+def test_like_servers_on_one_grid_are_known_no_better_than_its_step() -> None:
+    rows = rows_of(dict.fromkeys(("axum", "go", "flask"), (4800.0, 5040.0)))
+    for row in rows.values():
+        rate = ends(row.requests_per_second)
+        assert rate == pytest.approx((4800, (4800 * 5040) ** 0.5, 5040))
+        assert row.rank == 1
+    # One of them may be at the lower end of the step and the other at the upper one.
+    assert ends(rows["go"].factor) == pytest.approx((4800 / 5040, 1, 5040 / 4800))
+
+
+def test_servers_in_two_steps_that_touch_are_not_told_apart() -> None:
+    rows = rows_of({"axum": (4800.0, 5000.0), "go": (5000.0, 5200.0), "flask": (4800.0, 5000.0)})
+    assert {row.rank for row in rows.values()} == {1}
+    assert ends(rows["go"].factor)[0] <= 1
+
+
+def test_servers_far_apart_are_told_apart_by_their_searches() -> None:
+    rows = rows_of({"axum": (4800.0, 5000.0), "go": (5600.0, 5850.0), "flask": (4800.0, 5000.0)})
+    assert {name: row.rank for name, row in rows.items()} == {"go": 1, "axum": 2, "flask": 2}
+
+
+def test_a_search_without_an_upper_end_stands_with_its_highest_rate() -> None:
+    row = rows_of({"axum": (100_000.0, 0.0)})["axum"]
+    assert row.requests_per_second is not None
+    assert row.requests_per_second.value == pytest.approx(100_000)
+
+
+def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:
+    spec = searching("axum", "go", precision="2%", maxRepetitions=20)
+    bounds = dict.fromkeys(("axum", "go"), (4800.0, 5040.0))
+    _, results, _ = run(spec, found(bounds))
+    assert repetitions_needed(spec, results) == spec.first_look
+
+
+def test_the_control_says_what_searches_cannot_find() -> None:
+    spec = searching("axum", "go", control=True).with_control()
+    bounds = dict.fromkeys(("axum", "go", "axum-control"), (4800.0, 5040.0))
+    (control,) = summary_of(spec, found(bounds)).control
+    assert not control.differs
+    assert control.smallest_detectable == pytest.approx(0.05)
+
+
+def test_two_runs_of_searches_differ_by_more_than_their_steps() -> None:
+    spec = searching("axum")
+    before = run(spec, found({"axum": (4800.0, 5000.0)}))[1]
+    near = run(spec, found({"axum": (5000.0, 5200.0)}))[1]
+    far = run(spec, found({"axum": (5600.0, 5850.0)}))[1]
+
+    def change(after: list[TrialResult]) -> Change:
+        compared = compare_runs(spec, before, after)
+        return next(one.change for one in compared if one.metric is Metric.REQUESTS_PER_SECOND)
+
+    assert change(near) is Change.NONE_FOUND
+    assert change(far) is Change.BETTER
