@@ -56,8 +56,10 @@ def test_like_servers_on_one_grid_are_known_no_better_than_its_step() -> None:
     assert ends(rows["go"].factor) == pytest.approx((4800 / 5040, 1, 5040 / 4800))
 
 
-def test_servers_in_two_steps_that_touch_are_not_told_apart() -> None:
-    rows = rows_of({"axum": (4800.0, 5000.0), "go": (5000.0, 5200.0), "flask": (4800.0, 5000.0)})
+@pytest.mark.parametrize("between", [1.01, 97.3, 4999.99, 5000.0, 61_234.56])
+def test_servers_in_two_steps_that_touch_are_not_told_apart(between: float) -> None:
+    below, above = (between / 1.0443, between), (between, between * 1.0443)
+    rows = rows_of({"axum": below, "go": above, "flask": below})
     assert {row.rank for row in rows.values()} == {1}
     assert ends(rows["go"].factor)[0] <= 1
 

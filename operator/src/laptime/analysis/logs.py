@@ -14,6 +14,9 @@ from typing import TypeAlias
 from laptime.analysis.statistics import interval_of_logs
 from laptime.api.results import Interval
 
+_ROUNDING = 1e-9
+"""Of the arithmetic: where two servers' steps touch, their ratio may be 1."""
+
 ByRepetition: TypeAlias = Mapping[int, float]
 """Logarithms by repetition. Those that are no `Logs` are of figures that leave nothing open."""
 
@@ -48,6 +51,7 @@ def at_least(interval: Interval, within: float) -> Interval:
     """Return the interval, reaching so far to each side of its value at least, as a logarithm."""
     if not within or interval.low is None or interval.high is None:
         return interval
+    within *= 1 + _ROUNDING
     return Interval(
         value=interval.value,
         low=min(interval.low, interval.value * math.exp(-within)),
