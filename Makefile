@@ -399,7 +399,7 @@ lint-python: venv
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause chaos comparing examples generator overhead precision scale servers truth; do
+	for bench in cause chaos comparing examples generator overhead precision scale search servers truth; do
 		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
 	done
 	(cd bench/tests && MYPYPATH=..:../examples:../servers:../comparing:../../cluster:../../proof $(MYPY) .)
@@ -543,6 +543,10 @@ bench-precision: venv ## whether intervals hold what they say: simulated runs, a
 .PHONY: bench-statistics
 bench-statistics: venv ## what rules for comparing servers claim of like ones: all candidates, simulated
 	$(PYTHON) bench/comparing/run.py $(BENCH)
+
+.PHONY: bench-search
+bench-search: venv ## what searches find of servers whose capacity is known, as it was and now: simulated
+	$(PYTHON) bench/search/run.py $(BENCH)
 
 .PHONY: bench-truth
 bench-truth: venv ## what the load generator measures, beside the truth of a server that is known

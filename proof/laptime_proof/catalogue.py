@@ -106,6 +106,7 @@ LONG = (
     Part("bench-agent", quiet=True),
     Part("bench-precision", quiet=True),
     Part("bench-statistics"),
+    Part("bench-search"),
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-scale", quiet=True),
