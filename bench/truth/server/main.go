@@ -27,6 +27,7 @@ func main() {
 	workers := flag.Int("workers", 0, "requests served at a time; 0: any number")
 	stallAfter := flag.Duration("stall-after", 0, "from the first request to the stall")
 	stall := flag.Duration("stall", 0, "how long no request is begun")
+	vary := flag.Float64("vary", 0, "by which share of it the capacity varies, with workers")
 	record := flag.String("record", "", "file for what was measured")
 	second := flag.Bool("http2", false, "speak HTTP/2, in place of HTTP/1.1")
 	encrypt := flag.Bool("tls", false, "speak TLS, with a certificate that nobody knows")
@@ -39,7 +40,7 @@ func main() {
 	// Go's scheduler or for the collector.
 	runtime.GOMAXPROCS(256)
 	debug.SetGCPercent(-1)
-	script := &Script{Classes: classes, StallAfter: *stallAfter, Stall: *stall, free: make([]int64, *workers)}
+	script := &Script{Classes: classes, StallAfter: *stallAfter, Stall: *stall, Vary: *vary, free: make([]int64, *workers)}
 	listener, port, err := listen()
 	if err != nil {
 		fatal(err)

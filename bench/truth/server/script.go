@@ -45,6 +45,9 @@ type Served struct{ Arrived, Left int64 }
 type Script struct {
 	Classes           []Class
 	StallAfter, Stall time.Duration
+	// What a worker does in a time is more or less by up to this share, anew in each stretch of time and on
+	// average exactly what it is without.
+	Vary float64
 
 	mutex  sync.Mutex
 	free   []int64 // when each worker is free; none: as many workers as needed
@@ -86,8 +89,19 @@ func (s *Script) Begin(arrived int64) int64 {
 			next = i
 		}
 	}
-	s.free[next] = max(begin, s.free[next]) + int64(took)
+	begin = max(begin, s.free[next])
+	s.free[next] = begin + int64(float64(took)/s.pace(begin))
 	return s.free[next]
+}
+
+// stretch is short beside a step of a search, so that each of them holds some twenty.
+const stretch = 200 * time.Millisecond
+
+// pace is how much workers do at a time, around 1. Its values fill 1 - Vary … 1 + Vary evenly.
+func (s *Script) pace(at int64) float64 {
+	place := float64((at-s.first)/int64(stretch)) * goldenRatio
+	place -= float64(int64(place))
+	return 1 + s.Vary*(2*place-1)
 }
 
 // End notes a request whose answer leaves now.
