@@ -18,6 +18,7 @@ from laptime.analysis.stopping import (
 from laptime.api.attempts import Fault
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import Order
 from laptime.plan import plan_trials
 from tests.analysis.runs import make_spec
 
@@ -204,5 +205,5 @@ def test_results_only_ever_ask_for_more(logs: list[tuple[float, float]], extra: 
     fewer = results[: max(0, len(results) - extra)]
     before, after = repetitions_needed(spec, fewer), repetitions_needed(spec, results)
     assert 8 <= before <= after <= 20
-    planned = trials_so_far("demo", spec, 1, fewer)
-    assert trials_so_far("demo", spec, 1, results)[: len(planned)] == planned
+    planned = trials_so_far("demo", spec, 1, Order.BALANCED, fewer)
+    assert trials_so_far("demo", spec, 1, Order.BALANCED, results)[: len(planned)] == planned

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
 from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.status import ConditionStatus, ConditionType, Order, RunStatus, State
 from laptime.catalog import Feeder, scenarios
 from laptime.cli.progress import warnings
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
-from laptime.plan import Lead, Leads
+from laptime.plan import Lead, Leads, plan_trials
 from laptime.reconcile.observe import Memory, config_map_keys
 from laptime.reconcile.views import ContainerView, PodView
 
@@ -92,6 +92,30 @@ def test_an_undisturbed_run_measures_every_trial_once_in_the_planned_order(
     assert world.run.status.state is State.SUCCEEDED
     rows = world.run.status.results or []
     assert [row.trials for row in rows] == [repetitions] * (servers * loads)
+
+
+@pytest.mark.parametrize(
+    ("begun", "order"),
+    [
+        (RunStatus(), Order.BALANCED),
+        (RunStatus(state=State.QUEUED, seed=7), Order.DRAWN),
+        (RunStatus(state=State.QUEUED, seed=7, order=Order.DRAWN), Order.DRAWN),
+    ],
+)
+def test_a_run_is_measured_in_the_order_of_the_version_that_began_it(
+    begun: RunStatus, order: Order
+) -> None:
+    spec = spec_of(3, 2, 4, seed=7)
+    world = World(spec, Random(5))
+    world.run = replace(world.run, status=begun)
+    run_to_the_end(world)
+    assert world.run.status.order is order
+    planned = plan_trials("demo", spec, 7, order=order)
+    results = world.observe().results
+    assert world.results_written == [trial.name for trial in planned]
+    assert [(results[one.name].server, results[one.name].load) for one in planned] == [
+        (one.server, one.load) for one in planned
+    ]
 
 
 @given(

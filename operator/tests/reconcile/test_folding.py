@@ -401,9 +401,16 @@ class TestOtherVersions:
         for name, one in before.items():
             assert said(Archive({}, [after[name]])) == said(Archive({}, [one]))
         document = json.loads(stored(server, "first").files["results.json"])
-        assert [one["trial"] for one in document["trials"]] == [
-            f"first-trial-{n:03d}" for n in range(1, 7)
-        ]
+        # In the order that version 1 drew, and went on with where it was not replaced.
+        drawn = json.loads(version_1.files()["data"]["results.json"])["trials"]
+        ours, theirs = (
+            [(one["trial"], one["server"], one["repetition"]) for one in trials]
+            for trials in (document["trials"], drawn)
+        )
+        assert ours == theirs
+        assert [name for name, _, _ in ours] == [f"first-trial-{n:03d}" for n in range(1, 7)]
+        status = (server.get("BenchmarkRun", "default", "first") or {})["status"]
+        assert status["order"] == "Drawn"
 
     async def test_a_run_of_a_newer_version_is_left_as_it_is(self) -> None:
         server = ApiServer()

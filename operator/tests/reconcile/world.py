@@ -18,7 +18,7 @@ from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
-from laptime.plan import Leads, Trial, plan_profiles, plan_trials, seed_of
+from laptime.plan import Leads, Trial, order_of, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.actions import (
     Action,
     Apply,
@@ -150,7 +150,8 @@ class World(SimulatedCluster):
             for trial in self._possible
             if trial.name in self.config_maps
         ]
-        return trials_so_far("demo", self.run.spec, self.seed, stored, self._out())
+        order = order_of(self.run.status)
+        return trials_so_far("demo", self.run.spec, self.seed, order, stored, self._out())
 
     def _result(self, name: str) -> tuple[TrialResult, str]:
         # What is stored changes no more: it is read once, as the operator does.

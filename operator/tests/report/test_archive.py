@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laptime.api.storage import StoredByNewerVersion
+from laptime.api.storage import STORED_VERSION, StoredByNewerVersion
 from laptime.manifests.archive import (
     MAX_PART_BYTES,
     PARTS_ANNOTATION,
@@ -238,7 +238,7 @@ class TestObjects:
     def test_an_archive_of_a_newer_version_is_left_alone(self) -> None:
         head, _ = archive_config_maps(context(), PACKED)
         assert head["metadata"]["annotations"][PARTS_ANNOTATION] == ""
-        head["metadata"]["annotations"]["laptime.dev/stored-version"] = "3"
+        head["metadata"]["annotations"]["laptime.dev/stored-version"] = str(STORED_VERSION + 1)
         with pytest.raises(StoredByNewerVersion, match="use the version that wrote it"):
             joined(head, {})
 

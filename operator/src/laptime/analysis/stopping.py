@@ -22,6 +22,7 @@ from laptime.analysis.statistics import half_width
 from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import Order
 from laptime.plan import Trial, plan_trials
 
 _ENOUGH_FAILED_TRIALS = 2
@@ -35,6 +36,7 @@ def trials_so_far(
     run_name: str,
     spec: BenchmarkRunSpec,
     seed: int,
+    order: Order,
     results: Sequence[TrialResult],
     out: frozenset[str] = frozenset(),
 ) -> tuple[Trial, ...]:
@@ -42,7 +44,7 @@ def trials_so_far(
 
     `out` are the servers that are not measured any more.
     """
-    return plan_trials(run_name, spec, seed, repetitions_needed(spec, results, out))
+    return plan_trials(run_name, spec, seed, repetitions_needed(spec, results, out), order)
 
 
 def repetitions_needed(

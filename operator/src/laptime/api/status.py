@@ -43,6 +43,15 @@ class State(StrEnum):
         return self in (State.QUEUED, State.SUSPENDED)
 
 
+class Order(StrEnum):
+    """By which rule the trials of a run are ordered; a run keeps the one that it began with."""
+
+    BALANCED = "Balanced"
+    """Up to four, servers are at each position, and behind each other one, equally often."""
+    DRAWN = "Drawn"
+    """Each repetition is drawn by itself: of runs that a version before stored version 3 began."""
+
+
 class ConditionType(StrEnum):
     """The conditions of a run."""
 
@@ -124,6 +133,11 @@ class RunStatus(TolerantModel):
     state: State | None = Field(None, description="Where the run is.")
     verdict: str | None = Field(None, description="The result in a sentence.")
     seed: int | None = Field(None, description="Seed of the order of the trials.")
+    order: Order | None = Field(
+        None,
+        description="Rule by which the seed orders the trials. A run that has a seed and no rule "
+        "was begun by a version whose rule was Drawn.",
+    )
     baseline: str | None = Field(None, description="The server that factors are against.")
     started_at: str | None = Field(None, description="When it got its turn first, RFC 3339.")
     turn_started_at: str | None = Field(

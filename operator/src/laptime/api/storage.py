@@ -1,7 +1,9 @@
 """The version of what is stored: in the status of a run, and in the ConfigMaps with its results.
 
 What carries none is of version 1. Version 2 folds the results of a run that is over into an archive
-(docs/decisions/0011). A version of Laptime reads what it knows, and leaves alone what it does not.
+(docs/decisions/0011). Version 3 has the rule of the order of trials in the status: an older one
+would go on with another order (docs/decisions/0053). A version of Laptime reads what it knows, and
+leaves alone what it does not.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from pydantic import Field
 from laptime.api import GROUP
 from laptime.api.base import TolerantModel
 
-STORED_VERSION = 2
+STORED_VERSION = 3
 VERSION_ANNOTATION = f"{GROUP}/stored-version"
 
 

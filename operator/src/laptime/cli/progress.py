@@ -9,7 +9,7 @@ from laptime.api.conditions import NORMAL_REASONS
 from laptime.api.results import ResultRow
 from laptime.api.status import Condition, ConditionStatus, ConditionType, RunStatus, ServerState
 from laptime.cli.runs import Run
-from laptime.plan import plan_profiles, plan_trials
+from laptime.plan import order_of, plan_profiles, plan_trials
 
 # The headline and the table say these; Progressing repeats the reason of another condition.
 _SAID_AT_THE_END = {
@@ -110,7 +110,8 @@ def describe_trial(run: Run) -> str:
     if spec is None or status.seed is None or not status.current_trial:
         return ""
     current = trial_of(status.current_trial)
-    for trial in plan_trials(run.name, spec, status.seed, spec.most_repetitions):
+    trials = plan_trials(run.name, spec, status.seed, spec.most_repetitions, order_of(status))
+    for trial in trials:
         if trial.name == current:
             load = f", {trial.load}" if len(spec.loads) > 1 else ""
             at_most = "at most " if spec.precision else ""

@@ -9,6 +9,7 @@ from laptime.plan.estimate import (
     remaining_seconds,
 )
 from laptime.plan.fitting import load_problems, misfits
+from laptime.plan.order import order_of, orders, williams_squares
 from laptime.plan.placement import Places, in_time, places_of
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
@@ -37,6 +38,8 @@ __all__ = [
     "longest_rest_seconds",
     "may_reach",
     "misfits",
+    "order_of",
+    "orders",
     "places_of",
     "plan_profiles",
     "plan_trials",
@@ -49,4 +52,5 @@ __all__ = [
     "sent_requests",
     "sent_sessions",
     "start_rate",
+    "williams_squares",
 ]

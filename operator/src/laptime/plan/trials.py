@@ -6,6 +6,8 @@ import hashlib
 from dataclasses import dataclass
 
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import Order
+from laptime.plan.order import orders
 
 _MAX_SEED = 2**31 - 1
 
@@ -31,32 +33,28 @@ def seed_of(spec: BenchmarkRunSpec, uid: str) -> int:
 
 
 def plan_trials(
-    run_name: str, spec: BenchmarkRunSpec, seed: int, repetitions: int | None = None
+    run_name: str,
+    spec: BenchmarkRunSpec,
+    seed: int,
+    repetitions: int | None = None,
+    order: Order = Order.BALANCED,
 ) -> tuple[Trial, ...]:
     """Return all trials of so many repetitions (the spec's) in the order in which they run.
 
     Each repetition is a block with every (server, load) once, so that a slow drift of the machine
-    hits all servers alike; within a block the order is shuffled, so that no server always follows
-    the same other one. The order depends on nothing but spec and seed, and more repetitions only
-    add to its end. A run that only verifies has none.
+    hits all servers alike; in which order follows from the rule (see order.py), the spec and the
+    seed alone, and more repetitions only add to its end. A run that was begun goes on by its own
+    rule: order_of(). A run that only verifies has no trials.
     """
     if spec.verify_only:
         return ()
     pairs = [(server.name, load.name) for server in spec.servers for load in spec.loads]
     digits = max(3, len(str(len(pairs) * spec.most_repetitions)))
+    blocks = orders(pairs, seed, repetitions or spec.first_look, order)
     trials: list[Trial] = []
-    for repetition in range(1, (repetitions or spec.first_look) + 1):
-        for server, load in _shuffled(pairs, seed, repetition):
+    for repetition, block in enumerate(blocks, 1):
+        for server, load in block:
             ordinal = len(trials) + 1
             name = f"{run_name}-trial-{ordinal:0{digits}d}"
             trials.append(Trial(name, ordinal, server, load, repetition))
     return tuple(trials)
-
-
-def _shuffled(pairs: list[tuple[str, str]], seed: int, repetition: int) -> list[tuple[str, str]]:
-    # Ordered by a hash and not by random.shuffle, whose order may differ between Python versions:
-    # an operator of a new version must go on with the same plan.
-    def rank(pair: tuple[str, str]) -> bytes:
-        return hashlib.sha256(f"{seed}/{repetition}/{pair[0]}/{pair[1]}".encode()).digest()
-
-    return sorted(pairs, key=rank)

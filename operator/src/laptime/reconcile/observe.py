@@ -35,7 +35,7 @@ from laptime.manifests.result import (
 )
 from laptime.manifests.verifier import VERIFY_CONTAINER
 from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watched_result
-from laptime.plan import Leads, plan_profiles, plan_trials, script_leads, seed_of
+from laptime.plan import Leads, order_of, plan_profiles, plan_trials, script_leads, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive, single_results
@@ -134,9 +134,8 @@ class ResultCache:
         if self._summary is None or self._summary[0] != key:
             results = self.results(names, run.spec)
             seed = seed_of(run.spec, run.uid)
-            trials = trials_so_far(
-                run.name, run.spec, seed, list(results.values()), frozenset(failures)
-            )
+            order, out = order_of(run.status), frozenset(failures)
+            trials = trials_so_far(run.name, run.spec, seed, order, list(results.values()), out)
             self._summary = (
                 key,
                 summarise(
@@ -248,7 +247,8 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         for kind in ("Pod", "Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
     )
     seed, most = seed_of(run.spec, run.uid), run.spec.most_repetitions
-    trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most)}
+    order = order_of(run.status)
+    trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most, order)}
     config_map_names = {known_as(m["metadata"]): m["metadata"]["name"] for m in config_maps}
     result_names = set(config_map_names) & trials
     for name in sorted(result_names - cache.known()):

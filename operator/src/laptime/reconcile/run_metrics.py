@@ -31,7 +31,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, State
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
-from laptime.plan import Trial, plan_trials, seed_of
+from laptime.plan import Trial, order_of, plan_trials, seed_of
 from laptime.reconcile.exposition import exposition
 from laptime.reconcile.views import Run, parse_time, run_view
 
@@ -168,7 +168,8 @@ class RunFigures(Collector):
                 return
             plan = known.plan
         else:
-            plan = plan_trials(run.name, run.spec, seed_of(run.spec, run.uid))
+            seed, order = seed_of(run.spec, run.uid), order_of(run.status)
+            plan = plan_trials(run.name, run.spec, seed, order=order)
         newest = _Trials(run.generation, plan, dict(results))
         self._trials = {**self._trials, run.uid: newest}
 

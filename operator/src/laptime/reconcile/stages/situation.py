@@ -28,6 +28,7 @@ from laptime.plan import (
     OVERHEAD_SECONDS,
     Places,
     Trial,
+    order_of,
     places_of,
     plan_profiles,
     profiling_seconds,
@@ -59,12 +60,13 @@ class Situation:
         self.context = replace(context, targets=targets)
         self.now = now
         self.seed = seed_of(run.spec, run.uid)
+        self._order = order_of(run.status)
         known = {server.name: server for server in run.status.servers or []}
         out = frozenset(
             name for name, server in known.items() if server.state is ServerState.FAILED
         )
         self.trials = trials_so_far(
-            run.name, run.spec, self.seed, list(observed.results.values()), out
+            run.name, run.spec, self.seed, self._order, list(observed.results.values()), out
         )
         self.profiles = plan_profiles(run.name, run.spec)
         self.actions: list[Action] = []
@@ -309,6 +311,7 @@ class Situation:
             state=state,
             verdict=summary.verdict if summary else None,
             seed=self.seed,
+            order=self._order,
             baseline=self.spec.baseline_name,
             started_at=old.started_at or (now if state.active else None),
             turn_started_at=(old.turn_started_at or now) if state.active else None,
