@@ -548,6 +548,10 @@ bench-statistics: venv ## what rules for comparing servers claim of like ones: a
 bench-search: venv ## what searches find of servers whose capacity is known, as it was and now: simulated
 	$(PYTHON) bench/search/run.py $(BENCH)
 
+.PHONY: bench-orders
+bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
+	$(PYTHON) bench/comparing/orders.py $(BENCH)
+
 .PHONY: bench-truth
 bench-truth: venv ## what the load generator measures, beside the truth of a server that is known
 	$(PYTHON) bench/truth/run.py

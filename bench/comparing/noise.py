@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from laptime.api.status import Order
+from laptime.plan import orders
+
 Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+"""Rounds by repetitions by servers: at which place of a repetition a server was measured."""
 
 MADE_UP = (
     "equal", "one noisy", "half noisy", "all but one noisy", "one a little noisier",
     "half a little noisier", "one stumble", "stumbles", "two groups", "one in two groups", "drift",
 )  # fmt: skip
 """Noise of 1 %, except: *noisy* is 10 % beside 0.5 %, *a little noisier* 3 % beside 1 %."""
+
+DRIFTS = ("steep drift", "step", "walk", "wave")
+"""What else a machine does over the time of a run, with noise of 1 %; see `disturbance`."""
 
 _UNEQUAL = {"one noisy", "half noisy", "all but one noisy", *MADE_UP[4:6]}
 _STUMBLE = (0.1, 0.6)
@@ -45,13 +54,55 @@ def made_up(kind: str, shape: tuple[int, int, int], dice: np.random.Generator) -
         groups = np.zeros(shape)
         groups[:, :, 0] = 0.03 * ((dice.random(shape[:2]) < 0.5) - 0.5)
         return 0.01 * calm + groups
-    if kind == "drift":
-        count = repetitions * servers
-        walk = np.cumsum(0.003 * dice.standard_normal((shape[0], count)), 1)
-        walk += dice.normal(0, 0.1, (shape[0], 1)) * np.arange(count) / count
-        order = np.argsort(dice.random(shape), 2)
-        return np.take_along_axis(walk.reshape(shape), order, 2) + 0.01 * calm
-    raise KeyError(kind)
+    done = disturbance(kind, shape, dice)
+    return np.take_along_axis(done, planned(shape, int(dice.integers(2**30))), 2) + 0.01 * calm
+
+
+def disturbance(kind: str, shape: tuple[int, int, int], dice: np.random.Generator) -> Array:
+    """Return what the machine does to the trials of each repetition, in their order.
+
+    Raises:
+        KeyError: nobody knows this kind.
+    """
+    rounds, repetitions, servers = shape
+    count = repetitions * servers
+    time = np.arange(count)
+    if kind == "none":
+        done = np.zeros((rounds, count))
+    elif kind == "drift":
+        done = np.cumsum(0.003 * dice.standard_normal((rounds, count)), 1)
+        done = done + dice.normal(0, 0.1, (rounds, 1)) * time / count
+    elif kind == "line":
+        done = dice.normal(0, 0.1, (rounds, 1)) * time / count
+    elif kind == "steep drift":
+        done = dice.normal(0, 0.3, (rounds, 1)) * time / count
+    elif kind == "step":
+        at = dice.uniform(count / 3, 2 * count / 3, (rounds, 1))
+        done = dice.normal(0, 0.1, (rounds, 1)) * (time >= at)
+    elif kind == "walk":
+        done = np.cumsum(0.01 * dice.standard_normal((rounds, count)), 1)
+    elif kind == "wave":
+        period = dice.uniform(3, 30, (rounds, 1))
+        done = 0.03 * np.sin(2 * np.pi * (time / period + dice.random((rounds, 1))))
+    elif kind == "wave of two repetitions":
+        done = 0.03 * np.sin(2 * np.pi * (time / (2 * servers) + dice.random((rounds, 1))))
+    else:
+        raise KeyError(kind)
+    return done.reshape(shape)
+
+
+@lru_cache(maxsize=64)
+def planned(shape: tuple[int, int, int], seed: int, order: Order = Order.BALANCED) -> Places:
+    """Return the places that the operator plans, with seeds from this one on."""
+    rounds, repetitions, servers = shape
+    names = [f"s{number:02}" for number in range(servers)]
+    treatments = [(name, "load") for name in names]
+    number = {treatment: place for place, treatment in enumerate(treatments)}
+    runs = [
+        [[number[one] for one in row] for row in orders(treatments, seed + run, repetitions, order)]
+        for run in range(rounds)
+    ]
+    return np.argsort(np.array(runs), 2)
 
 
 def as_measured(

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from candidates import ours, pairs
 from measured_noise import halves
-from noise import MADE_UP, made_up
+from noise import MADE_UP, disturbance, made_up, planned
+from orders import ORDERS, with_place
 
 from laptime.analysis.comparing import Comparison
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.plan import plan_trials
 
 
 @pytest.mark.parametrize("kind", MADE_UP)
@@ -56,3 +59,55 @@ def test_runs_that_were_measured_are_in_one_half_each() -> None:
     assert len(held_out) == 12
     # Nobody's noise is negative, and nobody's is that of a server that stood still.
     assert all(0.001 < one < 1 for run in (*chosen_by, *held_out) for one in run)
+
+
+@pytest.mark.parametrize("servers", [2, 3, 4])
+def test_the_simulated_order_is_the_one_that_the_operator_plans(servers: int) -> None:
+    spec = BenchmarkRunSpec.model_validate(
+        {
+            "scenario": "users",
+            "servers": [{"name": f"s{n:02}", "preset": "axum-sqlx"} for n in range(servers)],
+            "loads": [{"name": "load", "closed": {"connections": 1, "requests": 1}}],
+            "repetitions": 6,
+        }
+    )
+    places = planned((5, 6, servers), 11)
+    for run in range(5):
+        for trial in plan_trials("run", spec, 11 + run):
+            place = (trial.ordinal - 1) % servers
+            assert places[run, trial.repetition - 1, int(trial.server[1:])] == place
+
+
+def test_a_machine_that_gets_slower_hits_servers_by_their_place() -> None:
+    shape = (50, 3, 2)
+    slower = disturbance("line", shape, np.random.default_rng(7))
+    y = np.take_along_axis(slower, planned(shape, 3), 2)
+    # By the order within a repetition alone, the difference has one sign or the other.
+    signs = np.sign(y[:, :, 0] - y[:, :, 1])
+    assert not np.any(np.abs(signs.sum(1)) == 3)
+
+
+@pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.parametrize(("servers", "repetitions"), [(2, 5), (3, 7), (4, 4), (5, 3)])
+def test_each_order_has_each_server_once_in_each_repetition(
+    name: str, servers: int, repetitions: int
+) -> None:
+    places = ORDERS[name]((20, repetitions, servers), np.random.default_rng(8))
+    assert places.shape == (20, repetitions, servers)
+    assert np.array_equal(np.sort(places, 2), np.broadcast_to(np.arange(servers), places.shape))
+
+
+def test_orders_that_are_tried_are_mirrored_where_they_say_so() -> None:
+    shape = (20, 4, 4)
+    for name in ("mirrored in pairs", "Williams, each row and its mirror"):
+        places = ORDERS[name](shape, np.random.default_rng(8))
+        assert np.array_equal(places[:, 1], 3 - places[:, 0])
+        assert np.array_equal(places[:, 3], 3 - places[:, 2])
+
+
+def test_a_place_that_is_a_covariate_takes_a_straight_drift_out() -> None:
+    shape = (10, 4, 4)
+    at = ORDERS["Williams"](shape, np.random.default_rng(8))
+    steep = 0.1 * (at + 4 * np.arange(4)[None, :, None])
+    said = with_place(steep + made_up("equal", shape, np.random.default_rng(9)), at)
+    assert np.all(said.needed < 0.05)

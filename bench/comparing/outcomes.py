@@ -1,0 +1,64 @@
+"""How often a rule erred in many runs, and the goals for that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from candidates import Array, Said
+
+GOAL_FALSE = 0.05
+"""Share of the runs in which any difference may be claimed. Missed where the whole 95 % interval
+of the share that was counted lies above it."""
+GOAL_COVERAGE = (0.94, 0.965)
+"""Missed where the whole interval of the count is below it. Above it an interval is wider than it
+had to be: that is said, and is safe."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How often a rule erred."""
+
+    rounds: int
+    false: float
+    """Share of the runs in which any two servers were told apart."""
+    coverage: float
+    """Share of the intervals against the first server that held the truth."""
+    width: float
+    """Geometric mean of what must be differed by, divided by that of the first rule."""
+    interval: float
+    """The same of the half-widths of intervals."""
+
+    @property
+    def too_many(self) -> bool:
+        """Whether more runs made a false claim than chance explains."""
+        return self._ends(self.false)[0] > GOAL_FALSE
+
+    @property
+    def too_few(self) -> bool:
+        """Whether fewer intervals held the truth than chance explains."""
+        return self._ends(self.coverage)[1] < GOAL_COVERAGE[0]
+
+    def _ends(self, share: float) -> tuple[float, float]:
+        """Return the 95 % interval of a share of the rounds (Wilson)."""
+        z, n = 1.96, self.rounds
+        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        return middle - half, middle + half
+
+
+def outcome(said: Said, first: Said, servers: int) -> Outcome:
+    """Return how often a rule erred, beside the first one on the same runs."""
+    against_first = slice(0, servers - 1)
+    return Outcome(
+        len(said.difference),
+        float(said.told.any(1).mean()),
+        float(said.covered[:, against_first].mean()),
+        _ratio(said.needed, first.needed),
+        _ratio(said.half[:, against_first], first.half[:, against_first]),
+    )
+
+
+def _ratio(one: Array, other: Array) -> float:
+    return float(np.exp((np.log(one) - np.log(other)).mean()))
