@@ -121,7 +121,13 @@ def _start(kubectl: Tool, namespace: str, trial: str, image: str) -> str:
 
 
 def _start_pod(
-    kubectl: Tool, namespace: str, name: str, image: str, work: str, labels: dict[str, str]
+    kubectl: Tool,
+    namespace: str,
+    name: str,
+    image: str,
+    work: str,
+    labels: dict[str, str],
+    node: str | None = None,
 ) -> str:
     container = {
         "name": "server",
@@ -135,6 +141,7 @@ def _start_pod(
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels},
         "spec": {
+            **({"nodeName": node} if node else {}),
             "automountServiceAccountToken": False,
             "terminationGracePeriodSeconds": 1,
             "securityContext": {
@@ -191,8 +198,9 @@ def image(kubectl: Tool, release: str) -> str:
 def test_figures_are_those_of_the_kernel(
     kubectl: Tool, prometheus: Prometheus, namespace: str, image: str
 ) -> None:
-    _start_pod(kubectl, namespace, "neighbour", image, NEIGHBOUR, {"app": "neighbour"})
     pod = _start(kubectl, namespace, "trial-001", image)
+    where = kubectl("get", "pod", pod, "-n", namespace, "-o", "jsonpath={.spec.nodeName}")
+    _start_pod(kubectl, namespace, "neighbour", image, NEIGHBOUR, {"app": "neighbour"}, where)
     truth = _truth(kubectl, namespace, pod)
     usage = _usage(prometheus, namespace, "trial-001", truth)
     _record(prometheus, namespace, truth)
@@ -216,10 +224,8 @@ def test_figures_are_those_of_the_kernel(
     assert node.others_cores is not None
     assert work.cores_mean is not None
     busy = node.busy_share * node.cpus
-    assert node.others_cores == pytest.approx(busy - work.cores_mean, abs=0.05)
-    where = kubectl("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.nodeName}")
-    if set(where.split()) == {node.node}:
-        assert node.others_cores > 0.4  # the neighbour, and the node's daemons
+    # The neighbour, and the node's daemons, but no interrupts.
+    assert 0.4 < node.others_cores < busy - work.cores_mean + 0.05
 
 
 def test_together_they_cost_little(prometheus: Prometheus) -> None:

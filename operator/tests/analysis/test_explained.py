@@ -82,7 +82,7 @@ def test_what_was_not_measured_confirms_and_refutes_nothing() -> None:
 def test_one_repetition_confirms_nothing() -> None:
     found = said_by(gaining(3.0), repetitions=1)
     assert found.finding is Finding.NOT_KNOWN
-    assert found.why == "measured only once: nobody knows how far chance goes"
+    assert found.why == "the gain has no interval: there are too few repetitions"
 
 
 def test_doubts_of_either_side_are_said() -> None:

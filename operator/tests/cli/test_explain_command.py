@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from laptime.api.spec import CHANGEABLE
+
 Laptime = Callable[..., tuple[int, str, str]]
 Status = dict[str, Any]
 RUNS = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns"
@@ -58,7 +60,9 @@ def test_a_cause_is_confirmed_with_how_much_more_of_it_gives(
     assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
     assert applied["spec"]["servers"][1]["databaseConnections"] == 10
     assert applied["spec"]["repetitions"] == 5
-    announced = "measures fastapi beside itself with more, 10 trials, about 2 min"
+    assert applied["metadata"]["labels"] == {"laptime.dev/explains": "uid-1"}
+    assert applied["spec"].keys().isdisjoint(CHANGEABLE)
+    announced = "measures fastapi beside itself with more under closed, 10 trials, about 2 min"
     assert announced in out
     assert out.index(announced) < out.index("10 database connections instead of 5")
     (line,) = [one for one in out.splitlines() if "confirmed" in one]
@@ -83,7 +87,7 @@ def test_for_programs(
     code, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
     assert code == 0
     found = json.loads(out)
-    assert found["sameWork"] is True
+    assert (found["sameRun"], found["sameWork"]) == (True, True)
     (one,) = found["explained"]
     assert one["finding"] == finding
     assert one["gain"]["value"] == gain
@@ -161,9 +165,8 @@ def test_a_run_that_is_not_over_is_not_explained(
 def test_a_strangers_run_of_that_name_stays(
     laptime: Laptime, demo: Any, kubeconfig: Path, manifest: dict[str, Any], more: tuple[str, ...]
 ) -> None:
-    theirs = copy.deepcopy(manifest)
-    theirs["spec"]["servers"] = [{"name": "fastapi", "preset": "axum-sqlx"}]
-    demo.put(EXPERIMENT, theirs | {"status": {"state": "Succeeded"}})
+    # The same server against another one, as somebody may compare it by hand.
+    demo.put(EXPERIMENT, copy.deepcopy(manifest) | {"status": {"state": "Succeeded"}})
     code, _, err = call(laptime, kubeconfig, "--server", "fastapi", *more)
     assert code == 1
     assert "demo-fastapi-explain is there already, and is no experiment on fastapi" in err
@@ -189,8 +192,71 @@ def test_what_was_explained_is_shown_again_and_measured_anew_only_when_asked_for
     demo.statuses = [limited, over]
     code, _, err = call(laptime, kubeconfig, "--server", "fastapi", "--more", "workers")
     assert code == 1
-    assert "tried something else: --again deletes it, and measures anew" in err
+    assert "was measured before: --again deletes it, and measures anew" in err
+    assert demo.objects[EXPERIMENT]["metadata"]["uid"] == uid
 
     demo.statuses = [limited, over]
     call(laptime, kubeconfig, "--server", "fastapi", "--more", "workers", "--again")
     assert demo.objects[EXPERIMENT]["metadata"]["uid"] != uid
+
+
+def test_an_experiment_that_was_changed_afterwards_is_still_the_same(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    over = outcome(limited, 1.62, 0.08)
+    demo.statuses = [limited, over]
+    call(laptime, kubeconfig, "--server", "fastapi", "--repetitions", "9")
+    changed = {"retry": 1, "ttlSecondsAfterFinished": 9000, "cancel": True}
+    demo.objects[EXPERIMENT]["spec"] |= changed
+    demo.statuses = [limited, over]
+    code, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert code == 0
+    assert "confirmed" in out
+    assert demo.objects[EXPERIMENT]["spec"]["retry"] == 1
+
+
+def test_that_an_experiment_is_about_an_earlier_run_of_the_name_is_said(
+    laptime: Laptime, demo: Any, kubeconfig: Path, manifest: dict[str, Any], limited: Status
+) -> None:
+    over = outcome(limited, 1.62, 0.08)
+    demo.statuses = [limited, over]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    demo.put(f"{RUNS}/demo", manifest | {"status": limited})
+    demo.statuses = [limited, over]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "It is about an earlier run named demo: --again measures anew." in out
+
+
+def test_one_that_goes_on_is_watched_and_neither_deleted_nor_begun_again(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    demo.statuses = [limited, {"state": "Running"}]
+    over = outcome(limited, 1.62, 0.08)
+    demo.statuses = [limited, over]
+    call(laptime, kubeconfig, "--server", "fastapi")
+    running = {"state": "Running"}
+    demo.statuses = [limited, running]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi", "--again")
+    assert code == 1
+    assert "demo-fastapi-explain goes on: wait until it is over" in err
+    demo.statuses = [limited, running, over]
+    code, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert (code, len(demo.applied)) == (0, 1)
+    assert "confirmed" in out
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("unknown", "What limited axum is not known."),
+        ("offeredLoad", "Nothing limited axum: all that was sent was answered in time."),
+    ],
+)
+def test_what_limited_nothing_is_not_said_to_lie_outside(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, cause: str, said: str
+) -> None:
+    limited["results"][1]["limitedBy"] = {"cause": cause, "evidence": "it was so"}
+    code, _, err = call(laptime, kubeconfig, "--server", "axum")
+    assert code == 1
+    assert said in " ".join(err.split())
+    assert demo.applied == []

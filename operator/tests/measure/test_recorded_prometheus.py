@@ -47,7 +47,7 @@ async def test_the_figures_are_those_of_the_kernel() -> None:
     assert 0.0 <= node.stolen_share < 1.0
     assert node.busy_share is not None
     assert node.busy_share >= TRUTH["cpu"] / window.seconds / 2
-    # All that was busy and not the pod.
+    # All that was busy and not the pod, but for interrupts.
     assert node.others_cores is not None
     busy = node.busy_share * node.cpus
-    assert node.others_cores == pytest.approx(busy - TRUTH["cpu"] / window.seconds, abs=0.03)
+    assert 0.0 <= node.others_cores <= busy - TRUTH["cpu"] / window.seconds + 0.03

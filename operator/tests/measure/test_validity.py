@@ -301,6 +301,14 @@ def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
     assert reasons(read(CLEAN, others=2.0)) == ""
     said = reasons(read(CLEAN, others=2.34))
     assert said == "others used 2.3 of the 8 CPUs of node worker-1 meanwhile"
+    # Of how many nobody read.
+    unread = TrialUsage(
+        source=Source.AGENT,
+        complete=False,
+        nodes=[NodeUsage(node="worker-1", cpus=0, others_cores=0.3)],
+    )
+    readings = TrialReadings(trial=TRIAL.name, usage=unread, tiers=TierEvidence())
+    assert "others" not in reasons(watched_result(CLEAN, readings, SPEC, LIST))
 
 
 def test_missing_readings_make_no_throughput_doubtful() -> None:

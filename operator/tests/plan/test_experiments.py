@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from typing import Any
 
@@ -60,11 +61,14 @@ def tried(spec: BenchmarkRunSpec, *resources: Resource) -> dict[str, Server]:
         (Cause.DATABASE_CONNECTIONS, {}, (CONNECTIONS,)),
         # AnyIO's 40 threads are no setting: another worker has 40 more.
         (Cause.SERVER_CONCURRENCY, {}, (WORKERS,)),
-        (Cause.SERVER_CONCURRENCY, {"preset": "flask"}, (THREADS,)),
+        # With a second thread it would do without what a single one has.
+        (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 1}, (WORKERS,)),
+        (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 4}, (THREADS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1"}, (WORKERS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1", "threads": 4}, (THREADS,)),
         (Cause.SERVER_CPU, {}, (WORKERS,)),
-        (Cause.SERVER_CPU, {"resources": {"cpu": "4"}}, (WORKERS,)),
+        # Its one worker may have threads that use the limit up.
+        (Cause.SERVER_CPU, {"resources": {"cpu": "4"}}, (CPU, WORKERS)),
         (Cause.SERVER_CPU, {"resources": {"cpu": "500m"}}, (CPU,)),
         (Cause.SERVER_CPU, {"resources": {"cpu": "1"}}, (CPU, WORKERS)),
         (Cause.SERVER_CPU, {"resources": {"cpu": "1000m"}}, (CPU, WORKERS)),
@@ -89,7 +93,7 @@ def test_no_more_candidates_than_can_be_paid_for_and_none_twice() -> None:
 
 
 def test_one_resource_is_doubled_and_nothing_else() -> None:
-    before = server(resources={"cpu": "500m", "memory": "256Mi"}, threads=3, env=[])
+    before = server(resources={"cpu": "500m", "memory": "256Mi"}, threads=3)
     arms = tried(spec_of(before), CONNECTIONS)
     assert list(arms) == ["mine", "mine-conns"]
     expected = before.model_copy(update={"name": "mine-conns", "database_connections": 10})
@@ -98,7 +102,8 @@ def test_one_resource_is_doubled_and_nothing_else() -> None:
 
 
 def test_several_are_tried_alone_and_all_at_once() -> None:
-    arms = tried(spec_of(server(threads=2, resources={"cpu": "1.5"})), CONNECTIONS, THREADS, CPU)
+    before = server(preset="flask", threads=2, resources={"cpu": "1.5"})
+    arms = tried(spec_of(before), CONNECTIONS, THREADS, CPU)
     assert list(arms) == ["mine", "mine-conns", "mine-threads", "mine-cpu", "mine-all"]
     everything = arms["mine-all"]
     assert (everything.database_connections, everything.threads) == (10, 4)
@@ -140,6 +145,7 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     )
     assert made.spec.topology.postgres is not None
     assert made.spec.topology.postgres.max_connections == 90
+    assert made.besides == "Postgres takes 90 connections instead of 60, for all of them"
     # Behind PgBouncer it never sees them.
     behind = small | {"pgbouncer": {}}
     made = experiment(
@@ -147,24 +153,37 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     )
     assert made.spec.topology.postgres is not None
     assert made.spec.topology.postgres.max_connections == 60
+    assert made.besides == ""
+    # No arm has a connection more: whatever the pool does to the server, it still does.
+    crowded = server(preset="flask", threads=2, databaseConnections=80)
+    made = experiment(spec_of(crowded, topology=small), "mine", [THREADS], [], 5)
+    assert made.spec.topology.postgres is not None
+    assert made.spec.topology.postgres.max_connections == 60
 
 
 def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> None:
-    objective = {"server": "other", "load": "closed", "metric": "p99", "atMost": "5ms"}
+    objectives = [
+        {"server": "other", "load": "closed", "metric": "mean", "atMost": "5ms"},
+        {"server": "other", "load": "closed", "metric": "errorRate", "atMost": "0"},
+    ]
     spec = spec_of(
         server(name="other"),
         server(profile=True),
         control=True,
         precision="2%",
+        ttlSecondsAfterFinished=0,
         maxRepetitions=40,
         seed=3,
-        objectives=[objective],
+        objectives=objectives,
         retry=2,
     )
     made = experiment(spec.with_control(), "mine", [WORKERS], ["closed"], 7).spec
     assert [one.name for one in made.servers] == ["mine", "mine-workers"]
     assert not any(one.profile for one in made.servers)
-    assert (made.baseline_name, made.repetitions, made.objectives) == ("mine", 7, [])
+    assert (made.baseline_name, made.repetitions) == ("mine", 7)
+    assert made.ttl_seconds_after_finished is None
+    # It says by which response time servers are compared.
+    assert [(one.server, one.metric) for one in made.objectives] == [("mine", "mean")]
     assert (made.control, made.precision, made.max_repetitions, made.seed, made.retry) == (
         False,
         None,
@@ -177,10 +196,16 @@ def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> N
 @pytest.mark.parametrize(
     ("fields", "resource", "said"),
     [
-        ({}, THREADS, "nobody knows how many threads mine has: write threads in the run"),
+        ({"threads": 3}, THREADS, "threads do not bound what mine works on at once: try workers"),
+        (
+            {"preset": None, "image": "shop:1"},
+            THREADS,
+            "nobody knows how many threads mine has: try workers instead",
+        ),
         ({}, CPU, "mine has no limit of CPU in the run: try workers instead"),
         ({"workers": 200}, WORKERS, "mine cannot have twice the workers: "),
         ({"databaseConnections": 9000}, CONNECTIONS, "cannot have twice the databaseConnections"),
+        ({"databaseConnections": 5000}, CONNECTIONS, "10000 connections are more than Postgres"),
     ],
 )
 def test_what_cannot_be_doubled_is_said(
@@ -188,6 +213,17 @@ def test_what_cannot_be_doubled_is_said(
 ) -> None:
     with pytest.raises(NothingToTryError, match=said):
         tried(spec_of(server(**fields)), resource)
+
+
+def test_an_experiment_is_no_longer_than_a_run_may_be() -> None:
+    with pytest.raises(NothingToTryError, match="2002 trials are more than 2000: fewer repet"):
+        experiment(spec_of(server()), "mine", [WORKERS], ["closed"], 1001)
+
+
+def test_without_a_database_there_are_no_connections_to_add() -> None:
+    spec = spec_of(server(), topology={})
+    with pytest.raises(NothingToTryError, match="the run has no Postgres to connect to"):
+        tried(spec, CONNECTIONS)
 
 
 def test_a_service_cannot_be_given_more() -> None:
@@ -200,7 +236,7 @@ def test_a_service_cannot_be_given_more() -> None:
 
 @pytest.mark.parametrize("name", ["a", "aaaaaaaaaaaaaaaa-cpu", "a" * 20, "b-" * 9 + "b"])
 def test_each_arm_has_a_name_of_its_own(name: str) -> None:
-    before = server(name=name, resources={"cpu": "1"}, threads=2)
+    before = server(name=name, preset="flask", resources={"cpu": "1"}, threads=2)
     made = experiment(spec_of(before), name, [CPU, THREADS, CONNECTIONS], ["closed"], 5)
     names = [one.name for one in made.spec.servers]
     assert len(set(names)) == 5
@@ -212,10 +248,10 @@ def test_the_api_server_takes_an_experiment_on_any_run(seed: int) -> None:
     drawn = random.Random(seed)
     spec = BenchmarkRunSpec.model_validate(make(drawn, 30)).with_control()
     name = drawn.choice([one.name for one in spec.servers])
-    resource = drawn.choice(list(Resource))
-    try:
-        made = experiment(spec, name, [resource], [one.name for one in spec.loads], 5)
-    except NothingToTryError:
-        return
-    # What is made by chance breaks a rule here and there by itself.
-    assert set(refused(made.spec)) <= set(refused(spec))
+    loads = [one.name for one in spec.loads]
+    trying = [[one] for one in Resource] + [drawn.sample(list(Resource), k) for k in (2, 3)]
+    for resources in trying:
+        with contextlib.suppress(NothingToTryError):
+            made = experiment(spec, name, resources, loads, 5)
+            # What is made by chance breaks a rule here and there by itself.
+            assert set(refused(made.spec)) <= set(refused(spec))

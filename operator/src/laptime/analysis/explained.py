@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from laptime.analysis import wording
+from laptime.analysis.repeated import factor_of, fewest_answers
 from laptime.api.causes import LimitedBy
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.spec import BenchmarkRunSpec
@@ -77,19 +79,26 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
             why = next(iter(one.validity_reasons), "no valid trial")
             return Finding.NOT_KNOWN, None, f"the figures of {one.server} are invalid: {why}"
     if row.factor is None:
-        return Finding.NOT_KNOWN, None, "there is no factor"
-    gain = _turned(row.factor) if row.compared_by.is_latency else row.factor
+        return Finding.NOT_KNOWN, None, _why_none(before) or _why_none(row) or "there is no factor"
+    gain = factor_of(row.factor, row.compared_by)
     doubts = dict.fromkeys([*before.validity_reasons, *row.validity_reasons])
     why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
     if gain.low is None or gain.high is None:
-        return Finding.NOT_KNOWN, gain, "measured only once: nobody knows how far chance goes"
+        return Finding.NOT_KNOWN, gain, "the gain has no interval: there are too few repetitions"
     if gain.low >= WORTH:
         return Finding.CONFIRMED, gain, why
     return (Finding.REFUTED if gain.high < WORTH else Finding.UNDECIDED), gain, why
 
 
-def _turned(factor: Interval) -> Interval:
-    """Return how many times as short a response time is, where the factor says how long."""
-    low = 1 / factor.high if factor.high else None
-    high = 1 / factor.low if factor.low else None
-    return Interval(value=1 / factor.value, low=low, high=high)
+def _why_none(row: ResultRow) -> str | None:
+    """Return why a row has no figure to compare; None where it has one."""
+    metric = row.compared_by
+    if not metric.is_latency:
+        return None if row.requests_per_second else f"{row.server} has no throughput"
+    figure, what = row.response_time(metric), wording.metric(metric)
+    if figure is None:
+        fewest = fewest_answers(metric)
+        return f"{row.server} has too few answers for its {what}: {fewest:,} in each repetition"
+    if figure.failed:
+        return f"{what} of {row.server} fell among requests without a right answer"
+    return None

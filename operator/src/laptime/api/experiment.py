@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from laptime.api import GROUP
+
+EXPLAINS_LABEL = f"{GROUP}/explains"
+"""Of an experiment: the uid of the run whose server it is about."""
 FEWEST_REPETITIONS = 5
 """Below that an interval is so wide that hardly anything is confirmed or refuted."""
 

@@ -10,6 +10,8 @@ from laptime.api.base import Model, rule, rules
 from laptime.api.durations import DelayDuration, parse_duration
 from laptime.api.resources import Resources
 
+MOST_CONNECTIONS = 10000
+"""Of a Postgres."""
 MIN_UPSTREAM_BYTES = 600
 """One user of the upstream's answer fits into that."""
 
@@ -25,7 +27,9 @@ class PoolMode(StrEnum):
 class Postgres(Model):
     """The Postgres of a run."""
 
-    max_connections: int = Field(100, description="Postgres' max_connections.", ge=10, le=10000)
+    max_connections: int = Field(
+        100, description="Postgres' max_connections.", ge=10, le=MOST_CONNECTIONS
+    )
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.api.experiment import FEWEST_REPETITIONS, Resource
+from laptime.api.experiment import EXPLAINS_LABEL, FEWEST_REPETITIONS, Resource
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import (
     Context,
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from laptime.analysis.explained import Explained
+    from laptime.api.causes import Cause
     from laptime.api.results import ResultRow
+    from laptime.api.server import Server
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.cli.cluster_access import Cluster
+    from laptime.cli.manifest_file import Manifest
     from laptime.cli.runs import Run
     from laptime.plan.experiments import Experiment
 
@@ -66,17 +69,32 @@ def explain(
     cluster = connect(kubeconfig, context)
     run = existing_run(cluster, namespace_of(namespace, None, cluster), name)
     spec = _readable(run)
-    rows = run.status.results or []
     chosen = server or _only_server(spec)
-    tried = _experiment(spec, rows, chosen, more or [], repetitions)
-    from laptime.cli.run_commands import measured, progress_console
+    from laptime.cli.run_commands import followed, measured, progress_console
 
     console = progress_console(output)
-    wanted = _manifest(name_beside(f"{name}-{chosen}", _SUFFIX), tried)
-    _not_in_the_way(cluster.run(run.namespace, wanted.name), tried, again)
-    for line in _announced(chosen, tried, wanted.name):
+    there = name_beside(f"{name}-{chosen}", _SUFFIX)
+    before = cluster.run(run.namespace, there)
+    if before is not None and not before.deleting:
+        _no_strangers(before, chosen)
+        if not again and not more and repetitions is None:
+            # What it tried stands in itself.
+            if before.over:
+                console.print(
+                    f"{there} is finished already, this is its result; --again measures anew."
+                )
+            raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
+    tried = _experiment(spec, run.status.results or [], chosen, more or [], repetitions)
+    if before is not None and not before.deleting:
+        if not before.over:
+            raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
+        if not again:
+            raise Mistake(f"{there} was measured before: --again deletes it, and measures anew")
+        console.print(f"Deleting the experiment {there} and its results.", soft_wrap=True)
+        cluster.delete_run(before)
+    for line in _announced(chosen, tried, there):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    over = measured(cluster, run.namespace, wanted, again, output)
+    over = measured(cluster, run.namespace, _manifest(there, run, tried), False, output)
     raise typer.Exit(_show(cluster, run, over, output))
 
 
@@ -102,83 +120,81 @@ def _experiment(
     more: Sequence[Resource],
     repetitions: int | None,
 ) -> Experiment:
-    from laptime.analysis import wording
-    from laptime.plan.experiments import NothingToTryError, candidates, experiment
+    from laptime.plan.experiments import NothingToTryError, changeable, experiment
 
-    of_server = [row for row in rows if row.server == name and row.limited_by is not None]
-    suspected = {
-        row.load: [row.limited_by.cause, *row.limited_by.also]
-        for row in of_server
-        if row.limited_by is not None
-    }
-    chosen: Sequence[Resource] = list(dict.fromkeys(more))
-    loads = [one.name for one in spec.loads]
-    if not chosen and name in (one.name for one in spec.servers):
-        by_load = {load: candidates(spec.server(name), one) for load, one in suspected.items()}
-        loads = [load for load in loads if by_load.get(load)]
-        chosen = candidates(spec.server(name), (one for all_ in suspected.values() for one in all_))
-        if not chosen:
-            causes = [wording.cause(one) for one in dict.fromkeys(_each(suspected.values()))]
-            raise Mistake(_nothing(name, causes))
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
     try:
+        server = changeable(spec, name)
+        loads = [one.name for one in spec.loads]
+        chosen: Sequence[Resource] = list(dict.fromkeys(more))
+        if not chosen:
+            chosen, loads = _suspected(server, [row for row in rows if row.server == name])
         return experiment(spec, name, chosen, loads, made)
     except NothingToTryError as error:
         raise Mistake(f"Nothing to try: {error}") from error
 
 
-def _each(lists: Iterable[Sequence[Any]]) -> list[Any]:
-    return [one for some in lists for one in some]
+def _suspected(server: Server, rows: Sequence[ResultRow]) -> tuple[Sequence[Resource], list[str]]:
+    """Return what is to be tried, and under which loads: those that it may limit."""
+    from laptime.plan.experiments import candidates
+
+    causes = {row.load: row.limited_by for row in rows if row.limited_by is not None}
+    # What limits a load comes before what was merely near it.
+    first = [one.cause for one in causes.values()]
+    near = [cause for one in causes.values() for cause in one.also]
+    chosen = candidates(server, [*first, *near])
+    if not chosen:
+        raise Mistake(_nothing(server.name, list(dict.fromkeys(first))))
+    by_load = {load: candidates(server, [one.cause, *one.also]) for load, one in causes.items()}
+    return chosen, [load for load, found in by_load.items() if set(found) & set(chosen)]
 
 
-def _nothing(name: str, causes: Sequence[str]) -> str:
-    choices = ", ".join(Resource)
-    if not causes:
+def _nothing(name: str, causes: Sequence[Cause]) -> str:
+    from laptime.analysis import wording
+    from laptime.api.causes import Cause
+
+    choices = f"Write --more with what to try: {', '.join(Resource)}"
+    known = [one for one in causes if one not in (Cause.UNKNOWN, Cause.OFFERED_LOAD)]
+    if known:
         return (
-            f"Nothing is suspected of {name}, since nobody watched it or it was not measured. "
-            f"Write --more with what to try: {choices}"
+            f"What limited {name} lies outside of it "
+            f"({', '.join(wording.cause(one) for one in known)}), and all servers of a run share "
+            "that. Change it in the topology, the loads or the nodes of a second run, and compare "
+            f"both:  {program_name()} compare BEFORE AFTER\nOr: {choices}"
         )
-    return (
-        f"What limited {name} lies outside of it ({', '.join(causes)}), and all servers of a run "
-        "share that. Change it in the topology, the loads or the nodes of a second run, and "
-        f"compare both:  {program_name()} compare BEFORE AFTER\n"
-        f"Or write --more with what to try: {choices}"
-    )
+    if Cause.UNKNOWN in causes:
+        return f"What limited {name} is not known. {choices}"
+    if causes:
+        return f"Nothing limited {name}: all that was sent was answered in time. {choices}"
+    return f"Nothing is suspected of {name}: nobody watched it, or it was not measured. {choices}"
 
 
-def _manifest(name: str, tried: Experiment) -> Any:
+def _manifest(name: str, run: Run, tried: Experiment) -> Manifest:
     from laptime.api import API_VERSION, KIND
+    from laptime.api.spec import CHANGEABLE
     from laptime.cli.manifest_file import Manifest
 
+    # What may be changed of a run that is there is not spelt out: it is nothing that was tried.
+    spec = {key: one for key, one in tried.spec.to_wire().items() if key not in CHANGEABLE}
+    labels = {EXPLAINS_LABEL: run.uid}
     document = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name},
-        "spec": tried.spec.to_wire(),
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
     }
     return Manifest(document, ())
 
 
-def _not_in_the_way(before: Run | None, tried: Experiment, again: bool) -> None:
-    """Leave alone what has the name and is no experiment on this server, or a different one."""
-    if before is None or before.deleting:
-        return
-    there, wanted = before.spec, tried.spec
-    name = wanted.baseline_name
-    if there is None or (there.scenario, there.baseline_name, there.servers[0]) != (
-        wanted.scenario,
-        name,
-        wanted.servers[0],
-    ):
+def _no_strangers(before: Run, name: str) -> None:
+    """Leave a run alone that has the name of the experiment, and is none."""
+    if before.explains is None:
         raise Mistake(
-            f"{before.name} is there already, and is no experiment on {name} as it is in the run: "
-            f"delete it, if it is yours:  kubectl delete br {before.name} -n {before.namespace}"
+            f"{before.name} is there already, and is no experiment on {name}: delete it, if it is "
+            f"yours:  kubectl delete br {before.name} -n {before.namespace}"
         )
-    if again or there == wanted.model_copy(update={"seed": there.seed}):
-        return
-    if not before.over:
-        raise Mistake(f"{before.name} goes on, and tries something else: wait until it is over")
-    raise Mistake(f"{before.name} tried something else: --again deletes it, and measures anew")
+    if before.spec is None:
+        raise Mistake(f"A newer version wrote {before.name}, and this one cannot read it.")
 
 
 def _announced(name: str, tried: Experiment, run: str) -> list[str]:
@@ -187,31 +203,40 @@ def _announced(name: str, tried: Experiment, run: str) -> list[str]:
     trials = plan_trials(run, tried.spec, 0)
     minutes = remaining_seconds(tried.spec, trials, {}) / 60
     return [
-        f"Run {run} measures {name} beside itself with more, {len(trials)} trials, about "
+        f"Run {run} measures {name} beside itself with more under "
+        f"{', '.join(one.name for one in tried.spec.loads)}, {len(trials)} trials, about "
         f"{max(1, round(minutes))} min:",
         *(f"  {arm.server.name}: {arm.change}" for arm in tried.arms),
+        *([f"  {tried.besides}"] if tried.besides else []),
     ]
 
 
 def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     from laptime.analysis.explained import explained
+    from laptime.api.status import State
     from laptime.cli.printing import open_console, print_all, print_document
-    from laptime.cli.result_table import exit_code, result_lines
+    from laptime.cli.result_table import result_lines
     from laptime.cli.run_commands import where
 
     found = explained(over.spec, over.status.results or []) if over.spec is not None else []
-    other_work = run.status.scenario_hash != over.status.scenario_hash
+    works = [one.status.scenario_hash for one in (run, over)]
+    other_work = None not in works and works[0] != works[1]
+    other_run = over.explains != run.uid
+    code = 0 if over.status.state is State.SUCCEEDED else 1
     if output is not Output.TABLE:
         document = {
             "name": over.name,
             "namespace": over.namespace,
+            "sameRun": not other_run,
             "sameWork": not other_work,
             "explained": [_wire(one) for one in found],
         }
         print_document(document, output)
-        return exit_code(over.status)
+        return code
     console = open_console()
     print_all([*result_lines(over, console), _table(found)], console)
+    if other_run:
+        console.print(f"It is about an earlier run named {run.name}: --again measures anew.")
     if other_work:
         console.print(
             f"The scenario has changed since {run.name} was measured: this is about other work."
@@ -220,7 +245,7 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     console.print(
         f"Look further:  {program_name()} report {over.name}{there}", highlight=False, markup=False
     )
-    return exit_code(over.status)
+    return code
 
 
 def _wire(one: Explained) -> dict[str, Any]:

@@ -68,6 +68,11 @@ def watch(
     _report(cluster, _followed(cluster, target, name, output), output)
 
 
+def followed(cluster: Cluster, run: Run, output: Output) -> Run:
+    """Show the progress of a run that is there already, and return it when it is over."""
+    return run if run.over else _followed(cluster, run.namespace, run.name, output)
+
+
 def measured(
     cluster: Cluster, namespace: str, manifest: Manifest, again: bool, output: Output
 ) -> Run:
@@ -151,7 +156,7 @@ def _suspect(run: Run) -> str | None:
     """Return the first server of which an experiment could tell what limits it."""
     from laptime.plan.experiments import candidates
 
-    if run.spec is None:
+    if run.spec is None or run.explains is not None:
         return None
     deployed = {one.name: one for one in run.spec.deployed if one.name != run.spec.control_name}
     for row in run.status.results or []:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 
@@ -24,6 +25,8 @@ class Run:
     status: RunStatus
     created: str = ""
     """When it was applied, RFC 3339."""
+    explains: str | None = None
+    """Of an experiment: the uid of the run that it is about."""
 
     @property
     def over(self) -> bool:
@@ -46,4 +49,5 @@ def parse_run(found: Any) -> Run:
         spec=spec,
         status=RunStatus.model_validate(found.get("status") or {}),
         created=metadata.get("creationTimestamp", ""),
+        explains=(metadata.get("labels") or {}).get(EXPLAINS_LABEL),
     )

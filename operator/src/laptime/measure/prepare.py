@@ -17,6 +17,7 @@ from laptime.measure.generator import GeneratorError
 
 _CONNECT_SECONDS = 10
 _WORDS = 1000
+_QUOTED = 300
 
 
 _OF_STATEMENT = frozenset(
@@ -46,7 +47,7 @@ def prepare_database(file: Path) -> GeneratorError | None:
         if statement is None:
             return _said("DatabaseNotReachable", error)
         for_good = (error.sqlstate or "")[:2] in _OF_STATEMENT
-        quoted = json.dumps(statement, ensure_ascii=False)
+        quoted = json.dumps(shown(statement, _QUOTED), ensure_ascii=False)
         return _said("ResetFailed" if for_good else "GeneratorFailed", f"{quoted}: {error}")
     return None
 

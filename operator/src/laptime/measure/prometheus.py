@@ -67,6 +67,7 @@ _KUBELET_METRICS = {
     "container_memory_max_usage_bytes": "memory_peak",
 }
 _IDLE = ("idle", "iowait", "steal")
+_INTERRUPTS = ("irq", "softirq")
 
 
 @dataclass
@@ -409,6 +410,7 @@ def _node(
     frequency = gauges.get("laptime_node_cpu_frequency_hertz")
     cpus = gauges.get("laptime_node_cpus")
     busy = sum(value for mode, value in modes.items() if mode not in _IDLE)
+    interrupts = sum(modes.get(mode, 0.0) for mode in _INTERRUPTS)
     return NodeUsage(
         node=name,
         cpus=round(max(cpus)) if cpus else 0,
@@ -416,9 +418,9 @@ def _node(
         cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
-        # Both count the same work at other moments, so a node of the run's alone may seem to have
-        # used less than its pods.
-        others_cores=max(0.0, busy - own_cpu) / window.seconds
+        # Interrupts are left out: where the kernel counts them apart from those whose packets they
+        # are about, they would pass for others. So they are rather too few.
+        others_cores=max(0.0, busy - interrupts - own_cpu) / window.seconds
         if total and own_cpu is not None
         else None,
         load1=max(load) if load else None,

@@ -325,7 +325,7 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
         if stolen > MAX_STOLEN_SHARE:
             doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
         others = node.others_cores or 0.0
-        if others > MAX_OTHERS_SHARE * node.cpus:
+        if node.cpus and others > MAX_OTHERS_SHARE * node.cpus:
             said = {"cores": others, "cpus": node.cpus, "node": node.node}
             doubtful.append(doubts.NEIGHBOURS.says(**said))
     return Judgement.of(doubtful)

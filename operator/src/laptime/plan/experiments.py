@@ -19,8 +19,8 @@ from laptime.api.causes import Cause
 from laptime.api.experiment import Resource
 from laptime.api.resources import Resources
 from laptime.api.server import Server
-from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.topology import Topology
+from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
+from laptime.api.topology import MOST_CONNECTIONS, Topology
 from laptime.catalog import presets, processes_of
 
 MOST_CANDIDATES = 3
@@ -55,6 +55,8 @@ class Experiment:
 
     spec: BenchmarkRunSpec
     arms: tuple[Arm, ...]
+    besides: str = ""
+    """What is otherwise than in the run for all arms, the unchanged one too; empty: nothing."""
 
 
 class NothingToTryError(ValueError):
@@ -75,14 +77,18 @@ def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
     if cause is Cause.DATABASE_CONNECTIONS:
         return [Resource.DATABASE_CONNECTIONS]
     if cause is Cause.SERVER_CONCURRENCY:
-        return [Resource.THREADS if _threads_count(server) else Resource.WORKERS]
+        # A second thread is more than one thread more: servers with one often do without threads,
+        # and with several they have pools and locks.
+        threaded = _threads_count(server) and (_threads(server) or 1) > 1
+        return [Resource.THREADS if threaded else Resource.WORKERS]
     if cause is not Cause.SERVER_CPU:
         return []
     limit = _cores(server)
-    if limit is None or limit > server.worker_count:
+    if limit is None:
         return [Resource.WORKERS]
-    # At the same bound one alone gives nothing: both are tried, and both at once.
-    return [Resource.CPU, Resource.WORKERS] if limit == server.worker_count else [Resource.CPU]
+    # Whether a worker uses more than one core nobody knows, so a limit above that may be what
+    # holds it; both are tried, and both at once, since at one bound neither alone gives anything.
+    return [Resource.CPU] if limit < server.worker_count else [Resource.CPU, Resource.WORKERS]
 
 
 def experiment(
@@ -99,12 +105,12 @@ def experiment(
     neither gives anything alone.
 
     Raises:
-        NothingToTryError: the server is not there or not Laptime's to change, or the resource is
-            not one that can be doubled.
+        NothingToTryError: the server is not there or not Laptime's to change, the resource is not
+            one that can be doubled, or that would be more than a run may have.
     """
-    server = next((one for one in spec.servers if one.name == name), None)
-    if server is None or not server.deployed:
-        raise NothingToTryError(_not_ours(spec, name, server))
+    server = changeable(spec, name)
+    if Resource.DATABASE_CONNECTIONS in resources and spec.topology.postgres is None:
+        raise NothingToTryError("the run has no Postgres to connect to")
     unchanged = server.model_copy(update={"profile": False})
     arms = [Arm(_named(_more(unchanged, one), _SUFFIXES[one]), "") for one in resources]
     if len(resources) > 1:
@@ -113,18 +119,47 @@ def experiment(
             all_of_it = _more(all_of_it, one)
         arms.append(Arm(_named(all_of_it, _AT_ONCE), ""))
     arms = [Arm(one.server, change(unchanged, one.server)) for one in arms]
+    trials = (len(arms) + 1) * len(loads) * repetitions
+    if trials > MAX_TRIALS:
+        raise NothingToTryError(f"{trials} trials are more than {MAX_TRIALS}: fewer repetitions")
+    topology = _with_room(spec, unchanged, [one.server for one in arms])
     updates = {
         "servers": [unchanged, *(one.server for one in arms)],
         "baseline": name,
-        "topology": _with_room(spec, [one.server for one in arms]),
+        "topology": topology,
         "loads": [one for one in spec.loads if one.name in loads],
         "repetitions": repetitions,
-        "objectives": [],
+        # They say by which response time servers are compared.
+        "objectives": [
+            one.model_copy(update={"server": name})
+            for one in spec.objectives
+            if one.load in loads and one.metric.is_latency
+        ],
         **dict.fromkeys(("precision", "max_repetitions", "budget", "seed")),
         **dict.fromkeys(("control", "suspend", "cancel", "verify_only"), False),
         "retry": 0,
+        "ttl_seconds_after_finished": None,
     }
-    return Experiment(spec.model_copy(update=updates), tuple(arms))
+    return Experiment(
+        spec.model_copy(update=updates), tuple(arms), _besides(spec.topology, topology)
+    )
+
+
+def changeable(spec: BenchmarkRunSpec, name: str) -> Server:
+    """Return the server of that name, which Laptime deploys.
+
+    Raises:
+        NothingToTryError: there is none, or it is a Service that is there already.
+    """
+    server = next((one for one in spec.servers if one.name == name), None)
+    if server is None:
+        there = ", ".join(one.name for one in spec.servers)
+        raise NothingToTryError(f"there is no server {name}; there is {there}")
+    if not server.deployed:
+        raise NothingToTryError(
+            f"{name} is a service that Laptime does not deploy: it cannot be given more"
+        )
+    return server
 
 
 def change(unchanged: Server, arm: Server) -> str:
@@ -139,13 +174,6 @@ def change(unchanged: Server, arm: Server) -> str:
         if after != before:
             parts.append(f"{after} {what} instead of {before}")
     return ", ".join(parts)
-
-
-def _not_ours(spec: BenchmarkRunSpec, name: str, server: Server | None) -> str:
-    if server is not None:
-        return f"{name} is a service that Laptime does not deploy: it cannot be given more"
-    there = ", ".join(one.name for one in spec.servers)
-    return f"there is no server {name}; there is {there}"
 
 
 def _more(server: Server, resource: Resource) -> Server:
@@ -164,9 +192,13 @@ def _doubled(server: Server, resource: Resource) -> Server:
         return server.model_copy(update={"database_connections": 2 * server.database_connections})
     if resource is Resource.THREADS:
         threads = _threads(server)
+        if server.preset is not None and not _threads_count(server):
+            raise NothingToTryError(
+                f"threads do not bound what {server.name} works on at once: try workers instead"
+            )
         if threads is None:
             raise NothingToTryError(
-                f"nobody knows how many threads {server.name} has: write threads in the run"
+                f"nobody knows how many threads {server.name} has: try workers instead"
             )
         return server.model_copy(update={"threads": 2 * threads})
     if resource is Resource.WORKERS:
@@ -192,16 +224,25 @@ def _named(server: Server, suffix: str) -> Server:
     return server.model_copy(update={"name": start + suffix})
 
 
-def _with_room(spec: BenchmarkRunSpec, servers: Sequence[Server]) -> Topology:
+def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]) -> Topology:
     """Return the topology, for all arms the same, with a Postgres that takes all connections."""
-    postgres = spec.topology.postgres
+    postgres, most = spec.topology.postgres, max(map(_connections, arms))
     if postgres is None or spec.topology.pgbouncer is not None:
         return spec.topology
-    needed = max(map(_connections, servers)) + _SPARE_CONNECTIONS
-    if needed <= postgres.max_connections:
+    needed = most + _SPARE_CONNECTIONS
+    if most <= _connections(unchanged) or needed <= postgres.max_connections:
         return spec.topology
+    if needed > MOST_CONNECTIONS:
+        raise NothingToTryError(f"{most} connections are more than Postgres takes here")
     roomy = postgres.model_copy(update={"max_connections": needed})
     return spec.topology.model_copy(update={"postgres": roomy})
+
+
+def _besides(before: Topology, after: Topology) -> str:
+    if before.postgres is None or after.postgres is None or before == after:
+        return ""
+    taken = f"{after.postgres.max_connections} connections instead of "
+    return f"Postgres takes {taken}{before.postgres.max_connections}, for all of them"
 
 
 def _connections(server: Server) -> int:
