@@ -111,10 +111,13 @@ def changed(factor: float) -> list[TrialResult]:
     for trial in REPORT.trials:
         figures = trial.figures
         if trial.server == "axum" and figures is not None:
-            rate = figures.requests_per_second * factor
-            trial = trial.model_copy(
-                update={"figures": figures.model_copy(update={"requests_per_second": rate})}
-            )
+            update: dict[str, Any] = {"requests_per_second": figures.requests_per_second * factor}
+            if (found := figures.saturation) is not None:
+                rates = ("low_rate", "high_rate", "breaking_rate")
+                known = {name: getattr(found, name) for name in rates if getattr(found, name)}
+                searched = {name: rate * factor for name, rate in known.items()}
+                update["saturation"] = found.model_copy(update=searched)
+            trial = trial.model_copy(update={"figures": figures.model_copy(update=update)})
         out.append(trial)
     return out
 
