@@ -489,6 +489,13 @@ bench-cause: install ## whether what limits a server is named rightly: each caus
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
 
+.PHONY: bench-alike
+bench-alike: install ## how often like servers are told apart: 100 runs, going on where it stopped (RUNS=10)
+	$(USE_CLUSTER)
+	$(IMAGES) reference
+	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
+	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS))
+
 BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
 .PHONY: bench-servers
 bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)

@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,3 +59,28 @@ def stored_of(run: str) -> Archive:
     from laptime.report.archive import stored_in
 
     return stored_in(kubectl_json("get", "configmaps", "-l", f"laptime.dev/run={run}")["items"])
+
+
+def results_of(run: str) -> Any:
+    """Return the results.json of a run that is over."""
+    return json.loads(stored_of(run).files["results.json"])
+
+
+def run_to_end(manifest: Mapping[str, Any], longest_seconds: float) -> dict[str, Any]:
+    """Run a benchmark anew and return its status when it is over; exit when it never is.
+
+    A run of that name that is there already is deleted with all that it stored.
+    """
+    name = manifest["metadata"]["name"]
+    kubectl("delete", "benchmarkrun", name, "--ignore-not-found", "--wait=true")
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    begun = time.monotonic()
+    while True:
+        status: dict[str, Any] = kubectl_json("get", "benchmarkrun", name).get("status") or {}
+        if status.get("state") in ("Succeeded", "Failed", "Cancelled"):
+            return status
+        if time.monotonic() - begun > longest_seconds:
+            sys.exit(
+                f"{name} did not end in {longest_seconds:.0f} s: {json.dumps(status, indent=1)}"
+            )
+        time.sleep(0.5)

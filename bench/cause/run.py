@@ -14,13 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from cases import CASES, Case
-from cluster_access import kubectl, stored_of
+from cluster_access import kubectl, results_of, run_to_end
 
 GOAL = 0.95
 FEWEST = 5
@@ -31,18 +30,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def named(case: Case, number: int, repetitions: int) -> list[dict[str, Any]]:
     """Run a case; return what each of its trials named."""
     name = f"cause-{number:02d}"
-    kubectl("delete", "benchmarkrun", name, "--ignore-not-found", "--wait=true")
     version = (ROOT / "VERSION").read_text().strip()
-    kubectl("apply", "-f", "-", stdin=json.dumps(case.manifest(name, version, repetitions)))
-    begun = time.monotonic()
-    while True:
-        status = json.loads(kubectl("get", "br", name, "-o", "json")).get("status") or {}
-        if status.get("state") == "Succeeded":
-            break
-        if status.get("state") == "Failed" or time.monotonic() - begun > LONGEST_SECONDS:
-            sys.exit(f"{case.cause}: {json.dumps(status, indent=1)}")
-        time.sleep(0.5)
-    trials = json.loads(stored_of(name).files["results.json"])["trials"]
+    status = run_to_end(case.manifest(name, version, repetitions), LONGEST_SECONDS)
+    if status["state"] != "Succeeded":
+        sys.exit(f"{case.cause}: {json.dumps(status, indent=1)}")
+    trials = results_of(name)["trials"]
     kubectl("delete", "benchmarkrun", name, "--wait=false")
     return [trial.get("limitedBy") or {"cause": "none", "evidence": ""} for trial in trials]
 

@@ -12,13 +12,11 @@ when one of ours is slower for sure, by more than 2 %, or was not measured.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
-from cluster_access import kubectl
+from cluster_access import kubectl, run_to_end
 from comparison import Comparison, conclusion, table
 from pairs import BOOK, LOAD, OURS, Pair, chosen
 
@@ -30,27 +28,11 @@ LONGEST_SECONDS = 1200
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def finished(manifest: dict[str, Any]) -> RunStatus:
-    """Run a benchmark to its end, anew; exit when it never ends."""
-    name = manifest["metadata"]["name"]
-    kubectl("delete", "benchmarkrun", name, "--ignore-not-found", "--wait=true")
-    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
-    begun = time.monotonic()
-    while True:
-        run = json.loads(kubectl("get", "benchmarkrun", name, "-o", "json"))
-        status = RunStatus.model_validate(run.get("status") or {})
-        if status.state is not None and status.state.terminal:
-            break
-        if time.monotonic() - begun > LONGEST_SECONDS:
-            sys.exit(f"{name} did not end in {LONGEST_SECONDS} s: {json.dumps(run, indent=1)}")
-        time.sleep(0.5)
-    kubectl("delete", "benchmarkrun", name, "--wait=false")
-    return status
-
-
 def compared(pair: Pair, version: str) -> Comparison:
     """Measure a pair."""
-    status = finished(pair.manifest(version))
+    manifest = pair.manifest(version)
+    status = RunStatus.model_validate(run_to_end(manifest, LONGEST_SECONDS))
+    kubectl("delete", "benchmarkrun", manifest["metadata"]["name"], "--wait=false")
     rows = {row.server: row for row in status.results or []}
     refused = {one.name: one for one in status.servers or []}
     for server in (OURS, BOOK):

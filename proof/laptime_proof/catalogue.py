@@ -109,6 +109,7 @@ LONG = (
     Part("bench-search"),
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
+    Part("bench-alike", quiet=True),
     Part("bench-scale", quiet=True),
     Part("chaos", quiet=True),
     Part("examples-quick", quiet=True),

@@ -1,0 +1,207 @@
+"""How often like servers are told apart: independent runs on the real cluster, counted.
+
+    PYTHONPATH=bench:proof python3 bench/alike/run.py [--runs N] [--table]
+
+Each run measures four servers of one image, four repetitions of each, and whatever it tells apart
+is wrong. Nothing is drawn again from what was measured, so the count can miss its goal. Needs a
+cluster with the chart installed (KUBECONFIG, or the embedded one) and the reference server's image.
+
+Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
+judges (SUBJECT), and with the figure of each trial, from which noise can be learned. Judged from
+60 runs on; until then the exit code says *not judged*. The machine need not be quiet: like servers
+must not be told apart on a busy one either. How busy it was is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import median, stdev
+from typing import Any
+
+from cluster_access import results_of, run_to_end
+from laptime_proof import lines
+from laptime_proof.journal import commit_of
+from laptime_proof.runner import NOT_JUDGED_CODE
+from scipy.stats import binom, binomtest
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = Path(__file__).with_name("journal.jsonl")
+SUBJECT = (
+    *("operator/src/laptime/analysis", "operator/src/laptime/plan"),
+    *("images/k6", "images/reference", "bench/alike"),
+    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+)
+"""What claims rest on: the order of the trials, the load, the servers and the judgement."""
+
+RUNS = 100
+FEWEST = 60
+GOAL = 0.05
+"""Share of runs that may tell any two servers apart."""
+SURELY = 0.035
+"""A count that GOAL gives by chance less often than this is a miss: 7 of 60, 10 of 100."""
+
+SERVERS = ("one", "two", "three", "four")
+REPETITIONS = 4
+FIGURES = ("throughput", "p99")
+LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What came of one run. `began` is a Unix time, `seconds` from applied to ended."""
+
+    commit: str
+    began: float
+    seconds: float
+    apart: list[str]
+    """The figures by which any two servers were told apart, of FIGURES."""
+    lost: int
+    """Trials without a figure."""
+    stolen: float
+    """Share of its CPUs that the hypervisor took from the node, mean of the trials."""
+    busy: float
+    """Share of its CPUs that was in use, mean of the trials."""
+    throughput: dict[str, list[float]]
+    """Right answers per second of each trial, by server, in the order of the repetitions."""
+    p99: dict[str, list[float]]
+    """99th percentile of each trial in seconds, likewise."""
+
+
+def manifest(name: str, version: str) -> dict[str, Any]:
+    """Return a run of like servers."""
+    server = {
+        "image": f"docker.io/laptime/reference:{version}",
+        "databaseConnections": 8,
+        "workers": 1,
+    }
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name},
+        "spec": {
+            "scenario": "users",
+            "servers": [{"name": one, **server} for one in SERVERS],
+            "topology": {"postgres": {}},
+            "loads": [
+                {
+                    "name": "closed",
+                    "closed": {"connections": 8, "duration": "2s"},
+                    "warmup": "1s",
+                }
+            ],
+            "repetitions": REPETITIONS,
+        },
+    }
+
+
+def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float) -> Entry:
+    """Return what a run's results.json says."""
+    rows = results["rows"]
+    ranks = {
+        "throughput": [row.get("rank") for row in rows],
+        "p99": [((row.get("latencyFigures") or {}).get("p99") or {}).get("rank") for row in rows],
+    }
+    throughput: dict[str, list[float]] = defaultdict(list)
+    p99: dict[str, list[float]] = defaultdict(list)
+    stolen, busy, lost = [], [], 0
+    for trial in sorted(results["trials"], key=lambda one: one["repetition"]):
+        figures = trial.get("figures")
+        if not figures:
+            lost += 1
+            continue
+        throughput[trial["server"]].append(figures["requestsPerSecond"])
+        p99[trial["server"]].append(figures["latency"]["p99Seconds"])
+        for node in (trial.get("usage") or {}).get("nodes") or []:
+            stolen.append(node.get("stolenShare") or 0.0)
+            busy.append(node.get("busyShare") or 0.0)
+    return Entry(
+        commit=commit,
+        began=began,
+        seconds=round(seconds, 1),
+        apart=[name for name in FIGURES if any(rank not in (None, 1) for rank in ranks[name])],
+        lost=lost,
+        stolen=round(sum(stolen) / max(1, len(stolen)), 4),
+        busy=round(sum(busy) / max(1, len(busy)), 3),
+        throughput=dict(throughput),
+        p99=dict(p99),
+    )
+
+
+def noise(entry: Entry, figure: str) -> float:
+    """Return the standard deviation of a trial in logarithms: the middle of the servers' own."""
+    trials = entry.throughput if figure == "throughput" else entry.p99
+    return median(stdev([log(one) for one in of]) for of in trials.values() if len(of) > 1)
+
+
+def least_that_misses(runs: int) -> int:
+    """Return the least count of false runs that is a miss: chance gives it less than SURELY."""
+    return next(k for k in range(runs + 2) if binom.sf(k - 1, runs, GOAL) < SURELY)
+
+
+def table(entries: list[Entry]) -> tuple[list[str], bool]:
+    """Return lines that say how often like servers were told apart, and whether that is good."""
+    found, good = [], True
+    runs = len(entries)
+    for figure in FIGURES:
+        false = sum(figure in one.apart for one in entries)
+        ends = binomtest(false, runs).proportion_ci(method="exact")
+        limit = least_that_misses(runs)
+        met = false < limit
+        good &= met
+        verdict = "met" if met else "MISSED"
+        verdict = verdict if runs >= FEWEST else f"not judged before {FEWEST} runs"
+        spread = [exp(one) - 1 for one in sorted(noise(entry, figure) for entry in entries)]
+        found += [
+            f"{figure:<12} told apart in {false} of {runs} runs: {false / runs:.1%} "
+            f"({ends.low:.1%} to {ends.high:.1%}), goal: fewer than {limit}: {verdict}",
+            f"{'':<12} noise of a trial {median(spread):.1%} ({spread[0]:.1%} to {spread[-1]:.1%})",
+        ]
+    found.append(
+        f"{'machine':<12} busy {median(one.busy for one in entries):.0%} in the middle, stolen at "
+        f"most {max(one.stolen for one in entries):.1%}; "
+        f"{sum(one.lost for one in entries)} trials lost; "
+        f"a run took {median(one.seconds for one in entries):.0f} s"
+    )
+    return found, good
+
+
+def main() -> int:
+    """Go on with the runs; print what they came to so far, beside the goal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=RUNS, help="how many now, of those left")
+    parser.add_argument("--table", action="store_true", help="print what was done so far")
+    asked = parser.parse_args()
+    commit = commit_of(ROOT, *SUBJECT)
+    if commit.endswith("+") and not asked.table:
+        parser.error("files of what is judged differ from the commit: commit them first")
+    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
+    entries = [one for one in everything if one.commit == commit]
+    version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+    wanted = 0 if asked.table else min(asked.runs, RUNS - len(entries))
+    for _ in range(wanted):
+        began, clock = time.time(), time.monotonic()
+        run = manifest("alike", version)
+        run_to_end(run, LONGEST_SECONDS)
+        entry = entry_of(results_of("alike"), commit, began, time.monotonic() - clock)
+        lines.append(JOURNAL, entry)
+        entries.append(entry)
+        apart = ", ".join(entry.apart) or "none"
+        print(f"[{len(entries)}/{RUNS}] told apart: {apart} ({entry.seconds:.0f} s)", flush=True)
+    if not entries:
+        print(f"no run on {commit} yet")
+        return NOT_JUDGED_CODE
+    found, good = table(entries)
+    print(*found, sep="\n")
+    if len(entries) < FEWEST:
+        return NOT_JUDGED_CODE
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

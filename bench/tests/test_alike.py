@@ -1,0 +1,62 @@
+"""What `make bench-alike` counts, and what makes it fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alike.run import FIGURES, SERVERS, entry_of, least_that_misses, table
+
+
+def results(ranks: dict[str, int], p99_rank: int = 1, failed: str = "") -> dict[str, Any]:
+    """Return the results of a run of two repetitions, as much of them as is read."""
+    return {
+        "rows": [
+            {
+                "server": name,
+                "rank": ranks.get(name, 1),
+                "latencyFigures": {"p99": {"rank": p99_rank if name == "two" else 1}},
+            }
+            for name in SERVERS
+        ],
+        "trials": [
+            {
+                "server": name,
+                "repetition": repetition,
+                "figures": None
+                if name == failed
+                else {"requestsPerSecond": 100.0 * repetition, "latency": {"p99Seconds": 0.01}},
+                "usage": {"nodes": [{"stolenShare": 0.01, "busyShare": 0.5}]},
+            }
+            for repetition in (2, 1)
+            for name in SERVERS
+        ],
+    }
+
+
+def test_seven_of_sixty_and_ten_of_a_hundred_are_a_miss() -> None:
+    assert (least_that_misses(60), least_that_misses(100)) == (7, 10)
+
+
+def test_a_second_rank_counts_by_its_figure() -> None:
+    alike = entry_of(results({}), "c", 0.0, 1.0)
+    assert alike.apart == []
+    assert alike.throughput["one"] == [100.0, 200.0]
+    assert (alike.stolen, alike.busy, alike.lost) == (0.01, 0.5, 0)
+    assert entry_of(results({"four": 2}), "c", 0.0, 1.0).apart == ["throughput"]
+    assert entry_of(results({"four": 2}, p99_rank=4), "c", 0.0, 1.0).apart == list(FIGURES)
+
+
+def test_a_trial_without_a_figure_is_counted_as_lost() -> None:
+    entry = entry_of(results({}, failed="two"), "c", 0.0, 1.0)
+    assert entry.lost == 2
+    assert "two" not in entry.throughput
+
+
+def test_too_many_false_runs_are_a_miss() -> None:
+    good = [entry_of(results({}), "c", 0.0, 90.0)] * 54
+    bad = [entry_of(results({"four": 2}), "c", 0.0, 90.0)]
+    assert table(good + bad * 6)[1]
+    lines, met = table([*good, *bad * 7])
+    assert not met
+    assert lines[0].startswith("throughput   told apart in 7 of 61 runs: 11.5% (4.7% to 22.2%)")
+    assert lines[0].endswith("MISSED")
