@@ -87,7 +87,7 @@ WRONG = {
     ),
     "reset-fails-before-a-script": Wrong(
         "AllServersFailed",
-        'ResetFailed: the generator failed: the database could not be reset: "DELETE FROM nothing',
+        'the database could not be reset: "DELETE FROM nothing',
         {"data__postgres__reset": sql("DELETE FROM nothing;")},
         {"loads": [{"name": "own", "script": {"configMap": TABLE}}]},
         files={"script.js": "export default function () {}\n"},
