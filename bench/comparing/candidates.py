@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from laptime.analysis.comparing import NOISIER, PAIRS_SHARE
+from laptime.analysis.distributions import studentized_range_quantile
 from laptime.analysis.statistics import (
     SIGNED_RANK_REPETITIONS,
     claim_confidence,
     signed_ranks_suffice,
-    studentized_range_quantile,
 )
 
 Array = NDArray[np.float64]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from laptime.analysis.statistics import student_quantile
+from laptime.analysis.distributions import student_quantile
 
 DATA = Path(__file__).parent / "data" / "measured.json"
 _LEAST_OWN = 0.1

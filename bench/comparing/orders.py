@@ -28,7 +28,8 @@ from candidates import Array, Said, ours, pairs
 from noise import Places, disturbance, planned
 from outcomes import Outcome, outcome
 
-from laptime.analysis.statistics import claim_confidence, student_quantile
+from laptime.analysis.distributions import student_quantile
+from laptime.analysis.statistics import claim_confidence
 from laptime.api.status import Order
 from laptime.plan import williams_squares
 

@@ -7,7 +7,6 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.ranks import ranks
@@ -16,7 +15,6 @@ from laptime.analysis.statistics import (
     interval_of_logs,
     is_faster,
     paired_logs,
-    studentized_range_quantile,
 )
 
 SCORES = st.dictionaries(
@@ -36,13 +34,6 @@ def alike(servers: int, repetitions: int, seed: int, *noise: float) -> dict[str,
         }
         for server in range(servers)
     }
-
-
-@pytest.mark.parametrize("count", [2, 3, 4, 13])
-@pytest.mark.parametrize("degrees", [2, 9, 60])
-def test_the_studentized_range_is_that_of_the_tables(count: int, degrees: int) -> None:
-    expected = stats.studentized_range.ppf(0.95, count, degrees)
-    assert studentized_range_quantile(0.95, count, degrees) == pytest.approx(expected, rel=1e-3)
 
 
 def test_two_servers_are_compared_as_pairs() -> None:

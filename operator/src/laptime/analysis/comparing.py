@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from laptime.analysis.distributions import student_quantile, studentized_range_quantile
 from laptime.analysis.logs import ByRepetition, at_least, interval_of, left_open
 from laptime.analysis.statistics import (
     CONFIDENCE,
@@ -32,8 +33,6 @@ from laptime.analysis.statistics import (
     is_faster,
     paired_logs,
     signed_ranks_suffice,
-    student_quantile,
-    studentized_range_quantile,
 )
 from laptime.api.results import Interval
 

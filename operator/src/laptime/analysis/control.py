@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, left_open
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
@@ -16,7 +17,6 @@ from laptime.analysis.statistics import (
     half_width,
     interval_of_logs,
     paired_logs,
-    student_quantile,
 )
 from laptime.api.results import ControlResult
 from laptime.api.spec import BenchmarkRunSpec

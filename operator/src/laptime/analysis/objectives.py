@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
 from laptime.analysis import wording
+from laptime.analysis.distributions import student_quantile
 from laptime.analysis.repeated import fewest_answers
 from laptime.analysis.rows import Cell
-from laptime.analysis.statistics import CONFIDENCE, student_quantile
+from laptime.analysis.statistics import CONFIDENCE
 from laptime.api.doubts import Bearing, bearing
 from laptime.api.durations import parse_duration
 from laptime.api.metrics import Metric

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean, stdev
 
+from laptime.analysis.distributions import student_quantile
 from laptime.analysis.repeated import repeated
-from laptime.analysis.statistics import CONFIDENCE, interval_of_logs, student_quantile
+from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.base import significant
 from laptime.api.interval import Interval
 from laptime.api.metrics import Metric

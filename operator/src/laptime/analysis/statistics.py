@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
+from laptime.analysis.distributions import student_quantile
 from laptime.api.results import Interval
 
 CONFIDENCE = 0.95
@@ -77,45 +78,6 @@ def _student(logs: tuple[float, ...], confidence: float) -> Interval:
 def interval_of_log_mean(mean: float, half: float) -> Interval:
     """Return the interval that reaches so far to each side of a mean of logarithms."""
     return Interval(value=_exp(mean), low=_exp(mean - half), high=_exp(mean + half))
-
-
-@lru_cache(maxsize=4096)
-def student_quantile(degrees: int, share: float) -> float:
-    """Return the value below which the share (0 … 1) of Student's t distribution lies."""
-    # Loading SciPy takes a second, which the command line, that only words figures, need not wait.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, share))
-
-
-@lru_cache(maxsize=1024)
-def studentized_range_quantile(share: float, count: int, degrees: float) -> float:
-    """Return the value below which the share (0 … 1) of the studentized range lies.
-
-    The range of `count` standard normal values, divided by a standard deviation that was estimated
-    with so many degrees of freedom (H. L. Harter, Tables of Range and Studentized Range, Annals of
-    Mathematical Statistics 31, 1960). Integrated numerically; good to four digits.
-    """
-    import numpy as np
-    from scipy.special import chdtri, ndtr
-
-    nodes, weights = np.polynomial.legendre.leggauss(96)
-    # By the probability of each standard deviation, so that all of them lie between 0 and 1.
-    deviations = np.sqrt(chdtri(degrees, 0.5 - nodes / 2) / degrees)[:, None]
-    z = np.linspace(-8.0, 8.0, 257)
-    density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
-
-    def below(value: float) -> float:
-        within = ndtr(z) - ndtr(z - value * deviations)
-        return float(weights / 2 @ (count * (within ** (count - 1)) @ density))
-
-    low, high = 0.0, 1.0
-    while below(high) < share:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < share else (low, middle)
-    return high
 
 
 def signed_ranks_suffice(count: int, confidence: float) -> bool:

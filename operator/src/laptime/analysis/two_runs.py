@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO
@@ -103,9 +104,7 @@ def welch_interval(before: Sequence[float], after: Sequence[float], confidence: 
     freedom = squared**2 / math.fsum(
         error**2 / (len(logs) - 1) for error, logs in zip(errors, (before, after), strict=True)
     )
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * math.sqrt(squared)
+    half = student_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(squared)
     return Interval(
         value=ratio,
         low=math.exp(max(-690.0, math.log(ratio) - half)),
