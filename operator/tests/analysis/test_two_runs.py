@@ -15,6 +15,7 @@ from laptime.analysis.two_runs import (
     what_differs,
 )
 from laptime.api.metrics import Metric
+from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from tests.analysis.runs import Outcome, make_spec, run, steady
 
@@ -119,3 +120,20 @@ def test_what_else_differs_is_said() -> None:
         "server new is in one of them only",
         "load open is in one of them only",
     ]
+
+
+def test_runs_in_different_placements_differ() -> None:
+    isolated = RunPlacement(name="isolated", rules="0a")
+    changed = isolated.model_copy(update={"rules": "0b"})
+    shared = RunPlacement(name="shared", rules="0a")
+
+    def said(before: RunPlacement | None, after: RunPlacement | None) -> list[str]:
+        return what_differs(ONE, ONE, placements=(before, after))
+
+    assert said(None, None) == said(isolated, isolated) == []
+    assert said(isolated, shared) == ["the placement: isolated and shared"]
+    assert said(isolated, None) == ["the placement: isolated and none"]
+    assert said(None, shared) == ["the placement: none and shared"]
+    assert said(isolated, changed) == ["the placement: isolated was changed between them"]
+    # The name alone says nothing of the rules.
+    assert said(isolated, RunPlacement(name="isolated")) == []

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
@@ -447,6 +448,20 @@ class TestCompare:
         code, out, _ = laptime("compare", before, after)
         assert code == 0
         assert "The runs differ in more: the scenario: users and other." in out
+
+    def test_runs_in_different_placements_are_not_compared_without_a_word(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        isolated = RunPlacement(name="isolated", rules="0a")
+        after.write_text(to_json(replace(REPORT, placement=isolated)))
+        _, out, _ = laptime("compare", before, after)
+        assert "The runs differ in more: the placement: none and isolated." in out
+        _, out, _ = laptime("compare", before, after, "-o", "json")
+        assert json.loads(out)["differences"] == ["the placement: none and isolated"]
+        _, out, _ = laptime("compare", after, after)
+        assert "differ in more" not in out
 
     def test_results_without_trials_are_refused(self, laptime: Laptime, tmp_path: Path) -> None:
         small = tmp_path / "small.json"

@@ -13,6 +13,7 @@ from laptime.analysis import summarise
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
+from laptime.api.placement import RunPlacement
 from laptime.api.results import ResultRow, Saturation
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
@@ -26,6 +27,7 @@ from laptime.report import (
     to_json,
     to_markdown,
 )
+from laptime.report.html import to_html
 from laptime.report.markdown import describe_load
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 from tests.report.sample import recorded
@@ -88,6 +90,16 @@ def test_the_document_says_its_version_and_where_it_was_measured() -> None:
         "startedAt": REPORT.trials[0].started_at,
         "finishedAt": max(trial.finished_at or "" for trial in REPORT.trials),
     }
+
+
+def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:
+    placed = replace(REPORT, placement=RunPlacement(name="isolated", rules="0a"))
+    text = to_json(placed)
+    assert json.loads(text)["run"]["placement"] == {"name": "isolated", "rules": "0a"}
+    assert read_results(text)[1].placement == placed.placement
+    assert "- Placement: isolated\n" in to_markdown(placed)
+    assert "<dt>Placement</dt><dd>isolated</dd>" in to_html(placed, {})
+    assert "Placement" not in MARKDOWN
 
 
 def test_the_document_has_rows_and_trials_as_they_are() -> None:

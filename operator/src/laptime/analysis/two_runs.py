@@ -18,6 +18,7 @@ from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
+from laptime.api.placement import RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
@@ -116,10 +117,12 @@ def what_differs(
     before: BenchmarkRunSpec,
     after: BenchmarkRunSpec,
     works: tuple[str | None, str | None] = (None, None),
+    placements: tuple[RunPlacement | None, RunPlacement | None] = (None, None),
 ) -> list[str]:
     """Return what else the two runs differ in: then a change need not be one of the server.
 
-    `works` are the hashes of their scenarios, None where nobody knows it.
+    `works` are the hashes of their scenarios, None where nobody knows it; `placements` are where
+    they were let be measured, None where that was said of none.
     """
     said = []
     if before.scenario != after.scenario:
@@ -129,6 +132,7 @@ def what_differs(
             f"the work: scenario {before.scenario} was changed between them ({works[0]} and "
             f"{works[1]})"
         )
+    said += _placed_otherwise(*placements)
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(
@@ -140,6 +144,16 @@ def what_differs(
         "load", {one.name: one for one in before.loads}, {one.name: one for one in after.loads}
     )
     return said
+
+
+def _placed_otherwise(before: RunPlacement | None, after: RunPlacement | None) -> list[str]:
+    if (before and before.name) != (after and after.name):
+        names = " and ".join(one.name if one else "none" for one in (before, after))
+        return [f"the placement: {names}"]
+    rules = {one.rules for one in (before, after) if one and one.rules}
+    if before is not None and len(rules) > 1:
+        return [f"the placement: {before.name} was changed between them"]
+    return []
 
 
 def _as_deployed(server: Server) -> Server:

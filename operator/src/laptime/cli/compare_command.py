@@ -63,6 +63,7 @@ def compare(
         earlier.report.spec,
         later.report.spec,
         (earlier.report.scenario_hash, later.report.scenario_hash),
+        (earlier.report.placement, later.report.placement),
     )
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:

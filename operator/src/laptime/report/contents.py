@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from laptime.analysis import Summary, wording
+from laptime.api.placement import RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published, Scenario, scenarios
@@ -30,6 +31,14 @@ class Report:
     """What the run did; None where nobody kept it."""
     scenario_hash: str | None = None
     """Stands for the work, also where the scenario itself was left out."""
+    placement: RunPlacement | None = None
+    """Where the administrator let it be measured; None: anywhere."""
+
+    @property
+    def surroundings(self) -> dict[str, str]:
+        """Return names and values of where it was measured, as reports show them."""
+        placed = {"Placement": self.placement.name} if self.placement else {}
+        return {**placed, **self.environment}
 
     @property
     def trials_known(self) -> bool:

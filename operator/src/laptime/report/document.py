@@ -9,6 +9,7 @@ from typing import Any
 
 from laptime import __version__
 from laptime.analysis import Summary
+from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, stored_document
@@ -31,6 +32,7 @@ def result_files(
     summary: Summary,
     trials: Sequence[TrialResult],
     scenario: Scenario | None = None,
+    placement: RunPlacement | None = None,
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
     report = Report(
@@ -42,6 +44,7 @@ def result_files(
         trials,
         scenario=scenario,
         scenario_hash=scenario.hash if scenario else None,
+        placement=placement,
     )
     return {JSON_FILE: to_json(report)}
 
@@ -83,6 +86,7 @@ def _document(report: Report) -> dict[str, Any]:
             "baseline": report.spec.baseline_name,
             "startedAt": begin,
             "finishedAt": end,
+            **({"placement": report.placement.to_wire()} if report.placement else {}),
         },
         "scenario": _scenario(report),
         "environment": dict(sorted(report.environment.items())),

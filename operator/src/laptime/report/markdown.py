@@ -298,9 +298,9 @@ def _published(published: Published) -> Iterator[str]:
 
 
 def _environment(report: Report) -> Iterator[str]:
-    if report.environment:
+    if report.surroundings:
         yield from ("", "## Environment", "")
-        for name, value in sorted(report.environment.items()):
+        for name, value in sorted(report.surroundings.items()):
             yield f"- {_plain(name)}: {_plain(value)}"
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
+from laptime.api.placement import RunPlacement
 from laptime.api.results import ControlResult, ObjectiveResult, Outcome, ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import plain_tree
@@ -32,6 +33,11 @@ class RunFacts(TolerantModel):
     baseline: str = Field(description="The server that factors are against.")
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")
     finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
+    placement: RunPlacement | None = Field(
+        None,
+        description="The placement of its pods; left out where it had none, or where an older "
+        "version measured it.",
+    )
 
 
 class ScenarioKept(TolerantModel):
@@ -139,6 +145,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         tuple(results.left_out),
         kept.document if kept else None,
         kept.hash if kept else None,
+        run.placement,
     )
 
 
