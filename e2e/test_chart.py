@@ -13,6 +13,8 @@ import yaml
 from conftest import CHART, CRD_FILE, CRD_NAME, OPERATOR_NAMESPACE, RELEASE, ROOT, Tool
 from laptime.catalog import presets
 from laptime.manifests.context import ImageSet
+from laptime.manifests.placement import Placement
+from laptime.reconcile.placements import Placements
 
 VALUES: dict[str, Any] = yaml.safe_load((CHART / "values.yaml").read_text())
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -266,6 +268,55 @@ def test_placement_is_passed_on(render: Any) -> None:
         assert template["spec"][field] == placement[field]
     assert template["metadata"]["labels"]["team"] == "web"
     assert template["metadata"]["annotations"]["note"] == "x"
+
+
+def test_placements_of_runs_are_what_the_operator_reads(render: Any) -> None:
+    def said(rendered: Rendered) -> str | None:
+        deployment = rendered.find("Deployment", "laptime-operator")
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        texts = [one["value"] for one in container["env"] if one["name"] == "LAPTIME_PLACEMENTS"]
+        return texts[0] if texts else None
+
+    assert said(render()) is None
+    isolated = {
+        "description": "Nodes of their own.",
+        "default": True,
+        "namespaces": ["bench"],
+        "servers": {
+            "nodeSelector": {"laptime": "servers"},
+            "tolerations": [{"key": "laptime", "operator": "Exists", "tolerationSeconds": 300}],
+            "runtimeClassName": "gvisor",
+            "priorityClassName": "high",
+            "schedulerName": "own",
+        },
+        "generators": {"affinity": {"nodeAffinity": {}}},
+    }
+    text = said(render(placements={"isolated": isolated, "any": {}}))
+    assert text is not None
+    found = Placements.from_wire(json.loads(text)).by_name
+    assert found["isolated"] == Placement.from_wire("isolated", isolated)
+    assert found["any"] == Placement.from_wire("any", {})
+
+
+@pytest.mark.parametrize(
+    ("placements", "words"),
+    [
+        ({"a": {"default": True}, "b": {"default": True}}, "a and b are both the default"),
+        ({"a": {"servers": {"nodeName": "n1"}}}, "additional properties 'nodeName' not allowed"),
+        ({"a": {"databases": {}}}, "additional properties 'databases' not allowed"),
+        ({"A": {}}, "'A' does not match pattern"),
+        ({"a": {"namespaces": ["*"]}}, "does not match pattern"),
+        ({"a": {"tiers": {"tolerations": {}}}}, "got object, want array"),
+    ],
+)
+def test_a_placement_that_is_none_is_refused(
+    helm: Tool, tmp_path: Path, placements: dict[str, Any], words: str
+) -> None:
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"placements": placements}))
+    refused = helm.run("template", RELEASE, str(CHART), "-f", str(file))
+    assert refused.returncode != 0
+    assert words in refused.stderr
 
 
 # ---- rights

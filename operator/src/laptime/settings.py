@@ -10,6 +10,7 @@ from pathlib import Path
 
 from laptime.manifests.context import ImageSet, Network
 from laptime.reconcile.history import HistoryLimits
+from laptime.reconcile.placements import Placements
 from laptime.reconcile.turns import Turns
 
 
@@ -35,6 +36,8 @@ class Settings:
     """How many finished runs each namespace keeps."""
     turns: Turns = field(default_factory=Turns)
     """Priorities and caps of namespaces."""
+    placements: Placements = field(default_factory=Placements)
+    """Where the pods of runs may go, by name."""
     log_level: str = "INFO"
     metrics_port: int = 8081
     liveness_endpoint: str = "http://0.0.0.0:8080/healthz"
@@ -75,6 +78,7 @@ def load_settings() -> Settings:
         extensions=frozenset((os.environ.get("LAPTIME_EXTENSIONS") or "").split()),
         history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
         turns=_turns(os.environ.get("LAPTIME_RUNS") or "{}"),
+        placements=_placements(os.environ.get("LAPTIME_PLACEMENTS") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
@@ -118,6 +122,16 @@ def _turns(text: str) -> Turns:
     except (ValueError, TypeError, AttributeError) as error:
         raise SettingsError(
             f"LAPTIME_RUNS is {text!r}: write what the chart's value runs says ({error})"
+        ) from error
+
+
+def _placements(text: str) -> Placements:
+    try:
+        return Placements.from_wire(json.loads(text))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise SettingsError(
+            f"LAPTIME_PLACEMENTS is {text!r}: write what the chart's value placements says "
+            f"({error})"
         ) from error
 
 

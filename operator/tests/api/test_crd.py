@@ -132,6 +132,7 @@ OTHERS: dict[str, Any] = {
     "startupTimeout": "31s",
     "objectives": [{"server": "a"}],
     "egress": [{"cidr": "203.0.113.7/32"}],
+    "placement": "shared",
     "ttlSecondsAfterFinished": 60,
     "verifyOnly": True,
     "suspend": True,

@@ -112,6 +112,13 @@ def test_every_value_that_the_schema_allows_has_a_default() -> None:
     assert [path for path, row in rows.items() if len(row) == 4 and not row[1]] == ["global"]
 
 
+def test_a_map_of_objects_that_is_empty_says_what_they_are() -> None:
+    page = values_page(VALUES_SCHEMA, VALUES)
+    assert _rows(page)["placements"][:2] == ["map of [placement](#placement)", "`{}`"]
+    assert "| `generators` | [placedPods](#placedPods) |" in page
+    assert "| `runtimeClassName` | string |" in page
+
+
 def test_cells_are_one_line_and_hold_no_markup() -> None:
     schema = {
         "properties": {

@@ -15,6 +15,7 @@ from laptime.api.status import ConditionType, State
 from laptime.catalog import presets
 from laptime.cli.validate_command import as_taken, violations
 from laptime.manifests.context import Network, Target
+from laptime.manifests.placement import PlacedPart, Placement
 from laptime.reconcile.views import PodView, TargetView
 from tests.fuzz.specs import make, spoil
 from tests.reconcile.world import IMAGES, World
@@ -92,6 +93,14 @@ def _judge(one: Case) -> Outcome:
         return _run(one, spec, random)
 
 
+def _placement(spec: BenchmarkRunSpec) -> Placement | None:
+    """Return a placement of the name that a spec says, which is there."""
+    if spec.placement is None:
+        return None
+    rules = {"nodeSelector": {"laptime": "yes"}, "priorityClassName": "benchmarks"}
+    return Placement.from_wire(spec.placement, dict.fromkeys(PlacedPart, rules))
+
+
 def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
     world = World(
         spec,
@@ -101,6 +110,7 @@ def _run(one: Case, spec: BenchmarkRunSpec, random: Random) -> Outcome:
         network=random.choice([None, Network()]),
         # Every preset of the catalogue has an image, as in the chart.
         images=replace(IMAGES, servers={name: name for name in presets()}, delay="delay"),
+        placement=_placement(spec),
     )
     world.targets = {
         server.name: TargetView(

@@ -13,6 +13,7 @@ from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_confi
 from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
+from laptime.manifests.placement import Placement
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map
 from laptime.manifests.secret import database_secret, services_secret
@@ -264,6 +265,34 @@ TARGETS = {
 NETWORK = Network(
     dns=({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}},),
     watchers=("laptime-system", "monitoring"),
+)
+
+ISOLATED = Placement.from_wire(
+    "isolated",
+    {
+        "description": "Nodes of their own.",
+        "servers": {
+            "nodeSelector": {"laptime": "servers"},
+            "tolerations": [{"key": "laptime", "operator": "Exists"}],
+            "priorityClassName": "benchmarks",
+        },
+        "tiers": {"nodeSelector": {"laptime": "tiers"}},
+        "generators": {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {
+                                "matchExpressions": [
+                                    {"key": "laptime", "operator": "In", "values": ["generators"]}
+                                ]
+                            }
+                        ]
+                    }
+                }
+            }
+        },
+    },
 )
 
 SPECS: dict[str, dict[str, Any]] = {

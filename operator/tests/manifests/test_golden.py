@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.target import reach_policy
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
-from laptime.plan import load_problem, plan_profiles, plan_trials
-from tests.manifests.runs import context, side_objects
+from laptime.plan import Places, load_problem, plan_profiles, plan_trials
+from tests.manifests.runs import ISOLATED, context, side_objects
 
 GOLDEN = Path(__file__).parent / "golden"
 DOCUMENTS = Path(__file__).parents[3] / "images/k6/internal/spec/testdata/operator.json"
@@ -73,6 +74,18 @@ def _cases() -> dict[str, list[Manifest]]:
         *(server_deployment(ctx, one, "demo-trial-001") for one in ctx.spec.servers),
     ]
     cases["large"] = tier_objects(context("large"))
+    # On nodes of their own, in a trial after the first.
+    ctx = replace(
+        context("direct", placement=ISOLATED),
+        places=Places({"server": ("bench-1",), "generator": ("bench-2",)}),
+    )
+    (trial,) = plan_trials(ctx.name, ctx.spec, 1)
+    cases["placed"] = [
+        *(one for one in tier_objects(ctx) if one["kind"] == "Deployment"),
+        *(server_deployment(ctx, one, trial.name) for one in ctx.spec.servers),
+        verify_job(ctx, ctx.spec.servers[0]),
+        trial_job(ctx, trial),
+    ]
     ctx = context("there")
     there = [server for server in ctx.spec.servers if not server.deployed]
     cases["there"] = [

@@ -16,6 +16,7 @@ from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import UNKNOWN, Scenario, ScenarioError, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
+from laptime.manifests.placement import Placement
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
 from laptime.plan import Leads, Trial, order_of, plan_profiles, plan_trials, seed_of
@@ -86,6 +87,7 @@ class World(SimulatedCluster):
         rates: Callable[[str], float] | None = None,
         images: ImageSet = IMAGES,
         scenario: Scenario | None = None,
+        placement: Placement | None = None,
     ) -> None:
         spec = spec.with_control()
         self.seed = seed_of(spec, "6f1c")
@@ -118,6 +120,7 @@ class World(SimulatedCluster):
             scenario=scenario or scenarios().get(spec.scenario, UNKNOWN),
             images=images,
             network=network,
+            placement=placement,
         )
         self.files: dict[str, str] = {}
         """What was stored about the whole run."""

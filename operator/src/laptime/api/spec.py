@@ -20,6 +20,7 @@ from laptime.api.egress import Destination
 from laptime.api.loads import Generator, Load
 from laptime.api.names import ServerName
 from laptime.api.objectives import Objective
+from laptime.api.placement import PlacementName
 from laptime.api.server import Server
 from laptime.api.topology import Topology
 
@@ -233,6 +234,12 @@ class BenchmarkRunSpec(Model):
     startup_timeout: TimeoutDuration = Field(
         "30s",
         description="Longest time that a tier or a server may take to get ready.",
+    )
+    placement: PlacementName | None = Field(
+        None,
+        description="Where the pods of the run go: one of the placements that the administrator "
+        "has named in Laptime's chart for this namespace. Left out, its default one; without any, "
+        "generators apart from the rest where there is room.",
     )
     objectives: list[Objective] = Field(
         default_factory=list, description="Bounds that must be kept.", max_length=64

@@ -9,6 +9,7 @@ from pydantic import Field
 from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.images import RunImages
+from laptime.api.placement import RunPlacement
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
 from laptime.api.storage import Storage
 
@@ -153,6 +154,9 @@ class RunStatus(TolerantModel):
     images: RunImages | None = Field(
         None,
         description="The images that the run was begun with; an upgrade changes nothing of it.",
+    )
+    placement: RunPlacement | None = Field(
+        None, description="The placement that the run was begun with; none: it has none."
     )
     scenario_hash: str | None = Field(
         None,

@@ -121,7 +121,7 @@ def _value_rows(
             yield from _value_rows(f"{path}.{name}", child, below, root)
         return
     each = node.get("additionalProperties")
-    if isinstance(each, dict) and "$ref" in each and isinstance(default, dict):
+    if isinstance(each, dict) and "$ref" in each and isinstance(default, dict) and default:
         for name, value in default.items():
             yield from _value_rows(f"{path}.{name}", each, value, root)
         return

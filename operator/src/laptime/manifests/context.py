@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from laptime.api import API_VERSION, GROUP, KIND
 from laptime.api.images import RunImages
@@ -22,6 +22,9 @@ from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
 from laptime.catalog import Scenario, presets
 from laptime.plan import Places
+
+if TYPE_CHECKING:
+    from laptime.manifests.placement import Placement
 
 Manifest = dict[str, Any]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
@@ -40,6 +43,7 @@ COMPONENT_LABEL = f"{GROUP}/component"
 SERVER_LABEL = f"{GROUP}/server"
 LOAD_LABEL = f"{GROUP}/load"
 TRIAL_LABEL = f"{GROUP}/trial"
+PLACEMENT_LABEL = f"{GROUP}/placement"
 
 MAX_NAME_LENGTH = 63
 """Longest name of a Service, and of a Job whose pods carry its name as a label."""
@@ -210,6 +214,10 @@ class RunContext:
 
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
+    placement: Placement | None = None
+    """What the administrator says of where its pods go; None: nothing."""
+    placement_problem: tuple[str, str] | None = None
+    """Why it has not the placement that it should have: CamelCase reason and message."""
     places: Places = field(default_factory=Places)
     """Where the next trial belongs."""
     targets: Mapping[str, Target] = field(default_factory=dict)
@@ -261,6 +269,7 @@ class RunContext:
             **self.selector(component, server=server),
             **({LOAD_LABEL: load} if load else {}),
             **({TRIAL_LABEL: trial} if trial else {}),
+            **({PLACEMENT_LABEL: self.placement.name} if self.placement else {}),
         }
 
     def selector(self, component: Component | str, *, server: str | None = None) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from laptime.api import GROUP
@@ -22,6 +23,9 @@ USER_ID = 10001
 """User and group of every image of Laptime."""
 
 CONFIG_HASH_ANNOTATION = f"{GROUP}/config-hash"
+
+_WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
+_NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
 _FACTORS = {
@@ -93,22 +97,50 @@ def placed(
     drives = component in _DRIVING
     driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
     driven += [{"matchLabels": dict(labels)} for labels in others]
-    wish = {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            _beside(selector, 100) for selector in driven
-        ]
-    }
+    wish = {_WISHED: [_beside(selector, 100) for selector in driven]}
     several = ctx.spec.generator.parallelism if component == Component.GENERATOR else 1
     if several > 1:
         # All others together weigh less than one pod that is driven.
-        wish["preferredDuringSchedulingIgnoredDuringExecution"].append(
-            _beside({"matchLabels": ctx.selector(component)}, 100 // several)
-        )
+        wish[_WISHED].append(_beside({"matchLabels": ctx.selector(component)}, 100 // several))
     affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
     nodes = ctx.places.nodes.get(str(component), ())
     if nodes:
         affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
-    return {**pod, "affinity": affinity}
+    return ruled(ctx, component, {**pod, "affinity": affinity})
+
+
+def ruled(ctx: RunContext, component: Component | str, pod: Manifest) -> Manifest:
+    """Return a pod spec with what the run's placement says of the pods of a component.
+
+    All that is asked for holds at once: the rules of the placement, and those of the trials.
+    """
+    if ctx.placement is None:
+        return pod
+    rules = ctx.placement.of(component)
+    affinity = _both(pod.get("affinity") or {}, rules.get("affinity") or {})
+    return {**pod, **rules, **({"affinity": affinity} if affinity else {})}
+
+
+def _both(one: Manifest, other: Manifest) -> Manifest:
+    """Return an affinity that asks for what each of two asks for."""
+    found: Manifest = {}
+    for kind in sorted({*one, *other}):
+        rules = [said for said in (one.get(kind), other.get(kind)) if said]
+        wishes = [wish for said in rules for wish in said.get(_WISHED) or []]
+        found[kind] = {_WISHED: wishes} if wishes else {}
+        needs = [said[_NEEDED] for said in rules if said.get(_NEEDED)]
+        if needs and kind == "nodeAffinity":
+            # One of the terms has to hold: each of the one with each of the other.
+            terms = [need.get("nodeSelectorTerms") or [] for need in needs]
+            found[kind][_NEEDED] = {"nodeSelectorTerms": list(map(_term, product(*terms)))}
+        elif needs:
+            found[kind][_NEEDED] = [term for need in needs for term in need]
+    return {kind: said for kind, said in found.items() if said}
+
+
+def _term(terms: Sequence[Manifest]) -> Manifest:
+    keys = sorted({key for term in terms for key in term})
+    return {key: [one for term in terms for one in term.get(key) or []] for key in keys}
 
 
 _DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
@@ -136,9 +168,9 @@ def _on(nodes: Sequence[str], firm: bool) -> Manifest:
         for node in nodes
     ]
     if firm:
-        return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        return {_NEEDED: {"nodeSelectorTerms": terms}}
     wishes = [{"weight": 100, "preference": term} for term in terms]
-    return {"preferredDuringSchedulingIgnoredDuringExecution": wishes}
+    return {_WISHED: wishes}
 
 
 def container(

@@ -23,6 +23,7 @@ from laptime.manifests.pods import (
     pod_spec,
     quantity,
     resources,
+    ruled,
     secret_variable,
     service,
     startup_probe,
@@ -150,12 +151,16 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
             "activeDeadlineSeconds": math.ceil(ctx.spec.startup_seconds) + _LATE_SECONDS,
             "template": {
                 "metadata": {"labels": labels},
-                "spec": pod_spec(
+                "spec": ruled(
                     ctx,
-                    [work],
-                    restart_policy="Never",
-                    own_user=reset.job is None,
-                    user=reset.job.user if reset.job is not None else None,
+                    one.reset_component,
+                    pod_spec(
+                        ctx,
+                        [work],
+                        restart_policy="Never",
+                        own_user=reset.job is None,
+                        user=reset.job.user if reset.job is not None else None,
+                    ),
                 ),
             },
         },

@@ -11,7 +11,7 @@ from laptime.api.loads import Protocol
 from laptime.api.server import Server
 from laptime.catalog import Check, Value, check_templates, names_in
 from laptime.manifests.context import Component, Manifest, RunContext
-from laptime.manifests.pods import container, pod_spec, resources, variable
+from laptime.manifests.pods import container, pod_spec, resources, ruled, variable
 from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
@@ -43,11 +43,19 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
             "activeDeadlineSeconds": check_seconds(ctx),
             "template": {
                 "metadata": {"labels": labels},
-                "spec": pod_spec(
+                "spec": ruled(
                     ctx,
-                    [_verifier(ctx, VERIFY_CONTAINER, server, checks, counting=server.deployed)],
-                    volumes=client_volumes(server),
-                    restart_policy="Never",
+                    Component.VERIFIER,
+                    pod_spec(
+                        ctx,
+                        [
+                            _verifier(
+                                ctx, VERIFY_CONTAINER, server, checks, counting=server.deployed
+                            )
+                        ],
+                        volumes=client_volumes(server),
+                        restart_policy="Never",
+                    ),
                 ),
             },
         },

@@ -21,6 +21,7 @@ from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.api.storage import STORED_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
+from laptime.manifests.context import RunContext
 from laptime.measure.prometheus_http import http_query
 from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import asked_again, waiting
@@ -235,19 +236,25 @@ class Controller:
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        turns = self.settings.turns
-        if run.status.started_at is None and (
-            exceeded := cap_exceeded(run.spec, run.namespace, turns)
-        ):
-            await self.refuse(manifest, CAP_EXCEEDED, exceeded)
+        context = context_of(run, self.settings)
+        refusal = None if run.begun else self._refusal(run, context)
+        if refusal is not None:
+            await self.refuse(manifest, *refusal)
         elif card.asks_again:
             await self.say(run, asked_again(run, now), now)
         elif run.status.state is None or run.status.state.waiting:
-            await self.say(run, waiting(run, context_of(run, self.settings), now), now)
+            await self.say(run, waiting(run, context, now), now)
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
             await self.say(run, _with(run.status, run.generation, now, good), now)
+
+    def _refusal(self, run: Run, context: RunContext) -> tuple[str, str] | None:
+        """Return why a run may not begin as it is: CamelCase reason and message; None: it may."""
+        exceeded = cap_exceeded(run.spec, run.namespace, self.settings.turns)
+        if exceeded is not None:
+            return CAP_EXCEEDED, exceeded
+        return context.placement_problem
 
     async def _leave_alone(self, card: Card) -> None:
         """Say, beside its status, that a run can be gone on with by a newer version alone."""

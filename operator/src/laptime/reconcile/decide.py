@@ -34,6 +34,7 @@ from laptime.reconcile.stages.pause import (
     cancel,
     cancelled_before_its_turn,
     cut_short,
+    placed_no_more,
     resumed,
     suspend,
     suspended,
@@ -67,6 +68,8 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         return cancel(situation)
     if context.longest_seconds is not None and situation.used_seconds > context.longest_seconds:
         return cut_short(situation, context.longest_seconds)
+    if context.placement_problem is not None:
+        return placed_no_more(situation, *context.placement_problem)
     for stage in (
         suspend,
         own_scenario,

@@ -15,6 +15,7 @@ from enum import StrEnum
 from laptime.api.text import plain_lines
 from laptime.manifests.context import Component
 from laptime.manifests.image_files import CARRIER_CONTAINER
+from laptime.manifests.placement import part_of
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place
 from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
@@ -47,6 +48,12 @@ _DISK_FULL = re.compile(
 # What a scheduler says of each group of nodes that take no pod, whatever it asks for.
 _CLOSED = re.compile(
     r"\d+ node\(s\) (?:were unschedulable|had untolerated taint(?:\(s\)| \{[^}]*\}))"
+)
+# What it says of nodes that are none of those that a pod may go to, whatever room they have: before
+# it looks at labels it looks at taints.
+_OUTSIDE = re.compile(
+    r"\d+ node\(s\) (?:didn't match Pod's node affinity/selector"
+    r"|had untolerated taint(?:\(s\)| \{[^}]*\}))"
 )
 # Ends of a container that nobody has seen: the node or its container runtime was started anew.
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
@@ -223,22 +230,45 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
     if pod.pod_reason == "Evicted":
         return _evicted(what, pod)
     if pod.unschedulable_message and pod.age(now) >= _PATIENCE_SECONDS:
-        if _are_closed(pod.unschedulable_message):
-            return Problem(
-                "NodesClosed",
-                f"no node takes the pod of {what}: {pod.unschedulable_message}. Look at the taints "
-                "of the nodes, and whether they are cordoned or short of memory or disk",
-            )
-        return Problem(
-            "Unschedulable",
-            f"the pod of {what} fits on no node: {pod.unschedulable_message}. Ask for less in its "
-            "resources, or add nodes",
-        )
+        return _unschedulable(what, pod, pod.unschedulable_message)
     for container in pod.containers:
         problem = _diagnose_container(what, pod, container, now)
         if problem:
             return problem.of(Part.SCRIPT) if container.name == SCRIPT_CONTAINER else problem
     return None
+
+
+def _unschedulable(what: str, pod: PodView, said: str) -> Problem:
+    """Return why no node takes a pod, and what of its placement that is about."""
+    groups = _groups_of_nodes(said)
+    closed = all(map(_CLOSED.fullmatch, groups))
+    if pod.placement is None:
+        of, more, tolerations = "", "add nodes", ""
+    else:
+        part = part_of(pod.component)
+        rules = f"placements.{pod.placement}.{part} of Laptime's chart"
+        if not (closed or pod.bound) and all(map(_OUTSIDE.fullmatch, groups)):
+            return Problem(
+                "PlacementWithoutNodes",
+                f"placement {pod.placement} has no node for its {part}, so there is none for the "
+                f"pod of {what}: {said}. The cluster's administrator gives nodes the labels, or "
+                f"the placement the tolerations: {rules}",
+            )
+        of = f" of placement {pod.placement} ({part})"
+        more = f"have nodes added that {rules} asks for"
+        tolerations = f"; which taints are tolerated is in {rules}"
+    if closed:
+        return Problem(
+            "NodesClosed",
+            f"no node{of} takes the pod of {what}: {said}. Look at the taints of the nodes, and "
+            f"whether they are cordoned or short of memory or disk{tolerations}",
+        )
+    bound = f" and has to go to {' or '.join(pod.bound)}" if of and pod.bound else ""
+    return Problem(
+        "Unschedulable",
+        f"the pod of {what} fits on no node{of}{bound}: {said}. Ask for less in its resources, or "
+        f"{more}",
+    )
 
 
 def _copied(pod: PodView, container: ContainerView) -> str | None:
@@ -266,10 +296,10 @@ def _diagnose_copying(copied: str, pod: PodView, container: ContainerView) -> Pr
     return Problem(reason, words, fatal=True) if own_end else None
 
 
-def _are_closed(message: str) -> bool:
-    """Whether every node that a scheduler speaks of takes no pod, so that none would fit."""
+def _groups_of_nodes(message: str) -> list[str]:
+    """Return what a scheduler says of each group of nodes that did not take a pod."""
     of_nodes = message.partition(" nodes are available: ")[2].partition(". ")[0].rstrip(".")
-    return all(map(_CLOSED.fullmatch, of_nodes.split(", ")))
+    return of_nodes.split(", ")
 
 
 def _evicted(what: str, pod: PodView) -> Problem:

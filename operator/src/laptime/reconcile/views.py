@@ -67,6 +67,9 @@ class PodView:
     # When the newest of its containers was started.
     last_started: datetime | None = None
     unschedulable_message: str | None = None
+    # The placement of its run, and the nodes that it has to go to, where there are some.
+    placement: str | None = None
+    bound: tuple[str, ...] = ()
     pod_reason: str | None = None
     pod_message: str | None = None
     # Where the scheduler has put it, and when the kubelet there has taken notice.
@@ -310,6 +313,11 @@ class Run:
         """Namespace and name."""
         return self.namespace, self.name
 
+    @property
+    def begun(self) -> bool:
+        """Whether it ever had its turn."""
+        return self.status.started_at is not None
+
 
 def parse_time(text: str | None) -> datetime | None:
     """Return an RFC 3339 time of the API server, or None."""
@@ -381,6 +389,8 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         unschedulable_message=(
             _said(scheduled, "message") if scheduled.get("reason") == "Unschedulable" else None
         ),
+        placement=labels.get(LABEL + "placement"),
+        bound=_bound(spec),
         pod_reason=_said(status, "reason"),
         pod_message=_said(status, "message"),
         node=_said(spec, "nodeName"),
@@ -392,6 +402,19 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         image=_said(containers[0], "image"),
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
+
+
+def _bound(spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the nodes that a pod has to go to; none: it may go to any."""
+    rules = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    needed = rules.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    names = (
+        name
+        for term in needed.get("nodeSelectorTerms") or []
+        for one in term.get("matchFields") or []
+        for name in one.get("values") or []
+    )
+    return tuple(dict.fromkeys(names))
 
 
 def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:

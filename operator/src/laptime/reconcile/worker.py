@@ -29,6 +29,7 @@ from laptime.reconcile.decide import decide
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
+from laptime.reconcile.placements import NotPlaced
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
@@ -56,6 +57,13 @@ _PASSING_SECONDS = 20.0
 
 def context_of(run: Run, settings: Settings, scenario: Scenario = UNKNOWN) -> RunContext:
     """Return what the builders know of a run; of one without its turn nothing is made."""
+    placement, problem = None, None
+    try:
+        placement = settings.placements.chosen(
+            run.spec.placement, run.namespace, run.status.placement, begun=run.begun
+        )
+    except NotPlaced as error:
+        problem = (error.reason, str(error))
     return RunContext(
         name=run.name,
         namespace=run.namespace,
@@ -66,6 +74,8 @@ def context_of(run: Run, settings: Settings, scenario: Scenario = UNKNOWN) -> Ru
         cluster_domain=settings.cluster_domain,
         network=settings.network,
         longest_seconds=settings.turns.caps_of(run.namespace).duration_seconds,
+        placement=placement,
+        placement_problem=problem,
     )
 
 
@@ -193,6 +203,9 @@ class Worker:
                 await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
                 return None
             context = context_of(run, self._controller.settings, found.scenario)
+            if context.placement_problem is not None and not run.begun:
+                await self._controller.refuse(manifest, *context.placement_problem)
+                return None
             observed, decision, now = await self._decide(run, context, found)
         except KubeError as error:
             if not error.forbidden:
@@ -216,7 +229,7 @@ class Worker:
         Without services it was asked when it was accepted, unless the caps have changed.
         """
         services = found.scenario.services
-        if run.status.started_at is not None and not services:
+        if run.begun and not services:
             return None
         turns = self._controller.settings.turns
         return cap_exceeded(run.spec, run.namespace, turns, services)

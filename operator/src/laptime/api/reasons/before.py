@@ -24,6 +24,25 @@ BEFORE = Section(
             "([caps](permissions.md#turns-and-caps))",
         ),
         Reason(
+            "PlacementMissing",
+            "the administrator has named no such placement; of a run that has begun, the one that "
+            "it began with was taken away",
+            "write one of those that the message names in `placement`, or leave it out "
+            "([placements](real-cluster.md#placements))",
+        ),
+        Reason(
+            "PlacementNotAllowed",
+            "runs of this namespace may not use the placement",
+            "write one of those that the message names in `placement`, or leave it out; the "
+            "administrator of the chart may change `placements.NAME.namespaces`",
+        ),
+        Reason(
+            "PlacementChanged",
+            "the administrator has changed the placement while the run went on or paused: other "
+            "figures would not be comparable with those that are measured",
+            "apply the run under another name",
+        ),
+        Reason(
             "SpecNotUnderstood",
             "operator and CustomResourceDefinition are of different versions",
             "bring the chart up to date, with `crds.enabled`; or delete the run and apply it again",

@@ -36,8 +36,16 @@ CLUSTER = Section(
             "no node takes the pod at present: each is cordoned, not ready, short of memory or "
             "disk, or has a taint that the pod does not tolerate",
             "look at `kubectl describe nodes`; where nodes are tainted on purpose, the "
-            "administrator gives the namespace of runs tolerations ([a real "
-            "cluster](real-cluster.md))",
+            "administrator gives a placement tolerations ([a real "
+            "cluster](real-cluster.md#placements))",
+            blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "PlacementWithoutNodes",
+            "no node is one of those that the placement has for a part of the run: none has the "
+            "labels that it asks for, or those that have them are tainted",
+            "the administrator labels nodes, or changes what the message names "
+            "([placements](real-cluster.md#placements))",
             blame=Fault.CLUSTER,
         ),
         Reason(

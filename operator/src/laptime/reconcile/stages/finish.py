@@ -100,7 +100,14 @@ def _files(situation: Situation) -> dict[str, str]:
     known = situation.context.scenario
     scenario = None if known is UNKNOWN else known
     return result_files(
-        run.name, run.namespace, run.spec, situation.seed, observed.summary, trials, scenario
+        run.name,
+        run.namespace,
+        run.spec,
+        situation.seed,
+        observed.summary,
+        trials,
+        scenario,
+        run.status.placement,
     )
 
 

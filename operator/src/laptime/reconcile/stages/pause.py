@@ -1,4 +1,4 @@
-"""What the author of a run may wish while it goes on: to pause it, to end it."""
+"""What ends or pauses a run that goes on: its author's wish, or the administrator's word."""
 
 from __future__ import annotations
 
@@ -28,6 +28,12 @@ def cut_short(situation: Situation, longest_seconds: float) -> Decision:
         f"{how_to_change(situation.run.namespace)}"
     )
     situation.fail(Problem("TurnOver", message))
+    return finish(situation)
+
+
+def placed_no_more(situation: Situation, reason: str, message: str) -> Decision:
+    """End a run whose placement was taken from it: elsewhere its figures would be other ones."""
+    situation.fail(Problem(reason, f"{message}; {situation.what_is_over()}, and stay"))
     return finish(situation)
 
 

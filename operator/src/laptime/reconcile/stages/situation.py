@@ -11,6 +11,7 @@ from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
+from laptime.api.placement import RunPlacement
 from laptime.api.status import (
     Condition,
     ConditionStatus,
@@ -319,6 +320,7 @@ class Situation:
             finished_at=(old.finished_at or now) if finished else None,
             retries=self.spec.retry if old.retries is None else old.retries,
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
+            placement=self._placement(state),
             scenario_hash=old.scenario_hash or self._scenario_hash(state),
             progress=self._progress(state, text),
             current_trial=current_trial,
@@ -337,6 +339,12 @@ class Situation:
             storage=self._storage(state),
             conditions=self._conditions(now),
         )
+
+    def _placement(self, state: State) -> RunPlacement | None:
+        known = self.context.placement
+        if self.run.begun or not state.active or known is None:
+            return self.run.status.placement
+        return known.pin
 
     def _scenario_hash(self, state: State) -> str | None:
         known = self.context.scenario

@@ -1,0 +1,154 @@
+"""What a placement says reaches all pods of its part, and holds beside what Laptime asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from laptime.manifests.context import COMPONENT_LABEL, Component, Manifest, RunContext
+from laptime.manifests.placement import PlacedPart, Placement, part_of
+from laptime.manifests.server import server_deployment
+from laptime.plan import Places
+from tests.manifests.runs import SPECS, context, objects, pod_specs
+from tests.manifests.test_placement import MUST, WISH, affinity, generator, server
+
+SAID = {
+    "nodeSelector": {"laptime": "PART"},
+    "tolerations": [{"key": "laptime", "operator": "Equal", "value": "PART"}],
+    "runtimeClassName": "PART",
+    "priorityClassName": "PART",
+    "schedulerName": "PART",
+}
+
+
+def said_of(part: str) -> Manifest:
+    """Return rules that name the part wherever they can."""
+    return {
+        **SAID,
+        **{key: part for key, value in SAID.items() if value == "PART"},
+        "nodeSelector": {"laptime": part},
+        "tolerations": [{"key": "laptime", "operator": "Equal", "value": part}],
+    }
+
+
+ISOLATED = Placement.from_wire("isolated", {part: said_of(part) for part in PlacedPart})
+
+
+def placed_in(ctx: RunContext, **rules: Mapping[str, Any]) -> RunContext:
+    return replace(ctx, placement=Placement.from_wire("isolated", rules))
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_every_pod_of_a_run_has_the_rules_of_its_part(name: str) -> None:
+    ctx = replace(context(name), placement=ISOLATED)
+    found = list(pod_specs(objects(ctx)))
+    assert found
+    for _, template, pod in found:
+        labels = template["metadata"]["labels"]
+        part = part_of(labels[COMPONENT_LABEL])
+        assert {key: pod[key] for key in said_of(part)} == said_of(part)
+        assert labels["laptime.dev/placement"] == "isolated"
+
+
+def test_each_component_belongs_to_one_part() -> None:
+    generators = {Component.GENERATOR, Component.PROFILER, Component.VERIFIER}
+    for component in Component:
+        if component in generators:
+            assert part_of(component) is PlacedPart.GENERATORS
+        elif component is Component.SERVER:
+            assert part_of(component) is PlacedPart.SERVERS
+        else:
+            assert part_of(component) is PlacedPart.TIERS
+    around = context("around").scenario.services
+    assert {part_of(one.component) for one in around} == {PlacedPart.TIERS}
+    assert {part_of(one.reset_component) for one in around} == {PlacedPart.TIERS}
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_no_placement_and_one_that_says_nothing_leave_pods_as_they_are(name: str) -> None:
+    plain = context(name)
+    empty = placed_in(plain)
+    pods = [pod for _, _, pod in pod_specs(objects(plain))]
+    assert [pod for _, _, pod in pod_specs(objects(empty))] == pods
+    for _, template, _ in pod_specs(objects(plain)):
+        assert "laptime.dev/placement" not in template["metadata"]["labels"]
+
+
+def test_what_is_bound_to_nodes_has_to_be_on_nodes_of_the_placement_too() -> None:
+    zones = [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}
+        for zone in ("a", "b")
+    ]
+    ctx = placed_in(
+        replace(context(), places=Places({"server": ("n1", "n2")})),
+        servers={"affinity": {"nodeAffinity": {MUST: {"nodeSelectorTerms": zones}}}},
+    )
+    terms = server(ctx)["nodeAffinity"][MUST]["nodeSelectorTerms"]
+    # A node has to match one term: each of those has a zone and a name.
+    assert [
+        (term["matchExpressions"][0]["values"][0], term["matchFields"][0]["values"][0])
+        for term in terms
+    ] in (
+        [(zone, name) for name in ("n1", "n2") for zone in ("a", "b")],
+        [(zone, name) for zone in ("a", "b") for name in ("n1", "n2")],
+    )
+    unbound = placed_in(context(), servers={"affinity": {"nodeAffinity": {MUST: {
+        "nodeSelectorTerms": zones}}}})  # fmt: skip
+    assert server(unbound)["nodeAffinity"][MUST]["nodeSelectorTerms"] == zones
+
+
+def test_wishes_and_needs_of_the_administrator_are_added_to_those_of_laptime() -> None:
+    beside = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}
+    wish = {"weight": 7, "podAffinityTerm": beside}
+    ctx = placed_in(
+        context(), generators={"affinity": {"podAntiAffinity": {WISH: [wish], MUST: [beside]}}}
+    )
+    plain, rules = generator(context()), generator(ctx)
+    assert rules["podAntiAffinity"][WISH] == [*plain["podAntiAffinity"][WISH], wish]
+    assert rules["podAntiAffinity"][MUST] == [beside]
+    # Of the other parts it says nothing.
+    assert server(ctx) == server(context())
+
+
+def test_a_part_may_be_without_rules() -> None:
+    ctx = placed_in(context(), generators={"nodeSelector": {"a": "b"}})
+    deployment = server_deployment(ctx, ctx.spec.server("axum"), "demo-trial-007")
+    assert "nodeSelector" not in deployment["spec"]["template"]["spec"]
+    assert affinity(deployment) == server(context())
+
+
+WRONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "no name": ("Isolated", {}),
+    "a name that is no label": ("a" * 41, {}),
+    "a part that there is not": ("isolated", {"databases": {}}),
+    "a field that would leave the sandbox": ("isolated", {"servers": {"hostNetwork": True}}),
+    "a node by its name": ("isolated", {"servers": {"nodeName": "n1"}}),
+    "an affinity that there is not": ("isolated", {"tiers": {"affinity": {"nodes": {}}}}),
+    "a selector that is a text": ("isolated", {"tiers": {"nodeSelector": "a=b"}}),
+    "namespaces that are a text": ("isolated", {"namespaces": "bench"}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_placement_is_refused(case: str) -> None:
+    name, document = WRONG[case]
+    with pytest.raises(ValueError, match="placement"):
+        Placement.from_wire(name, document)
+
+
+def test_the_pin_is_of_the_rules_alone() -> None:
+    isolated: dict[str, Any] = {"servers": {"nodeSelector": {"a": "b"}}}
+    pin = Placement.from_wire("isolated", isolated).pin
+    alike: list[dict[str, Any]] = [
+        {"description": "x"},
+        {"namespaces": ["a"]},
+        {"default": True},
+        {"tiers": {}},
+    ]
+    for more in alike:
+        assert Placement.from_wire("isolated", {**isolated, **more}).pin == pin
+    for more in ({"servers": {}}, {"tiers": {"nodeSelector": {"a": "b"}}}):
+        assert Placement.from_wire("isolated", {**isolated, **more}).pin != pin

@@ -1,0 +1,485 @@
+"""Which placement a run gets, and what is said of one that it does not get."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from laptime.api.attempts import Fault
+from laptime.api.placement import RunPlacement
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.placement import Placement
+from laptime.reconcile.diagnose import Part, Problem, diagnose
+from laptime.reconcile.fault import whose_fault
+from laptime.reconcile.placements import NotPlaced, Placements
+from laptime.reconcile.views import ContainerView, PodView, pod_view
+from laptime.reconcile.worker import context_of
+from laptime.settings import Settings, SettingsError, load_settings
+
+from .api_server import ApiServer
+from .nodes import working
+from .test_controller import operating, reason, run_manifest, state, until
+from .test_deadlines import over, said
+from .test_deadlines import until as world_until
+from .test_decide import spec_of
+from .test_folding import stored
+from .test_pause import is_in, wish
+from .world import IMAGES, World
+
+ISOLATED = {"servers": {"nodeSelector": {"laptime": "servers"}}}
+SHARED = {"tiers": {"priorityClassName": "low"}}
+ALL = Placements.from_wire(
+    {
+        "isolated": {**ISOLATED, "namespaces": ["bench", "default"]},
+        "shared": SHARED,
+        "secret": {"namespaces": ["elsewhere"]},
+    }
+)
+
+
+def refusal(
+    placements: Placements,
+    wish: str | None,
+    namespace: str = "default",
+    begun_with: RunPlacement | None = None,
+) -> tuple[str, str]:
+    begun = begun_with is not None
+    with pytest.raises(NotPlaced) as raised:
+        placements.chosen(wish, namespace, begun_with, begun=begun)
+    return raised.value.reason, str(raised.value)
+
+
+def test_a_run_has_the_placement_that_it_names() -> None:
+    found = ALL.chosen("isolated", "bench", None, begun=False)
+    assert found is not None
+    assert found.name == "isolated"
+    assert ALL.chosen(None, "bench", None, begun=False) is None
+
+
+def test_one_that_is_not_there_is_refused_and_those_that_are_there_are_named() -> None:
+    reason, message = refusal(ALL, "isolatd")
+    assert reason == "PlacementMissing"
+    assert message.startswith(
+        "there is no placement isolatd: write one of these in spec.placement, or leave it out: "
+        "isolated, shared."
+    )
+    assert "secret" not in message
+
+
+def test_one_that_the_namespace_may_not_use_is_refused_and_no_other_is_told() -> None:
+    reason, message = refusal(ALL, "isolated", "team")
+    assert reason == "PlacementNotAllowed"
+    assert message == (
+        "runs of namespace team may not use placement isolated: write one of these in "
+        "spec.placement, or leave it out: shared. The cluster's administrator allows it in "
+        "placements.isolated.namespaces of Laptime's chart"
+    )
+
+
+@pytest.mark.parametrize("placements", [Placements(), Placements.from_wire({"secret": {
+    "namespaces": ["elsewhere"]}})])  # fmt: skip
+def test_without_any_it_is_said_that_there_is_none(placements: Placements) -> None:
+    _, message = refusal(placements, "isolated")
+    assert "there is none for runs of namespace default, so leave spec.placement out" in message
+    assert "secret" not in message
+
+
+def test_the_default_is_for_runs_that_name_none_and_may_use_it() -> None:
+    placements = Placements.from_wire(
+        {"isolated": {**ISOLATED, "default": True, "namespaces": ["bench"]}, "shared": {}}
+    )
+    found = placements.chosen(None, "bench", None, begun=False)
+    assert found is not None
+    assert found.name == "isolated"
+    assert placements.chosen(None, "team", None, begun=False) is None
+    other = placements.chosen("shared", "bench", None, begun=False)
+    assert other is not None
+    assert other.name == "shared"
+
+
+def test_there_is_one_default_at_most() -> None:
+    with pytest.raises(ValueError, match="a and b are both the default"):
+        Placements.from_wire({"b": {"default": True}, "a": {"default": True}})
+
+
+def test_a_run_that_has_begun_keeps_its_placement_or_ends() -> None:
+    isolated = ALL.by_name["isolated"].pin
+    kept = ALL.chosen(None, "default", isolated, begun=True)
+    assert kept is not None
+    assert kept.name == "isolated"
+    default = Placements.from_wire({"shared": {**SHARED, "default": True}})
+    # A default that came later is not its own.
+    assert default.chosen(None, "default", None, begun=True) is None
+    assert refusal(default, "isolated", begun_with=isolated)[0] == "PlacementMissing"
+    closed = Placements.from_wire({"isolated": {**ISOLATED, "namespaces": ["bench"]}})
+    assert refusal(closed, "isolated", begun_with=isolated)[0] == "PlacementNotAllowed"
+    other = Placements.from_wire({"isolated": {"servers": {"nodeSelector": {"laptime": "x"}}}})
+    reason, message = refusal(other, "isolated", begun_with=isolated)
+    assert reason == "PlacementChanged"
+    assert "Apply the run under another name" in message
+    words = Placements.from_wire({"isolated": {**ISOLATED, "description": "the same nodes"}})
+    assert words.chosen("isolated", "default", isolated, begun=True) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": {"servers": {"nodeName": "n1"}}}',
+        '{"a": {"default": true}, "b": {"default": true}}',
+        '{"A": {}}',
+        "[]",
+        '{"a": []',
+        '{"a": 1}',
+    ],
+)
+def test_what_the_operator_cannot_read_is_said_at_its_start(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    images = tmp_path / "images.json"
+    names = ("postgres", "pgbouncer", "haproxy", "generator", "operator")
+    images.write_text(json.dumps({**dict.fromkeys(names, "x"), "servers": {"a": "x"}}))
+    monkeypatch.setenv("LAPTIME_IMAGES_FILE", str(images))
+    monkeypatch.setenv("LAPTIME_PLACEMENTS", json.dumps({"isolated": ISOLATED}))
+    assert load_settings().placements == Placements.from_wire({"isolated": ISOLATED})
+    monkeypatch.setenv("LAPTIME_PLACEMENTS", text)
+    with pytest.raises(SettingsError, match="LAPTIME_PLACEMENTS"):
+        load_settings()
+
+
+# ---- on an API server
+
+
+def asking(name: str, placement: str | None, repetitions: int = 1) -> dict[str, Any]:
+    return {
+        **run_manifest(name),
+        "spec": spec_of(1, 1, repetitions, placement=placement).to_wire(),
+    }
+
+
+def accepted(server: ApiServer, name: str) -> dict[str, Any]:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    (condition,) = (c for c in found["status"]["conditions"] if c["type"] == "Accepted")
+    assert isinstance(condition, dict)
+    return condition
+
+
+@pytest.mark.parametrize(
+    ("placement", "expected"),
+    [("nowhere", "PlacementMissing"), ("secret", "PlacementNotAllowed")],
+)
+@pytest.mark.parametrize("behind", [False, True])
+async def test_a_run_that_cannot_be_placed_is_refused_within_a_second_and_holds_up_nobody(
+    placement: str, expected: str, behind: bool
+) -> None:
+    server = ApiServer()
+    if behind:
+        server.add(asking("first", None))
+    settings = Settings(images=IMAGES, placements=ALL)
+    async with operating(server, settings):
+        if behind:
+            await until(lambda: state(server, "first") == "Deploying")
+        began = time.monotonic()
+        server.add(asking("wrong", placement))
+        await until(lambda: reason(server, "wrong", "Accepted") == expected)
+        assert time.monotonic() - began < 1.0
+        assert accepted(server, "wrong")["status"] == "False"
+        assert "isolated, shared" in accepted(server, "wrong")["message"]
+        assert "startedAt" not in (server.get("BenchmarkRun", "default", "wrong") or {})["status"]
+        if not behind:
+            server.add(asking("right", "isolated"))
+            await until(lambda: state(server, "right") == "Deploying")
+    assert [one for one in server.of("Deployment") if "wrong" in one["metadata"]["name"]] == []
+
+
+async def test_a_run_that_was_refused_goes_on_when_the_chart_has_its_placement() -> None:
+    server = ApiServer()
+    server.add(asking("early", "later"))
+    async with operating(server, Settings(images=IMAGES, placements=ALL)):
+        await until(lambda: reason(server, "early", "Accepted") == "PlacementMissing")
+    more = Placements.from_wire({"later": ISOLATED})
+    async with operating(server, Settings(images=IMAGES, placements=more)):
+        await until(lambda: state(server, "early") == "Deploying")
+        assert reason(server, "early", "Accepted") == "Accepted"
+
+
+async def test_one_that_was_accepted_and_is_closed_before_its_turn_never_begins() -> None:
+    server = ApiServer()
+    server.add(asking("first", None))
+    settings = Settings(images=IMAGES, placements=ALL)
+    async with operating(server, settings):
+        await until(lambda: state(server, "first") == "Deploying")
+        server.add(asking("waits", "isolated"))
+        await until(lambda: state(server, "waits") == "Queued")
+    server.remove("BenchmarkRun", "default", "first")
+    async with operating(server, Settings(images=IMAGES)):
+        await until(lambda: reason(server, "waits", "Accepted") == "PlacementMissing")
+        assert state(server, "waits") == "Queued"
+    assert server.of("Deployment") == []
+
+
+async def test_the_placement_of_a_run_is_in_its_pods_its_status_and_its_results() -> None:
+    server = ApiServer()
+    server.add(asking("placed", "isolated"))
+    async with operating(server, Settings(images=IMAGES, placements=ALL)), working(server):
+        await until(lambda: state(server, "placed") == "Running")
+        (deployment,) = (
+            one for one in server.of("Deployment") if one["metadata"]["name"] == "placed-server-s0"
+        )
+        pod = deployment["spec"]["template"]
+        assert pod["metadata"]["labels"]["laptime.dev/placement"] == "isolated"
+        assert pod["spec"]["nodeSelector"] == {"laptime": "servers"}
+        await until(lambda: state(server, "placed") == "Succeeded")
+    status = (server.get("BenchmarkRun", "default", "placed") or {})["status"]
+    pin = ALL.by_name["isolated"].pin.to_wire()
+    assert status["placement"] == pin
+    document = json.loads(stored(server, "placed").files["results.json"])
+    assert document["run"]["placement"] == pin
+
+
+async def test_a_default_is_in_the_status_too_and_no_placement_is_not() -> None:
+    server = ApiServer()
+    server.add(asking("usual", None))
+    default = Placements.from_wire({"shared": {**SHARED, "default": True}})
+    async with operating(server, Settings(images=IMAGES, placements=default)), working(server):
+        await until(lambda: state(server, "usual") == "Succeeded")
+    status = (server.get("BenchmarkRun", "default", "usual") or {})["status"]
+    assert status["placement"]["name"] == "shared"
+    server.add(asking("plain", None))
+    async with operating(server), working(server):
+        await until(lambda: state(server, "plain") == "Succeeded")
+    assert "placement" not in (server.get("BenchmarkRun", "default", "plain") or {})["status"]
+
+
+# ---- in the middle of a run
+
+
+def placed_world(spec: BenchmarkRunSpec) -> World:
+    return World(spec, Random(3), placement=ALL.by_name["isolated"])
+
+
+def under(world: World, placements: Placements) -> None:
+    """Have the chart say something else of placements from now on."""
+    known = context_of(world.run, Settings(images=IMAGES, placements=placements))
+    world.context = replace(
+        world.context, placement=known.placement, placement_problem=known.placement_problem
+    )
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (Placements(), "PlacementMissing"),
+        (Placements.from_wire({"isolated": {**ISOLATED, "namespaces": ["x"]}}),
+         "PlacementNotAllowed"),
+        (Placements.from_wire({"isolated": SHARED}), "PlacementChanged"),
+    ],
+)  # fmt: skip
+def test_a_run_whose_placement_is_taken_away_ends_with_what_it_has_measured(
+    later: Placements, expected: str
+) -> None:
+    world = placed_world(spec_of(2, 1, 4, placement="isolated"))
+    world_until(world, lambda world: len(world.results_written) == 3)
+    assert world.run.status.placement == ALL.by_name["isolated"].pin
+    under(world, later)
+    world_until(world, over)
+    assert world.run.status.state is State.FAILED
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert succeeded.reason == expected
+    assert "3/8 trials are over, and stay" in succeeded.message
+    assert len(world.results_written) == 3
+    assert [*world.deployments, *world.jobs, *world.services] == []
+    assert world.run.status.placement == ALL.by_name["isolated"].pin
+
+
+def test_a_run_that_began_without_one_goes_on_without() -> None:
+    world = World(spec_of(1, 1, 4), Random(3))
+    world_until(world, lambda world: len(world.results_written) == 1)
+    under(world, Placements.from_wire({"isolated": {**ISOLATED, "default": True}}))
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert world.run.status.placement is None
+
+
+def test_a_run_that_paused_goes_on_in_its_placement() -> None:
+    world = placed_world(spec_of(1, 1, 3, placement="isolated"))
+    world_until(world, lambda world: len(world.results_written) == 1)
+    wish(world, suspend=True)
+    world_until(world, is_in(State.SUSPENDED))
+    wish(world, suspend=False)
+    under(world, ALL)
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert world.run.status.placement == ALL.by_name["isolated"].pin
+
+
+# ---- nodes that are not there
+
+NONE_MATCHES = "3 node(s) didn't match Pod's node affinity/selector"
+TAINTED = (
+    "1 node(s) had untolerated taint {laptime: servers}, 2 node(s) didn't match Pod's node "
+    "affinity/selector"
+)
+NO_ROOM = "1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector"
+CLOSED = "3 node(s) had untolerated taint(s)"
+
+
+def scheduler_says(nodes: str) -> str:
+    return f"0/3 nodes are available: {nodes}. preemption: 0/3 nodes are available: 3 No help."
+
+
+def unplaced(
+    component: str, nodes: str, *, placement: str | None = "isolated", bound: str | None = None
+) -> PodView:
+    """Return a pod that the scheduler has no node for, as the API server shows it."""
+    required = {"nodeSelectorTerms": [{"matchFields": [
+        {"key": "metadata.name", "operator": "In", "values": [bound]}]}]}  # fmt: skip
+    rules = {"requiredDuringSchedulingIgnoredDuringExecution": required} if bound else {}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    labels = {"laptime.dev/component": component}
+    if placement:
+        labels["laptime.dev/placement"] = placement
+    return pod_view(
+        {
+            "metadata": {
+                "name": "p",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": labels,
+            },
+            "spec": {"containers": [{"name": "c"}], "affinity": {"nodeAffinity": rules}},
+            "status": {
+                "phase": "Pending",
+                "conditions": [{**condition, "message": scheduler_says(nodes)}],
+            },
+        }
+    )
+
+
+def problem_of(pod: PodView, what: str) -> Problem:
+    found = diagnose(what, [pod], pod.created + timedelta(seconds=10))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("nodes", [NONE_MATCHES, TAINTED])
+def test_that_no_node_is_one_of_the_placements_is_said_with_its_part(nodes: str) -> None:
+    problem = problem_of(unplaced("server", nodes), "server axum")
+    assert problem.reason == "PlacementWithoutNodes"
+    assert problem.message == (
+        "placement isolated has no node for its servers, so there is none for the pod of server "
+        f"axum: {scheduler_says(nodes)}. The cluster's administrator gives nodes the labels, or "
+        "the placement the tolerations: placements.isolated.servers of Laptime's chart"
+    )
+    assert not problem.fatal
+    assert whose_fault(problem.reason, Part.SERVER, once_well=False) is Fault.CLUSTER
+
+
+@pytest.mark.parametrize(
+    ("component", "part"),
+    [("generator", "generators"), ("verifier", "generators"), ("postgres", "tiers"),
+     ("reset-cache", "tiers"), ("server", "servers")],
+)  # fmt: skip
+def test_that_there_is_no_room_is_said_with_the_part_of_the_pod(component: str, part: str) -> None:
+    problem = problem_of(unplaced(component, NO_ROOM), "it")
+    assert problem.reason == "Unschedulable"
+    assert problem.message.startswith(
+        f"the pod of it fits on no node of placement isolated ({part}): 0/3 nodes"
+    )
+    assert f"nodes added that placements.isolated.{part} of Laptime's chart" in problem.message
+
+
+def test_a_pod_that_is_bound_to_a_node_says_so() -> None:
+    problem = problem_of(unplaced("server", NONE_MATCHES, bound="bench-1"), "server axum")
+    # Its node is gone: whether the placement has others is not known.
+    assert problem.reason == "Unschedulable"
+    assert "of placement isolated (servers) and has to go to bench-1: 0/3" in problem.message
+
+
+def test_nodes_that_take_nobody_are_closed_whatever_the_placement() -> None:
+    problem = problem_of(unplaced("server", CLOSED), "server axum")
+    assert problem.reason == "NodesClosed"
+    assert "taints are tolerated is in placements.isolated.servers" in problem.message
+
+
+def test_without_a_placement_none_is_spoken_of() -> None:
+    for nodes in (NONE_MATCHES, TAINTED, NO_ROOM, CLOSED):
+        problem = problem_of(unplaced("server", nodes, placement=None), "server axum")
+        assert "placement" not in problem.message
+        assert problem.reason == ("NodesClosed" if nodes == CLOSED else "Unschedulable")
+
+
+class WithoutNodes(World):
+    """No node is one of those that the placement has for a component."""
+
+    def __init__(self, spec: BenchmarkRunSpec, component: str) -> None:
+        self.component = component
+        super().__init__(spec, Random(3), placement=Placement.from_wire("isolated", ISOLATED))
+
+    def _add_pod(self, component: str, owner: str, *more: Any, **others: Any) -> None:
+        super()._add_pod(component, owner, *more, **others)
+        name = next(reversed(self.pods))
+        pod = replace(self.pods[name], placement="isolated")
+        if component == self.component:
+            message = scheduler_says(NONE_MATCHES)
+            pod = replace(pod, node=None, acknowledged=None, unschedulable_message=message)
+        self.pods[name] = pod
+
+    def _run_pod(self, pod: PodView) -> None:
+        if pod.component == "verifier" and self.component == "server":
+            # It waits for the server.
+            running = ContainerView("verify", running=True, running_since=self.now)
+            self.pods[pod.name] = replace(pod, phase="Running", containers=(running,))
+        else:
+            super()._run_pod(pod)
+
+
+@pytest.mark.parametrize(
+    ("component", "type_", "words"),
+    [
+        (
+            "postgres",
+            ConditionType.TIERS_READY,
+            "no node for its tiers, so there is none for the pod of Postgres",
+        ),
+        (
+            "server",
+            ConditionType.PROGRESSING,
+            "no node for its servers, so there is none for the pod of server s0",
+        ),
+        (
+            "verifier",
+            ConditionType.PROGRESSING,
+            "no node for its generators, so there is none for the pod of the verifier of s0",
+        ),
+    ],
+)
+def test_a_placement_without_nodes_is_said_in_seconds_and_ends_the_run(
+    component: str, type_: ConditionType, words: str
+) -> None:
+    world = WithoutNodes(spec_of(3, 1, 2, placement="isolated"), component)
+    world_until(world, lambda world: any(one.component == component for one in world.pods.values()))
+    stood = world.now
+
+    def is_said(world: World) -> bool:
+        found = world.run.status.condition(type_)
+        return bool(found and found.reason == "PlacementWithoutNodes")
+
+    world_until(world, is_said)
+    assert (world.now - stood).total_seconds() < 10
+    assert said(world, type_).status is ConditionStatus.FALSE
+    assert words in said(world, type_).message
+    world_until(world, over)
+    assert world.run.status.state is State.FAILED
+    succeeded = said(world, ConditionType.SUCCEEDED)
+    assert succeeded.reason == "PlacementWithoutNodes"
+    assert words in succeeded.message
+    # Once for the whole run, and not for each of its servers.
+    assert (world.now - stood).total_seconds() < 300
+    assert [*world.deployments, *world.jobs] == []
