@@ -355,6 +355,16 @@ nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, 
 	python3 images/build.py agent
 	cd cluster && LAPTIME_NODES_TESTS=1 LAPTIME_TEST_CLUSTER=laptime-nodes $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py
 
+.PHONY: placements
+placements: venv ## runs in placements on three nodes, by the commands of docs/real-cluster.md
+	export LAPTIME_CLUSTER_NAME=laptime-placements
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	$(IMAGES) $(CHART_IMAGES)
+	$(MAKE) install NODES=3 LOADED_IMAGES="$(CHART_IMAGES)"
+	$(USE_CLUSTER)
+	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --shard placements)
+
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
 build-node:

@@ -53,6 +53,8 @@ SHARDS = {
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[verifying]",
     ),
+    # On three nodes, which they label and taint: make placements.
+    "placements": ("runs/test_placements.py",),
     "figures": (
         "test_watching.py",
         # A profiler that gets no CPU finds no process to look at.

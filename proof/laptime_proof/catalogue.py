@@ -96,6 +96,7 @@ LONG = (
     Part("bad-scripts", after=("frozen-kubelet",)),
     Part("wrong-scenarios", after=("bad-scripts",)),
     Part("nodes"),
+    Part("placements"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),

@@ -1,0 +1,193 @@
+"""Placements on three nodes: the commands of docs/real-cluster.md, and where pods then are.
+
+Labels and taints all nodes of the cluster, so it has one of its own: `make placements`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from conftest import CHART, ROOT, Api, Tool
+
+from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("LAPTIME_PLACEMENTS_TESTS") != "1",
+    reason="labels and taints the nodes of a cluster with three; set LAPTIME_PLACEMENTS_TESTS=1",
+)
+
+PAGE = ROOT / "docs" / "real-cluster.md"
+NAMESPACE = "bench"
+RUN = "isolated"
+MOST_COMMANDS = 10
+# Beside the page's own: one for another namespace, one whose nodes are not there.
+MORE = {
+    "placements": {
+        "others": {"namespaces": ["elsewhere"]},
+        "nowhere": {
+            "servers": {
+                "nodeSelector": {"laptime": "nowhere"},
+                # Else the scheduler would not come to look at labels: all nodes are tainted.
+                "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+            }
+        },
+    }
+}
+
+
+class Page:
+    """What the page says to do for a first isolated run."""
+
+    def __init__(self) -> None:
+        section = PAGE.read_text().split("\n## The first isolated run\n")[1].split("\n## ")[0]
+        self.files: dict[str, str] = {}
+        self.commands: list[list[str]] = []
+        for language, text in re.findall(r"^```(\w*)\n(.*?)^```$", section, re.M | re.S):
+            if language == "yaml":
+                name = text.partition("\n")[0].removeprefix("# ")
+                self.files[name] = text
+            else:
+                lines = text.replace("\\\n", " ").splitlines()
+                self.commands += [shlex.split(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def nodes(reader: Api) -> list[str]:
+    """The names of the three nodes."""
+    names = sorted(reader.names("/api/v1/nodes"))
+    assert len(names) == 3
+    return names
+
+
+@pytest.fixture(scope="module")
+def said(
+    kubectl: Tool,
+    helm: Tool,
+    reader: Api,
+    kubeconfig: str,
+    release: str,
+    nodes: list[str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, str]]:
+    """What each command of the page says, done one after the other; all is taken back at the end.
+
+    The images are those that the release has, and the nodes those of this cluster.
+    """
+    page, folder = Page(), tmp_path_factory.mktemp("page")
+    assert len(page.commands) <= MOST_COMMANDS
+    assert page.commands[1][:2] == ["helm", "install"]
+    for name, text in page.files.items():
+        (folder / name).write_text(text)
+    (folder / "more.yaml").write_text(yaml.safe_dump(MORE))
+    laptime = Tool(str(Path(sys.executable).parent / "laptime"), kubeconfig)
+    found: dict[str, str] = {}
+    try:
+        for command in page.commands:
+            program, *words = (_here(word, nodes, folder) for word in command)
+            if program == "helm":
+                words[0:1] = ["upgrade", "--install", "--reset-then-reuse-values"]
+                words += ["--values", str(folder / "more.yaml"), "--timeout", "180s"]
+                found[shlex.join(command)] = helm(*words, timeout=240)
+            elif words[0] == "laptime":
+                found[shlex.join(command)] = laptime(*words[1:])
+            else:
+                found[shlex.join(command)] = kubectl(*words, timeout=1300)
+        yield found
+    finally:
+        kubectl.run("taint", "node", *nodes, "dedicated-")
+        kubectl.run("label", "node", *nodes, "laptime-")
+        kubectl.run("delete", "namespace", NAMESPACE, timeout=180)
+
+
+def _here(word: str, nodes: list[str], folder: Path) -> str:
+    """Return a word of a command of the page as it is in this cluster and on this machine."""
+    if word == "charts/laptime":
+        return str(CHART)
+    if word.endswith(".yaml"):
+        return str(folder / word)
+    for number, node in enumerate(nodes, 1):
+        if word == f"bench-{number}":
+            return node
+    return word
+
+
+@pytest.fixture
+def bench(kubectl: Tool, reader: Api, said: dict[str, str]) -> Cluster:
+    """The namespace of the page, after its commands."""
+    return Cluster(kubectl, reader, NAMESPACE)
+
+
+def test_the_commands_of_the_page_measure_a_run_and_report_it(
+    said: dict[str, str], bench: Cluster
+) -> None:
+    report = list(said.values())[-1]
+    assert "- Placement: isolated" in report
+    status = bench.status(RUN)
+    assert status["state"] == "Succeeded"
+    assert status["placement"]["name"] == "isolated"
+
+
+def test_each_part_of_each_trial_was_on_the_nodes_that_its_placement_has(
+    bench: Cluster, nodes: list[str]
+) -> None:
+    servers, tiers, generators = nodes
+    bench.wait_folded(RUN)
+    trials = bench.documents(RUN)
+    assert len(trials) == 10
+    for one in trials.values():
+        assert one["nodes"] == {
+            "server": [servers], "postgres": [tiers], "generator": [generators],
+        }  # fmt: skip
+
+
+def refused(bench: Cluster, name: str, placement: str) -> dict[str, Any]:
+    """Apply a run with a placement; return why it is not accepted, once that is said."""
+    manifest = run_manifest(name, [AXUM], placement=placement, topology=POSTGRES_ALONE)
+    run = bench.apply(manifest)
+    began = time.monotonic()
+    status = bench.wait(run, "Accepted", lambda it: bool(condition(it, "Accepted")), 10)
+    # A second, and what asking every 0.3 s takes.
+    assert time.monotonic() - began < 1.5
+    found = condition(status, "Accepted")
+    assert found["status"] == "False"
+    bench.delete("benchmarkrun", run)
+    return found
+
+
+def test_a_placement_that_is_not_there_or_not_its_own_is_refused(bench: Cluster) -> None:
+    missing = refused(bench, "missing", "isolatd")
+    assert missing["reason"] == "PlacementMissing"
+    assert "isolated, nowhere" in missing["message"]
+    assert "others" not in missing["message"]
+    foreign = refused(bench, "foreign", "others")
+    assert foreign["reason"] == "PlacementNotAllowed"
+    assert "isolated, nowhere" in foreign["message"]
+
+
+def test_a_placement_without_nodes_is_said_and_ends_the_run(bench: Cluster) -> None:
+    server = {"name": "mine", "image": "registry.example/never-pulled:1"}
+    manifest = run_manifest(
+        "nowhere", [server], placement="nowhere", topology={}, loads=light(), scenario="hello"
+    )
+    run = bench.apply(manifest)
+    status = bench.wait(
+        run,
+        "that there are no nodes",
+        lambda it: condition(it, "Progressing").get("reason") == "PlacementWithoutNodes",
+        30,
+    )
+    message = condition(status, "Progressing")["message"]
+    assert "placement nowhere has no node for its servers" in message
+    assert "placements.nowhere.servers of Laptime's chart" in message
+    status = bench.wait_end(run, 400)
+    assert condition(status, "Succeeded")["reason"] == "PlacementWithoutNodes"
