@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from laptime.api.attempts import Fault
 from laptime.api.placement import RunPlacement
@@ -82,6 +83,18 @@ def test_one_that_the_namespace_may_not_use_is_refused_and_no_other_is_told() ->
         "spec.placement, or leave it out: shared. The cluster's administrator allows it in "
         "placements.isolated.namespaces of Laptime's chart"
     )
+
+
+def test_no_status_opens_a_placement_that_the_namespace_may_not_use() -> None:
+    secret = ALL.by_name["secret"].pin
+    for asked in (None, "shared", "secret"):
+        reason, message = refusal(ALL, asked, begun_with=secret)
+        assert reason == "PlacementNotAllowed"
+        assert "leave it out: isolated, shared." in message
+    document = spec_of(1, 1, 1, placement="shared").to_wire()
+    for field in ("nodeSelector", "tolerations", "affinity", "nodeName"):
+        with pytest.raises(ValidationError, match=field):
+            BenchmarkRunSpec.model_validate({**document, field: {}})
 
 
 @pytest.mark.parametrize("placements", [Placements(), Placements.from_wire({"secret": {
