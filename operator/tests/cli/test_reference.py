@@ -115,7 +115,7 @@ def test_every_value_that_the_schema_allows_has_a_default() -> None:
 def test_a_map_of_objects_that_is_empty_says_what_they_are() -> None:
     page = values_page(VALUES_SCHEMA, VALUES)
     assert _rows(page)["placements"][:2] == ["map of [placement](#placement)", "`{}`"]
-    assert "| `generators` | [placedPods](#placedPods) |" in page
+    assert "| `generators` | [placedPods](#placedpods) |" in page
     assert "| `runtimeClassName` | string |" in page
 
 

@@ -139,7 +139,7 @@ def _type(node: Schema, root: Schema) -> str:
         name = node["$ref"].rsplit("/", 1)[1]
         definition = root["$defs"][name]
         if "properties" in definition:
-            return f"[{name}](#{name})"
+            return f"[{name}](#{name.lower()})"
         return _type(definition, root)
     if node.get("x-kubernetes-int-or-string"):
         return "quantity"
