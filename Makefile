@@ -565,6 +565,10 @@ bench-statistics: venv ## what rules for comparing servers claim of like ones: a
 bench-search: venv ## what searches find of servers whose capacity is known, as it was and now: simulated
 	$(PYTHON) bench/search/run.py $(BENCH)
 
+.PHONY: bench-looks
+bench-looks: venv ## how often runs err that look after each repetition, and what looking saves: simulated
+	$(PYTHON) bench/comparing/looks.py --only ours $(BENCH)
+
 .PHONY: bench-orders
 bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
 	$(PYTHON) bench/comparing/orders.py $(BENCH)

@@ -171,6 +171,11 @@ def _of_changes(message: str) -> bool:
 
 # ---- every bound, made from the CRD
 
+_DECIDED = {
+    "spec.precision": None,
+    "spec.stopWhen": "decided",
+    "spec.smallestDifference": "5%",
+}
 # Companions of a bound: what else must be so, for the bound alone to decide.
 _COMPANIONS: dict[str, dict[str, Any]] = {
     "spec.generator.parallelism maximum": {
@@ -197,6 +202,9 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
         "spec.control": None,
         "spec.loads": [{"name": "open", "open": {"rate": 1, "duration": "1s"}}],
     },
+    "spec.maxRepetitions minimum": _DECIDED,
+    "spec.smallestDifference minLength": _DECIDED,
+    "spec.smallestDifference maxLength": _DECIDED,
     "spec.servers[].name minLength": {"spec.baseline": "own"},
     "spec.servers[].name maxLength": {"spec.baseline": "own"},
     "spec.servers minItems": {"spec.baseline": None, "spec.objectives": None},
@@ -226,7 +234,7 @@ def _text(field: str, length: int) -> str:
         return "/".ljust(length, "a")
     if field.endswith("cidr"):
         return {9: "1.2.3.4/8", 18: "203.113.111.222/32"}.get(length, "1" * length)
-    if field.endswith("precision"):
+    if field.endswith(("precision", "smallestDifference")):
         return "12.34%" if length == 6 else "1" * (length - 1) + "%"
     durations = (
         *("uration", "budget", "warmup", "imeout", ".p99", ".step"),
@@ -268,8 +276,16 @@ def _with_size(bound: Bound, size: int) -> dict[str, Any]:
     run = RUN
     if bound.field in _SHORTENED_OBJECTIVES:
         run = changed(run, {"spec.objectives": run["spec"]["objectives"][:1]})
-    companions = _COMPANIONS.get(f"{bound.field} {bound.keyword}", {})
-    return changed(run, {**companions, place_in(run, bound.field): value})
+    return changed(run, {**_companions(bound), _place(bound): value})
+
+
+def _companions(bound: Bound) -> dict[str, Any]:
+    return _COMPANIONS.get(f"{bound.field} {bound.keyword}", {})
+
+
+def _place(bound: Bound) -> str:
+    # Not all fields can be in one run: companions may bring the one that this is about.
+    return place_in(changed(RUN, _companions(bound)), bound.field)
 
 
 BOUNDS = list(bounds_of(SPEC_SCHEMA, "spec"))
@@ -286,7 +302,7 @@ def test_a_value_beyond_the_bound_is_refused_with_the_bound(door: Door, bound: B
     beyond = bound.limit + (1 if bound.keyword.startswith("max") else -1)
     refusal = door.try_run(_with_size(bound, beyond))
     assert isinstance(refusal, Refusal), "the API server accepted it"
-    field = field_of(place_in(RUN, bound.field))
+    field = field_of(_place(bound))
     assert any(
         where == field and str(bound.limit) in message for where, message in refusal.causes
     ), refusal

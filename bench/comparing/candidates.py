@@ -254,8 +254,8 @@ def _by_ranks(y: Array, errors: float) -> Said:
     difference = (means[:, (count - 1) // 2] + means[:, count // 2]) / 2
 
     def ends(share: float) -> tuple[Array, Array]:
-        left_out = _left_out(repetitions, share)
-        return means[:, left_out - 1], means[:, count - left_out]
+        end = left_out(repetitions, share)
+        return means[:, end - 1], means[:, count - end]
 
     low, high = ends(errors)
     # As far as the nearer end is: from there on the interval does not hold 0.
@@ -265,7 +265,8 @@ def _by_ranks(y: Array, errors: float) -> Said:
 
 
 @lru_cache(maxsize=256)
-def _left_out(count: int, errors: float) -> int:
+def left_out(count: int, errors: float) -> int:
+    """Return which of the sorted means of pairs bounds an interval by signed ranks."""
     likely = np.array([1.0])
     for rank in range(1, count + 1):
         likely = (np.pad(likely, (0, rank)) + np.pad(likely, (rank, 0))) / 2

@@ -33,19 +33,20 @@ class Outcome:
     @property
     def too_many(self) -> bool:
         """Whether more runs made a false claim than chance explains."""
-        return self._ends(self.false)[0] > GOAL_FALSE
+        return wilson(self.false, self.rounds)[0] > GOAL_FALSE
 
     @property
     def too_few(self) -> bool:
         """Whether fewer intervals held the truth than chance explains."""
-        return self._ends(self.coverage)[1] < GOAL_COVERAGE[0]
+        return wilson(self.coverage, self.rounds)[1] < GOAL_COVERAGE[0]
 
-    def _ends(self, share: float) -> tuple[float, float]:
-        """Return the 95 % interval of a share of the rounds (Wilson)."""
-        z, n = 1.96, self.rounds
-        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return middle - half, middle + half
+
+def wilson(share: float, rounds: int) -> tuple[float, float]:
+    """Return the 95 % interval of a share of so many rounds (Wilson)."""
+    z, n = 1.96, rounds
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return middle - half, middle + half
 
 
 def outcome(said: Said, first: Said, servers: int) -> Outcome:

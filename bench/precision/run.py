@@ -35,7 +35,7 @@ from simulation import MACHINES, Coverage, fixed_runs, stopped_runs
 
 from laptime.analysis.statistics import can_be_told_apart, half_width, interval_of_logs
 
-GOAL_COVERAGE = 0.93
+GOAL_COVERAGE = 0.94
 GOAL_FALSE_POSITIVES = 0.05
 REPETITIONS = (5, 8, 20)
 PRECISIONS = (0.01, 0.02)

@@ -7,7 +7,8 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from laptime.analysis.statistics import half_width, interval_of_logs
+from laptime.analysis.looks import BY_WIDTH
+from laptime.analysis.statistics import ERRORS, half_width, interval_of_logs
 from laptime.api.spec import PRECISION_REPETITIONS
 
 SERVERS = 2
@@ -91,13 +92,13 @@ class Coverage:
         """Share of the intervals that held the truth."""
         return self.covered / self.rounds
 
-    def add(self, differences: list[float], truth: float = 1.0) -> None:
-        """Count the interval of a run."""
-        interval = interval_of_logs(differences)
+    def add(self, differences: list[float], errors: float = ERRORS) -> None:
+        """Count the interval of a run, which may miss the truth in so many."""
+        interval = interval_of_logs(differences, 1 - errors)
         assert interval.low is not None
         assert interval.high is not None
         self.rounds += 1
-        self.covered += interval.low <= truth <= interval.high
+        self.covered += interval.low <= 1 <= interval.high
         self.half_widths.append(half_width(interval) or 0.0)
         self.repetitions += len(differences)
 
@@ -111,17 +112,25 @@ def fixed_runs(machine: Machine, repetitions: int, rounds: int, dice: random.Ran
 
 
 def stopped_runs(
-    machine: Machine, precision: float, most: int, rounds: int, dice: random.Random
+    machine: Machine,
+    precision: float,
+    most: int,
+    rounds: int,
+    dice: random.Random,
+    errors: float = BY_WIDTH,
 ) -> Coverage:
-    """Return the coverage of runs that repeat until the interval is narrow enough."""
+    """Return the coverage of runs that repeat until the interval is narrow enough.
+
+    Each look's interval may miss the truth in the share `errors` of runs.
+    """
     coverage = Coverage()
     for _ in range(rounds):
         differences = paired_differences(machine, most, dice)
         repetitions = PRECISION_REPETITIONS
         while repetitions < most:
-            width = half_width(interval_of_logs(differences[:repetitions]))
+            width = half_width(interval_of_logs(differences[:repetitions], 1 - errors))
             if width is not None and width <= precision:
                 break
             repetitions += 1
-        coverage.add(differences[:repetitions])
+        coverage.add(differences[:repetitions], errors)
     return coverage

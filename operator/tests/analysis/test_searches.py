@@ -79,7 +79,7 @@ def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:
     spec = searching("axum", "go", precision="2%", maxRepetitions=20)
     bounds = dict.fromkeys(("axum", "go"), (4800.0, 5040.0))
     _, results, _ = run(spec, found(bounds))
-    assert repetitions_needed(spec, results) == spec.first_look
+    assert set(repetitions_needed(spec, results).values()) == {spec.first_look}
 
 
 def test_the_control_says_what_searches_cannot_find() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laptime.analysis import stopping
 from laptime.analysis.stopping import (
     gave_up,
     loads_given_up,
-    repetitions_needed,
     trials_so_far,
 )
 from laptime.api.attempts import Fault
@@ -24,6 +25,14 @@ from tests.analysis.runs import make_spec
 
 STEADY = (0.0, 0.001, -0.001)
 LOUD = (0.0, 0.1, -0.1)
+
+
+def repetitions_needed(
+    spec: BenchmarkRunSpec, results: list[TrialResult], out: frozenset[str] = frozenset()
+) -> int:
+    """Return what all loads need: with a precision it is the same for each."""
+    (needed,) = set(stopping.repetitions_needed(spec, results, out).values())
+    return needed
 
 
 def spec_of(*servers: str, **more: Any) -> BenchmarkRunSpec:
@@ -207,3 +216,98 @@ def test_results_only_ever_ask_for_more(logs: list[tuple[float, float]], extra: 
     assert 8 <= before <= after <= 20
     planned = trials_so_far("demo", spec, 1, Order.BALANCED, fewer)
     assert trials_so_far("demo", spec, 1, Order.BALANCED, results)[: len(planned)] == planned
+
+
+def decided(*servers: str, **more: Any) -> BenchmarkRunSpec:
+    fields = {"stopWhen": "decided", "maxRepetitions": 12, "repetitions": 3, **more}
+    return make_spec(*servers, **fields)
+
+
+def levels(count: int, load: str = "closed", /, **by: float) -> list[TrialResult]:
+    """Return results of servers that differ by these logarithms, with a noise of some permille."""
+    noise = random.Random(count)
+    return [
+        result(server, n, log + noise.gauss(0, 0.004)).model_copy(
+            update={"load": load, "trial": f"{server}-{load}-{n}"}
+        )
+        for n in range(1, count + 1)
+        for server, log in by.items()
+    ]
+
+
+def test_servers_far_apart_are_decided_at_the_first_look() -> None:
+    assert repetitions_needed(decided("a", "b"), []) == 3
+    assert repetitions_needed(decided("a", "b"), levels(3, a=0.0, b=0.7)) == 3
+    assert repetitions_needed(decided("a", "b", "c"), levels(3, a=0.0, b=0.7, c=1.5)) == 3
+    assert repetitions_needed(decided("a", "b", repetitions=5), levels(3, a=0.0, b=0.7)) == 5
+
+
+def test_like_servers_go_on_until_there_may_be_no_more() -> None:
+    spec = decided("a", "b")
+    assert repetitions_needed(spec, levels(3, a=0.0, b=0.0)) == 4
+    assert repetitions_needed(spec, levels(12, a=0.0, b=0.0)) == 12
+    # One pair that is not decided is enough.
+    assert repetitions_needed(decided("a", "b", "c"), levels(3, a=0.0, b=0.0, c=1.0)) == 4
+
+
+def test_servers_that_are_alike_enough_are_decided() -> None:
+    like = levels(12, a=0.0, b=0.0)
+    needed = repetitions_needed(decided("a", "b", smallestDifference="5%"), like)
+    assert 3 <= needed < 12
+    assert repetitions_needed(decided("a", "b", smallestDifference="0.1%"), like) == 12
+
+
+def test_a_load_that_is_decided_gets_no_more_trials_and_others_do() -> None:
+    spec = decided("a", "b", loads=("clear", "close"))
+    results = [*levels(6, "clear", a=0.0, b=0.7), *levels(6, "close", a=0.0, b=0.0)]
+    at_first = [one for one in results if one.repetition <= 3]
+    assert stopping.repetitions_needed(spec, at_first) == {"clear": 3, "close": 4}
+    # What was measured later of it, if anything, does not make it go on.
+    assert stopping.repetitions_needed(spec, results) == {"clear": 3, "close": 7}
+    planned = trials_so_far("demo", spec, 1, Order.BALANCED, at_first)
+    all_of_them = plan_trials("demo", spec, 1, 4)
+    assert [one for one in planned if one.repetition == 4] == [
+        one for one in all_of_them if one.repetition == 4 and one.load == "close"
+    ]
+
+
+def test_no_load_is_looked_at_before_all_have_the_repetition() -> None:
+    spec = decided("a", "b", loads=("clear", "close"))
+    results = [*levels(3, "clear", a=0.0, b=0.0), *levels(2, "close", a=0.0, b=0.0)]
+    assert stopping.repetitions_needed(spec, results) == {"clear": 3, "close": 3}
+
+
+def test_the_control_is_no_competitor_to_be_told_apart() -> None:
+    spec = decided("a", "b", control=True).with_control()
+    with_control = {"a": 0.0, "b": 0.7, "a-control": 0.0}
+    results = levels(3, "closed", **with_control)
+    assert repetitions_needed(spec, results) == 3
+
+
+def test_a_server_alone_that_is_left_decides_nothing() -> None:
+    spec = decided("a", "b")
+    assert repetitions_needed(spec, levels(3, a=0.0), frozenset({"b"})) == 3
+
+
+def test_a_budget_ends_a_run_that_is_not_decided() -> None:
+    results = levels(3, a=0.0, b=0.0)
+    assert repetitions_needed(decided("a", "b", budget="1m"), results) == 3
+    assert repetitions_needed(decided("a", "b", budget="10m"), results) == 4
+
+
+@given(
+    st.lists(st.tuples(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2)), max_size=14),
+    st.integers(0, 2),
+)
+def test_results_only_ever_ask_for_more_until_all_is_decided(
+    logs: list[tuple[float, float]], extra: int
+) -> None:
+    spec = decided("a", "b", smallestDifference="2%")
+    results = [
+        result(server, n, pair[place])
+        for n, pair in enumerate(logs, start=1)
+        for place, server in enumerate("ab")
+    ]
+    fewer = results[: max(0, len(results) - extra)]
+    before, after = repetitions_needed(spec, fewer), repetitions_needed(spec, results)
+    assert 3 <= before <= after <= 12

@@ -17,7 +17,8 @@ from laptime.analysis.two_runs import (
 from laptime.api.metrics import Metric
 from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
-from tests.analysis.runs import Outcome, make_spec, run, steady
+from laptime.api.spec import BenchmarkRunSpec
+from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 
 ONE = make_spec("axum", "sync")
 
@@ -137,3 +138,19 @@ def test_runs_in_different_placements_differ() -> None:
     assert said(isolated, changed) == ["the placement: isolated was changed between them"]
     # The name alone says nothing of the rules.
     assert said(isolated, RunPlacement(name="isolated")) == []
+
+
+def test_a_run_that_looked_again_and_again_has_the_intervals_of_its_own_report() -> None:
+    stops = {"stopWhen": "decided", "repetitions": ONE.repetitions}
+    spec = BenchmarkRunSpec.model_validate({**ONE.to_wire(), **stops})
+    by_looks, once = (compare_runs(one, trials(), trials(), ONE)[0] for one in (spec, ONE))
+    rows = {
+        (row.server, row.load): row
+        for row in summary_of(spec, steady({"axum": 1000.0, "sync": 500.0})).rows
+    }
+    row = rows[by_looks.server, by_looks.load]
+    assert by_looks.before == row.requests_per_second
+    assert by_looks.after == once.after
+    assert by_looks.ratio is not None
+    assert once.ratio is not None
+    assert (by_looks.ratio.low or 0) < (once.ratio.low or 0)

@@ -125,6 +125,8 @@ OTHERS: dict[str, Any] = {
     "generator": {"parallelism": 2},
     "repetitions": 4,
     "precision": "2%",
+    "stopWhen": "decided",
+    "smallestDifference": "5%",
     "maxRepetitions": 20,
     "budget": "2h",
     "control": True,

@@ -32,7 +32,8 @@ _TEXTS = [text for text in ATTACKS.values() if "\ud83c" not in text] + [
 ]
 _SHAPES = ("closed", "open", "ramp", "stairs", "saturation", "script")
 _LATENCIES = ("mean", "p50", "p90", "p99", "p999")
-_PRECISION_REPETITIONS = 8
+_FEWEST = {"precision": 8, "stopWhen": 3}
+"""After so many repetitions such runs look at first."""
 
 
 def make(random: Random, most_trials: int) -> Node:
@@ -347,14 +348,18 @@ def _arrange_trials(spec: Node, random: Random, most: int) -> None:
     each = (len(spec["servers"]) + bool(spec.get("control"))) * len(spec["loads"])
     room = max(1, most // each)
     spec["repetitions"] = min(spec.get("repetitions", 5), room, 100)
-    if "precision" not in spec or room < _PRECISION_REPETITIONS:
-        for name in ("precision", "maxRepetitions", "budget"):
-            spec.pop(name, None)
-    else:
-        spec["maxRepetitions"] = random.randint(
-            max(_PRECISION_REPETITIONS, spec["repetitions"]),
-            min(200, max(room, _PRECISION_REPETITIONS, spec["repetitions"])),
-        )
+    able = [name for name, fewest in _FEWEST.items() if name in spec and room >= fewest]
+    if len(spec["servers"]) < 2 and "stopWhen" in able:
+        able.remove("stopWhen")
+    stops = random.choice(able) if able else None
+    left_out = _FEWEST.keys() - {stops}
+    left_out |= set() if stops else {"maxRepetitions", "budget"}
+    left_out |= set() if stops == "stopWhen" else {"smallestDifference"}
+    for name in left_out:
+        spec.pop(name, None)
+    if stops is not None:
+        fewest = max(_FEWEST[stops], spec["repetitions"])
+        spec["maxRepetitions"] = random.randint(fewest, min(200, max(room, fewest)))
 
 
 def _arrange_objective(one: Node, random: Random, servers: list[str], loads: list[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
@@ -178,3 +178,11 @@ def test_a_run_that_an_older_version_began_goes_on_with_its_order() -> None:
 
 def test_a_run_that_is_not_begun_gets_the_balanced_order() -> None:
     assert order_of(RunStatus()) is Order.BALANCED
+
+
+@pytest.mark.parametrize("pair", list(combinations(range(4), 2)))
+def test_of_two_that_are_left_of_a_square_each_comes_first_as_often(pair: tuple[int, int]) -> None:
+    """A load that is decided takes its treatments out of the rows that are left."""
+    one, other = pair
+    (square,) = williams_squares(4)
+    assert sum(row.index(one) < row.index(other) for row in square) == 2

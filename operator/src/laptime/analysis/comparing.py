@@ -23,14 +23,12 @@ from itertools import combinations
 
 from laptime.analysis.distributions import student_quantile, studentized_range_quantile
 from laptime.analysis.logs import ByRepetition, at_least, interval_of, left_open
+from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.statistics import (
-    CONFIDENCE,
-    NOTICEABLE_RATIO,
-    SIGNED_RANK_REPETITIONS,
     claim_confidence,
+    claims,
     interval_of_log_mean,
     interval_of_logs,
-    is_faster,
     paired_logs,
     signed_ranks_suffice,
 )
@@ -65,10 +63,15 @@ class _Model:
 
 
 class Comparison:
-    """Servers compared by one figure, all with all."""
+    """Servers compared by one figure, all with all.
 
-    def __init__(self, scores: Scores) -> None:
+    `looks` say how much may be wrong of what is known by now: 5 %, or less where a run looks at its
+    results again and again. Intervals have the confidence that this leaves.
+    """
+
+    def __init__(self, scores: Scores, looks: Looks = ONCE) -> None:
         self._scores = {name: score for name, score in scores.items() if score}
+        self._errors = looks.errors_of(self._scores.values())
         repeated = [name for name, score in self._scores.items() if len(score) > 1]
         self._count = len(repeated)
         self._pairs = self._count * (self._count - 1) // 2
@@ -81,7 +84,7 @@ class Comparison:
         return list(self._scores)
 
     def ratio(self, one: str, other: str) -> Interval | None:
-        """Return the ratio of two servers' figures with its 95 % interval; None without a pair.
+        """Return the ratio of two servers' figures with its interval; None without a pair.
 
         Never narrower than what the figures themselves leave open.
         """
@@ -95,12 +98,13 @@ class Comparison:
         model = self._model_of(one, other)
         if not logs:
             return None
-        if one == other or model is None or len(logs) >= SIGNED_RANK_REPETITIONS:
-            return interval_of_logs(logs)
-        if self._is_faster_alone(one, other) or self._is_faster_alone(other, one):
-            return interval_of_logs(logs)
+        confidence = 1 - self._errors
+        if one == other or model is None or signed_ranks_suffice(len(logs), confidence):
+            return interval_of_logs(logs, confidence)
+        if any(claims(self._alone(way)) for way in (logs, [-log for log in logs])):
+            return interval_of_logs(logs, confidence)
         degrees = model.repetitions - 1 if model.noisy & {one, other} else model.degrees
-        half = student_quantile(degrees, 0.5 + CONFIDENCE / 2) * model.error(one, other)
+        half = student_quantile(degrees, 0.5 + confidence / 2) * model.error(one, other)
         return interval_of_log_mean(model.means[one] - model.means[other], half)
 
     def is_faster(self, one: str, other: str) -> bool:
@@ -110,29 +114,50 @@ class Comparison:
         of signed ranks, it can be wider than what the model asks for.
         """
         if (one, other) not in self._faster:
-            faster = self._compared(one, other)
+            faster = any(map(claims, self._at_once(one, other)))
             ratio = self.ratio(one, other) if faster else None
             self._faster[one, other] = ratio is not None and (ratio.low or 0.0) > 1
         return self._faster[one, other]
 
-    def _compared(self, one: str, other: str) -> bool:
-        logs = paired_logs(self._scores[one], self._scores[other])
-        model = self._model_of(one, other)
-        if model is None or signed_ranks_suffice(len(logs), 1 - (1 - CONFIDENCE) / self._pairs):
-            return is_faster(self._scores[one], self._scores[other], self._pairs)
-        difference = model.means[one] - model.means[other]
-        needed = self._critical(model.repetitions) * model.error(one, other)
-        if difference > max(needed, math.log(NOTICEABLE_RATIO)):
-            return True
-        return self._is_faster_alone(one, other)
-
-    def _is_faster_alone(self, one: str, other: str) -> bool:
-        of = round(self._pairs / PAIRS_SHARE)
-        return is_faster(self._scores[one], self._scores[other], of)
-
     def can_be_told_apart(self, one: str, other: str) -> bool:
         """Return whether one of two servers is faster than the other for sure."""
         return self.is_faster(one, other) or self.is_faster(other, one)
+
+    def are_alike(self, one: str, other: str, ratio: float) -> bool:
+        """Return whether two servers differ by less than this ratio for sure.
+
+        With the same certainty as they are told apart: all such answers of a table hold at once.
+        """
+        within = left_open(self._scores.get(one, {}), self._scores.get(other, {}))
+        bounds = [at_least(found, within) for found in self._at_once(one, other)]
+        return any(
+            found.low is not None
+            and found.high is not None
+            and 1 / ratio < found.low
+            and found.high < ratio
+            for found in bounds
+        )
+
+    def _at_once(self, one: str, other: str) -> list[Interval]:
+        """Return intervals of the ratio of two servers that hold at once with those of all pairs.
+
+        Each of them does, so either may make a claim; none without two repetitions in common.
+        """
+        logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
+        if len(logs) < 2:
+            return []
+        model = self._model_of(one, other)
+        if model is None or signed_ranks_suffice(len(logs), 1 - self._errors / self._pairs):
+            confidence = claim_confidence(len(logs), self._pairs, self._errors)
+            return [interval_of_logs(logs, confidence)]
+        needed = self._critical(model.repetitions) * model.error(one, other)
+        together = interval_of_log_mean(model.means[one] - model.means[other], needed)
+        return [together, self._alone(logs)]
+
+    def _alone(self, logs: Sequence[float]) -> Interval:
+        """Return the interval by what a pair did itself, of the errors that are kept for that."""
+        of = round(self._pairs / PAIRS_SHARE)
+        return interval_of_logs(logs, claim_confidence(len(logs), of, self._errors))
 
     def factors(self, baseline: str) -> dict[str, Interval]:
         """Return the ratio of each server to the baseline, as they stand on one page.
@@ -146,7 +171,11 @@ class Comparison:
 
     def estimates(self) -> dict[str, Interval]:
         """Return what each server's figure is around, as they stand on one page; as above."""
-        return self._overlapping({name: interval_of(score) for name, score in self._scores.items()})
+        return self._overlapping({name: self.estimate(name) for name in self._scores})
+
+    def estimate(self, name: str) -> Interval:
+        """Return what a server's figure is around, as it is and not as it is drawn."""
+        return interval_of(self._scores[name], 1 - self._errors)
 
     def _overlapping(
         self, intervals: Mapping[str, Interval], fixed: str | None = None
@@ -197,12 +226,10 @@ class Comparison:
 
     def _critical(self, repetitions: int) -> float:
         """Return how many standard errors two servers must differ by in so many repetitions."""
-        errors = 1 - CONFIDENCE
         if self._model is None:
-            return student_quantile(
-                repetitions - 1, 0.5 + claim_confidence(repetitions, self._pairs) / 2
-            )
-        errors *= 1 - PAIRS_SHARE
+            confidence = claim_confidence(repetitions, self._pairs, self._errors)
+            return student_quantile(repetitions - 1, 0.5 + confidence / 2)
+        errors = self._errors * (1 - PAIRS_SHARE)
         # As claim_confidence() does it, and for the same reason.
         share = 1 - errors * (1 - 1 / repetitions)
         degrees = (repetitions - 1) * (len(self._model.means) - 1)

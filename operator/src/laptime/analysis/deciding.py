@@ -15,7 +15,7 @@ from statistics import median
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
 from laptime.api.durations import format_duration
-from laptime.api.results import Interval, TrialResult
+from laptime.api.results import TrialResult
 
 WORTH_KNOWING = 1.05
 """Nobody is told what a smaller difference would cost to find."""
@@ -44,26 +44,31 @@ def seconds_of_repetition(results: Sequence[TrialResult]) -> float | None:
 
 
 def what_would_decide(
-    comparison: Comparison, tied: Sequence[str], repetitions: int, seconds: float | None
+    comparison: Comparison,
+    tied: Sequence[str],
+    repetitions: int,
+    seconds: float | None,
+    ratio: float = WORTH_KNOWING,
 ) -> str | None:
     """Return what would tell servers apart that cannot be; None where nobody knows.
 
     `repetitions` are those that the run has, to which no more can be added than there may be in
-    all; `seconds` are those of one. It is about that pair of them that takes the most; pairs
-    whose interval says already that they differ by less than is worth knowing need nothing more.
+    all; `seconds` are those of one; `ratio` is how much they must differ by to be worth the time.
+    It is about that pair of them that takes the most; pairs that differ by less for sure need
+    nothing more.
     """
     most = MOST_REPETITIONS - repetitions
     if most < 1:
         return None
     needed = [
-        comparison.more_repetitions(one, other, WORTH_KNOWING, most)
+        comparison.more_repetitions(one, other, ratio, most)
         for one, other in combinations(tied, 2)
-        if not _alike(comparison.ratio(one, other))
+        if not comparison.are_alike(one, other, ratio)
     ]
     if seconds is None or not needed or None in needed:
         return None
     more = max(one for one in needed if one is not None)
-    by = f"{WORTH_KNOWING - 1:.0%}".replace("%", " %")
+    by = f"{100 * (ratio - 1):.3g} %"
     whom = wording.listing(tied) if len(tied) <= _NAMED else f"the fastest {len(tied)}"
     if more > most:
         return (
@@ -75,9 +80,3 @@ def what_would_decide(
         f"about {times} ({format_duration(more * seconds)}) would tell {whom} apart, if they "
         f"differ by {by} or more"
     )
-
-
-def _alike(ratio: Interval | None) -> bool:
-    if ratio is None or ratio.low is None or ratio.high is None:
-        return False
-    return ratio.low > 1 / WORTH_KNOWING and ratio.high < WORTH_KNOWING

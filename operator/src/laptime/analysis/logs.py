@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from laptime.analysis.statistics import interval_of_logs
+from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.results import Interval
 
 _ROUNDING = 1e-9
@@ -38,13 +38,13 @@ def left_open(*logs: ByRepetition) -> float:
     return math.fsum(one.within for one in logs if isinstance(one, Logs))
 
 
-def interval_of(logs: ByRepetition) -> Interval:
-    """Return what a figure is around, with its interval of 95 %; no end for a single repetition.
+def interval_of(logs: ByRepetition, confidence: float = CONFIDENCE) -> Interval:
+    """Return what a figure is around, with its interval; no end for a single repetition.
 
     Raises:
         ValueError: there is no repetition.
     """
-    return at_least(interval_of_logs(list(logs.values())), left_open(logs))
+    return at_least(interval_of_logs(list(logs.values()), confidence), left_open(logs))
 
 
 def at_least(interval: Interval, within: float) -> Interval:

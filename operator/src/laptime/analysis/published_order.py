@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first
 from laptime.analysis.repeated import logs_of
 from laptime.api.metrics import Metric
@@ -77,7 +78,7 @@ def compare_order(
         for server in spec.servers
         if server.name != spec.control_name
     }
-    comparison = Comparison(rates)
+    comparison = Comparison(rates, looks_of(spec))
     contrary, undecided = [], []
     for claim in claims:
         agreement, said = _judge(claim, comparison)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.logs import ByRepetition, Logs, left_open
+from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
@@ -52,16 +53,18 @@ class Ranking:
 def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> tuple[Ranking, ...]:
     """Return a ranking of a run's servers for each figure that its loads are compared by.
 
-    In the order of the loads. Throughputs and response times are not averaged with each other. A
-    load under which every server was given up says nothing of any, and does not hide the others.
+    In the order of the loads. Throughputs and response times are not averaged with each other, nor
+    are loads that stop after repetitions of their own: each of those has a ranking. A load under
+    which every server was given up says nothing of any, and does not hide the others.
     """
-    loads: dict[Metric, list[str]] = {}
+    loads: dict[tuple[Metric, str], list[str]] = {}
     results = [one for cell in cells.values() for one in cell.results]
     for load in spec.loads:
         if load.name in in_vain(spec, cells):
             continue
-        loads.setdefault(compared_by(spec, load, results), []).append(load.name)
-    return tuple(_rank(spec, cells, metric, names) for metric, names in loads.items())
+        alone = load.name if spec.stop_when else ""
+        loads.setdefault((compared_by(spec, load, results), alone), []).append(load.name)
+    return tuple(_rank(spec, cells, metric, names) for (metric, _), names in loads.items())
 
 
 def in_vain(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> list[str]:
@@ -106,7 +109,7 @@ def _rank(
                 },
                 left_open(*of_loads) / len(of_loads),
             )
-    comparison = Comparison(found)
+    comparison = Comparison(found, looks_of(spec))
     order = tuple(fastest_first(found, comparison))
     # In the order of the spec: among those that cannot be told apart there is no first.
     leaders = tuple(

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from laptime.analysis.comparing import Comparison
-from laptime.analysis.logs import ByRepetition, Logs, interval_of, left_open
+from laptime.analysis.logs import ByRepetition, Logs, left_open
+from laptime.analysis.looks import ONCE, Looks, looks_of
 from laptime.analysis.ranks import ranks
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -86,6 +87,22 @@ def scores(logs: Mapping[str, ByRepetition], metric: Metric) -> dict[str, Logs]:
     }
 
 
+def compared(
+    spec: BenchmarkRunSpec, load: str, results: Iterable[TrialResult], servers: Iterable[str]
+) -> tuple[Metric, Comparison]:
+    """Return the figure that a load is compared by, and how these servers compare by it.
+
+    Without the control, which is no competitor.
+    """
+    of_load = [one for one in results if one.load == load]
+    metric = compared_by(spec, spec.load(load), of_load)
+    known = scores(logs_by_server(of_load, load, metric), metric)
+    competing = {
+        name: known[name] for name in servers if name in known and name != spec.control_name
+    }
+    return metric, Comparison(competing, looks_of(spec))
+
+
 def factor_of(score: Interval, metric: Metric) -> Interval:
     """Return a figure or ratio of scores, more being better, as that of the figure itself."""
     if not metric.is_latency:
@@ -107,18 +124,23 @@ class Repeated:
 
 
 def repeated(
-    logs: Mapping[str, ByRepetition], metric: Metric, baseline: str, control: str | None = None
+    logs: Mapping[str, ByRepetition],
+    metric: Metric,
+    baseline: str,
+    control: str | None = None,
+    looks: Looks = ONCE,
 ) -> dict[str, Repeated]:
     """Return the figure of each server under a load; the control has no rank."""
     known = scores(logs, metric)
     compared = {server: score for server, score in known.items() if server != control}
-    comparison = Comparison(compared)
+    comparison = Comparison(compared, looks)
     places = ranks(compared, comparison)
     estimates, factors = comparison.estimates(), comparison.factors(baseline)
     if control is not None and control in known:
         # It is compared with the baseline alone.
-        alone = Comparison({one: known[one] for one in (control, baseline) if one in known})
-        estimates[control] = interval_of(known[control])
+        both = {one: known[one] for one in (control, baseline) if one in known}
+        alone = Comparison(both, looks)
+        estimates[control] = alone.estimate(control)
         if control in (of_control := alone.factors(baseline)):
             factors[control] = of_control[control]
     return {

@@ -13,6 +13,7 @@ from functools import lru_cache
 from statistics import fmean, stdev
 
 from laptime.analysis.distributions import student_quantile
+from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.repeated import repeated
 from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.base import significant
@@ -29,7 +30,9 @@ Values = Mapping[int, float]
 _Frozen = tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
 
 
-def interval_of_values(values: Sequence[float], *, share: bool = False) -> Interval:
+def interval_of_values(
+    values: Sequence[float], *, share: bool = False, confidence: float = CONFIDENCE
+) -> Interval:
     """Return what values are around, with its interval; a single one has none.
 
     Raises:
@@ -40,16 +43,19 @@ def interval_of_values(values: Sequence[float], *, share: bool = False) -> Inter
         end = values[0] if len(values) > 1 else None
         return Interval(value=values[0], low=end, high=end)
     if values and min(values) > 0 and not share:
-        return interval_of_logs([math.log(one) for one in values])
+        return interval_of_logs([math.log(one) for one in values], confidence)
     mean = fmean(values)
-    quantile = student_quantile(len(values) - 1, 0.5 + CONFIDENCE / 2)
+    quantile = student_quantile(len(values) - 1, 0.5 + confidence / 2)
     half = quantile * stdev(values) / math.sqrt(len(values))
     least, most = (0.0, 1.0) if share else (-math.inf, math.inf)
     return Interval(value=mean, low=max(least, mean - half), high=min(most, mean + half))
 
 
 def compared_metrics(
-    trials: Mapping[str, Sequence[TrialResult]], baseline: str, control: str | None
+    trials: Mapping[str, Sequence[TrialResult]],
+    baseline: str,
+    control: str | None,
+    looks: Looks = ONCE,
 ) -> dict[str, dict[str, list[MetricFigure]]]:
     """Return the figures of all metrics under one load, by server and metric.
 
@@ -67,7 +73,8 @@ def compared_metrics(
     found: dict[str, dict[str, list[MetricFigure]]] = {}
     for (metric_name, name), by_server in values.items():
         frozen = tuple((server, tuple(sorted(one.items()))) for server, one in by_server.items())
-        compared = _compared(frozen, (metric_name, name) in shares, baseline, control)
+        share = (metric_name, name) in shares
+        compared = _compared(frozen, share, baseline, control, looks)
         for server, (estimate, factor) in compared.items():
             figure = MetricFigure(name=name, estimate=estimate, factor=factor)
             found.setdefault(server, {}).setdefault(metric_name, []).append(figure)
@@ -107,7 +114,7 @@ def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
 # A summary is made again after every trial: what has not changed since is not computed again.
 @lru_cache(maxsize=8192)
 def _compared(
-    frozen: _Frozen, share: bool, baseline: str, control: str | None
+    frozen: _Frozen, share: bool, baseline: str, control: str | None, looks: Looks
 ) -> dict[str, tuple[Interval, Interval | None]]:
     """Return estimate and factor of one figure by server."""
     values = {server: dict(of_server) for server, of_server in frozen}
@@ -117,13 +124,15 @@ def _compared(
         if min(one.values()) > 0
     }
     # Whether more of it is better nobody knows: a factor is the same either way.
-    compared = repeated(logs, Metric.REQUESTS_PER_SECOND, baseline, control)
+    compared = repeated(logs, Metric.REQUESTS_PER_SECOND, baseline, control, looks)
     found = {}
     for server, one in values.items():
         of_logs = compared.get(server)
         estimate = None if of_logs is None else of_logs.estimate
         if estimate is None or share or len(set(one.values())) == 1:
-            estimate = interval_of_values(list(one.values()), share=share)
+            estimate = interval_of_values(
+                list(one.values()), share=share, confidence=1 - looks.errors_of([one])
+            )
         factor = None if of_logs is None else of_logs.factor
         found[server] = (_significant(estimate), factor and _significant(factor))
     return found

@@ -21,6 +21,8 @@ from laptime.analysis.distributions import student_quantile
 from laptime.api.results import Interval
 
 CONFIDENCE = 0.95
+ERRORS = 0.05
+"""What it leaves over: the share of runs that may err."""
 NOTICEABLE_RATIO = 1.01
 """Servers closer than this are not told apart, however steady their figures are."""
 SIGNED_RANK_REPETITIONS = 8
@@ -125,22 +127,26 @@ def can_be_told_apart(one: Mapping[int, float], other: Mapping[int, float], of: 
 def is_faster(one: Mapping[int, float], other: Mapping[int, float], of: int = 1) -> bool:
     """Return whether the first of two servers is faster for sure, and noticeably; as above."""
     logs = paired_logs(one, other)
-    if len(logs) < 2:
-        return False
-    interval = interval_of_logs(logs, claim_confidence(len(logs), of))
-    assert interval.low is not None
-    return math.log(interval.value) > math.log(NOTICEABLE_RATIO) and interval.low > 1
+    return len(logs) > 1 and claims(interval_of_logs(logs, claim_confidence(len(logs), of)))
 
 
-def claim_confidence(count: int, of: int = 1) -> float:
+def claims(ratio: Interval) -> bool:
+    """Return whether the interval of a ratio says that it is above 1 for sure, and noticeably."""
+    above = math.log(ratio.value) > math.log(NOTICEABLE_RATIO)
+    return above and ratio.low is not None and ratio.low > 1
+
+
+def claim_confidence(count: int, of: int = 1, errors: float = ERRORS) -> float:
     """Return the confidence of each of so many comparisons, of differences in so many repetitions.
+
+    All of them together may err in this share of runs.
 
     Student's interval takes it for given that differences are normal. In a few repetitions those of
     a server whose pods fall into two groups, or on a machine that drifts, are seldom enough so: the
     errors that are allowed are made fewer by one part in as many as there are repetitions. What
     that is worth was found by simulation: docs/decisions/0044-claims-in-few-repetitions.md.
     """
-    errors = (1 - CONFIDENCE) / max(1, of)
+    errors /= max(1, of)
     return 1 - errors if signed_ranks_suffice(count, 1 - errors) else 1 - errors * (1 - 1 / count)
 
 

@@ -1,23 +1,26 @@
-"""How many repetitions a run needs to reach its precision.
+"""How many repetitions a run needs until it knows enough: its precision, or all orders.
 
 Everything follows from the stored results, so that an operator that was started anew decides the
 same. After each repetition of all servers the rule looks only at the results up to it; once it
 has said enough, later results cannot change that.
 
-Looking again and again makes false discoveries likelier only where one stops *because* something
-was found. Here the widths of the intervals alone decide, never where they lie. What is left is
-that widths are too narrow by chance, which counts when repetitions are few: hence the first
-look at 8. `make bench-precision` counts how often stopped intervals cover the truth.
+Looking again and again makes false discoveries likelier where one stops *because* something was
+found, as `stopWhen: decided` does: there each look may err less (looks.py, `make bench-looks`).
+With a precision the widths of the intervals alone decide, never where they lie. What is left is
+that widths are too narrow by chance, which counts when repetitions are few: hence the first look
+at 8. `make bench-precision` counts how often stopped intervals cover the truth.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import combinations
 
 from laptime.analysis.comparing import Comparison
-from laptime.analysis.logs import ByRepetition, interval_of
-from laptime.analysis.repeated import compared_by, logs_by_server, scores
+from laptime.analysis.logs import ByRepetition
+from laptime.analysis.looks import looks_of
+from laptime.analysis.repeated import compared, compared_by, logs_by_server, scores
 from laptime.analysis.statistics import half_width
 from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome, TrialResult
@@ -44,35 +47,68 @@ def trials_so_far(
 
     `out` are the servers that are not measured any more.
     """
-    return plan_trials(run_name, spec, seed, repetitions_needed(spec, results, out), order)
+    needed = repetitions_needed(spec, results, out)
+    # Of a load that has enough its trials are left out: the others keep their names and order.
+    planned = plan_trials(run_name, spec, seed, max(needed.values()), order)
+    return tuple(trial for trial in planned if trial.repetition <= needed[trial.load])
 
 
 def repetitions_needed(
     spec: BenchmarkRunSpec, results: Sequence[TrialResult], out: frozenset[str] = frozenset()
-) -> int:
-    """Return how many repetitions the results so far ask for; never fewer than before."""
-    precision = spec.precision_share
-    if precision is None:
-        return spec.repetitions
-    needed = spec.first_look
-    while needed < spec.most_repetitions:
-        seen = [one for one in results if one.repetition <= needed]
+) -> dict[str, int]:
+    """Return how many repetitions of each load the results so far ask for; never fewer than before.
+
+    A load needs no more once all orders are known under it. A precision is that of all loads.
+    """
+    needed = {load.name: spec.first_look for load in spec.loads}
+    if not spec.by_results:
+        return needed
+    goes_on = list(needed)
+    for repetition in range(spec.first_look, spec.most_repetitions):
+        seen = [one for one in results if one.repetition <= repetition]
         measurable = [
             server.name
             for server in spec.servers
             if server.name not in out and not gave_up(server.name, seen)
         ]
         out_here = loads_given_up(seen)
-        cells = {(name, load.name) for name in measurable for load in spec.loads} - out_here.keys()
-        if sum((one.server, one.load) in cells for one in seen) < len(cells) * needed or not cells:
+        cells = {(name, load) for name in measurable for load in goes_on} - out_here.keys()
+        known = sum((one.server, one.load) in cells for one in seen)
+        if not cells or known < len(cells) * repetition or _spent(spec, seen):
             return needed
-        goes_on = [one for one in seen if (one.server, one.load) not in out_here]
-        # No more repetitions for what a search leaves open however often it is made.
-        widest = widest_half_width(spec, goes_on, measurable, by_chance=True)
-        if widest is None or widest <= precision or _spent(spec, seen):
+        counting = [one for one in seen if (one.server, one.load) not in out_here]
+        if spec.precision is not None and _is_precise(spec, counting, measurable):
             return needed
-        needed += 1
+        if spec.stop_when is not None:
+            goes_on = [load for load in goes_on if undecided(spec, load, counting, measurable)]
+        needed.update(dict.fromkeys(goes_on, repetition + 1))
     return needed
+
+
+def _is_precise(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> bool:
+    # No more repetitions for what a search leaves open however often it is made.
+    widest = widest_half_width(spec, results, servers, by_chance=True)
+    return widest is None or widest <= (spec.precision_share or 0.0)
+
+
+def undecided(
+    spec: BenchmarkRunSpec, load: str, results: Sequence[TrialResult], servers: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the pairs of servers whose order is not known under a load.
+
+    That is: which are not told apart, nor proven to differ by less than is worth knowing. By the
+    figure that the load is compared by; the control is no competitor.
+    """
+    _, comparison = compared(spec, load, results, servers)
+    smallest = spec.smallest_difference_share
+    return [
+        pair
+        for pair in combinations(comparison.servers, 2)
+        if not comparison.can_be_told_apart(*pair)
+        and not (smallest and comparison.are_alike(*pair, 1 + smallest))
+    ]
 
 
 def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
@@ -149,20 +185,23 @@ def widest_half_width(
         )
         if by_chance:
             known = {name: dict(one) for name, one in known.items()}
-        widths += _half_widths(known, servers, spec.baseline_name)
+        widths += _half_widths(spec, known, servers)
     return max(widths, default=None)
 
 
 def _half_widths(
-    rates: Mapping[str, ByRepetition], servers: Sequence[str], baseline: str
+    spec: BenchmarkRunSpec, rates: Mapping[str, ByRepetition], servers: Sequence[str]
 ) -> list[float]:
-    comparison = Comparison({name: rates[name] for name in servers if name in rates})
+    baseline = spec.baseline_name
+    comparison = Comparison(
+        {name: rates[name] for name in servers if name in rates}, looks_of(spec)
+    )
     # As they are, not as they are drawn: where an interval lies must not decide when to stop.
     intervals = [
         ratio
         for name in comparison.servers
         if name != baseline and (ratio := comparison.ratio(name, baseline)) is not None
-    ] or [interval_of(rates[name]) for name in comparison.servers]
+    ] or [comparison.estimate(name) for name in comparison.servers]
     widths = [half_width(one) for one in intervals]
     return [width for width in widths if width is not None]
 

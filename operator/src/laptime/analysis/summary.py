@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.control import control_results
 from laptime.analysis.deciding import seconds_of_repetition, what_would_decide
+from laptime.analysis.looks import looks_of
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import in_vain, rank, verdict
 from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
-from laptime.analysis.stopping import given_up, loads_given_up, widest_half_width
+from laptime.analysis.stopping import given_up, loads_given_up, undecided, widest_half_width
 from laptime.api.loads import Load
 from laptime.api.results import (
     ControlResult,
@@ -83,6 +85,10 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
+    if finished and spec.stop_when is not None:
+        notes += _orders(
+            spec, trials, counted, [s.name for s in spec.servers if s.name not in failures]
+        )
     if finished:
         # Before that more repetitions come anyway, and the next look costs the operator something.
         seconds = seconds_of_repetition(counted)
@@ -117,6 +123,7 @@ def _rows(
         for server in spec.servers
         if (server.name, load.name) in cells
     }
+    looks = looks_of(spec)
     figures = {
         metric: repeated(
             {
@@ -127,6 +134,7 @@ def _rows(
             metric,
             spec.baseline_name,
             spec.control_name,
+            looks,
         )
         for metric in COMPARED
     }
@@ -135,6 +143,7 @@ def _rows(
         {name: cell.trusted for name, cell in of_load.items()},
         spec.baseline_name,
         spec.control_name,
+        looks,
     )
     for name, cell in of_load.items():
         of_server = {metric: one[name] for metric, one in figures.items() if name in one}
@@ -142,6 +151,27 @@ def _rows(
         factor = published.factor(spec, name, load.name) if published else None
         row = row_of(cell, of_server, by, None if by.is_latency else factor)
         yield with_figures(row, of_scripts.get(name, {}))
+
+
+def _orders(
+    spec: BenchmarkRunSpec,
+    trials: Sequence[Trial],
+    results: Sequence[TrialResult],
+    servers: Sequence[str],
+) -> Iterator[str]:
+    """Yield under which loads all orders are known, and after how many repetitions."""
+    known: dict[int, list[str]] = {}
+    for load in spec.loads:
+        made = max((one.repetition for one in trials if one.load == load.name), default=0)
+        left = undecided(spec, load.name, results, servers)
+        if not left:
+            known.setdefault(made, []).append(load.name)
+            continue
+        pairs = math.comb(len(set(servers) - {spec.control_name}), 2)
+        of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
+        yield f"under {load.name} {of} not known after {made} repetitions"
+    for made, loads in known.items():
+        yield f"all orders under {wording.listing(loads)} are known after {made} repetitions"
 
 
 def _notes(

@@ -13,18 +13,19 @@ from string import ascii_uppercase
 
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.logs import ByRepetition
+from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.ranks import fastest_first
 
 LogRates = Mapping[str, ByRepetition]
 
 
-def tie_groups(rates: LogRates) -> dict[str, str]:
+def tie_groups(rates: LogRates, looks: Looks = ONCE) -> dict[str, str]:
     """Return each server's letters; `A` is the group of the fastest.
 
     All pairs are compared, so that all answers hold at once with 95 %. Empty when no pair has two
     repetitions in common: then nothing is known.
     """
-    comparison = Comparison(rates)
+    comparison = Comparison(rates, looks)
     order = fastest_first(rates, comparison)
     pairs = list(combinations(order, 2))
     if not any(len(rates[one].keys() & rates[other].keys()) > 1 for one, other in pairs):

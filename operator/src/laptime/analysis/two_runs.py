@@ -15,8 +15,9 @@ from enum import StrEnum
 
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, interval_of, left_open
+from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import logs_of
-from laptime.analysis.statistics import CONFIDENCE, NOTICEABLE_RATIO
+from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
 from laptime.api.placement import RunPlacement
 from laptime.api.results import Interval, TrialResult
@@ -56,9 +57,17 @@ class Comparison:
 
 
 def compare_runs(
-    spec: BenchmarkRunSpec, before: Sequence[TrialResult], after: Sequence[TrialResult]
+    spec: BenchmarkRunSpec,
+    before: Sequence[TrialResult],
+    after: Sequence[TrialResult],
+    later: BenchmarkRunSpec | None = None,
 ) -> tuple[Comparison, ...]:
-    """Return all figures of the servers and loads that both runs have, in the order of `spec`."""
+    """Return all figures of the servers and loads that both runs have, in the order of `spec`.
+
+    That is the spec of the earlier run, and `later` that of the later one where it is another. A
+    run that looked at its results again and again has wider intervals, here as in its own report.
+    """
+    looks = looks_of(spec), looks_of(later or spec)
     both = {(one.server, one.load) for one in before} & {(one.server, one.load) for one in after}
     pairs = [
         (server.name, load.name)
@@ -78,7 +87,7 @@ def compare_runs(
         for metric in METRICS
     ]
     of = sum(1 for *_, one, other in figures if one and other)
-    return tuple(_compare(*figure, of) for figure in figures if figure[-1] or figure[-2])
+    return tuple(_compare(*figure, of, looks) for figure in figures if figure[-1] or figure[-2])
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
@@ -176,11 +185,13 @@ def _compare(
     before: Logs,
     after: Logs,
     of: int,
+    looks: tuple[Looks, Looks],
 ) -> Comparison:
+    errors = [look.errors_of([logs]) for look, logs in zip(looks, (before, after), strict=True)]
     failed = [sum(1 for log in logs.values() if math.isinf(log)) for logs in (before, after)]
     known = [
-        interval_of(logs) if logs and not lost else None
-        for logs, lost in zip((before, after), failed, strict=True)
+        interval_of(logs, 1 - share) if logs and not lost else None
+        for logs, lost, share in zip((before, after), failed, errors, strict=True)
     ]
     if known[0] is None or known[1] is None:
         # Slower than all others in every repetition: that is known without a number.
@@ -195,7 +206,7 @@ def _compare(
         return Comparison(server, load, metric, known[0], known[1], None, change, *failed)
     # Bonferroni: as with the ranking of one run, all answers hold together.
     values = [list(logs.values()) for logs in (before, after)]
-    by_chance = welch_interval(values[0], values[1], 1 - (1 - CONFIDENCE) / of)
+    by_chance = welch_interval(values[0], values[1], 1 - min(errors) / of)
     ratio = at_least(by_chance, left_open(before, after))
     return Comparison(server, load, metric, known[0], known[1], ratio, _change(ratio, metric))
 

@@ -6,6 +6,7 @@ server enforces. A rule's message says what to write instead.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field
@@ -31,6 +32,7 @@ MAX_SCENARIO_NAME_LENGTH = 40
 MAX_SERVERS = 32
 MAX_LOADS = 16
 MAX_TRIALS = 2000
+MAX_REPETITIONS = 100
 CHANGEABLE = ("suspend", "cancel", "retry", "ttlSecondsAfterFinished")
 """What may be changed of a run that is accepted: everything else is what its results are about."""
 CONTROL_SUFFIX = "-control"
@@ -38,10 +40,26 @@ CONTROL_SUFFIX = "-control"
 PRECISION_REPETITIONS = 8
 """With a precision to reach, intervals are first looked at after this many repetitions: fewer
 make intervals that are too narrow by chance, and those would be the ones to stop at."""
+DECIDED_REPETITIONS = 3
+"""Where a run stops once all orders are known, it looks after this many repetitions at first."""
 _MOST_REPETITIONS = 30
 
 
+_PERCENTAGE = rules(
+    rule(
+        "self.matches('^([1-9][0-9]?([.][0-9]{1,2})?|0[.][1-9][0-9]?)%$')",
+        "must be a percentage from 0.1% to 99%, such as 2% or 0.5%",
+    ),
+    minLength=2,
+    maxLength=6,
+)
 _UNIQUE = "self.all(x, self.exists_one(y, x.name == y.name))"
+
+
+class StopWhen(StrEnum):
+    """What ends a run before it has all repetitions that it may have."""
+
+    DECIDED = "decided"
 
 
 class BenchmarkRunSpec(Model):
@@ -81,18 +99,45 @@ class BenchmarkRunSpec(Model):
                 "(self.servers.size() + (self.control ? 1 : 0)) * self.loads.size() * "
                 "(has(self.maxRepetitions) ? self.maxRepetitions : has(self.precision) && "
                 f"self.repetitions < {PRECISION_REPETITIONS} ? {PRECISION_REPETITIONS} : "
+                "has(self.stopWhen) && "
+                f"self.repetitions < {DECIDED_REPETITIONS} ? {DECIDED_REPETITIONS} : "
                 f"self.repetitions) <= {MAX_TRIALS}",
                 f"servers x loads x repetitions must be at most {MAX_TRIALS} trials, with "
                 "maxRepetitions and the control: split the run",
             ),
             rule(
-                "!has(self.maxRepetitions) || has(self.precision)",
-                "maxRepetitions goes with precision: write repetitions for a fixed number",
+                "!has(self.precision) || !has(self.stopWhen)",
+                "precision and stopWhen are two ways to stop: write one of them",
+                ".stopWhen",
+            ),
+            rule(
+                "!has(self.stopWhen) || self.servers.size() > 1",
+                "stopWhen: decided compares servers, and there is one: write precision, or "
+                "repetitions for a fixed number",
+                ".stopWhen",
+            ),
+            rule(
+                "!has(self.smallestDifference) || has(self.stopWhen)",
+                "smallestDifference goes with stopWhen: decided: leave it out, or add that",
+                ".smallestDifference",
+            ),
+            rule(
+                "!has(self.maxRepetitions) || has(self.precision) || has(self.stopWhen)",
+                "maxRepetitions goes with precision or stopWhen: write repetitions for a fixed "
+                "number",
                 ".maxRepetitions",
             ),
             rule(
-                "!has(self.budget) || has(self.precision)",
-                "budget goes with precision: without it the number of trials is fixed",
+                "!has(self.maxRepetitions) || !has(self.precision) || "
+                f"self.maxRepetitions >= {PRECISION_REPETITIONS}",
+                f"with precision maxRepetitions must be at least {PRECISION_REPETITIONS}: fewer "
+                "are never looked at",
+                ".maxRepetitions",
+            ),
+            rule(
+                "!has(self.budget) || has(self.precision) || has(self.stopWhen)",
+                "budget goes with precision or stopWhen: without them the number of trials is "
+                "fixed",
                 ".budget",
             ),
             rule(
@@ -196,29 +241,39 @@ class BenchmarkRunSpec(Model):
         default_factory=lambda: Generator(), description="What sends the load."
     )
     repetitions: int = Field(
-        5, description="How often each server is measured under each load.", ge=1, le=100
+        5,
+        description="How often each server is measured under each load.",
+        ge=1,
+        le=MAX_REPETITIONS,
     )
     precision: str | None = Field(
         None,
         description="Repeat until each factor (of a single server: its throughput) is known to "
         "within this to each side, with 95 % confidence, such as 2%.",
-        json_schema_extra=rules(
-            rule(
-                "self.matches('^([1-9][0-9]?([.][0-9]{1,2})?|0[.][1-9][0-9]?)%$')",
-                "must be a percentage from 0.1% to 99%, such as 2% or 0.5%",
-            ),
-            minLength=2,
-            maxLength=6,
-        ),
+        json_schema_extra=_PERCENTAGE,
+    )
+    stop_when: StopWhen | None = Field(
+        None,
+        description="decided: look after each repetition, from the third or `repetitions` on, and "
+        "measure no more under a load once any two servers are told apart, or proven to differ by "
+        "less than smallestDifference. All looks together err in at most 5 % of runs.",
+    )
+    smallest_difference: str | None = Field(
+        None,
+        description="With stopWhen: servers that differ by less than this for sure need not be "
+        "told apart, such as 2%. Left out, like servers are measured up to maxRepetitions.",
+        json_schema_extra=_PERCENTAGE,
     )
     max_repetitions: int | None = Field(
         None,
-        description="With precision: give up after this many repetitions (30).",
-        ge=PRECISION_REPETITIONS,
+        description="With precision or stopWhen: give up after this many repetitions (30).",
+        ge=DECIDED_REPETITIONS,
         le=200,
     )
     budget: BudgetDuration | None = Field(
-        None, description="With precision: begin no further repetition after this time, such as 2h."
+        None,
+        description="With precision or stopWhen: begin no further repetition after this time, such "
+        "as 2h.",
     )
     control: bool = Field(
         False,
@@ -310,19 +365,30 @@ class BenchmarkRunSpec(Model):
     @property
     def precision_share(self) -> float | None:
         """The precision to reach as a share: 0.02 for 2%; None for a fixed number of trials."""
-        return float(self.precision.removesuffix("%")) / 100 if self.precision else None
+        return _share(self.precision)
+
+    @property
+    def smallest_difference_share(self) -> float | None:
+        """The smallest difference worth knowing as a share; None where each one is."""
+        return _share(self.smallest_difference)
+
+    @property
+    def by_results(self) -> bool:
+        """Whether the results say how many repetitions there are; False for a fixed number."""
+        return self.precision is not None or self.stop_when is not None
 
     @property
     def first_look(self) -> int:
         """Repetitions that are always made."""
-        if self.precision is None:
+        if not self.by_results:
             return self.repetitions
-        return min(max(self.repetitions, PRECISION_REPETITIONS), self.most_repetitions)
+        fewest = PRECISION_REPETITIONS if self.precision else DECIDED_REPETITIONS
+        return min(max(self.repetitions, fewest), self.most_repetitions)
 
     @property
     def most_repetitions(self) -> int:
         """Repetitions that are never exceeded."""
-        if self.precision is None:
+        if not self.by_results:
             return self.repetitions
         if self.max_repetitions is not None:
             return self.max_repetitions
@@ -374,6 +440,10 @@ class BenchmarkRunSpec(Model):
     def load(self, name: str) -> Load:
         """Return the load of that name; KeyError if there is none."""
         return _named(self.loads, name)
+
+
+def _share(percentage: str | None) -> float | None:
+    return float(percentage.removesuffix("%")) / 100 if percentage else None
 
 
 _Named = TypeVar("_Named", Server, Load)

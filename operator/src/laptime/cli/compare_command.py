@@ -56,7 +56,9 @@ def compare(
     from laptime.cli.printing import print_all, print_document
 
     earlier, later = (_results(one, namespace, kubeconfig, context) for one in (before, after))
-    found = compare_runs(earlier.report.spec, earlier.report.trials, later.report.trials)
+    found = compare_runs(
+        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
+    )
     if not found:
         raise Mistake(f"{before} and {after} have no server and load in common.")
     differences = what_differs(

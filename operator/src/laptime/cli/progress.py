@@ -114,7 +114,7 @@ def describe_trial(run: Run) -> str:
     for trial in trials:
         if trial.name == current:
             load = f", {trial.load}" if len(spec.loads) > 1 else ""
-            at_most = "at most " if spec.precision else ""
+            at_most = "at most " if spec.by_results else ""
             of = f"{at_most}{spec.most_repetitions}"
             again = f", attempt {len(status.lost_attempts) + 1}" if status.lost_attempts else ""
             return f"{trial.server}{load}, repetition {trial.repetition} of {of}{again}"

@@ -74,9 +74,9 @@ def _headline(run: Run) -> Text:
 def _title(run: Run, name: str) -> str:
     if run.spec is None:
         return f"Load {name}"
-    # With a precision to reach nobody knows before how many there will be.
+    # Where the results decide nobody knows before how many there will be.
     made = max((row.trials for row in run.status.results or [] if row.load == name), default=0)
-    repetitions = made if run.spec.precision else run.spec.repetitions
+    repetitions = made if run.spec.by_results else run.spec.repetitions
     return f"Load {name}: {describe_load(run.spec.load(name))}, {repetitions} repetitions"
 
 

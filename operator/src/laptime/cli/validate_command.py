@@ -189,7 +189,7 @@ def expected_length(name: str, spec: dict[str, Any]) -> str:
         return f"It checks {len(asked.servers)} servers and measures nothing (verifyOnly)."
     # The order of the trials, which the seed decides, changes nothing.
     trials = plan_trials(name, asked, seed=0)
-    least = "at least " if asked.precision else ""
+    least = "at least " if asked.by_results else ""
     profiling = profiling_seconds(asked, plan_profiles(name, asked))
     length = format_duration(remaining_seconds(asked, trials, {}) + profiling)
     text = f"{least}{len(trials)} trials, about {length}"

@@ -26,6 +26,8 @@ from laptime.catalog import presets, processes_of
 MOST_CANDIDATES = 3
 """Resources that one experiment tries: each costs as much time as the server itself."""
 _AT_ONCE = "-all"
+_WITHOUT = ("precision", "stop_when", "smallest_difference", "max_repetitions", "budget", "seed")
+"""What an experiment leaves out of the spec of its run: its repetitions are a fixed number."""
 _LONGEST_NAME = 20
 _SPARE_CONNECTIONS = 10
 """What Postgres keeps for superusers and Laptime's own statements, and some to spare."""
@@ -135,7 +137,7 @@ def experiment(
             for one in spec.objectives
             if one.load in loads and one.metric.is_latency
         ],
-        **dict.fromkeys(("precision", "max_repetitions", "budget", "seed")),
+        **dict.fromkeys(_WITHOUT),
         **dict.fromkeys(("control", "suspend", "cancel", "verify_only"), False),
         "retry": 0,
         "ttl_seconds_after_finished": None,

@@ -52,13 +52,15 @@ class Report:
         if not self.trials_known:
             return "they did not fit into the results of the run; the rows are from all of them"
         measured = sum(1 for trial in self.trials if trial.figures is not None)
-        repetitions = spec.repetitions
-        if spec.precision:
-            made = (trial.repetition for trial in self.trials)
-            repetitions = max(made, default=spec.repetitions)
-        planned = len(spec.servers) * len(spec.loads) * repetitions
-        word = "repetition" if repetitions == 1 else "repetitions"
-        return f"{measured} of {planned} measured, in {repetitions} {word}"
+        made = {load.name: spec.repetitions for load in spec.loads}
+        if spec.by_results:
+            for trial in sorted(self.trials, key=lambda one: one.repetition):
+                made[trial.load] = trial.repetition
+        planned = len(spec.servers) * sum(made.values())
+        fewest, most = min(made.values()), max(made.values())
+        said = f"{fewest} to {most}" if fewest < most else f"{most}"
+        word = "repetition" if most == 1 else "repetitions"
+        return f"{measured} of {planned} measured, in {said} {word}"
 
     def repeated(self, row: ResultRow) -> list[str]:
         """Return what became of each attempt of a row's trials that was made again, in words."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.logs import ByRepetition
+from laptime.analysis.looks import looks_of
 from laptime.analysis.published_order import OrderComparison, compare_order
 from laptime.analysis.repeated import compared_by, logs_by_server, scores
 from laptime.analysis.ties import tie_groups
@@ -104,7 +105,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     known = scores(logs_by_server(trials, load.name, metric), metric)
     # As everywhere, the control is compared with the baseline alone.
     known.pop(report.spec.control_name or "", None)
-    groups = tie_groups(known)
+    groups = tie_groups(known, looks_of(report.spec))
     limited = limits(trials, rows)
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
