@@ -75,6 +75,7 @@ def measured(
         verdict="axum is fastest: 10.0x",
         objectives=(),
         control=(),
+        ties=(),
         half_width=None,
         finished=True,
     )

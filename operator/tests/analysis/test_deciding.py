@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 
+from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.deciding import (
-    MOST_REPETITIONS,
+    MOST_TIES,
     WORTH_KNOWING,
     seconds_of_repetition,
+    ties,
     what_would_decide,
 )
-from laptime.api.results import TrialOutcome, TrialResult
+from laptime.analysis.repeated import compared
+from laptime.api.results import Figures, TrialOutcome, TrialResult
+from laptime.api.spec import MAX_REPETITIONS
+from tests.analysis.runs import make_spec
 
 
 def noisy(servers: int, repetitions: int, noise: float, apart: float, seed: int) -> Comparison:
@@ -46,7 +52,7 @@ def test_as_many_repetitions_as_it_says_find_such_a_difference() -> None:
     # Five differences whose standard deviation is that of two servers with a noise of 3 %.
     seen = {n: 0.03 * 2**0.5 * (n - 2) * 0.4**0.5 for n in range(5)}
     pair = Comparison({"s0": seen, "s1": dict.fromkeys(seen, 0.0)})
-    more = pair.more_repetitions("s0", "s1", WORTH_KNOWING, MOST_REPETITIONS)
+    more = pair.more_repetitions("s0", "s1", 1 + WORTH_KNOWING, MAX_REPETITIONS)
     assert more == 4
     found = sum(noisy(2, 9, 0.03, 0.0488, seed).is_faster("s0", "s1") for seed in range(60))
     assert 39 <= found <= 56  # four of five, and what chance does to it
@@ -71,7 +77,7 @@ def test_it_is_said_with_the_minutes_that_it_takes() -> None:
 def test_what_no_run_could_find_is_not_promised() -> None:
     said = what_would_decide(noisy(2, 5, 0.5, 0, 1), ("s0", "s1"), 5, 60)
     assert said is not None
-    assert f"more than {MOST_REPETITIONS} repetitions" in said
+    assert f"more than {MAX_REPETITIONS} repetitions" in said
 
 
 @pytest.mark.parametrize("repetitions", [1, 5])
@@ -85,12 +91,74 @@ def test_without_noise_or_times_nothing_is_said(repetitions: int) -> None:
 
 def test_no_more_are_asked_for_than_a_run_may_have_in_all() -> None:
     comparison, tied = noisy(2, 20, 0.12, 0, 2), ("s0", "s1")
-    more = comparison.more_repetitions(*tied, WORTH_KNOWING, MOST_REPETITIONS)
+    more = comparison.more_repetitions(*tied, 1 + WORTH_KNOWING, MAX_REPETITIONS)
     assert more is not None
-    assert 50 < more < MOST_REPETITIONS
+    assert 50 < more < MAX_REPETITIONS
     for repetitions, said in (
-        (MOST_REPETITIONS - more, f"about {more} more repetitions ("),
-        (MOST_REPETITIONS - more + 1, "to find a difference of 5 % between s0 and s1 takes more "),
+        (MAX_REPETITIONS - more, f"about {more} more repetitions ("),
+        (MAX_REPETITIONS - more + 1, "to find a difference of 5 % between s0 and s1 takes more "),
     ):
         assert (what_would_decide(comparison, tied, repetitions, 60) or "").startswith(said)
-    assert what_would_decide(comparison, tied, MOST_REPETITIONS, 60) is None
+    assert what_would_decide(comparison, tied, MAX_REPETITIONS, 60) is None
+
+
+def trials_of(load: str, seed: int, noise: float = 0.05, **apart: float) -> list[TrialResult]:
+    """Return five repetitions of servers a minute apart, which differ by these logarithms."""
+    dice = random.Random(seed)
+    found = []
+    for repetition in range(1, 6):
+        for place, (server, log) in enumerate(apart.items()):
+            rate = 1000 * math.exp(log + dice.gauss(0, noise))
+            number = len(apart) * repetition + place
+            one = trial(number, number, server)
+            figures = Figures(requests=9, errors=0, window_seconds=1.0, requests_per_second=rate)
+            more = {"load": load, "repetition": repetition, "figures": figures}
+            found.append(one.model_copy(update=more))
+    return found
+
+
+def test_each_tie_has_its_cost_and_what_is_told_apart_has_none() -> None:
+    spec = make_spec("a", "b", "c")
+    results = trials_of("closed", 1, a=0.0, b=0.0, c=1.0)
+    (tie,) = ties(spec, results, ["a", "b", "c"])
+    assert (tie.load, tie.servers, tie.difference) == ("closed", ["a", "b"], 0.05)
+    comparison = compared(spec, "closed", results, ["a", "b", "c"])[1]
+    more = comparison.more_repetitions("a", "b", 1.05, MAX_REPETITIONS - 5)
+    assert tie.repetitions == more
+    # A repetition of all three takes three minutes.
+    assert more is not None
+    assert tie.seconds == 180 * more
+    said = wording.tie(tie)
+    assert said.startswith(f"about {more} more repetitions (")
+    assert said.endswith("would tell a and b apart, if they differ by 5 % or more")
+
+
+def test_what_a_tie_costs_is_about_the_difference_that_the_run_names() -> None:
+    results = trials_of("closed", 1, 0.2, a=0.0, b=0.0)
+    spec = make_spec("a", "b", stopWhen="decided", smallestDifference="30%")
+    by_20, by_5 = (ties(one, results, ["a", "b"]) for one in (spec, make_spec("a", "b")))
+    assert [one.difference for one in (*by_20, *by_5)] == [0.3, 0.05]
+    assert (by_20[0].repetitions or 0) < (by_5[0].repetitions or MAX_REPETITIONS)
+    # Proven to differ by less than that, nothing is left to find.
+    assert ties(spec, trials_of("closed", 1, 0.005, a=0.0, b=0.0), ["a", "b"]) == ()
+
+
+def test_a_tie_that_no_run_could_decide_has_no_number_to_promise() -> None:
+    (tie,) = ties(make_spec("a", "b"), trials_of("closed", 1, 0.9, a=0.0, b=0.0), ["a", "b"])
+    assert (tie.repetitions, tie.seconds) == (None, None)
+    assert "takes more than 100 repetitions" in wording.tie(tie)
+
+
+def test_of_many_ties_those_that_cost_least_are_said() -> None:
+    servers = {f"s{n}": 0.0 for n in range(8)}
+    found = ties(make_spec(*servers), trials_of("closed", 1, **servers), list(servers))
+    assert len(found) == MOST_TIES
+    assert len({tuple(one.servers) for one in found}) == MOST_TIES
+
+
+def test_the_control_and_a_single_repetition_make_no_tie() -> None:
+    spec = make_spec("a", "b", control=True).with_control()
+    results = trials_of("closed", 1, **{"a": 0.0, "b": 1.0, "a-control": 0.0})
+    assert ties(spec, results, ["a", "b", "a-control"]) == ()
+    once = [one for one in trials_of("closed", 1, a=0.0, b=0.0) if one.repetition == 1]
+    assert ties(make_spec("a", "b"), once, ["a", "b"]) == ()

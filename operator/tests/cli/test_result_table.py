@@ -176,3 +176,19 @@ def test_exit_codes(manifest: Any, state: str, objectives: str | None, code: int
     metadata = {"name": "demo", "namespace": "team", "uid": "u"}
     run = parse_run({**manifest, "metadata": metadata, "status": status})
     assert exit_code(run.status) == code
+
+
+def test_what_a_tie_would_cost_stands_under_its_table_unless_the_verdict_says_it(
+    manifest: Any, finished_status: Any
+) -> None:
+    load = finished_status["results"][0]["load"]
+    tie = {"load": load, "servers": ["axum", "go"], "difference": 0.05, "repetitions": 6}
+    finished_status["ties"] = [{**tie, "seconds": 185.0}]
+    said = "about 6 more repetitions (3m05s) would tell axum and go apart, if they differ by 5 %"
+    assert _printed(manifest, finished_status).count(said) == 1
+    finished_status["verdict"] = f"axum and go cannot be told apart; {said} or more"
+    finished_status["conditions"] = []
+    assert _printed(manifest, finished_status, 400).count(said) <= 1
+    # What is not known is not promised.
+    finished_status["ties"] = [tie]
+    assert "about 6 more repetitions would tell" in _printed(manifest, finished_status)

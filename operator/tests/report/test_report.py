@@ -14,7 +14,7 @@ from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
 from laptime.api.placement import RunPlacement
-from laptime.api.results import ResultRow, Saturation
+from laptime.api.results import ResultRow, Saturation, Tie
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
 from laptime.catalog import scenarios
@@ -30,6 +30,7 @@ from laptime.report import (
 from laptime.report.html import to_html
 from laptime.report.markdown import describe_load
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
+from tests.report.html_tree import parse
 from tests.report.sample import recorded
 
 SPEC = BenchmarkRunSpec.model_validate(
@@ -394,3 +395,26 @@ def test_shapes_are_described() -> None:
         "saturation, the highest rate with a p99 of at most 50ms and errors of at most 0.10%, "
         "with keep-alive"
     )
+
+
+def test_what_a_tie_would_cost_is_in_every_form_of_the_report() -> None:
+    load = REPORT.spec.loads[0].name
+    tie = Tie(load=load, servers=["axum", "go"], difference=0.05, repetitions=6, seconds=185.0)
+    report = replace(REPORT, summary=replace(REPORT.summary, ties=(tie,)))
+    said = "about 6 more repetitions (3m05s) would tell axum and go apart, if they differ by 5 %"
+    assert to_markdown(report).count(said) == 1
+    assert said in parse(to_html(report, {})).text
+    assert json.loads(to_json(report))["ties"] == [tie.to_wire()]
+
+
+def test_loads_that_stopped_after_repetitions_of_their_own_are_counted_so() -> None:
+    spec = make_spec("a", "b", loads=("clear", "close"), stopWhen="decided", repetitions=3)
+    trials, results, payloads = run(spec, steady({"a": 600.0, "b": 900.0}))
+    more = [
+        one.model_copy(update={"repetition": 4, "trial": f"{one.trial}-more"})
+        for one in results
+        if one.load == "close" and one.repetition == 3
+    ]
+    summary = summarise(spec, trials, results, payloads, None, {})
+    said = Report("demo", "default", spec, 1, summary, [*results, *more]).trials_said
+    assert said == "14 of 14 measured, in 3 to 4 repetitions"

@@ -82,7 +82,7 @@ def test_there_is_none_where_a_load_sends_one_request_or_is_a_script() -> None:
 
 def test_the_report_shows_it() -> None:
     row = ResultRow(server="a", load="visits", state=RowState.MEASURED, trials=3, requests=1)
-    summary = Summary((row,), None, None, "nothing to compare", (), (), None, True)
+    summary = Summary((row,), None, None, "nothing to compare", (), (), (), None, True)
     report = Report("demo", "default", SPEC, 1, summary, TRIALS)
     assert "| a | login | 4,000 | 30 | 6.00 | 12.0 ms | failed |" in to_markdown(report)
     assert "Each request: of the repetitions the middle one" in to_html(report, {})

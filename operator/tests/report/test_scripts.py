@@ -69,7 +69,7 @@ SPEC = BenchmarkRunSpec.model_validate(
 
 
 def report() -> Report:
-    summary = Summary((ROW,), None, None, "nothing to compare", (), (), None, True)
+    summary = Summary((ROW,), None, None, "nothing to compare", (), (), (), None, True)
     return Report("demo", "default", SPEC, 1, summary, ())
 
 

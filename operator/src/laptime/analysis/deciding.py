@@ -14,21 +14,22 @@ from statistics import median
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
-from laptime.api.durations import format_duration
-from laptime.api.results import TrialResult
+from laptime.analysis.repeated import compared
+from laptime.api.results import Tie, TrialResult
+from laptime.api.spec import MAX_REPETITIONS, BenchmarkRunSpec
 
-WORTH_KNOWING = 1.05
-"""Nobody is told what a smaller difference would cost to find."""
-MOST_REPETITIONS = 100
-"""A run has no more of them."""
+WORTH_KNOWING = 0.05
+"""Nobody is told what a smaller difference would cost to find, unless the run names one."""
+MOST_TIES = 20
+"""So many are said, those that cost least."""
 _NAMED = 3
 
 
-def seconds_of_repetition(results: Sequence[TrialResult]) -> float | None:
-    """Return how long a repetition of all servers and loads took; None where nobody knows.
+def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = None) -> float | None:
+    """Return how long a repetition of all servers took; None where nobody knows.
 
-    What lies between two trials counts as it mostly was: longer ones are attempts that were lost,
-    or a run that was suspended.
+    Of all loads, or of one. What lies between two trials counts as it mostly was: longer ones are
+    attempts that were lost, or a run that was suspended.
     """
     times = sorted(
         (datetime.fromisoformat(one.started_at), datetime.fromisoformat(one.finished_at))
@@ -39,8 +40,13 @@ def seconds_of_repetition(results: Sequence[TrialResult]) -> float | None:
         return None
     lasted = sum((end - begin).total_seconds() for begin, end in times) / len(times)
     between = median((after[0] - one[1]).total_seconds() for one, after in pairwise(times))
-    a_repetition = len({(one.server, one.load) for one in results})
-    return (lasted + max(0.0, between)) * a_repetition
+    a_repetition = {(one.server, one.load) for one in results if load in (None, one.load)}
+    return (lasted + max(0.0, between)) * len(a_repetition)
+
+
+def worth_knowing(spec: BenchmarkRunSpec) -> float:
+    """Return the smallest difference that a run is told the cost of, as a share."""
+    return spec.smallest_difference_share or WORTH_KNOWING
 
 
 def what_would_decide(
@@ -48,35 +54,59 @@ def what_would_decide(
     tied: Sequence[str],
     repetitions: int,
     seconds: float | None,
-    ratio: float = WORTH_KNOWING,
+    difference: float = WORTH_KNOWING,
 ) -> str | None:
     """Return what would tell servers apart that cannot be; None where nobody knows.
 
     `repetitions` are those that the run has, to which no more can be added than there may be in
-    all; `seconds` are those of one; `ratio` is how much they must differ by to be worth the time.
-    It is about that pair of them that takes the most; pairs that differ by less for sure need
-    nothing more.
+    all; `seconds` are those of one; `difference` is how much they must differ by, as a share. It is
+    about that pair of them that takes the most; pairs that differ by less for sure need nothing
+    more.
     """
-    most = MOST_REPETITIONS - repetitions
-    if most < 1:
-        return None
+    most = MAX_REPETITIONS - repetitions
     needed = [
-        comparison.more_repetitions(one, other, ratio, most)
+        comparison.more_repetitions(one, other, 1 + difference, most)
         for one, other in combinations(tied, 2)
-        if not comparison.are_alike(one, other, ratio)
+        if not comparison.are_alike(one, other, 1 + difference)
     ]
-    if seconds is None or not needed or None in needed:
+    if most < 1 or seconds is None or not needed or None in needed:
         return None
     more = max(one for one in needed if one is not None)
-    by = f"{100 * (ratio - 1):.3g} %"
     whom = wording.listing(tied) if len(tied) <= _NAMED else f"the fastest {len(tied)}"
-    if more > most:
-        return (
-            f"to find a difference of {by} between {whom} takes more than {MOST_REPETITIONS} "
-            "repetitions: longer trials or a quieter machine help more"
-        )
-    times = f"{more} more repetition{'' if more == 1 else 's'}"
-    return (
-        f"about {times} ({format_duration(more * seconds)}) would tell {whom} apart, if they "
-        f"differ by {by} or more"
-    )
+    return wording.cost(whom, difference, more if more <= most else None, more * seconds)
+
+
+def ties(
+    spec: BenchmarkRunSpec, results: Sequence[TrialResult], servers: Sequence[str]
+) -> tuple[Tie, ...]:
+    """Return which pairs of servers no load tells apart, and what it would cost; see above.
+
+    Load by load, and of all of them those that cost least. Pairs that differ by less than is worth
+    knowing for sure are none, nor are those whose noise nobody knows.
+    """
+    difference = worth_knowing(spec)
+    found = []
+    for load in spec.loads:
+        made = max((one.repetition for one in results if one.load == load.name), default=0)
+        most = MAX_REPETITIONS - made
+        metric, comparison = compared(spec, load.name, results, servers)
+        seconds = seconds_of_repetition(results, load.name if spec.stop_when else None)
+        for pair in combinations(comparison.servers, 2) if most > 0 else ():
+            if comparison.can_be_told_apart(*pair) or comparison.are_alike(*pair, 1 + difference):
+                continue
+            more = comparison.more_repetitions(*pair, 1 + difference, most)
+            if more is None:
+                continue
+            within = more <= most
+            found.append(
+                Tie(
+                    load=load.name,
+                    servers=list(pair),
+                    compared_by=metric,
+                    difference=difference,
+                    repetitions=more if within else None,
+                    seconds=more * seconds if within and seconds is not None else None,
+                )
+            )
+    cheapest = sorted(found, key=lambda one: one.repetitions or MAX_REPETITIONS)[:MOST_TIES]
+    return tuple(one for one in found if one in cheapest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.control import control_results
-from laptime.analysis.deciding import seconds_of_repetition, what_would_decide
+from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_decide, worth_knowing
 from laptime.analysis.looks import looks_of
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import in_vain, rank, verdict
@@ -22,6 +22,7 @@ from laptime.api.results import (
     ControlResult,
     ObjectiveResult,
     ResultRow,
+    Tie,
     TrialResult,
     Validity,
 )
@@ -49,6 +50,8 @@ class Summary:
     objectives: tuple[ObjectiveResult, ...]
     control: tuple[ControlResult, ...]
     """What the control arm says, load by load; empty without one."""
+    ties: tuple[Tie, ...]
+    """Of a finished run: who cannot be told apart under a load, and what it would cost."""
     half_width: float | None
     """Of the widest interval that the run is about, as a share."""
     finished: bool
@@ -85,21 +88,22 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
+    measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
-        notes += _orders(
-            spec, trials, counted, [s.name for s in spec.servers if s.name not in failures]
-        )
+        notes += _orders(spec, trials, counted, measured)
     if finished:
         # Before that more repetitions come anyway, and the next look costs the operator something.
-        seconds = seconds_of_repetition(counted)
-        repetitions = max((trial.repetition for trial in trials), default=0)
-        notes += filter(
-            None,
-            (
-                what_would_decide(one.comparison, one.leaders, repetitions, seconds)
-                for one in rankings
-            ),
-        )
+        for one in rankings:
+            load = one.loads[0] if spec.stop_when else None
+            made = (trial.repetition for trial in trials if trial.load in one.loads)
+            cost = what_would_decide(
+                one.comparison,
+                one.leaders,
+                max(made, default=0),
+                seconds_of_repetition(counted, load),
+                worth_knowing(spec),
+            )
+            notes += [cost] if cost else []
     return Summary(
         rows=rows,
         fastest=wording.listing(first.leaders, "or") if first else None,
@@ -107,6 +111,7 @@ def summarise(
         verdict=verdict(spec, rankings, rows, failures, finished, in_vain(spec, cells), notes),
         objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
         control=control,
+        ties=ties(spec, counted, measured) if finished else (),
         half_width=width,
         finished=finished,
     )

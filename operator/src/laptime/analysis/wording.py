@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from laptime.api.attempts import LostAttempt
 from laptime.api.causes import Cause
+from laptime.api.durations import format_duration
 from laptime.api.metrics import Metric
-from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation
+from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation, Tie
 from laptime.api.script import ScriptFigures, ThresholdResult
+from laptime.api.spec import MAX_REPETITIONS
 
 _MANY = 4
 _CAUSES = {
@@ -119,6 +121,28 @@ def control(result: ControlResult) -> str:
     if result.smallest_detectable is None:
         return text
     return f"{text}; differences from {share(result.smallest_detectable)} on can be found"
+
+
+def tie(found: Tie) -> str:
+    """Return what it would cost to tell two servers apart, as a sentence without its end."""
+    return cost(listing(found.servers), found.difference, found.repetitions, found.seconds)
+
+
+def cost(whom: str, difference: float, repetitions: int | None, seconds: float | None) -> str:
+    """Return what it would cost to tell apart who differs by so much, as a share.
+
+    `repetitions` are further ones, None where they would be more than a run may have; `seconds`
+    are theirs, None where nobody knows.
+    """
+    by = f"{100 * difference:.3g} %"
+    if repetitions is None:
+        return (
+            f"to find a difference of {by} between {whom} takes more than {MAX_REPETITIONS} "
+            "repetitions: longer trials or a quieter machine help more"
+        )
+    times = f"{repetitions} more repetition{'' if repetitions == 1 else 's'}"
+    lasts = "" if seconds is None else f" ({format_duration(seconds)})"
+    return f"about {times}{lasts} would tell {whom} apart, if they differ by {by} or more"
 
 
 def search(found: Saturation) -> str:

@@ -345,6 +345,25 @@ class ControlResult(TolerantModel):
     )
 
 
+class Tie(TolerantModel):
+    """Two servers that a load does not tell apart, and what it would cost to do so."""
+
+    load: str = Field(description="Name of the load.")
+    servers: list[str] = Field(description="Names of both.")
+    compared_by: Metric = Field(
+        Metric.REQUESTS_PER_SECOND, description="The figure that it is about."
+    )
+    difference: float = Field(
+        description="If they differ by this share or more, four of five runs would find it."
+    )
+    repetitions: int | None = Field(
+        None,
+        description="About so many more of them would: by the noise of this run. None: more than a "
+        "run may have.",
+    )
+    seconds: float | None = Field(None, description="How long these take, if it is known.")
+
+
 class Outcome(StrEnum):
     """What came of an objective."""
 

@@ -10,7 +10,7 @@ from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.images import RunImages
 from laptime.api.placement import RunPlacement
-from laptime.api.results import ControlResult, ObjectiveResult, ResultRow
+from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, Tie
 from laptime.api.storage import Storage
 
 
@@ -192,6 +192,11 @@ class RunStatus(TolerantModel):
     )
     control: list[ControlResult] | None = Field(
         None, description="What the control arm says of this cluster, load by load."
+    )
+    ties: list[Tie] | None = Field(
+        None,
+        description="Of a run that is over: servers that cannot be told apart under a load, and "
+        "what it would cost; at most 20, those that cost least.",
     )
     results_config_map: str | None = Field(
         None,

@@ -42,6 +42,9 @@ def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
         of_load = [row for row in rows if row.load == load]
         title = _title(run, load)
         yield _widest(of_load, status.baseline, title, console)
+        costs = [wording.tie(one) for one in status.ties or [] if one.load == load]
+        # What the verdict says already needs no line of its own.
+        yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
         yield from map(_small, counted_tables(of_load))
     yield from _notes(rows)
     for objective in status.objectives or []:

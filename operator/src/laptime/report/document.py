@@ -95,6 +95,7 @@ def _document(report: Report) -> dict[str, Any]:
         "fastestFactor": summary.fastest_factor,
         "rows": [row.to_wire() for row in summary.rows],
         "control": [one.to_wire() for one in summary.control],
+        "ties": [one.to_wire() for one in summary.ties],
         "halfWidth": summary.half_width,
         "objectives": [objective.to_wire() for objective in summary.objectives],
         "published": published.to_wire() if published else None,

@@ -111,6 +111,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
     yield _table_line(["---", *["---:"] * (len(headings) - 3), "---", "---"])
     for row in rows:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
+    yield from _ties(report, load)
     yield from _order(report, load)
     for table in (
         *request_tables(report.trials, load),
@@ -136,6 +137,17 @@ def factor_heading(rows: Sequence[ResultRow]) -> str:
     """Return what the factors of the rows of one load are about: `factor`, `p99 factor`."""
     metric = rows[0].compared_by if rows else Metric.REQUESTS_PER_SECOND
     return f"{wording.metric(metric)} factor" if metric.is_latency else "factor"
+
+
+def _ties(report: Report, load: Load) -> Iterator[str]:
+    said = ties_said(report, load)
+    if said:
+        yield from ("", "Ties:", "", *(f"- {_plain(one)}" for one in said))
+
+
+def ties_said(report: Report, load: Load) -> list[str]:
+    """Return what it would cost to tell apart the servers that a load does not, in words."""
+    return [wording.tie(one) for one in report.summary.ties if one.load == load.name]
 
 
 def _order(report: Report, load: Load) -> Iterator[str]:

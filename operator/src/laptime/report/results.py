@@ -10,7 +10,14 @@ from pydantic import Field, ValidationError
 from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
 from laptime.api.placement import RunPlacement
-from laptime.api.results import ControlResult, ObjectiveResult, Outcome, ResultRow, TrialResult
+from laptime.api.results import (
+    ControlResult,
+    ObjectiveResult,
+    Outcome,
+    ResultRow,
+    Tie,
+    TrialResult,
+)
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import plain_tree
 from laptime.catalog import Published, Scenario
@@ -74,6 +81,10 @@ class Results(TolerantModel):
     control: list[ControlResult] = Field(
         default_factory=list, description="The control arm, load by load; empty without one."
     )
+    ties: list[Tie] = Field(
+        default_factory=list,
+        description="Servers that a load does not tell apart, and what it would cost to do so.",
+    )
     half_width: float | None = Field(
         None, description="Of the widest interval that the run is about, as a share."
     )
@@ -130,6 +141,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         verdict=results.verdict,
         objectives=tuple(results.objectives),
         control=tuple(results.control),
+        ties=tuple(results.ties),
         half_width=results.half_width,
         finished=True,
     )

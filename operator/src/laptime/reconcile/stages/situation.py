@@ -334,6 +334,7 @@ class Situation:
             results=status_rows(summary.rows) if summary else None,
             objectives=list(summary.objectives) if summary and summary.objectives else None,
             control=list(summary.control) if summary and summary.control else None,
+            ties=list(summary.ties) if summary and summary.ties else None,
             results_config_map=old.results_config_map
             or (self.observed.results_config_map if state.terminal else None),
             storage=self._storage(state),

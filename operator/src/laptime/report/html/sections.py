@@ -36,7 +36,7 @@ from laptime.report.html.charts import (
 )
 from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
-from laptime.report.markdown import describe_load, errors_of, factor_heading, validity_of
+from laptime.report.markdown import describe_load, errors_of, factor_heading, ties_said, validity_of
 from laptime.report.requests import request_tables
 from laptime.report.scripts import script_tables
 from laptime.report.small_table import SmallTable
@@ -77,6 +77,8 @@ class Section:
     """What the factors are about."""
     compared_by: str
     groups_said: str
+    ties: tuple[str, ...]
+    """What it would cost to tell apart servers that cannot be, a sentence each."""
     """What the letters of groups say, or why there are none."""
     published: bool
     order: OrderComparison | None
@@ -129,6 +131,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         factor=factor_heading(rows).capitalize(),
         compared_by=wording.metric(metric),
         groups_said=_groups_said(report, known, groups, metric),
+        ties=tuple(ties_said(report, load)),
         published=any(row.published_factor is not None for row in rows),
         order=(
             compare_order(published, report.spec, load.name, trials)
