@@ -36,7 +36,7 @@ STORED = {
     "Postgres was held back by its CPU limit in 20% of time: the figures are about it as much as "
     "about the server": doubts.TIER_HELD_BACK,
     "the hypervisor took 2.0% of the CPU time of node a": doubts.STOLEN_TIME,
-    "others used 2.3 of the 8 CPUs of node a meanwhile": doubts.NEIGHBOURS,
+    "others used at least 2.3 of the 8 CPUs of node a meanwhile": doubts.NEIGHBOURS,
     "the objective was met at 100,000 requests/s, the highest rate tried: the server can do more": (
         doubts.NO_UPPER_END
     ),

@@ -300,7 +300,7 @@ def test_time_that_the_hypervisor_took_is_doubtful() -> None:
 def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
     assert reasons(read(CLEAN, others=2.0)) == ""
     said = reasons(read(CLEAN, others=2.34))
-    assert said == "others used 2.3 of the 8 CPUs of node worker-1 meanwhile"
+    assert said == "others used at least 2.3 of the 8 CPUs of node worker-1 meanwhile"
     # Of how many nobody read.
     unread = TrialUsage(
         source=Source.AGENT,

@@ -230,7 +230,7 @@ STOLEN_TIME = Doubt(
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
 NEIGHBOURS = Doubt(
-    "others used {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
+    "others used at least {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
     "nodes that are there for benchmarks alone ([placement](real-cluster.md)), or another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip

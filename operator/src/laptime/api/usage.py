@@ -83,7 +83,8 @@ class NodeUsage(TolerantModel):
     others_cores: Reading | None = Field(
         None,
         description="CPU cores that everything but the run's tiers and the pods of the trial used, "
-        "without interrupts, mean of the window; None where the CPU time of a pod is not known.",
+        "at least: without interrupts, those that ran in a pod's time twice. Mean of the window; "
+        "None where the CPU time of a pod is not known.",
     )
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")

@@ -419,7 +419,8 @@ def _node(
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
         # Interrupts are left out: where the kernel counts them apart from those whose packets they
-        # are about, they would pass for others. So they are rather too few.
+        # are about, they would pass for others. Those that ran in the time of a pod are in its CPU
+        # time as well, so others are too few, down to none beside a run of many small packets.
         others_cores=max(0.0, busy - interrupts - own_cpu) / window.seconds
         if total and own_cpu is not None
         else None,
