@@ -30,16 +30,16 @@ PAGE = ROOT / "docs" / "real-cluster.md"
 NAMESPACE = "bench"
 RUN = "isolated"
 MOST_COMMANDS = 10
+# All nodes are tainted, and a scheduler looks at taints before it looks at labels.
+_TOLERATED = [{"key": "dedicated", "operator": "Exists"}]
 # Beside the page's own: one for another namespace, one whose nodes are not there.
 MORE = {
     "placements": {
         "others": {"namespaces": ["elsewhere"]},
         "nowhere": {
-            "servers": {
-                "nodeSelector": {"laptime": "nowhere"},
-                # Else the scheduler would not come to look at labels: all nodes are tainted.
-                "tolerations": [{"key": "dedicated", "operator": "Exists"}],
-            }
+            "servers": {"nodeSelector": {"laptime": "nowhere"}, "tolerations": _TOLERATED},
+            # The verifier has a node, so that what ends the run is that the server has none.
+            "generators": {"tolerations": _TOLERATED},
         },
     }
 }
