@@ -36,6 +36,7 @@ NO_REASON = "no reconcile has failed"
 NO_SCRIPT = "no load of the run is a script"
 MAY_BE_EMPTY = {
     "laptime-run: Objectives and thresholds A": "the run has no objectives",
+    "laptime-run: Ties A": "its servers are told apart",
     **{
         f"laptime-run: {panel} {query}": NO_SCRIPT
         for panel, queries in (
@@ -237,6 +238,9 @@ def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
     }
     assert said.by(f"{limits} B", "server", "load", "validity").keys() == {
         (row["server"], row["load"], row.get("validity", "")) for row in results
+    }
+    assert said.by("Ties A", "load", "servers").keys() == {
+        (tie["load"], " and ".join(tie["servers"])) for tie in status.get("ties") or []
     }
     outcomes = [one["outcome"] for one, _ in said.rows("Trials A")]
     assert len(outcomes) == len(cluster.documents(run))

@@ -35,7 +35,8 @@ def build() -> dashboard.Dashboard:
     ):
         made.with_panel(second)
     made.with_row(dashboard.Row("Results"))
-    made.with_panel(run_results.table_of_results()).with_panel(run_results.trials())
+    for result in (run_results.table_of_results(), run_results.ties(), run_results.trials()):
+        made.with_panel(result)
     # Closed at first: a run may have none of these, and nothing is asked for what is not open.
     for title, panels in (
         (

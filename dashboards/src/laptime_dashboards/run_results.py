@@ -48,6 +48,29 @@ def table_of_results() -> table.Panel:
     ).sort_by([sorted_by("Load"), sorted_by("Rank")])
 
 
+def ties() -> table.Panel:
+    """Who is not told apart, and what would do it."""
+    return rows(
+        "Ties",
+        "Servers that a load does not tell apart when the run is over, and about how many "
+        "repetitions more would do it, by the noise of this run: at most 20, the cheapest.",
+        "no tie is known: all servers are told apart, the run is not over, or the operator is not "
+        "scraped",
+        [
+            Column("Load", label="load", width=90),
+            Column("Compared by", label="compared_by", width=110),
+            Column("Servers", label="servers", width=220, more=WRAPPED),
+            Column("What would tell them apart", label="cost", more=WRAPPED),
+            Column(
+                "",
+                expr="max by (load, servers, compared_by, cost) "
+                f'(laptime_result_tie{{{RUN},load=~"$load"}})',
+            ),
+        ],
+        height=5,
+    ).sort_by([sorted_by("Load"), sorted_by("Servers")])
+
+
 def trials() -> table.Panel:
     """Every trial in its order."""
     labels = "trial, server, load, repetition"

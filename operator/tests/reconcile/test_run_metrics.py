@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from laptime.analysis import wording
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import (
     Interval,
@@ -20,6 +21,7 @@ from laptime.api.results import (
     Outcome,
     ResultRow,
     RowState,
+    Tie,
     TrialOutcome,
     TrialResult,
     Validity,
@@ -198,6 +200,21 @@ def test_an_objective_says_its_outcome_and_what_was_measured_when_the_run_is_ove
         ((labels, _),) = scraped(figures)["laptime_result_objective"]
         assert (labels["bound"], labels["outcome"]) == ("listing_time: avg<1", "missed")
         assert labels["measured"] == measured
+
+
+def test_a_tie_says_what_would_decide_it_and_ties_are_bounded_over_all_runs() -> None:
+    tie = Tie(load="l0", servers=["s0", "s1"], difference=0.05, repetitions=4, seconds=180.0)
+    status = RunStatus(state=State.SUCCEEDED, ties=[tie])
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(status)))
+    ((labels, _),) = scraped(figures)["laptime_result_tie"]
+    assert (labels["load"], labels["servers"]) == ("l0", "s0 and s1")
+    assert labels["compared_by"] == "throughput"
+    assert labels["cost"] == wording.tie(tie)
+    ties = [tie.model_copy(update={"servers": ["s0", f"s{n}"]}) for n in range(1, 21)]
+    for run in many(MOST_RUNS, RunStatus(state=State.SUCCEEDED, ties=ties)):
+        figures.see(manifest_of(run))
+    assert len(scraped(figures)["laptime_result_tie"]) == run_metrics.MOST_TIES
 
 
 def test_what_scripts_say_is_bounded_over_all_runs() -> None:

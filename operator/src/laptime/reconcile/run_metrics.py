@@ -23,6 +23,7 @@ from laptime.api.results import (
     Outcome,
     ResponseTimes,
     ResultRow,
+    Tie,
     TrialResult,
     Validity,
 )
@@ -47,6 +48,8 @@ MOST_METRICS = 200
 """Metrics of scripts in rows, each of which is up to some thirty series."""
 MOST_OBJECTIVES = 500
 """Objectives and thresholds over all runs, the newest runs first."""
+MOST_TIES = 200
+"""Pairs that a load does not tell apart, over all runs, the newest runs first."""
 
 _ACTIVE = frozenset(state for state in State if state.active)
 _AHEAD = 50
@@ -194,6 +197,7 @@ class RunFigures(Collector):
         families = _declared()
         trials, rows = MOST_TRIALS, MOST_ROWS
         checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
+        ties = MOST_TIES
         shown_runs = self.runs
         for scenario, count in _doubtful_in_a_row(shown_runs).items():
             families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
@@ -211,6 +215,10 @@ class RunFigures(Collector):
             objectives -= len(asked)
             for objective in asked:
                 _add_objective(families, run, objective)
+            apart = (run.status.ties or [])[:ties]
+            ties -= len(apart)
+            for tie in apart:
+                _add_tie(families, run, tie)
             known = self._trials.get(run.uid)
             if known is not None:
                 shown = known.around_the_newest(trials)
@@ -298,6 +306,12 @@ def _declared() -> _Families:
             "1 for each objective and each threshold of a script, with what came of it; what was "
             "measured is there when the run is over.",
             (*_RUN, "server", "load", "position", "bound", "outcome", "measured"),
+        ),
+        (
+            "laptime_result_tie",
+            "1 for each two servers that a load of a run that is over does not tell apart, with "
+            "what it would cost to do so.",
+            (*_RUN, "load", "servers", "compared_by", "cost"),
         ),
         (
             "laptime_result_iterations",
@@ -478,6 +492,11 @@ def _add_objective(families: _Families, run: Run, objective: ObjectiveResult) ->
     told = (objective.bound, objective.outcome.value, objective.measured if over else "")
     labels = (*run.key, objective.server, objective.load, place, *told)
     families.add("laptime_result_objective", labels, 1.0)
+
+
+def _add_tie(families: _Families, run: Run, tie: Tie) -> None:
+    told = (wording.listing(tie.servers), wording.metric(tie.compared_by), wording.tie(tie))
+    families.add("laptime_result_tie", (*run.key, tie.load, *told), 1.0)
 
 
 def _doubts(row: ResultRow) -> Iterator[str]:
