@@ -279,7 +279,7 @@ unit-rust:
 
 # Three parts of the tests run beside each other, each on a cluster, since one run at a time is
 # measured in a cluster (e2e/shards.py says which test is where).
-E2E_IMAGES := $(CHART_IMAGES) faulty load-script reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
+E2E_IMAGES := $(CHART_IMAGES) delay faulty load-script reference server-axum-bb8 server-django-psycopg server-go-nethttp server-starlette-asyncpg
 PYTEST_E2E = cd e2e && PYTHONPATH=. $(CURDIR)/$(PYTHON) -m pytest -p diagnostics -p shards
 
 .PHONY: e2e
