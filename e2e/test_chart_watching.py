@@ -217,7 +217,7 @@ def test_placement_is_passed_on(render: Any) -> None:
 def test_only_the_operator_is_asked_what_the_operator_says(render: Any) -> None:
     """A pod of a run may say anything: its labels are set, and these names are dropped."""
     jobs = _jobs(render())
-    pattern = "laptime_(run|trial|result|second)_.*"
+    pattern = "laptime_(run|trial|result|second|pod|container|node|neighbour)_.*"
     drop = {"source_labels": ["__name__"], "regex": pattern, "action": "drop"}
     assert jobs["laptime-runs"]["metric_relabel_configs"] == [drop]
     (kept,) = jobs["laptime-haproxy"]["metric_relabel_configs"]

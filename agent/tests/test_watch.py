@@ -41,12 +41,15 @@ class ScriptedApi(ApiServer):
         super().__init__("api.example", 443, "token", None)
         object.__setattr__(self, "answers", iter(answers))
         object.__setattr__(self, "asked", [])
+        object.__setattr__(self, "accepted", [])
 
     answers: Iterator[Any]
     asked: list[str]
+    accepted: list[str]
 
-    def get(self, path: str, timeout_seconds: float) -> Any:
+    def get(self, path: str, timeout_seconds: float, accept: str) -> Any:
         self.asked.append(path)
+        self.accepted.append(accept)
         answer = next(self.answers, TheEnd())
         if isinstance(answer, BaseException):
             raise answer
@@ -108,6 +111,33 @@ def test_a_list_then_the_changes_since(run: Run) -> None:
 def test_all_namespaces(run: Run) -> None:
     _, _, asked = run(pod_list(), namespace=None)
     assert urlparse(asked[0]).path == "/api/v1/pods"
+
+
+def test_of_neighbours_only_the_metadata_is_asked_for() -> None:
+    told: list[set[str]] = []
+    other = {"uid": "u", "name": "web", "namespace": "default", "resourceVersion": "11"}
+    api = ScriptedApi(
+        pod_list(),
+        [{"type": "ADDED", "object": {"kind": "PartialObjectMetadata", "metadata": other}}],
+    )
+    one = PodWatch(
+        api,
+        "node-1",
+        None,
+        lambda pods: told.append({pod.name for pod in pods.values()}),
+        neighbours=True,
+    )
+    with pytest.raises(TheEnd):
+        one._run_for_ever()
+    assert told == [set(), {"web"}]
+    first = parse_qs(urlparse(api.asked[0]).query)
+    assert first["labelSelector"] == ["!laptime.dev/run"]
+    assert first["fieldSelector"] == ["spec.nodeName=node-1"]
+    # A list of one kind and objects of another: the API server refuses each in place of the other.
+    assert [one.partition(";v=")[0] for one in api.accepted[:2]] == [
+        "application/json;as=PartialObjectMetadataList",
+        "application/json;as=PartialObjectMetadata",
+    ]
 
 
 def test_a_version_that_is_too_old_means_a_new_list(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""What the node agent costs: 20 real pod cgroups, read every second and scraped every second.
+"""What the node agent costs: 20 real pod cgroups and 100 of neighbours, scraped every second.
 
 Run by `make bench-agent`, as root, on a machine with cgroups. Prints what the agent used of one
 core and its memory beside the goals; exit code 1 where a goal is missed.
@@ -29,6 +29,7 @@ from laptime_agent.sampler import Sampler  # noqa: E402
 from laptime_agent.server import make_server  # noqa: E402
 
 PODS = 20
+NEIGHBOURS = 100
 SETTLE_SECONDS = 8
 MEASURED_SECONDS = 30
 MOST_OF_A_CORE = 0.01
@@ -36,14 +37,19 @@ MOST_MEMORY_MIB = 64
 
 
 def agent() -> None:
-    """Be the agent, for the pods that stand on stdin."""
-    sampler = Sampler(Hierarchy(str(MOUNT)), Node(), "/proc")
+    """Be the agent, for the pods and the neighbours that stand on stdin."""
+    made, others = json.loads(sys.stdin.readline())
+    hierarchy = Hierarchy(str(MOUNT))
+    hierarchy.settle(others[0])
+    sampler = Sampler(hierarchy, Node(), "/proc")
     labels = {"run": "demo", "component": "server", "server": "axum", "load": "", "trial": "t-1"}
     pods = {
         uid: Pod(uid, uid, "default", f"demo-{uid}", labels, {"server": container}, False, False)
-        for uid, container in json.loads(sys.stdin.readline())
+        for uid, container in made
     }
     sampler.tell("bench", pods)
+    neighbours = {uid: Pod(uid, uid, "default", uid, {}, {}, False, False) for uid in others}
+    sampler.neighbours.tell("bench", neighbours)
     exposition = Exposition(sampler, "node-1", own_metrics(sampler))
     server = make_server(0, exposition.render, lambda: is_fresh(sampler))
     Thread(target=server.serve_forever, daemon=True).start()
@@ -59,6 +65,7 @@ def bench() -> int:
             sleeper = subprocess.Popen(["sleep", "600"], preexec_fn=pod.enter)
             stack.callback(sleeper.wait)
             stack.callback(sleeper.kill)
+        others = [stack.enter_context(real_pod()).uid for _ in range(NEIGHBOURS)]
         watched = subprocess.Popen(
             [sys.executable, __file__, "--agent"],
             stdin=subprocess.PIPE,
@@ -69,7 +76,8 @@ def bench() -> int:
         stack.callback(watched.kill)
         assert watched.stdin is not None
         assert watched.stdout is not None
-        print(json.dumps([(pod.uid, pod.container) for pod in pods]), file=watched.stdin)
+        made = [(pod.uid, pod.container) for pod in pods]
+        print(json.dumps((made, others)), file=watched.stdin)
         watched.stdin.flush()
         connection = http.client.HTTPConnection("127.0.0.1", int(watched.stdout.readline()))
         body = _scrape_for(connection, SETTLE_SECONDS)
@@ -80,10 +88,11 @@ def bench() -> int:
     lines = body.splitlines()
     series = sum(not line.startswith(b"#") for line in lines)
     complete = sum(line.startswith(b"laptime_pod_network_receive_bytes_total{") for line in lines)
-    if complete != PODS:
-        print(f"only {complete} of {PODS} pods were read", file=sys.stderr)
+    told = sum(line.startswith(b"laptime_neighbour_cpu_seconds_total{") for line in lines)
+    if (complete, told) != (PODS, NEIGHBOURS):
+        print(f"only {complete} of {PODS} pods were read, and {told} neighbours", file=sys.stderr)
         return 1
-    print(f"{PODS} pods, {series} series, one scrape a second, {MEASURED_SECONDS} s")
+    print(f"{PODS} pods, {NEIGHBOURS} neighbours, {series} series, one scrape a second, {MEASURED_SECONDS} s")
     print(f"CPU: {share:.2%} of one core (goal: under {MOST_OF_A_CORE:.0%})")
     print(f"memory: {memory:.0f} MiB at most (goal: under {MOST_MEMORY_MIB} MiB)")
     return 0 if share < MOST_OF_A_CORE and memory < MOST_MEMORY_MIB else 1

@@ -24,6 +24,29 @@ class Cgroup(Protocol):
         """Let go of its files."""
 
 
+class CpuCounter:
+    """The CPU counter of a cgroup alone: one file.
+
+    Raises:
+        OSError: the cgroup is not there, or, on `nanoseconds`, gone.
+    """
+
+    def __init__(self, mount: str, relative: str, version: int) -> None:
+        self._version = version
+        parts = (relative, "cpu.stat") if version == 2 else ("cpuacct", relative, "cpuacct.usage")
+        self._file = KernelFile(os.path.join(mount, *parts))
+
+    def nanoseconds(self) -> int:
+        """Return the CPU time of the cgroup and all below it, ended ones included."""
+        if self._version == 2:
+            return _used_nanoseconds(self._file.read())
+        return self._file.read_integer()
+
+    def close(self) -> None:
+        """Let go of its file."""
+        self._file.close()
+
+
 class CgroupV1:
     """A cgroup of the controllers cpuacct, cpu and memory, each with a tree of its own."""
 
@@ -96,8 +119,8 @@ class CgroupV2:
         return file
 
     def cpu_nanoseconds(self) -> int:
-        """Return the CPU time of the cgroup and all below it; v2 counts microseconds."""
-        return 1000 * (field(self._cpu_stat.read(), b"usage_usec") or 0)
+        """Return the CPU time of the cgroup and all below it."""
+        return _used_nanoseconds(self._cpu_stat.read())
 
     def read(self) -> CgroupReading:
         """Return all its counters; OSError when the cgroup is gone."""
@@ -107,7 +130,7 @@ class CgroupV2:
         self._highest_seen = max(self._highest_seen, memory)
         peak = self._memory_peak.read_integer() if self._memory_peak else self._highest_seen
         return CgroupReading(
-            cpu_nanoseconds=1000 * (field(cpu, b"usage_usec") or 0),
+            cpu_nanoseconds=_used_nanoseconds(cpu),
             throttled_nanoseconds=1000 * (field(cpu, b"throttled_usec") or 0),
             throttled_periods=field(cpu, b"nr_throttled") or 0,
             working_set_bytes=max(0, memory - inactive),
@@ -122,6 +145,11 @@ class CgroupV2:
         if self._memory_peak is not None:
             self._memory_peak.close()
         self._pressure.close()
+
+
+def _used_nanoseconds(cpu_stat: bytes) -> int:
+    # v2 counts microseconds.
+    return 1000 * (field(cpu_stat, b"usage_usec") or 0)
 
 
 class _Pressure:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 
 from laptime_agent.pods import Pod
-from laptime_agent.readings import CgroupReading, NodeReading, PodReading
+from laptime_agent.readings import CgroupReading, CpuReading, NodeReading, PodReading
 from laptime_agent.sampler import Sampler
 from laptime_agent.tracking import TrackedPod
 
@@ -142,6 +142,14 @@ _NODE_PRESSURE = _Family(
     "counter",
     "Time in which some, or the full set of, tasks of the node waited for the resource.",
 )
+_NODE_PODS = _Family(
+    "laptime_node_pods_cpu_seconds_total",
+    "counter",
+    "CPU time of all pods of the node, in whatever namespace, those that ended included.",
+)
+_NEIGHBOUR = _Family(
+    "laptime_neighbour_cpu_seconds_total", "counter", "CPU time of a pod that is of no run."
+)
 _NODE: tuple[tuple[_Family, Callable[[NodeReading], Number]], ...] = (
     (_Family("laptime_node_cpus", "gauge", "CPUs of the node."), lambda one: one.cpus),
     (
@@ -181,12 +189,20 @@ class Exposition:
         """Return all metrics, for a reader known by this name (see CpuPeak and CpuTrace)."""
         newest = [(one, one.newest) for one in self._sampler.pods if not one.past]
         pods = [(one, self._labels_of(one.pod), reading) for one, reading in newest if reading]
-        self._forget_labels({one.pod.uid for one, _, _ in pods})
+        neighbours = self._sampler.neighbours.pods
+        uids = {one.pod.uid for one, _, _ in pods} | {pod.uid for pod, _ in neighbours}
+        self._forget_labels(uids)
         lines: list[str] = [_POD_CPU.head()]
         lines.extend(self._cpu_lines(pods, reader))
         lines.extend(_pod_lines([(labels, reading) for _, labels, reading in pods]))
         lines.append(_POD_PEAK.head())
         lines.extend(self._peak_lines(pods, reader))
+        lines.append(_NEIGHBOUR.head())
+        lines.extend(_cpu_line(_NEIGHBOUR, self._labels_of(pod), one) for pod, one in neighbours)
+        all_pods = self._sampler.neighbours.all_pods
+        if all_pods is not None:
+            lines.append(_NODE_PODS.head())
+            lines.append(_cpu_line(_NODE_PODS, _labels({"node": self._node}), all_pods))
         if self._sampler.node is not None:
             lines.extend(_node_lines(_labels({"node": self._node}), self._sampler.node))
         return "".join(lines).encode() + generate_latest(self._own)
@@ -223,6 +239,10 @@ class Exposition:
         if len(self._labels_of_pods) > len(uids):
             for uid in self._labels_of_pods.keys() - uids:
                 self._labels_of_pods.pop(uid, None)
+
+
+def _cpu_line(family: _Family, labels: str, one: CpuReading) -> str:
+    return f"{family.name}{{{labels}}} {_seconds(one.cpu_nanoseconds)!r} {one.timestamp_ms}\n"
 
 
 def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:

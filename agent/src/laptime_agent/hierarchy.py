@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2
+from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2, CpuCounter
 
 # kind: /docker/ID/kubelet.slice/kubelet-kubepods.slice
 _DEEPEST_ROOT = 4
@@ -64,6 +64,21 @@ class Hierarchy:
         )
         return NodeGroup(_cpus(os.path.join(cpusets, group)), os.path.join(pressure, group))
 
+    @property
+    def tree_of_pods(self) -> str | None:
+        """The cgroup of all pods of the own node; None where it is not known which that is."""
+        return self._roots[0] if self._settled else None
+
+    def own_pods(self) -> dict[str, str]:
+        """Return the paths of the cgroups of all pods of the own node, by their uids."""
+        if not self._settled:
+            return {}
+        # systemd's names have more before `pod`, and '_' for '-'.
+        return {
+            name.removesuffix(".slice").rpartition("pod")[2].replace("_", "-"): path
+            for name, path in self._pods()
+        }
+
     def find_pod(self, uid: str, search_roots: bool) -> str | None:
         """Return the path of a pod's cgroup below the tree, None when there is none (yet).
 
@@ -78,12 +93,14 @@ class Hierarchy:
     def _find_below_roots(self, uid: str) -> str | None:
         # systemd has no '-' within a part of a slice's name.
         wanted = (f"pod{uid}", f"pod{uid.replace('-', '_')}.slice")
+        return next((path for name, path in self._pods() if name.endswith(wanted)), None)
+
+    def _pods(self) -> Iterator[tuple[str, str]]:
+        """Yield name and path of what is where the cgroups of pods are."""
         for root in self._roots:
             for parent in (root, *_quality_classes(os.path.join(self._tree, root), root)):
                 for name in _folders(os.path.join(self._tree, parent)):
-                    if name.endswith(wanted):
-                        return os.path.join(parent, name)
-        return None
+                    yield name, os.path.join(parent, name)
 
     def find_containers(self, pod: str, ids: Iterable[str]) -> dict[str, str]:
         """Return the paths of the containers in a pod's cgroup, by their id; those that exist."""
@@ -101,6 +118,10 @@ class Hierarchy:
         if self.version == 2:
             return CgroupV2(self._mount, relative, with_pressure)
         return CgroupV1(self._mount, relative, with_pressure)
+
+    def open_cpu(self, relative: str) -> CpuCounter:
+        """Return the open CPU counter of a cgroup; OSError when it is not there."""
+        return CpuCounter(self._mount, relative, self.version)
 
 
 def _find_roots(tree: str) -> Iterator[str]:

@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.namespace or [ALL_NAMESPACES]:
         namespace = None if name == ALL_NAMESPACES else name
         watch = PodWatch(api, options.node, namespace, partial(sampler.tell, name))
-        watch.start()
         watches.append((name, watch))
+        others = partial(sampler.neighbours.tell, name)
+        PodWatch(api, options.node, namespace, others, neighbours=True).start()
+        watch.start()
     exposition = Exposition(sampler, options.node, own_metrics(sampler, watches))
     server = make_server(options.port, exposition.render, lambda: is_fresh(sampler))
     threading.Thread(target=server.serve_forever, name="http", daemon=True).start()

@@ -1,4 +1,4 @@
-"""What the agent knows of a pod of a run, from the API server."""
+"""What the agent knows of a pod, from the API server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod of a run on this node."""
+    """A pod on this node. Of one that is of no run nothing but its metadata is known."""
 
     uid: str
     cgroup_uid: str
@@ -36,7 +36,11 @@ class Pod:
 
     @classmethod
     def from_wire(cls, document: Mapping[str, Any]) -> Pod:
-        """Return the pod of an object of the API server; KeyError when it is no pod."""
+        """Return the pod of an object of the API server, or of its metadata alone.
+
+        Raises:
+            KeyError: it is no pod.
+        """
         metadata = document["metadata"]
         status = document.get("status") or {}
         labels = metadata.get("labels") or {}

@@ -55,6 +55,14 @@ class NodeReading:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuReading:
+    """A CPU counter alone."""
+
+    timestamp_ms: int
+    cpu_nanoseconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class PodReading:
     """One pod; its containers by name."""
 

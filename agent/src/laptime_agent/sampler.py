@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from laptime_agent.hierarchy import Hierarchy
+from laptime_agent.neighbours import Neighbours
 from laptime_agent.network import ProcessNetwork, processes_of
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
@@ -42,6 +43,7 @@ class Sampler:
         self._search_due = 0.0
         self._search_seconds = _FIRST_SEARCH_SECONDS
         self._searched_for: frozenset[str] = frozenset()
+        self.neighbours = Neighbours(hierarchy)
         self.node: NodeReading | None = None
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
@@ -80,6 +82,7 @@ class Sampler:
         for one in self.pods:
             one.read()
         self.node = self._node.read()
+        self.neighbours.read()
         if self._proc is not None:
             self._find_networks(self._proc)
 

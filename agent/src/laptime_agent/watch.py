@@ -1,4 +1,4 @@
-"""The pods of runs on this node, as the API server tells: one list, then a watch, for ever."""
+"""The pods on this node, as the API server tells: one list, then a watch, for ever."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ _WATCH_SECONDS = 300
 # A watch says something at least this often: it ends after _WATCH_SECONDS.
 _SILENCE_SECONDS = _WATCH_SECONDS + 30
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
+_WHOLE = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +54,8 @@ class ApiServer:
             f"{_ACCOUNT}/ca.crt",
         )
 
-    def get(self, path: str, timeout_seconds: float) -> http.client.HTTPResponse:
-        """Return the answer to a GET request, its body unread.
+    def get(self, path: str, timeout_seconds: float, accept: str) -> http.client.HTTPResponse:
+        """Return the answer to a GET request, its body unread; `accept` is the form that it has.
 
         Raises:
             Refused: the status is not 200.
@@ -68,7 +70,7 @@ class ApiServer:
         connection.request(
             "GET",
             path,
-            headers={"Authorization": f"Bearer {token}", "Accept": "application/json"},
+            headers={"Authorization": f"Bearer {token}", "Accept": accept},
         )
         response = connection.getresponse()
         if response.status != 200:
@@ -79,9 +81,10 @@ class ApiServer:
 
 
 class PodWatch:
-    """Keeps the pods of runs of one namespace (or of all) on one node.
+    """Keeps the pods of one namespace (or of all) on one node: of runs, or those of no run.
 
-    `changed` is called, in the watch's own thread, with all pods whenever one has changed.
+    `changed` is called, in the watch's own thread, with all pods whenever one has changed. Of
+    `neighbours`, those of no run, only the metadata is asked for.
     """
 
     def __init__(
@@ -90,19 +93,27 @@ class PodWatch:
         node: str,
         namespace: str | None,
         changed: Callable[[Mapping[str, Pod]], None],
+        *,
+        neighbours: bool = False,
     ) -> None:
         self._api = api
         self._namespace = namespace
         self._changed = changed
         self._pods: dict[str, Pod] = {}
-        self._selectors = {"fieldSelector": f"spec.nodeName={node}", "labelSelector": RUN_LABEL}
+        self._what = f"{'neighbours' if neighbours else 'pods'} in {namespace or 'all namespaces'}"
+        self._selectors = {
+            "fieldSelector": f"spec.nodeName={node}",
+            "labelSelector": f"!{RUN_LABEL}" if neighbours else RUN_LABEL,
+        }
+        self._accept_list, self._accept_watch = (
+            (_METADATA.format("List"), _METADATA.format("")) if neighbours else (_WHOLE, _WHOLE)
+        )
         self.up = False
         """Whether the API server last did what was asked."""
 
     def start(self) -> None:
         """Begin to watch, in a thread that ends with the process."""
-        name = f"watch-{self._namespace or 'all'}"
-        threading.Thread(target=self._run_for_ever, name=name, daemon=True).start()
+        threading.Thread(target=self._run_for_ever, name=self._what, daemon=True).start()
 
     def _run_for_ever(self) -> None:
         failures = 0
@@ -120,7 +131,7 @@ class PodWatch:
                     self.up = False
                     said = f"{type(error).__name__}: {error}"
                     if said != last_said:
-                        logger.warning("pods of %s: %s", self._namespace or "all", said)
+                        logger.warning("%s: %s", self._what, said)
                     last_said = said
                 time.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
                 failures += 1
@@ -130,7 +141,7 @@ class PodWatch:
         return f"/api/v1/{scope}pods?{urlencode({**self._selectors, **parameters})}"
 
     def _list(self) -> str:
-        with self._api.get(self._path(), timeout_seconds=30.0) as response:
+        with self._api.get(self._path(), 30.0, self._accept_list) as response:
             document = json.load(response)
         self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
         self._changed(self._pods)
@@ -144,7 +155,7 @@ class PodWatch:
             resourceVersion=version,
             timeoutSeconds=str(_WATCH_SECONDS),
         )
-        with self._api.get(path, timeout_seconds=_SILENCE_SECONDS) as response:
+        with self._api.get(path, _SILENCE_SECONDS, self._accept_watch) as response:
             for event in _events(response):
                 version = self._take(event, version)
         return version

@@ -63,9 +63,9 @@ operator says it and however it was found, a trial's series are the same.
 {{- define "laptime.secondsWithout" -}}instance|pod|container|service|endpoint{{- end }}
 
 {{/*
-What the operator alone may say, whatever a pod of a run says.
+What operator and agents alone may say, whatever a pod of a run says.
 */}}
-{{- define "laptime.operatorsMetrics" -}}laptime_(run|trial|result|second)_.*{{- end }}
+{{- define "laptime.ownMetrics" -}}laptime_(run|trial|result|second|pod|container|node|neighbour)_.*{{- end }}
 
 {{- define "laptime.prometheusConfig" -}}
 {{- $namespaces := include "laptime.watchedNamespaces" . | fromJsonArray -}}
@@ -174,7 +174,7 @@ scrape_configs:
       {{- include "laptime.runRelabeling" . | nindent 6 }}
     metric_relabel_configs:
       - source_labels: [__name__]
-        regex: {{ include "laptime.operatorsMetrics" . }}
+        regex: {{ include "laptime.ownMetrics" . }}
         action: drop
   {{- end }}
 {{- end }}
