@@ -98,8 +98,13 @@ def pod(
         )
 
 
-def node(name: str = "n1", steal: float = 0.1) -> Iterable[dict[str, Any]]:
-    """Yield the agent's series of a node of two CPUs, half of which are idle."""
+def node(
+    name: str = "n1", steal: float = 0.1, all_pods: float | None = None
+) -> Iterable[dict[str, Any]]:
+    """Yield the agent's series of a node of two CPUs, half of which are idle.
+
+    `all_pods` is how many cores its pods use together; None: that of an older agent.
+    """
     for mode, rate in {"user": 0.7, "system": 0.2, "steal": steal, "idle": 1.1 - steal}.items():
         yield one_series(
             "laptime_node_cpu_seconds_total", _linear(rate), {"node": name, "mode": mode}
@@ -118,6 +123,21 @@ def node(name: str = "n1", steal: float = 0.1) -> Iterable[dict[str, Any]]:
             _constant(hertz),
             {"node": name, "statistic": statistic},
         )
+    if all_pods is not None:
+        yield one_series("laptime_node_pods_cpu_seconds_total", _linear(all_pods), {"node": name})
+        yield one_series(
+            "laptime_node_pressure_seconds_total",
+            _linear(0.3),
+            {"node": name, "resource": "cpu", "kind": "some"},
+        )
+
+
+def neighbour(
+    name: str, cores: float, namespace: str = "default", node: str = "n1", **options: Any
+) -> dict[str, Any]:
+    """Return the agent's series of a pod that is of no run."""
+    labels = {"namespace": namespace, "pod": name, "node": node}
+    return one_series("laptime_neighbour_cpu_seconds_total", _linear(cores), labels, **options)
 
 
 def _linear(rate: float, at_start: float = 100.0) -> Callable[[float], float]:

@@ -6,17 +6,26 @@ from typing import Any
 
 import pytest
 
-from laptime.api.usage import Source, TrialUsage
+from laptime.api.usage import NodeUsage, Source, TrialUsage
 from laptime.measure.prometheus import (
     agent_query,
     component_of_pod,
     kubelet_query,
+    neighbours_query,
     node_query,
     trial_usage,
 )
 from laptime.measure.promql import PrometheusError, TrialWindow
 from laptime.measure.timeseries import Window
-from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, node, one_series, pod
+from tests.measure.prometheus_answers import (
+    LENGTH,
+    START,
+    FakePrometheus,
+    neighbour,
+    node,
+    one_series,
+    pod,
+)
 
 WINDOW = Window(START, START + LENGTH)
 WANTED = TrialWindow("default", "demo", "demo-trial-001", WINDOW)
@@ -90,6 +99,74 @@ async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> N
     # A pod of which nobody knows how much it used may have used all of it.
     (one,) = (await used(axum(0.3, end=START + 4.4))).nodes
     assert one.others_cores is None
+
+
+NAMES = "laptime_neighbour_cpu_seconds_total"
+
+
+async def beside(
+    all_pods: float, *others: dict[str, Any], own: float = 0.3
+) -> tuple[NodeUsage, FakePrometheus]:
+    pods = list(pod("demo-server-axum-1-a", "server", cores=own, labels=TRIAL))
+    prometheus = FakePrometheus(
+        {NAMES: list(others), PODS: pods, NODES: list(node(all_pods=all_pods))}
+    )
+    (found,) = (await trial_usage(prometheus, WANTED)).nodes
+    return found, prometheus
+
+
+async def test_other_pods_are_all_pods_of_the_node_without_those_of_the_run() -> None:
+    one, _ = await beside(0.7)
+    assert one.other_pods_cores == pytest.approx(0.4)
+    # 0.9 cores are busy: the rest is daemons.
+    assert one.others_cores == pytest.approx(0.6)
+    assert one.neighbours == []
+    assert one.cpu_waiting_share == pytest.approx(0.3)
+    # The tree is read at other moments than the pods in it.
+    one, _ = await beside(0.29)
+    assert one.other_pods_cores == 0.0
+
+
+async def test_others_used_no_less_than_other_pods() -> None:
+    # By the node's modes nobody but the run did anything: interrupts ran in the time of its pods.
+    one, _ = await beside(1.2, own=0.85)
+    assert one.other_pods_cores == pytest.approx(0.35)
+    assert one.others_cores == pytest.approx(0.35)
+
+
+async def test_an_agent_of_the_version_before_leaves_other_pods_unknown() -> None:
+    prometheus = FakePrometheus({PODS: server(), NODES: list(node())})
+    (one,) = (await trial_usage(prometheus, WANTED)).nodes
+    assert (one.other_pods_cores, one.neighbours, one.cpu_waiting_share) == (None, None, None)
+    assert not any(NAMES in asked["query"] for _, asked in prometheus.asked)
+
+
+async def test_the_largest_neighbours_have_names() -> None:
+    many = [neighbour(f"small-{number:02}", 0.02) for number in range(12)]
+    one, _ = await beside(1.0, neighbour("tiny", 0.009), *many, neighbour("web", 0.25))
+    assert one.neighbours is not None
+    assert one.neighbours[0].pod == "web"
+    assert one.neighbours[0].cores == pytest.approx(0.25)
+    assert [found.pod for found in one.neighbours[1:]] == [f"small-{n:02}" for n in range(9)]
+
+
+async def test_names_of_other_namespaces_are_not_asked_for_and_never_taken() -> None:
+    one, prometheus = await beside(1.0, neighbour("web", 0.3, "team"), neighbour("mine", 0.2))
+    assert one.neighbours is not None
+    assert [found.pod for found in one.neighbours] == ["mine"]
+    (asked,) = (q["query"] for _, q in prometheus.asked if NAMES in q["query"])
+    assert asked == neighbours_query(["n1"], WANTED)
+    assert 'namespace="default",node=~"n1",run!="demo"' in asked
+
+
+async def test_a_neighbour_of_a_part_of_the_window_counts_by_what_was_seen_of_it() -> None:
+    late = neighbour("job", 1.0, start=START + 7.63)
+    elsewhere = neighbour("far", 1.0, node="n2")
+    before = neighbour("gone", 1.0, end=START - 1.0)
+    one, _ = await beside(1.0, late, elsewhere, before)
+    assert one.neighbours is not None
+    assert [found.pod for found in one.neighbours] == ["job"]
+    assert one.neighbours[0].cores == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("phase", [0.0, 0.25, 0.5, 0.999])

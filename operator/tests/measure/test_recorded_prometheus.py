@@ -50,4 +50,6 @@ async def test_the_figures_are_those_of_the_kernel() -> None:
     # All that was busy and not the pod, but for interrupts.
     assert node.others_cores is not None
     busy = node.busy_share * node.cpus
+    # It was recorded of an agent that did not tell of other pods, which is not the same as none.
+    assert (node.other_pods_cores, node.neighbours, node.cpu_waiting_share) == (None, None, None)
     assert 0.0 <= node.others_cores <= busy - TRUTH["cpu"] / window.seconds + 0.03

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laptime.measure.timeseries import Series, Window, growth, highest_rate, increase, spans
+from laptime.measure.timeseries import (
+    Series,
+    Window,
+    growth,
+    highest_rate,
+    increase,
+    seen_growth,
+    spans,
+)
 
 
 def steady(rate: float, start: float, end: float, step: float = 1.0) -> Series:
@@ -129,3 +137,16 @@ def test_growth_is_known_where_samples_reach() -> None:
     assert growth(series, Window(0.5, 1.5)) == 1.5
     assert growth(series, Window(1.5, 2.5)) is None
     assert growth(series, Window(-0.5, 0.5)) is None
+
+
+def test_what_is_seen_of_a_counter_is_not_stretched_over_the_window() -> None:
+    window = Window(1000.0, 1010.0)
+    assert seen_growth(steady(0.5, 990.0, 1020.0), window) == pytest.approx(5.0)
+    assert seen_growth(steady(0.5, 1008.0, 1020.0), window) == pytest.approx(1.0)
+    assert seen_growth(steady(0.5, 990.0, 1000.0), window) == 0.0
+    assert seen_growth(Series((), ()), window) == 0.0
+
+
+def test_a_counter_that_began_anew_grew_from_there_on() -> None:
+    again = Series((1000.0, 1004.0, 1005.0, 1010.0), (50.0, 52.0, 0.0, 1.0))
+    assert seen_growth(again, Window(1000.0, 1010.0)) == pytest.approx(3.0)

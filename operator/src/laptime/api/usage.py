@@ -69,6 +69,13 @@ class ComponentUsage(TolerantModel):
     transmitted_bytes: int | None = None
 
 
+class Neighbour(TolerantModel):
+    """A pod on a node of the run that had no part in it."""
+
+    pod: str
+    cores: Reading = Field(description="CPU cores, mean of the window, at least.")
+
+
 class NodeUsage(TolerantModel):
     """One node with pods of the run, in the window of one trial."""
 
@@ -83,8 +90,21 @@ class NodeUsage(TolerantModel):
     others_cores: Reading | None = Field(
         None,
         description="CPU cores that everything but the run's tiers and the pods of the trial used, "
-        "at least: without interrupts, those that ran in a pod's time twice. Mean of the window; "
-        "None where the CPU time of a pod is not known.",
+        "at least: without interrupts, those that ran in a pod's time twice, but never less than "
+        "`otherPodsCores`. Mean of the window; None where the CPU time of a pod is not known.",
+    )
+    other_pods_cores: Reading | None = Field(
+        None,
+        description="CPU cores of all other pods on the node, of whatever namespace. Mean of the "
+        "window; None where the agent does not tell.",
+    )
+    neighbours: list[Neighbour] | None = Field(
+        None,
+        description="Those of them that are in the run's own namespace and used 0.01 cores or "
+        "more, at most 10, the largest first. None where the agent does not tell.",
+    )
+    cpu_waiting_share: Reading | None = Field(
+        None, description="Share of the window in which a task was ready and had no CPU."
     )
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
+from laptime.api.usage import (
+    ComponentUsage,
+    CoresOverTime,
+    Neighbour,
+    NodeUsage,
+    Source,
+    TrialUsage,
+)
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -22,7 +29,15 @@ from laptime.measure.promql import (
     query_samples,
     selector,
 )
-from laptime.measure.timeseries import Series, Window, growth, highest_rate, increase, spans
+from laptime.measure.timeseries import (
+    Series,
+    Window,
+    growth,
+    highest_rate,
+    increase,
+    seen_growth,
+    spans,
+)
 
 KUBELET_MARGIN_SECONDS = 60.0
 AGENT_LONGEST_GAP_SECONDS = 1.5
@@ -52,6 +67,8 @@ _POD_METRICS = {
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
 _NODE_INFO = "laptime_node_info"
+_NODE_PODS = "laptime_node_pods_cpu_seconds_total"
+_NODE_PRESSURE = "laptime_node_pressure_seconds_total"
 _NODE_METRICS = (
     "laptime_node_cpus",
     "laptime_node_cpu_seconds_total",
@@ -59,7 +76,13 @@ _NODE_METRICS = (
     "laptime_node_memory_available_bytes",
     "laptime_node_cpu_frequency_hertz",
     _NODE_INFO,
+    _NODE_PODS,
+    _NODE_PRESSURE,
 )
+_NEIGHBOURS = ("laptime_neighbour_cpu_seconds_total", "laptime_pod_cpu_seconds_total")
+"""Pods of no run, and those of runs, of which others than the own one are neighbours too."""
+_NAMED_CORES = 0.01
+_MOST_NAMED = 10
 _KUBELET_METRICS = {
     "container_cpu_usage_seconds_total": "cpu",
     "container_cpu_cfs_throttled_seconds_total": "throttled",
@@ -131,9 +154,30 @@ def node_query(nodes: Iterable[str], window: Window) -> str:
     """Return the PromQL query of all samples of some nodes."""
     labels = {
         "__name__": ("=~", "|".join(_NODE_METRICS)),
-        "node": ("=~", "|".join(re.escape(node) for node in sorted(nodes))),
+        "node": ("=~", _any_of(nodes)),
+        # Of pressure only that on the CPUs.
+        "resource": ("=~", "|cpu"),
+        "kind": ("=~", "|some"),
     }
     return selector(labels, window.seconds + 2 * AGENT_MARGIN_SECONDS)
+
+
+def neighbours_query(nodes: Iterable[str], wanted: TrialWindow) -> str:
+    """Return the PromQL query of the CPU of the other pods on some nodes.
+
+    Only of those in the namespace of the run: its author has no business with the others.
+    """
+    labels = {
+        "__name__": ("=~", "|".join(_NEIGHBOURS)),
+        "namespace": ("=", wanted.namespace),
+        "node": ("=~", _any_of(nodes)),
+        "run": ("!=", wanted.run),
+    }
+    return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
+
+
+def _any_of(nodes: Iterable[str]) -> str:
+    return "|".join(re.escape(node) for node in sorted(nodes))
 
 
 def kubelet_query(wanted: TrialWindow) -> str:
@@ -215,16 +259,52 @@ async def _usage_of_agent(
     for labels, series in found:
         by_node[labels["node"]].append((labels, series))
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
+    read = [
+        _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window))
+        for name in sorted(by_node)
+    ]
     return usage.model_copy(
         update={
-            "nodes": [
-                _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window))
-                for name in sorted(by_node)
-            ],
+            "nodes": await _with_neighbours(query, wanted, read),
             "gaps": [*usage.gaps, *gaps],
             "complete": usage.complete and not gaps,
         }
     )
+
+
+async def _with_neighbours(
+    query: Query, wanted: TrialWindow, nodes: list[NodeUsage]
+) -> list[NodeUsage]:
+    """Return the nodes, those whose agents tell of other pods with the names of some."""
+    told = [one.node for one in nodes if one.other_pods_cores is not None]
+    if not told:
+        return nodes
+    found = await query_samples(
+        query, neighbours_query(told, wanted), wanted.window.end + AGENT_MARGIN_SECONDS
+    )
+    series: dict[tuple[str, str], Series] = {}
+    for labels, one in found:
+        # The query asks for no others; what is stored must not hang on that alone.
+        if labels.get("namespace") == wanted.namespace:
+            key = labels["node"], labels["pod"]
+            series[key] = one.merged(series[key]) if key in series else one
+    return [
+        one.model_copy(update={"neighbours": _neighbours(one.node, series, wanted.window)})
+        if one.node in told
+        else one
+        for one in nodes
+    ]
+
+
+def _neighbours(
+    node: str, series: Mapping[tuple[str, str], Series], window: Window
+) -> list[Neighbour]:
+    used = [
+        Neighbour(pod=pod, cores=cores)
+        for (where, pod), one in series.items()
+        if where == node and (cores := seen_growth(one, window) / window.seconds) >= _NAMED_CORES
+    ]
+    return sorted(used, key=lambda one: (-one.cores, one.pod))[:_MOST_NAMED]
 
 
 def _usage(
@@ -395,14 +475,16 @@ def _node(
     gauges: dict[str, tuple[float, ...]] = defaultdict(tuple)
     what: Mapping[str, str] = {}
     for labels, series in found:
-        if labels["__name__"] == _NODE_INFO:
+        metric = labels["__name__"]
+        if metric == _NODE_INFO:
             what = labels
-        elif "mode" in labels:
-            mode = labels["mode"]
-            counters[mode] = series.merged(counters[mode]) if mode in counters else series
+        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
+            key = labels.get("mode", metric)
+            counters[key] = series.merged(counters[key]) if key in counters else series
         elif labels.get("statistic") != "min":
-            gauges[labels["__name__"]] += series.within(window.start - 1.0, window.end + 1.0)
-    grown = {mode: increase(series, window) for mode, series in counters.items()}
+            gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
+    grown = {key: increase(series, window) for key, series in counters.items()}
+    all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
     modes = {mode: value for mode, value in grown.items() if value is not None}
     total = sum(modes.values())
     load = gauges.get("laptime_node_load1")
@@ -411,6 +493,15 @@ def _node(
     cpus = gauges.get("laptime_node_cpus")
     busy = sum(value for mode, value in modes.items() if mode not in _IDLE)
     interrupts = sum(modes.get(mode, 0.0) for mode in _INTERRUPTS)
+    other_pods = others = None
+    if own_cpu is not None:
+        other_pods = None if all_pods is None else max(0.0, all_pods - own_cpu)
+        # Interrupts are left out: where the kernel counts them apart from those whose packets they
+        # are about, they would pass for others. Those that ran in the time of a pod are in its CPU
+        # time as well, so others are too few, down to none beside a run of many small packets. What
+        # other pods used is known without all that.
+        rest = max(0.0, busy - interrupts - own_cpu) if total else None
+        others = max((one for one in (rest, other_pods) if one is not None), default=None)
     return NodeUsage(
         node=name,
         cpus=round(max(cpus)) if cpus else 0,
@@ -418,12 +509,9 @@ def _node(
         cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
-        # Interrupts are left out: where the kernel counts them apart from those whose packets they
-        # are about, they would pass for others. Those that ran in the time of a pod are in its CPU
-        # time as well, so others are too few, down to none beside a run of many small packets.
-        others_cores=max(0.0, busy - interrupts - own_cpu) / window.seconds
-        if total and own_cpu is not None
-        else None,
+        others_cores=None if others is None else others / window.seconds,
+        other_pods_cores=None if other_pods is None else other_pods / window.seconds,
+        cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),
         load1=max(load) if load else None,
         memory_available_bytes=round(min(memory)) if memory else None,
         frequency_hertz=min(frequency) if frequency else None,

@@ -108,6 +108,19 @@ def increase(series: Series, window: Window) -> float | None:
     return (last - first) * window.seconds / covered
 
 
+def seen_growth(series: Series, window: Window) -> float:
+    """Return by how much a counter grew in that part of a window which its samples cover.
+
+    One that began anew, as that of another pod of the same name, grew from there on.
+    """
+    if series.covered(window) <= 0.0:
+        return 0.0
+    ends = (max(window.start, series.times[0]), min(window.end, series.times[-1]))
+    first, last = (series.at(end) or 0.0 for end in ends)
+    values = (first, *series.within(*ends), last)
+    return math.fsum(max(0.0, after - before) for before, after in pairwise(values))
+
+
 def highest_rate(all_series: Iterable[Series], window: Window, seconds: float = 1.0) -> float:
     """Return the highest growth per second of several counters together.
 
