@@ -17,6 +17,7 @@ from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
 from laptime.analysis.stopping import given_up, loads_given_up, undecided, widest_half_width
+from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
 from laptime.api.results import (
     ControlResult,
@@ -28,6 +29,7 @@ from laptime.api.results import (
 )
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
+from laptime.measure.isolation import run_isolation
 from laptime.plan import Trial
 
 _NAMED = 2
@@ -56,6 +58,8 @@ class Summary:
     """Of the widest interval that the run is about, as a share."""
     finished: bool
     """Whether no trial is left that could still be measured."""
+    isolation: Isolation | None = None
+    """Whether its trials had their nodes for themselves; None while there is none."""
 
 
 def summarise(
@@ -77,6 +81,7 @@ def summarise(
     cells = cells_of(trials, results, payloads, failures, failed_loads)
     rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
+    planned = {trial.name for trial in trials}
     finished = all(
         trial.name in over or trial.server in failures or (trial.server, trial.load) in failed_loads
         for trial in trials
@@ -114,6 +119,7 @@ def summarise(
         ties=ties(spec, counted, measured) if finished else (),
         half_width=width,
         finished=finished,
+        isolation=run_isolation(one for one in results if one.trial in planned),
     )
 
 

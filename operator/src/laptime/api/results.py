@@ -11,6 +11,7 @@ from laptime.api.base import Reading, TolerantModel
 from laptime.api.causes import LimitedBy
 from laptime.api.evidence import TierEvidence
 from laptime.api.interval import Interval as Interval
+from laptime.api.isolation import Isolation
 from laptime.api.metrics import Metric
 from laptime.api.script import ScriptFigures
 from laptime.api.usage import RowUsage, TrialUsage
@@ -160,6 +161,11 @@ class TrialResult(TolerantModel):
         None,
         description="What Prometheus lacks of the trial's seconds, which dashboards draw; None: "
         "nothing, or nobody asked.",
+    )
+    isolation: Isolation | None = Field(
+        None,
+        description="Whether it had its nodes for itself. None in results of older versions: then "
+        "it is not known.",
     )
     limited_by: LimitedBy | None = None
     script: ScriptFigures | None = Field(

@@ -9,6 +9,7 @@ from pydantic import Field
 from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.images import RunImages
+from laptime.api.isolation import Isolation
 from laptime.api.placement import RunPlacement
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, Tie
 from laptime.api.storage import Storage
@@ -197,6 +198,9 @@ class RunStatus(TolerantModel):
         None,
         description="Of a run that is over: servers that cannot be told apart under a load, and "
         "what it would cost; at most 20, those that cost least.",
+    )
+    isolation: Isolation | None = Field(
+        None, description="Whether the run had its nodes for itself, by its worst trial so far."
     )
     results_config_map: str | None = Field(
         None,

@@ -20,7 +20,7 @@ from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
 from laptime.api.script_load import Checks
 from laptime.api.server import Server
 from laptime.api.side_services import SIDE_PREFIX
-from laptime.api.usage import TrialUsage
+from laptime.api.usage import NodeUsage, TrialUsage
 from laptime.measure.generator import GeneratorPhase, GeneratorSearch, GeneratorSecond
 from laptime.measure.histogram import Histogram
 
@@ -320,15 +320,21 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
             doubtful.append(doubts.GENERATOR_HELD_BACK.says(share=throttled))
         elif (tier := _tier(part.component)) is not None:
             doubtful.append(doubts.TIER_HELD_BACK.says(tier=tier, share=throttled))
-    for node in usage.nodes:
-        stolen = node.stolen_share or 0.0
-        if stolen > MAX_STOLEN_SHARE:
-            doubtful.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
-        others = node.others_cores or 0.0
-        if node.cpus and others > MAX_OTHERS_SHARE * node.cpus:
-            said = {"cores": others, "cpus": node.cpus, "node": node.node}
-            doubtful.append(doubts.NEIGHBOURS.says(**said))
+    doubtful += [said for node in usage.nodes for said in node_doubts(node)]
     return Judgement.of(doubtful)
+
+
+def node_doubts(node: NodeUsage) -> list[Said]:
+    """Return what says that a node was not there for the trial alone."""
+    said = []
+    stolen = node.stolen_share or 0.0
+    if stolen > MAX_STOLEN_SHARE:
+        said.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
+    others = node.others_cores or 0.0
+    if node.cpus and others > MAX_OTHERS_SHARE * node.cpus:
+        figures = {"cores": others, "cpus": node.cpus, "node": node.node}
+        said.append(doubts.NEIGHBOURS.says(**figures))
+    return said
 
 
 def _tier(component: str) -> str | None:

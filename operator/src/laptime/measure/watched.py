@@ -11,6 +11,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Request
 from laptime.measure.by_design import by_design
 from laptime.measure.causes import limited_by
+from laptime.measure.isolation import trial_isolation
 from laptime.measure.statements import expected_statements, most_in_flight
 from laptime.measure.validity import Judgement, judge_server, judge_statements, judge_usage
 
@@ -22,7 +23,7 @@ def watched_result(
     requests: Sequence[Request],
     services: Sequence[SideService] = (),
 ) -> TrialResult:
-    """Return a measured result with usage, tiers, what limited it, and doubts that follow.
+    """Return a measured result with usage, tiers, isolation, cause, and doubts that follow.
 
     Without readings only the cause is added, as far as the generator alone can tell it. Readings
     that are incomplete make no throughput doubtful: they concern usage and cause, which say so.
@@ -50,6 +51,9 @@ def watched_result(
         update={
             "usage": usage,
             "tiers": tiers,
+            "isolation": trial_isolation(
+                usage, {node for nodes in result.nodes.values() for node in nodes}
+            ),
             "seconds_missing": readings.seconds_missing if readings else None,
             "limited_by": limited_by(
                 load,

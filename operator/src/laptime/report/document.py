@@ -97,6 +97,7 @@ def _document(report: Report) -> dict[str, Any]:
         "control": [one.to_wire() for one in summary.control],
         "ties": [one.to_wire() for one in summary.ties],
         "halfWidth": summary.half_width,
+        **({"isolation": summary.isolation.to_wire()} if summary.isolation else {}),
         "objectives": [objective.to_wire() for objective in summary.objectives],
         "published": published.to_wire() if published else None,
         "spec": report.spec.to_wire(),

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
+from laptime.api.isolation import Isolation
 from laptime.api.placement import RunPlacement
 from laptime.api.results import (
     ControlResult,
@@ -88,6 +89,11 @@ class Results(TolerantModel):
     half_width: float | None = Field(
         None, description="Of the widest interval that the run is about, as a share."
     )
+    isolation: Isolation | None = Field(
+        None,
+        description="Whether the run had its nodes for itself, by its worst trial; left out where "
+        "an older version measured it: then it is not known.",
+    )
     published: Published | None = Field(
         None, description="The published benchmark behind the scenario."
     )
@@ -144,6 +150,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         ties=tuple(results.ties),
         half_width=results.half_width,
         finished=True,
+        isolation=results.isolation,
     )
     run, kept = results.run, results.scenario
     return results, Report(

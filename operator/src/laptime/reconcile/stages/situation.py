@@ -335,6 +335,7 @@ class Situation:
             objectives=list(summary.objectives) if summary and summary.objectives else None,
             control=list(summary.control) if summary and summary.control else None,
             ties=list(summary.ties) if summary and summary.ties else None,
+            isolation=summary.isolation if summary else None,
             results_config_map=old.results_config_map
             or (self.observed.results_config_map if state.terminal else None),
             storage=self._storage(state),
