@@ -11,9 +11,10 @@ from typing import Any
 import promql_parser
 import pytest
 from exported_metrics import exported
+from laptime.api.isolation import Quietness
 from laptime.report.html.palette import LIGHT_SERVERS
 
-from laptime_dashboards.meanings import STATES
+from laptime_dashboards.meanings import ISOLATION, STATES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 from laptime_dashboards.write import dashboards, encode, write
 
@@ -367,3 +368,24 @@ def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() 
 def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> None:
     done = [one["id"] for one in PANELS[f"laptime-run: {name}"]["transformations"]]
     assert "sortBy" in done
+
+
+def test_the_words_for_nodes_are_those_that_runs_have() -> None:
+    assert set(ISOLATION) == {one.value for one in Quietness}
+    panel = PANELS["laptime-run: Isolation"]
+    (mappings,) = (
+        entry["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "mappings"
+    )
+    assert set(mappings[0]["options"]) == set(ISOLATION)
+
+
+def test_other_pods_are_all_pods_of_a_node_without_those_of_the_run() -> None:
+    expr = QUERIES["laptime-run: Other pods on the nodes A"]
+    assert metric_names(expr) == {
+        "laptime_node_pods_cpu_seconds_total",
+        "laptime_pod_cpu_seconds_total",
+    }
+    assert " - on (node) " in expr

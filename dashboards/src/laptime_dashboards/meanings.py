@@ -21,6 +21,13 @@ VALIDITIES = {
     "invalid": ("invalid", "red"),
 }
 
+ISOLATION = {
+    "quiet": ("quiet", "green"),
+    "notKnown": ("not known", "text"),
+    "shared": ("shared", "blue"),
+    "disturbed": ("disturbed", "orange"),
+}
+
 OUTCOMES = {"Measured": ("Measured", "blue"), "Failed": ("Failed", "red")}
 
 OBJECTIVES = {

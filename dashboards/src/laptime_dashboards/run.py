@@ -66,7 +66,16 @@ def build() -> dashboard.Dashboard:
                 run_usage.connections(),
             ),
         ),
-        ("Nodes", (run_usage.node_cpu(), run_usage.node_pressure(), run_usage.node_memory())),
+        (
+            "Nodes, and what else ran on them",
+            (
+                run_usage.isolation(),
+                run_usage.node_others(),
+                run_usage.node_cpu(),
+                run_usage.node_pressure(),
+                run_usage.node_memory(),
+            ),
+        ),
     ):
         row = dashboard.Row(title)
         for panel in panels:

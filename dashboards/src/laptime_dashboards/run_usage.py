@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import timeseries
+from grafana_foundation_sdk.builders import table, timeseries
 
-from laptime_dashboards.panel_defaults import THIRD, in_server_colors, query, time_series
+from laptime_dashboards.meanings import ISOLATION
+from laptime_dashboards.panel_defaults import (
+    FULL,
+    THIRD,
+    WRAPPED,
+    Column,
+    in_server_colors,
+    query,
+    rows,
+    time_series,
+    words,
+)
 from laptime_dashboards.selectors import (
     BACKENDS,
     GENERATOR_PODS,
@@ -232,6 +243,57 @@ def connections() -> timeseries.Panel:
             ),
         ],
         width=THIRD,
+    )
+
+
+def isolation() -> table.Panel:
+    """Whether the run had its nodes for itself."""
+    series = f"laptime_run_isolation{{{RUN}}}"
+    return rows(
+        "Isolation",
+        "Whether others used CPU of the nodes while trials were measured, by the worst trial: "
+        "quiet (at most 5 % of a node), shared, or disturbed (so much that there is a doubt). Why "
+        "is there when the run is over.",
+        "no trial of the run was measured, or the operator is not scraped",
+        [
+            Column(
+                "Nodes",
+                label="isolation",
+                width=100,
+                more={
+                    "mappings": words(ISOLATION),
+                    "custom.cellOptions": {"type": "color-text"},
+                },
+            ),
+            Column("Why", label="why", more=WRAPPED),
+            Column("", expr=f"max by (isolation, why) ({series})"),
+        ],
+        joined=False,
+        width=FULL,
+        height=4,
+    )
+
+
+def node_others() -> timeseries.Panel:
+    """What the pods of others use on the nodes of the run."""
+    pods = f"sum by (node) ({rate('laptime_node_pods_cpu_seconds_total')})"
+    own = f"sum by (node) ({rate(f'laptime_pod_cpu_seconds_total{{{RUN}}}')})"
+    each = rate("laptime_neighbour_cpu_seconds_total")
+    return time_series(
+        "Other pods on the nodes",
+        "Cores that all other pods of a node use together, of whatever namespace, and the largest "
+        "of those that the agent may see. What of it falls into a measured phase counts.",
+        "short",
+        "no pod of the run in this time, or no agent on its node",
+        [
+            query(f"{pods} - on (node) {own}", "{{node}} other pods", ref="A"),
+            query(
+                f"topk(10, sum by (node, namespace, pod) ({each}) and on (node) {NODES})",
+                "{{node}} {{namespace}}/{{pod}}",
+                ref="B",
+            ),
+        ],
+        width=FULL,
     )
 
 

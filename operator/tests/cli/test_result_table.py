@@ -192,3 +192,40 @@ def test_what_a_tie_would_cost_stands_under_its_table_unless_the_verdict_says_it
     # What is not known is not promised.
     finished_status["ties"] = [tie]
     assert "about 6 more repetitions would tell" in _printed(manifest, finished_status)
+
+
+QUIET = {"word": "quiet", "node": "n1", "cpus": 2, "othersCores": 0.05, "trial": "demo-trial-001"}
+SHARED = {
+    **QUIET,
+    "word": "shared",
+    "message": "others used at least 0.31 of the 2 CPUs of node n1 meanwhile",
+    "othersCores": 0.31,
+}
+
+
+@pytest.mark.parametrize(
+    ("isolation", "said"),
+    [
+        (QUIET, "Nodes: quiet"),
+        (SHARED, f"Nodes: shared: {SHARED['message']} (trial demo-trial-001)"),
+        (
+            {**SHARED, "word": "disturbed", "trialsNotKnown": 2},
+            f"Nodes: disturbed: {SHARED['message']} (trial demo-trial-001); not known of 2 trials",
+        ),
+        (
+            {"word": "notKnown", "message": "nobody watched [b]", "trialsNotKnown": 2},
+            "Nodes: not known: nobody watched [b]",
+        ),
+        (None, "Nodes: not known: the version of Laptime that measured it did not tell"),
+    ],
+)
+def test_one_line_says_whether_the_nodes_were_quiet(
+    manifest: Any, finished_status: Any, isolation: Any, said: str
+) -> None:
+    status = {**finished_status, **({"isolation": isolation} if isolation else {})}
+    lines = [line for line in _printed(manifest, status, 200).splitlines() if "Nodes:" in line]
+    assert lines == [said]
+
+
+def test_of_a_run_without_a_trial_nothing_is_said_of_nodes(manifest: Any) -> None:
+    assert "Nodes:" not in _printed(manifest, {"state": "Deploying"})

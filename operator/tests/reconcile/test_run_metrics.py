@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from laptime.analysis import wording
 from laptime.api.causes import Cause, LimitedBy
+from laptime.api.isolation import Isolation, Quietness
 from laptime.api.results import (
     Interval,
     Latency,
@@ -265,6 +266,20 @@ def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> No
         assert found["laptime_run_trials_failed"][0][1] == 2
         said_of = {one["server"]: one["doubts"] for one, _ in found["laptime_result_state"]}
         assert said_of == {"s0": "", "s1": doubts}
+
+
+def test_whether_the_nodes_were_quiet_is_a_word_and_why_when_the_run_is_over() -> None:
+    isolation = Isolation(word=Quietness.SHARED, message="others used 0.3", trial="demo-trial-002")
+    figures = RunFigures()
+    for state, why in (
+        (State.RUNNING, ""),
+        (State.SUCCEEDED, "shared: others used 0.3 (trial demo-trial-002)"),
+    ):
+        figures.see(manifest_of(a_run(RunStatus(state=state, isolation=isolation))))
+        ((labels, value),) = scraped(figures)["laptime_run_isolation"]
+        assert (labels["isolation"], labels["why"], value) == ("shared", why, 1)
+    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED))))
+    assert "laptime_run_isolation" not in scraped(figures)
 
 
 def test_a_run_that_ended_without_a_result_says_why_where_others_say_their_verdict() -> None:

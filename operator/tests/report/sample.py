@@ -11,9 +11,17 @@ from laptime.analysis import summarise
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
+from laptime.api.usage import (
+    ComponentUsage,
+    CoresOverTime,
+    Neighbour,
+    NodeUsage,
+    Source,
+    TrialUsage,
+)
 from laptime.catalog import scenarios
 from laptime.measure import GeneratorResult, parse_generator_output, trial_result
+from laptime.measure.isolation import trial_isolation
 from laptime.plan import Trial, plan_trials
 from laptime.report import Report
 from tests.measure.samples import document, histogram, line, phase
@@ -126,10 +134,26 @@ def _watched(result: TrialResult, chance: random.Random) -> TrialResult:
                 ("postgres", of_postgres, 210),
             )
         ],
-        nodes=[NodeUsage(node="node-1", cpus=8)],
+        nodes=[_node(result.ordinal)],
     )
     limited = LimitedBy(cause=cause, evidence=evidence, also=[Cause.NODE])
-    return result.model_copy(update={"usage": usage, "limited_by": limited})
+    isolation = trial_isolation(usage, ["node-1"])
+    found = {"usage": usage, "limited_by": limited, "isolation": isolation}
+    return result.model_copy(update=found)
+
+
+def _node(ordinal: int) -> NodeUsage:
+    """Return the node as it was in a trial: others, of which one has a name, use more and more."""
+    return NodeUsage(
+        node="node-1",
+        cpus=8,
+        stolen_share=0.001,
+        others_cores=0.2 + ordinal / 100,
+        other_pods_cores=0.1 + ordinal / 100,
+        neighbours=[Neighbour(pod="web-<1>", cores=ordinal / 100)],
+        cpu_waiting_share=0.05,
+        frequency_hertz=2.5e9,
+    )
 
 
 @cache

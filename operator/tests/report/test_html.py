@@ -224,6 +224,31 @@ class TestFigures:
         lines = table(whole_page().by_id("environment").all("table")[0])[1:]
         assert [line[0] for line in lines] == [str(one.ordinal) for one in REPORT.trials]
 
+    def test_what_else_the_nodes_did_has_its_figures_and_a_word(self) -> None:
+        section = whole_page().by_id("isolation")
+        last = max(REPORT.trials, key=lambda one: one.ordinal)
+        most = last.ordinal / 100
+        assert (
+            f"By the worst trial: shared: others used at least {0.2 + most:.2g} of the 8 CPUs of node "
+            f"node-1 meanwhile (trial {last.trial})."
+        ) in section.text
+        head, line = table(section.all("table")[0])
+        first = min(one.ordinal for one in REPORT.trials) / 100
+        assert dict(zip(head, line, strict=True)) == {
+            "Node": "node-1",
+            "Trials": str(len(REPORT.trials)),
+            "CPUs": "8",
+            "Others": f"{0.2 + first:.2f} to {0.2 + most:.2f}",
+            "Other pods": f"{0.1 + first:.2f} to {0.1 + most:.2f}",
+            "Those in namespace team": f"web-<1> ({most:.2f})",
+            "Stolen": "0.1%",
+            "Pressure": "5.00%",
+            "Frequency": "2.50 GHz",
+        }
+        words = [line[8] for line in table(whole_page().by_id("environment").all("table")[0])]
+        assert words == ["Nodes", *(wording.quietness(one.isolation) for one in REPORT.trials)]
+        assert {"quiet", "shared"} <= set(words)
+
     def test_the_manifest_measures_the_same_again_in_the_same_order(self) -> None:
         (pre,) = whole_page().by_id("repeat").all("pre")
         raw = pre.children[0]
@@ -332,6 +357,9 @@ class TestWhatIsMissing:
         assert "CPU over time" not in page.by_id("load-closed").text
         assert "CPU of the other parts" not in page.by_id("load-closed").text
         assert "Limited by" in page.by_id("load-closed").text
+        isolation = page.by_id("isolation")
+        assert "By the worst trial: not known: its version of Laptime did not" in isolation.text
+        assert isolation.all("table") == []
 
     def test_without_the_generators_results_there_are_tables_and_factors(self) -> None:
         page = parse(to_html(SMALL[0], {}))
@@ -346,6 +374,7 @@ class TestWhatIsMissing:
         page = parse(to_html(report, {}))
         assert page.all("h1")[0].text == "Nothing is measured yet."
         assert page.all("svg") == []
+        assert "Isolation" not in page.text
 
     def test_single_repetitions_have_no_groups(self) -> None:
         report, payloads = SMALL

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from laptime.analysis import summarise
+from laptime.analysis import summarise, wording
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
@@ -101,6 +101,32 @@ def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:
     assert "- Placement: isolated\n" in to_markdown(placed)
     assert "<dt>Placement</dt><dd>isolated</dd>" in to_html(placed, {})
     assert "Placement" not in MARKDOWN
+
+
+def test_whether_nodes_were_quiet_is_in_the_document_and_the_reports() -> None:
+    report, _ = recorded(small=True)
+    text = to_json(report)
+    isolation = report.summary.isolation
+    assert isolation is not None
+    assert json.loads(text)["isolation"] == isolation.to_wire()
+    assert read_results(text)[1].summary.isolation == isolation
+    assert f"- Nodes: {wording.isolation(isolation)}\n" in to_markdown(report)
+    names = json.loads(text)["trials"][0]["usage"]["nodes"][0]["neighbours"]
+    assert names == [{"pod": "web-<1>", "cores": report.trials[0].ordinal / 100}]
+
+
+def test_of_results_of_the_version_before_it_is_not_known() -> None:
+    report, _ = recorded(small=True)
+    before = json.loads(to_json(report))
+    del before["isolation"]
+    for trial in before["trials"]:
+        del trial["isolation"]
+    _, again = read_results(json.dumps(before))
+    said = "not known: the version of Laptime that measured it did not tell"
+    assert f"- Nodes: {said}\n" in to_markdown(again)
+    assert f"By the worst trial: {said}." in parse(to_html(again, {})).by_id("isolation").text
+    nothing = replace(REPORT, summary=replace(REPORT.summary, rows=()))
+    assert "- Nodes:" not in to_markdown(nothing)
 
 
 def test_the_document_has_rows_and_trials_as_they_are() -> None:

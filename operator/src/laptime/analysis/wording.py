@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from laptime.api.attempts import LostAttempt
 from laptime.api.causes import Cause
 from laptime.api.durations import format_duration
+from laptime.api.isolation import Isolation, Quietness
 from laptime.api.metrics import Metric
 from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation, Tie
 from laptime.api.script import ScriptFigures, ThresholdResult
@@ -102,6 +103,24 @@ def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:
     scale = _UNITS[unit]
     low, high = (number(end * scale) for end in (interval.low, interval.high))
     return f"{text} ({low} to {high})"
+
+
+def quietness(one: Isolation | None) -> str:
+    """Return whether nodes were there for a trial alone, in a word; None: an older version."""
+    return "not known" if one is None or one.word is Quietness.NOT_KNOWN else one.word.value
+
+
+def isolation(one: Isolation | None) -> str:
+    """Return the same of a run with the reason: `quiet`, `shared: others used … (trial x)`."""
+    if one is None:
+        return f"{quietness(one)}: the version of Laptime that measured it did not tell"
+    text = quietness(one)
+    if one.message:
+        text += f": {one.message}"
+        text += f" (trial {one.trial})" if one.trial else ""
+    if one.trials_not_known and one.word is not Quietness.NOT_KNOWN:
+        text += f"; not known of {one.trials_not_known} trials"
+    return text
 
 
 def metric(value: Metric) -> str:

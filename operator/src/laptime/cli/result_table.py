@@ -12,6 +12,7 @@ from rich.text import Text
 
 from laptime.analysis import wording
 from laptime.api.causes import Cause
+from laptime.api.isolation import Quietness
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
@@ -31,7 +32,7 @@ _MARKS = {Validity.VALID: "green", Validity.DOUBTFUL: "yellow", Validity.INVALID
 
 
 def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
-    """Yield what to print: the verdict, one table per load, notes, objectives.
+    """Yield what to print: the verdict, one table per load, notes, isolation, objectives.
 
     A table that would not fit on the console's lines is set more closely.
     """
@@ -47,6 +48,10 @@ def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
         yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
         yield from map(_small, counted_tables(of_load))
     yield from _notes(rows)
+    if any(row.trials for row in rows):
+        disturbed = status.isolation is not None and status.isolation.word is Quietness.DISTURBED
+        said = f"Nodes: {wording.isolation(status.isolation)}"
+        yield Text(said, "yellow" if disturbed else "dim")
     for objective in status.objectives or []:
         said = f"{objective.server}, {objective.load}: {objective.bound}"
         why = f": {objective.message}" if objective.message else ""

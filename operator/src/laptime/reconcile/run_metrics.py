@@ -247,6 +247,12 @@ def _declared() -> _Families:
         ("laptime_run_objectives_missed", "Objectives of the run that were missed.", _RUN),
         ("laptime_run_remaining_seconds", "Estimate of the time left.", _RUN),
         (
+            "laptime_run_isolation",
+            "1 for whether the run had its nodes for itself: quiet, shared, disturbed or notKnown, "
+            "by its worst trial; why is there when the run is over.",
+            (*_RUN, "isolation", "why"),
+        ),
+        (
             "laptime_run_server_info",
             "1 for each server, with its place in the spec from 1, and the image that it ran.",
             (*_RUN, "server", "position", "image"),
@@ -354,6 +360,11 @@ def _add_run(families: _Families, run: Run) -> None:
     if status.objectives is not None:
         missed = sum(one.outcome is Outcome.MISSED for one in status.objectives)
         families.add("laptime_run_objectives_missed", run.key, missed)
+    if status.isolation is not None:
+        over = status.state is not None and status.state.terminal
+        why = wording.isolation(status.isolation) if over else ""
+        told_of = (*run.key, status.isolation.word.value, why)
+        families.add("laptime_run_isolation", told_of, 1.0)
     images = {server.name: server.image or "" for server in status.servers or []}
     for server in run.spec.servers:
         told = (server.name, position_of(run.spec, server.name), images.get(server.name, ""))

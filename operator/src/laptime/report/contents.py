@@ -46,6 +46,11 @@ class Report:
         return "trials" not in self.left_out
 
     @property
+    def measured(self) -> bool:
+        """Return whether there is any trial that measured something."""
+        return any(row.trials for row in self.summary.rows)
+
+    @property
     def trials_said(self) -> str:
         """How many trials were measured of how many, as a sentence without its end."""
         spec = self.spec

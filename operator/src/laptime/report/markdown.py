@@ -65,6 +65,8 @@ def _facts(report: Report) -> Iterator[str]:
         yield f"- Precision: {spec.precision} asked for, {_widest(report)} reached"
     for one in summary.control:
         yield f"- Control under {one.load}: {wording.control(one)}"
+    if report.measured:
+        yield f"- Nodes: {_plain(wording.isolation(summary.isolation))}"
     if begin and end:
         yield f"- Measured from {begin} to {end}"
 

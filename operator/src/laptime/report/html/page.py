@@ -16,6 +16,7 @@ from laptime.api import API_VERSION, KIND
 from laptime.api.profile import Profile
 from laptime.catalog import document_of
 from laptime.report.contents import Report
+from laptime.report.html.isolation import node_lines
 from laptime.report.html.limits import watchers
 from laptime.report.html.palette import (
     DARK_SERVERS,
@@ -64,6 +65,8 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         shares=[f"{share * 100:g} %" for share in SHARES],
         watchers=watchers(report.trials) if report.trials_known else _TRIALS_LEFT_OUT,
         nodes=sorted({n.node for t in report.trials if t.usage for n in t.usage.nodes}),
+        isolation=wording.isolation(report.summary.isolation) if report.measured else "",
+        node_lines=node_lines(report.trials),
         published=published_tables(report.published) if report.published else [],
         profiles=shown_profiles(profiles),
         manifest=manifest_to_repeat(report),
@@ -71,6 +74,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         Markup=Markup,
         number=wording.number,
         latency=wording.latency,
+        quietness=wording.quietness,
     )
 
 

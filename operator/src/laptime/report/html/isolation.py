@@ -1,0 +1,69 @@
+"""What else there was on the nodes of a run: over its trials, node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from laptime.analysis import wording
+from laptime.api.results import TrialResult
+from laptime.api.usage import NodeUsage
+
+_NAMED = 10
+
+
+@dataclass(frozen=True)
+class NodeLine:
+    """One node: from the lowest figure of its trials to the highest, `-` where none is known."""
+
+    node: str
+    trials: int
+    cpus: str
+    others: str
+    other_pods: str
+    names: str
+    """Other pods of the run's own namespace, each with the most that it used in a trial."""
+    stolen: str
+    waiting: str
+    frequency: str
+
+
+def node_lines(trials: Iterable[TrialResult]) -> list[NodeLine]:
+    """Return a line for each node that was watched while a trial was measured on it."""
+    by_node: dict[str, list[NodeUsage]] = {}
+    for trial in trials:
+        for node in trial.usage.nodes if trial.usage else ():
+            by_node.setdefault(node.node, []).append(node)
+    return [_line(name, by_node[name]) for name in sorted(by_node)]
+
+
+def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
+    return NodeLine(
+        node=name,
+        trials=len(read),
+        cpus=str(max(one.cpus for one in read) or "-"),
+        others=_range([one.others_cores for one in read]),
+        other_pods=_range([one.other_pods_cores for one in read]),
+        names=_names(read),
+        stolen=_range([one.stolen_share for one in read], 100, "%"),
+        waiting=_range([one.cpu_waiting_share for one in read], 100, "%"),
+        frequency=_range([one.frequency_hertz for one in read], 1e-9, " GHz"),
+    )
+
+
+def _range(values: Sequence[float | None], scale: float = 1, unit: str = "") -> str:
+    known = [value * scale for value in values if value is not None]
+    if not known:
+        return "-"
+    low, high = wording.number(min(known)), wording.number(max(known))
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+
+
+def _names(read: Sequence[NodeUsage]) -> str:
+    told = [one.neighbours for one in read if one.neighbours is not None]
+    most: dict[str, float] = {}
+    for neighbour in (one for neighbours in told for one in neighbours):
+        most[neighbour.pod] = max(neighbour.cores, most.get(neighbour.pod, 0.0))
+    first = sorted(most, key=lambda pod: (-most[pod], pod))[:_NAMED]
+    said = ", ".join(f"{pod} ({wording.number(most[pod])})" for pod in first)
+    return said or ("none" if told else "-")
