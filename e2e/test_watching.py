@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,10 +19,13 @@ from urllib.parse import urlencode
 import pytest
 
 from conftest import OPERATOR_NAMESPACE, Tool
+from laptime.api.isolation import Quietness
 from laptime.api.usage import Source, TrialUsage
+from laptime.measure.isolation import trial_isolation
 from laptime.measure.prometheus import trial_usage
 from laptime.measure.promql import TrialWindow
 from laptime.measure.timeseries import Window
+from laptime.measure.validity import MAX_OTHERS_SHARE
 
 pytestmark = pytest.mark.operator
 
@@ -112,12 +116,12 @@ def prometheus(kubectl: Tool, release: str) -> Prometheus:
     return Prometheus(kubectl)
 
 
-def _start(kubectl: Tool, namespace: str, trial: str, image: str) -> str:
+def _start(kubectl: Tool, namespace: str, trial: str, image: str, node: str | None = None) -> str:
     """Start the pod of a trial; it begins its work after some seconds."""
     name = f"{RUN}-server-work-{trial}-x"
     labels = {"run": RUN, "component": "server", "server": "work", "trial": f"{RUN}-{trial}"}
     labels = {f"laptime.dev/{key}": value for key, value in labels.items()}
-    return _start_pod(kubectl, namespace, name, image, WORK, labels)
+    return _start_pod(kubectl, namespace, name, image, WORK, labels, node)
 
 
 def _start_pod(
@@ -226,6 +230,52 @@ def test_figures_are_those_of_the_kernel(
     busy = node.busy_share * node.cpus
     # The neighbour, and the node's daemons, but no interrupts.
     assert 0.4 < node.others_cores < busy - work.cores_mean + 0.05
+
+
+@pytest.fixture
+def elsewhere(kubectl: Tool) -> Iterator[str]:
+    """A namespace that is none of the run's; it goes with all that is in it."""
+    name = f"neighbours-{secrets.token_hex(4)}"
+    kubectl("create", "namespace", name)
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
+
+
+def test_neighbours_have_a_word_and_names_for_their_own_namespace_alone(
+    kubectl: Tool, prometheus: Prometheus, namespace: str, elsewhere: str, image: str
+) -> None:
+    where = None
+    for name, home in (("neighbour-own", namespace), ("neighbour-other", elsewhere)):
+        _start_pod(kubectl, home, name, image, NEIGHBOUR, {"app": "neighbour"}, where)
+        where = kubectl("get", "pod", name, "-n", home, "-o", "jsonpath={.spec.nodeName}")
+    assert where is not None
+    pod = _start(kubectl, namespace, "trial-004", image, where)
+    truth = _truth(kubectl, namespace, pod)
+    usage = _usage(prometheus, namespace, "trial-004", truth)
+    (node,) = usage.nodes
+    # Half a core each, whatever their namespace; on a busy machine they get less.
+    assert node.other_pods_cores is not None
+    assert node.other_pods_cores >= 0.7
+    assert node.others_cores is not None
+    assert node.others_cores >= node.other_pods_cores
+    assert node.neighbours is not None
+    names = {one.pod: one.cores for one in node.neighbours}
+    assert 0.3 < names["neighbour-own"] < 0.6
+    assert "neighbour-other" not in usage.model_dump_json()
+    # Of two CPUs 0.7 are more than a quarter, of more perhaps not.
+    isolation = trial_isolation(usage, [where])
+    share = node.others_cores / node.cpus
+    assert isolation.word is (Quietness.DISTURBED if share > MAX_OTHERS_SHARE else Quietness.SHARED)
+    assert isolation.others_cores == node.others_cores
+    # The administrator sees both, where the agent watches all namespaces.
+    watched = kubectl(
+        *("get", "daemonset", "laptime-agent", "-n", WATCHING_NAMESPACE),
+        *("-o", "jsonpath={.spec.template.spec.containers[0].args}"),
+    )
+    if "--namespace=*" in watched:
+        metric = "laptime_neighbour_cpu_seconds_total"
+        labels = f'namespace="{elsewhere}",pod="neighbour-other"'
+        assert prometheus.value(f"max_over_time({metric}{{{labels}}}[1m])") > 1.0
 
 
 def test_together_they_cost_little(prometheus: Prometheus) -> None:

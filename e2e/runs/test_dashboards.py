@@ -49,6 +49,7 @@ MAY_BE_EMPTY = {
     "laptime-run: State B": GOES_ON,
     "laptime-run: Requests of each second B": GOES_ON,
     "laptime-run: Pressure on the nodes A": PRESSURE,
+    "laptime-run: Other pods on the nodes B": "no other pod is where the agent may see it",
     "laptime-tiers: Pressure on the nodes A": PRESSURE,
     "laptime-tiers: Generator: saturation A": PRESSURE,
     "laptime-tiers: Postgres: saturation A": "no connection waited at the moment of a scrape",
@@ -230,6 +231,9 @@ def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
         for key, quantile in names.items()
         if row["latency"].get(key) is not None
     }
+    assert said.by("Isolation A", "isolation").keys() == (
+        {(status["isolation"]["word"],)} if "isolation" in status else set()
+    )
     limits = "What limited each server, and what is doubtful"
     assert said.by(f"{limits} A", "server", "load", "cause").keys() == {
         (row["server"], row["load"], row["limitedBy"]["cause"])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from conftest import OPERATOR_NAMESPACE
+from conftest import OPERATOR_NAMESPACE, Tool
+from laptime.analysis import wording
+from laptime.api import doubts
+from laptime.api.isolation import Isolation, Quietness
+from laptime.report import read_results
 
 from .harness import AXUM, SYNC, Cluster, condition, light, namespace_for_runs, run_manifest
 
@@ -89,6 +95,45 @@ def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(seen: Seen) -
         assert readings["tiers"]["database"]["statements"] >= result["figures"]["requests"] * 0.9
         assert readings["tiers"]["proxy"]["sessionsMean"] >= 0
         assert readings["tiers"]["pool"]["poolSize"] == 25
+
+
+def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(
+    seen: Seen, kubeconfig: str
+) -> None:
+    document, report = read_results(seen.cluster.stored(seen.run).files["results.json"])
+    isolation = Isolation.model_validate(seen.status["isolation"])
+    assert document.isolation == isolation
+    judged = {trial.trial: trial for trial in report.trials}
+    assert len(judged) == len(FUNCTIONS)
+    for trial in judged.values():
+        assert trial.isolation is not None
+        assert trial.isolation.word is not Quietness.NOT_KNOWN, trial.isolation
+        assert trial.usage is not None
+        for node in trial.usage.nodes:
+            # The pods of the tests' own cluster, if nothing else.
+            assert node.other_pods_cores is not None
+            assert node.others_cores is not None
+            assert 0.0 <= node.other_pods_cores <= node.others_cores <= node.cpus
+            assert node.neighbours is not None
+        doubtful = any(
+            one.said(reason)
+            for one in (doubts.NEIGHBOURS, doubts.STOLEN_TIME)
+            for reason in trial.validity_reasons
+        )
+        assert doubtful is (trial.isolation.word is Quietness.DISTURBED)
+    # The run's is that of its worst trial, figure by figure.
+    assert isolation.trial is not None
+    worst = judged[isolation.trial].isolation
+    assert worst is not None
+    assert isolation == worst.model_copy(update={"trial": isolation.trial})
+    order = list(Quietness)
+    assert isolation.word is max(
+        (one.isolation.word for one in judged.values() if one.isolation), key=order.index
+    )
+    laptime = Tool(str(Path(sys.executable).with_name("laptime")), kubeconfig)
+    table = laptime("watch", seen.run, "-n", seen.cluster.namespace)
+    said = f"Nodes: {wording.isolation(isolation)}"
+    assert said in " ".join(table.split())
 
 
 @contextmanager

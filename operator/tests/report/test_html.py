@@ -229,8 +229,8 @@ class TestFigures:
         last = max(REPORT.trials, key=lambda one: one.ordinal)
         most = last.ordinal / 100
         assert (
-            f"By the worst trial: shared: others used at least {0.2 + most:.2g} of the 8 CPUs of node "
-            f"node-1 meanwhile (trial {last.trial})."
+            f"By the worst trial: shared: others used at least {0.2 + most:.2g} of the 8 CPUs of "
+            f"node node-1 meanwhile (trial {last.trial})."
         ) in section.text
         head, line = table(section.all("table")[0])
         first = min(one.ordinal for one in REPORT.trials) / 100
