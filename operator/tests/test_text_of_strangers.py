@@ -19,8 +19,8 @@ from laptime.log_lines import LineFormatter
 from laptime.manifests.result import RESULT_KEY, read_result
 from laptime.measure.generator import GeneratorError, parse_generator_output
 from laptime.measure.profile_output import ProfileProblem, parse_profile_output
-from laptime.measure.prometheus import node_query
-from laptime.measure.promql import query_samples
+from laptime.measure.prometheus import neighbours_query, node_query
+from laptime.measure.promql import TrialWindow, query_samples
 from laptime.measure.stacks import parse_stacks
 from laptime.measure.timeseries import Window
 from laptime.reconcile.diagnose import diagnose
@@ -164,11 +164,18 @@ async def test_a_query_asks_for_this_value_and_for_nothing_else(attack: str) -> 
 
     ((labels, _),) = await query_samples(answer, "x[1s]", 1.0)
     assert harmless(labels["node"])
-    query = node_query([labels["node"]], Window(0.0, 1.0))
-    # A selector, two strings by the rules of PromQL, a range: there is no way out of a string.
+    nodes = [labels["node"]]
+    window = Window(0.0, 1.0)
+    # A selector, strings by the rules of PromQL, a range: there is no way out of a string.
     string = r'"(?:[^"\\\n]|\\["\\nrtbf]|\\u00[0-9a-f]{2})*"'
-    assert re.fullmatch(rf"\{{__name__=~{string},node=~{string}\}}\[\d+ms\]", query), query
-    query.encode()
+    for query, after in (
+        (node_query(nodes, window), r',resource=~"\|cpu",kind=~"\|some"'),
+        (neighbours_query(nodes, TrialWindow("team", "demo", "demo-1", window)), ',run!="demo"'),
+    ):
+        before = r'(?:,namespace="team")?'
+        selected = rf"\{{__name__=~{string}{before},node=~{string}{after}\}}\[\d+ms\]"
+        assert re.fullmatch(selected, query), query
+        query.encode()
 
 
 @pytest.mark.parametrize("attack", ALL)
