@@ -1,6 +1,7 @@
 """The parts of the project's proof. Each is a target of the Makefile of the same name.
 
-Compilers come first: no test that waits for something to happen in time runs beside them.
+What brings the clusters comes first, and what computes has the time that they leave: no test that
+waits for something to happen in time runs beside a compiler that is as good as it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,7 @@ tests ran into their time limits. What mostly waits takes less than one."""
 _WAITS = 0.6
 """End-to-end tests on a cluster of their own: a third of two cores is busy with them, at most."""
 
-_COMPILED = (
-    "lint-go",
-    "lint-rust",
-    "lint-dashboards",
-    "unit-go",
-    "unit-rust",
-    "build-node",
-    "build-helm",
-    "build-chart-images",
-    "build-test-images",
-)
+_BUILT = ("build-node", "build-helm", "build-chart-images", "build-test-images")
 
 # Of parts that could begin, the one that stands first does: the longest come early.
 TEST = (
@@ -33,31 +24,22 @@ TEST = (
     Part("build-helm", check=False, after=("build-node",)),
     Part("build-chart-images", check=False),
     Part("build-test-images", check=False, needs=("build-chart-images",)),
-    Part("lint-python", needs=("venv",)),
-    Part("lint-go"),
-    Part("lint-rust"),
     Part("lint-chart", needs=("build-helm",)),
-    Part("lint-dashboards"),
     Part("verify", needs=("venv",)),
+    Part("unit-python", needs=("venv",)),
+    # It mostly waits for loads to be over.
+    Part("unit-k6"),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
-    # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
-    # operator's tests, which have none of them, run beside it.
+    # and no network namespace may come or go meanwhile.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
-        after=(*_COMPILED, "unit-python", "unit-k6"),
+        after=(*_BUILT, "verify", "unit-python", "unit-k6"),
     ),
-    Part("unit-operator", needs=("venv",), after=("verify", *_COMPILED)),
-    Part("unit-python", needs=("venv",)),
-    Part("unit-go", after=("lint-go",)),
-    # It mostly waits for loads to be over.
-    Part("unit-k6", after=("lint-go",)),
-    Part("unit-k6-timed", after=("lint-go", "e2e-figures"), quiet=True),
-    Part("unit-rust", after=("lint-rust",)),
     Part(
         "e2e-up-a",
         needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
-        after=(*_COMPILED, "e2e-cluster"),
+        after=("e2e-cluster",),
         check=False,
     ),
     Part("e2e-up-b", needs=("e2e-up-a",), check=False, place=0.8),
@@ -69,20 +51,21 @@ TEST = (
     Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=0.8),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
+    # `verify` writes files anew that these read.
+    Part("unit-operator", needs=("venv",), after=("verify",), behind=True),
+    Part("lint-python", needs=("venv",), after=("verify",), behind=True),
+    Part("lint-rust", behind=True),
+    Part("lint-go", behind=True),
+    Part("lint-dashboards", after=("verify",), behind=True),
+    Part("unit-rust", after=("lint-rust",), behind=True),
+    Part("unit-go", after=("lint-go",), behind=True),
     Part(
         "e2e-figures",
         needs=("e2e-up-a",),
-        after=(
-            "e2e-runs-a",
-            "e2e-api",
-            "e2e-down-b",
-            "e2e-down-c",
-            "e2e-cluster",
-            "e2e-servers",
-            "unit-operator",
-        ),
+        after=("e2e-runs-a", "e2e-api", "e2e-down-b", "e2e-down-c", "e2e-cluster", "e2e-servers"),
         quiet=True,
     ),
+    Part("unit-k6-timed", after=("e2e-figures",), quiet=True),
     Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
 )
 """What proves a change."""

@@ -26,6 +26,9 @@ _STOP_SECONDS = 60.0
 _LAST_WORDS = 60
 _ROUNDING = 1e-6
 _MOST_NAMED = 5
+_LEAST = 19
+"""The nicest that a process can be."""
+_BEHIND = ("nice", "-n", str(_LEAST))
 _NAMED = re.compile(
     r"^(?:FAILED|ERROR) (?P<pytest>.*?::.*?)(?: - .*)?$"
     r"|^\s*--- FAIL: (?P<go>\S+)"
@@ -117,19 +120,20 @@ class Runner:
             return False
         if any(one in waiting or one in self._running for one in part.after):
             return False
-        if part.quiet and self._running:
+        others = [running.part for running in self._running.values()]
+        if (part.quiet and others) or any(one.quiet for one in others):
             return False
-        if any(running.part.quiet for running in self._running.values()):
-            return False
-        taken = sum(running.part.place for running in self._running.values())
-        # One that is larger than all there is runs alone.
-        return not self._running or taken + part.place < self._jobs + _ROUNDING
+        if part.behind:
+            return not any(one.behind for one in others)
+        places = [one.place for one in others if not one.behind]
+        # One that is larger than all there is takes all of it.
+        return not places or sum(places) + part.place < self._jobs + _ROUNDING
 
     def _start(self, part: Part) -> None:
         log = self._logs / f"{part.name}.log"
         with log.open("wb") as file:
             process = subprocess.Popen(
-                self._command(part),
+                [*(_BEHIND if part.behind else ()), *self._command(part)],
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -137,6 +141,8 @@ class Runner:
                 # A group of its own, so that all that it started can be ended with it.
                 start_new_session=True,
             )
+        if part.behind:
+            _step_back(process)
         now = time.monotonic()
         self._running[part.name] = _Running(part, process, log, time.time(), now, now, cpu_times())
 
@@ -223,6 +229,14 @@ def failed_tests(log: Sequence[str]) -> str:
     )
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _step_back(process: subprocess.Popen[bytes]) -> None:
+    """Let a session have what others leave: where the kernel shares processor time out between
+    sessions, a process is nice to those of its own alone (sched(7), "the autogroup feature").
+    """
+    with suppress(OSError):
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(_LEAST))
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

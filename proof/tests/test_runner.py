@@ -105,6 +105,20 @@ def test_what_mostly_waits_takes_less_than_a_place(world: World) -> None:
     assert order.index("+whole") > 4, "beside two of them there is room for no whole one"
 
 
+def test_what_computes_runs_behind_all_others_one_at_a_time(world: World) -> None:
+    behind = [Part(name, behind=True) for name in ("first", "second")]
+    parts = [Part("one"), Part("two"), *behind, Part("quiet", quiet=True)]
+    said = "sleep 0.3; nice >niceness; cat /proc/self/autogroup >group || true"
+    world.run(parts, {"one": "sleep 1", "two": "sleep 1", "first": said}, jobs=2)
+    order = world.order()
+    assert set(order[:3]) == {"+one", "+two", "+first"}, "no place is needed"
+    assert order.index("+second") > order.index("-first")
+    assert order.index("-quiet") == order.index("+quiet") + 1
+    assert (world.folder / "niceness").read_text().strip() == "19"
+    group = (world.folder / "group").read_text().split()
+    assert group == [] or group[-1] == "19", "else it is as good as any other session"
+
+
 def test_tidying_up_is_done_whatever_happened_and_only_if_there_is_something(world: World) -> None:
     parts = [
         Part("up", check=False),
