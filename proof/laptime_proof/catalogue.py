@@ -51,9 +51,10 @@ TEST = (
     Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=0.8),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
-    # `verify` writes files anew that these read.
-    Part("unit-operator", needs=("venv",), after=("verify",), behind=True),
-    Part("lint-python", needs=("venv",), after=("verify",), behind=True),
+    # `verify` writes files anew that these read. With the clusters to come there is time for the
+    # longest of them; beside the one that is started and stopped again and again there is little.
+    Part("unit-operator", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
+    Part("lint-python", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
     Part("lint-rust", behind=True),
     Part("lint-go", behind=True),
     Part("lint-dashboards", after=("verify",), behind=True),

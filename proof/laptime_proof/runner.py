@@ -26,9 +26,8 @@ _STOP_SECONDS = 60.0
 _LAST_WORDS = 60
 _ROUNDING = 1e-6
 _MOST_NAMED = 5
-_LEAST = 19
-"""The nicest that a process can be."""
-_BEHIND = ("nice", "-n", str(_LEAST))
+_BEHIND = ("chrt", "--idle", "0")
+_NICEST = 19
 _NAMED = re.compile(
     r"^(?:FAILED|ERROR) (?P<pytest>.*?::.*?)(?: - .*)?$"
     r"|^\s*--- FAIL: (?P<go>\S+)"
@@ -233,10 +232,10 @@ def failed_tests(log: Sequence[str]) -> str:
 
 def _step_back(process: subprocess.Popen[bytes]) -> None:
     """Let a session have what others leave: where the kernel shares processor time out between
-    sessions, a process is nice to those of its own alone (sched(7), "the autogroup feature").
+    sessions, a process stands behind those of its own alone (sched(7), "the autogroup feature").
     """
     with suppress(OSError):
-        Path(f"/proc/{process.pid}/autogroup").write_text(str(_LEAST))
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(_NICEST))
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:
