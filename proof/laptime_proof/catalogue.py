@@ -14,6 +14,8 @@ tests ran into their time limits. What mostly waits takes less than one."""
 
 _WAITS = 0.6
 """End-to-end tests on a cluster of their own: a third of two cores is busy with them, at most."""
+_LEFT = JOBS - 3 * _WAITS
+"""What three of these leave: else what is shorter than they are would come after them."""
 
 _BUILT = ("build-node", "build-helm", "build-chart-images", "build-test-images")
 
@@ -47,8 +49,8 @@ TEST = (
     Part("e2e-runs-a", needs=("e2e-up-a",), place=_WAITS),
     Part("e2e-runs-b", needs=("e2e-up-b",), place=_WAITS),
     Part("e2e-runs-c", needs=("e2e-up-c",), place=_WAITS),
-    Part("e2e-servers", needs=("venv", "build-test-images"), after=("e2e-up-c",), place=0.8),
-    Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=0.8),
+    Part("e2e-servers", needs=("venv", "build-test-images"), after=("e2e-up-c",), place=_LEFT),
+    Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
     # `verify` writes files anew that these read. With the clusters to come there is time for the
