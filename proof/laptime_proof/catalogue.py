@@ -26,9 +26,10 @@ TEST = (
     Part("build-helm", check=False, after=("build-node",)),
     Part("build-chart-images", check=False),
     Part("build-test-images", check=False, needs=("build-chart-images",)),
-    Part("lint-chart", needs=("build-helm",)),
+    # It writes files anew that those read which come after it.
     Part("verify", needs=("venv",)),
-    Part("unit-python", needs=("venv",)),
+    Part("lint-chart", needs=("build-helm",), after=("verify",)),
+    Part("unit-python", needs=("venv",), after=("verify",)),
     # It mostly waits for loads to be over.
     Part("unit-k6"),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
@@ -53,8 +54,8 @@ TEST = (
     Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
-    # `verify` writes files anew that these read. With the clusters to come there is time for the
-    # longest of them; beside the one that is started and stopped again and again there is little.
+    # With the clusters to come there is time for the longest of them; beside the one that is
+    # started and stopped again and again there is little.
     Part("unit-operator", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
     Part("lint-python", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
     Part("lint-rust", behind=True),

@@ -6,8 +6,7 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 from laptime_dashboards.frame import COMPARE_UID, frame, label_values, several
 from laptime_dashboards.meanings import STATES, VALIDITIES
-from laptime_dashboards.panel_defaults import WRAPPED, Column, rows, sorted_by, words
-from laptime_dashboards.run_answer import COLOURED
+from laptime_dashboards.panel_defaults import WRAPPED, Column, coloured_words, rows, sorted_by
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
 _NONE = "none of these runs has a result yet, or the operator is not scraped"
@@ -48,12 +47,12 @@ def answers() -> table.Panel:
         [
             Column("Run", label="run", width=170, more=WRAPPED),
             Column("Namespace", label="namespace", width=110),
-            Column("State", label="state", width=95, more={"mappings": words(STATES), **COLOURED}),
+            Column("State", label="state", width=95, more=coloured_words(STATES)),
             Column(
                 "Validity",
                 label="validity",
                 width=80,
-                more={"mappings": words(VALIDITIES), **COLOURED},
+                more=coloured_words(VALIDITIES),
             ),
             Column("Factor", label="factor", width=130, more=WRAPPED),
             Column("Verdict", label="verdict", more=WRAPPED),
@@ -106,9 +105,7 @@ def interval_columns(runs: str) -> list[Column]:
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
     return [
         *columns,
-        Column(
-            "Validity", label="validity", width=80, more={"mappings": words(VALIDITIES), **COLOURED}
-        ),
+        Column("Validity", label="validity", width=80, more=coloured_words(VALIDITIES)),
         Column("", expr=state),
     ]
 

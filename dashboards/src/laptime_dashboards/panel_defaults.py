@@ -352,3 +352,8 @@ def words(meanings: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
         for place, (value, (text, color)) in enumerate(meanings.items())
     }
     return [{"type": "value", "options": options}]
+
+
+def coloured_words(meanings: Mapping[str, tuple[str, str]]) -> dict[str, object]:
+    """Return what a column of a table has whose values are told by text and colour."""
+    return {"mappings": words(meanings), "custom.cellOptions": {"type": "color-text"}}

@@ -17,6 +17,7 @@ from laptime_dashboards.panel_defaults import (
     WRAPPED,
     Column,
     absent,
+    coloured_words,
     figure,
     in_server_colors,
     legend,
@@ -30,7 +31,6 @@ from laptime_dashboards.panel_defaults import (
 from laptime_dashboards.selectors import ROW, RUN
 
 NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
-COLOURED: dict[str, object] = {"custom.cellOptions": {"type": "color-text"}}
 
 _SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
 _NOT_SCRAPED = "operator not scraped"
@@ -53,7 +53,7 @@ def verdict() -> table.Panel:
                 "Validity",
                 label="validity",
                 width=90,
-                more={"mappings": words(VALIDITIES), **COLOURED},
+                more=coloured_words(VALIDITIES),
             ),
             Column("", expr=f"max by (verdict, validity) ({series})"),
         ],
@@ -214,7 +214,7 @@ def limits() -> table.Panel:
                 "Validity",
                 label="validity",
                 width=80,
-                more={"mappings": words(VALIDITIES), **COLOURED},
+                more=coloured_words(VALIDITIES),
             ),
             Column("Doubts", label="doubts", more=WRAPPED),
             Column(

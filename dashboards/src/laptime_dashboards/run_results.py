@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
-from laptime_dashboards.panel_defaults import WRAPPED, Column, rows, sorted_by, words
+from laptime_dashboards.panel_defaults import WRAPPED, Column, coloured_words, rows, sorted_by
 from laptime_dashboards.run_answer import NO_RESULT
 from laptime_dashboards.selectors import ROW, RUN
 
@@ -38,10 +38,7 @@ def table_of_results() -> table.Panel:
                 "Validity",
                 label="validity",
                 width=80,
-                more={
-                    "mappings": words(VALIDITIES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
+                more=coloured_words(VALIDITIES),
             ),
             Column("", expr=f"max by (server, load, validity) (laptime_result_state{{{ROW}}})"),
         ],
@@ -93,19 +90,13 @@ def trials() -> table.Panel:
                 "Outcome",
                 label="outcome",
                 width=90,
-                more={
-                    "mappings": words(OUTCOMES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
+                more=coloured_words(OUTCOMES),
             ),
             Column(
                 "Validity",
                 label="validity",
                 width=80,
-                more={
-                    "mappings": words(VALIDITIES),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
+                more=coloured_words(VALIDITIES),
             ),
             Column("Started", expr=f"1000 * {started}", unit="dateTimeAsIso", width=160),
             Column("Length", expr=f"{finished} - {started}", unit="s", decimals=1, width=70),

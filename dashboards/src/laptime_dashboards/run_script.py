@@ -5,8 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OBJECTIVES
-from laptime_dashboards.panel_defaults import FULL, WRAPPED, Column, rows, sorted_by, words
-from laptime_dashboards.run_answer import COLOURED
+from laptime_dashboards.panel_defaults import FULL, WRAPPED, Column, coloured_words, rows, sorted_by
 from laptime_dashboards.selectors import ROW
 
 _NO_SCRIPT = (
@@ -31,7 +30,7 @@ def objectives() -> table.Panel:
                 "Outcome",
                 label="outcome",
                 width=90,
-                more={"mappings": words(OBJECTIVES), **COLOURED},
+                more=coloured_words(OBJECTIVES),
             ),
             Column("Measured", label="measured", more=WRAPPED),
             Column("", expr=asked),

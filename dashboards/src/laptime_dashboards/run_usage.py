@@ -10,11 +10,11 @@ from laptime_dashboards.panel_defaults import (
     THIRD,
     WRAPPED,
     Column,
+    coloured_words,
     in_server_colors,
     query,
     rows,
     time_series,
-    words,
 )
 from laptime_dashboards.selectors import (
     BACKENDS,
@@ -260,10 +260,7 @@ def isolation() -> table.Panel:
                 "Nodes",
                 label="isolation",
                 width=100,
-                more={
-                    "mappings": words(ISOLATION),
-                    "custom.cellOptions": {"type": "color-text"},
-                },
+                more=coloured_words(ISOLATION),
             ),
             Column("Why", label="why", more=WRAPPED),
             Column("", expr=f"max by (isolation, why) ({series})"),

@@ -13,15 +13,14 @@ from laptime_dashboards.panel_defaults import (
     QUARTER,
     WRAPPED,
     Column,
+    coloured_words,
     figure,
     newest,
     query,
     rows,
     sorted_by,
     time_series,
-    words,
 )
-from laptime_dashboards.run_answer import COLOURED
 
 _WIDTH = QUARTER
 
@@ -118,12 +117,12 @@ def all_runs() -> table.Panel:
         [
             Column("Run", label="run", width=160, more={"links": [link], **WRAPPED}),
             Column("Namespace", label="namespace", width=95, more=WRAPPED),
-            Column("State", label="state", width=90, more={"mappings": words(STATES), **COLOURED}),
+            Column("State", label="state", width=90, more=coloured_words(STATES)),
             Column(
                 "Validity",
                 label="validity",
                 width=80,
-                more={"mappings": words(VALIDITIES), **COLOURED},
+                more=coloured_words(VALIDITIES),
             ),
             Column("Verdict", label="verdict", more=WRAPPED),
             Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
