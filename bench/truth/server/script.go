@@ -104,8 +104,12 @@ func (s *Script) pace(at int64) float64 {
 	return 1 + s.Vary*(2*place-1)
 }
 
-// End notes a request whose answer leaves now.
-func (s *Script) End(arrived, left int64) {
+// End notes a request whose answer has left, and that arrived, where it is not 0, with its
+// connection. It waits for the notes of others: before an answer it would make that late.
+func (s *Script) End(arrived, accepted, left int64) {
+	if accepted != 0 {
+		arrived = min(arrived, accepted)
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.served = append(s.served, Served{arrived, left})

@@ -43,11 +43,12 @@ func secured(second bool) (*tls.Config, error) {
 	}, err
 }
 
-// wire is a socket that knows when the kernel took in what was read last.
+// wire is a socket that knows when the kernel took in what was read last, and when it was given
+// what was written last.
 type wire struct {
-	fd      int
-	control [128]byte
-	arrived int64
+	fd            int
+	control       [128]byte
+	arrived, left int64
 }
 
 // Read implements net.Conn.
@@ -69,6 +70,7 @@ func (w *wire) Read(to []byte) (int, error) {
 
 // Write implements net.Conn.
 func (w *wire) Write(b []byte) (int, error) {
+	w.left = now()
 	for sent := 0; sent < len(b); {
 		n, err := syscall.Write(w.fd, b[sent:])
 		if err == syscall.EINTR {
@@ -114,25 +116,18 @@ func (p *protocol) serve(w *wire, accepted int64, script *Script) {
 			}
 			held += n
 		}
-		if !bytes.HasPrefix(buffer, []byte("GET /healthz ")) {
-			script.Serve(w.arrived, accepted)
+		arrived, asked := w.arrived, !bytes.HasPrefix(buffer, []byte("GET /healthz "))
+		if asked {
+			sleepUntil(script.Begin(arrived))
 		}
-		accepted = 0
 		if _, err := connection.Write(answer); err != nil {
 			return
 		}
+		if asked {
+			script.End(arrived, accepted, w.left)
+		}
+		accepted = 0
 	}
-}
-
-// Serve takes as long as a request is to take that arrived then, or, where it is known, with its
-// connection.
-func (s *Script) Serve(arrived, accepted int64) {
-	ends := s.Begin(arrived)
-	if accepted != 0 {
-		arrived = min(arrived, accepted)
-	}
-	sleepUntil(ends)
-	s.End(arrived, now())
 }
 
 // counted counts how often something was read.
@@ -158,12 +153,13 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 	framer := http2.NewFramer(&out, reader)
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	var mutex sync.Mutex
-	send := func(frames func()) {
+	send := func(frames func()) int64 {
 		mutex.Lock()
 		defer mutex.Unlock()
 		out.Reset()
 		frames() // into memory
 		_, _ = connection.Write(out.Bytes())
+		return w.left
 	}
 	if _, err := reader.Discard(len(http2.ClientPreface)); err != nil {
 		return
@@ -190,12 +186,15 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 			accepted = 0
 			go func() {
 				if asked {
-					script.Serve(arrived, with)
+					sleepUntil(script.Begin(arrived))
 				}
-				send(func() {
+				left := send(func() {
 					_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: ok, EndHeaders: true})
 					_ = framer.WriteData(stream, true, answer[len(answer)-2:])
 				})
+				if asked {
+					script.End(arrived, with, left)
+				}
 			}()
 		}
 	}
