@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 # Ends with its parent even when that is killed. SCHED_IDLE: any other thread that becomes ready
-# takes the CPU at once.
+# takes the CPU at once. It yields all the time: where two others become ready together, the second
+# one comes after the first, and a kernel that reckons in fair shares (EEVDF) may then say that it
+# is this one's turn, until the next tick.
 _SPIN = """
 import os, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
 os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 parent = int(sys.argv[2])
 while os.getppid() == parent:
-    for _ in range(1_000_000):
-        pass
+    for _ in range(100_000):
+        os.sched_yield()
 """
 
 
