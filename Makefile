@@ -244,13 +244,16 @@ prove: ## what takes hours: benches and examples, going on where it stopped (ONL
 standing: ## when each check last passed, on which commit, how often out of how many
 	$(PROVE) standing
 
-.PHONY: unit unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust
-unit: unit-operator unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
+.PHONY: unit unit-operator unit-operator-timed unit-python unit-go unit-k6 unit-k6-timed unit-rust
+unit: unit-operator unit-operator-timed unit-python unit-go unit-k6 unit-k6-timed unit-rust ## tests that need no cluster
 
 unit-operator: venv
 	# One process for each core where there are thousands; some take half a minute, and whoever is
 	# through takes tests from the other.
-	cd operator && $(CURDIR)/$(PYTHON) -m pytest --numprocesses auto --dist worksteal tests
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal tests
+
+unit-operator-timed: venv # asks for times: not behind others, who may take all of the machine's
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed tests
 
 unit-python: venv
 	$(SAY)

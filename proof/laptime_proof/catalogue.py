@@ -30,6 +30,7 @@ TEST = (
     Part("verify", needs=("venv",)),
     Part("lint-chart", needs=("build-helm",), after=("verify",)),
     Part("unit-python", needs=("venv",), after=("verify",)),
+    Part("unit-operator-timed", needs=("venv",), after=("unit-python",), place=0.2),
     # It mostly waits for loads to be over.
     Part("unit-k6"),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container

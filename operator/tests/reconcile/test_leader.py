@@ -35,6 +35,10 @@ from .test_decide import spec_of
 from .test_metrics import said
 from .world import IMAGES
 
+# What becomes of an operator that gets no time is what is tested: one that gets none because of
+# what else runs on the machine is another thing.
+pytestmark = pytest.mark.timed
+
 # As the real ones, some three times quicker.
 TIMES = Times(lasts=3, margin=0.7, give_up=1.8, retry=0.25, request=0.9)
 LEASES = "/leases/"

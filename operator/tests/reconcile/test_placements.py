@@ -189,6 +189,7 @@ def accepted(server: ApiServer, name: str) -> dict[str, Any]:
     [("nowhere", "PlacementMissing"), ("secret", "PlacementNotAllowed")],
 )
 @pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.timed
 async def test_a_run_that_cannot_be_placed_is_refused_within_a_second_and_holds_up_nobody(
     placement: str, expected: str, behind: bool
 ) -> None:
