@@ -151,6 +151,15 @@ def test_the_node_is_written(sampler: Sampler) -> None:
     assert 10e6 < found["process_resident_memory_bytes"][0].value < 1e9
 
 
+def test_the_nodes_time_has_that_of_the_reader(sampler: Sampler) -> None:
+    exposition = Exposition(sampler, "n1", own_metrics(sampler))
+    before = time.time()
+    (clock,) = samples(exposition)["laptime_node_clock_seconds"]
+    assert before <= clock.value <= time.time()
+    assert clock.timestamp is None
+    assert clock.labels == {"node": "n1"}
+
+
 def test_a_peak_has_no_time_of_its_own(sampler: Sampler) -> None:
     sampler.tick(everything=True)
     time.sleep(1.0)

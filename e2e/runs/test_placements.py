@@ -5,19 +5,28 @@ Labels and taints all nodes of the cluster, so it has one of its own: `make plac
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import CHART, ROOT, Api, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, ROOT, Api, Tool
+from laptime.api.usage import TrialUsage
+from laptime.measure.clocks import Clock, Clocks, read_clocks
+from laptime.measure.prometheus import trial_usage
+from laptime.measure.promql import TrialWindow
+from laptime.measure.timeseries import Window
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, condition, light, run_manifest
 
@@ -191,3 +200,97 @@ def test_a_placement_without_nodes_is_said_and_ends_the_run(bench: Cluster) -> N
     assert "placements.nowhere.servers of Laptime's chart" in message
     status = bench.wait_end(run, 400)
     assert condition(status, "Succeeded")["reason"] == "PlacementWithoutNodes"
+
+
+AHEAD_SECONDS = 0.3
+MOST_OFF = 0.02
+"""Of a CPU figure, by a clock that is wrong."""
+PROMETHEUS = f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy"
+
+
+@contextmanager
+def ahead(node: str, seconds: float, kubectl: Tool) -> Iterator[None]:
+    """Have the clock of the agent on a node be fast."""
+
+    def set_clock(fast: float) -> None:
+        command = ["python3", str(ROOT / "cluster" / "cluster.py"), "clock", node, f"{fast:g}"]
+        subprocess.run(command, check=True, capture_output=True)
+        kubectl("rollout", "status", "daemonset/laptime-agent", "-n", OPERATOR_NAMESPACE)
+
+    set_clock(seconds)
+    try:
+        yield
+    finally:
+        set_clock(0.0)
+
+
+async def read_again(
+    reader: Api, trial: dict[str, Any], name: str
+) -> tuple[TrialUsage, TrialUsage, TrialUsage]:
+    """Return what a trial used: as it is read, with the offset that is known, and with none."""
+
+    async def query(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await asyncio.to_thread(
+            reader.get, PROMETHEUS + path, **parameters
+        )
+        return found
+
+    start = datetime.fromisoformat(trial["startedAt"]).timestamp()
+    window = Window(start, start + trial["figures"]["windowSeconds"])
+    wanted = TrialWindow(NAMESPACE, name, trial["trial"], window)
+    measured = await read_clocks(query, wanted, trial["nodes"])
+    (server,) = trial["nodes"]["server"]
+    right = {node: Clock(0.0, 0.0) for node in measured.asked} | {server: Clock(AHEAD_SECONDS, 0.0)}
+    known = Clocks(measured.generators, right, measured.asked)
+    return (
+        await trial_usage(query, wanted, measured),
+        await trial_usage(query, wanted, known),
+        await trial_usage(query, wanted),
+    )
+
+
+def test_a_clock_that_is_ahead_changes_no_cpu_figure(
+    bench: Cluster, kubectl: Tool, reader: Api, nodes: list[str]
+) -> None:
+    # A few seconds with nothing before and after: what a wrong clock reads there is missing.
+    loads = [{"name": "short", "closed": {"connections": 4, "duration": "3s", "keepAlive": True}}]
+    manifest = run_manifest(
+        "clock", [AXUM], placement="isolated", topology=POSTGRES_ALONE, loads=loads, repetitions=3
+    )
+    with ahead(nodes[0], AHEAD_SECONDS, kubectl):
+        run = bench.apply(manifest)
+        status = bench.wait_end(run, 300)
+        assert status["state"] == "Succeeded", status
+        bench.wait_folded(run)
+    trials = bench.documents(run)
+    stored = bench.documents(run, "readings.json")
+    assert len(trials) == 3
+    without = []
+    for name, trial in trials.items():
+        assert trial["nodes"]["server"] == [nodes[0]]
+        measured, known, uncorrected = asyncio.run(read_again(reader, trial, run))
+        assert measured.complete, measured.gaps
+        (found,) = (one for one in measured.nodes if one.node == nodes[0])
+        fast = found.clock_ahead_seconds or 0.0
+        assert fast == pytest.approx(AHEAD_SECONDS, abs=0.03)
+        kept = TrialUsage.model_validate(stored[name]["usage"])
+        for part in ("server", "postgres", "generator"):
+            true = cpu_seconds(known, part)
+            assert cpu_seconds(measured, part) == pytest.approx(true, rel=MOST_OFF), part
+            assert cpu_seconds(kept, part) == pytest.approx(true, rel=MOST_OFF), part
+        true, less = cpu_seconds(known, "server"), cpu_seconds(uncorrected, "server")
+        without.append(1 - less / true)
+        print(
+            f"{name}: server {true:.3f} CPU-s; as stored {cpu_seconds(kept, 'server'):.3f} "
+            f"(clock {1e3 * fast:.0f} ms ahead), without correction {less:.3f}"
+        )
+    # Else the test would say nothing.
+    assert min(without) > 2 * MOST_OFF, without
+
+
+def cpu_seconds(usage: TrialUsage, part: str) -> float:
+    """Return the CPU time of a part."""
+    found = usage.component(part)
+    assert found is not None, usage
+    assert found.cpu_seconds, usage
+    return found.cpu_seconds

@@ -6,6 +6,7 @@ are put together once and not for each of its samples, every second anew, which 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -129,6 +130,9 @@ _POD_TRANSMITTED = _Family(
     "laptime_pod_network_transmit_bytes_total", "counter", "Bytes sent, without the loopback."
 )
 _NODE_INFO = _Family("laptime_node_info", "gauge", "Kernel and CPU model of the node.")
+_NODE_CLOCK = _Family(
+    "laptime_node_clock_seconds", "gauge", "The node's own time when it was asked (Unix time)."
+)
 _NODE_CPU = _Family(
     "laptime_node_cpu_seconds_total",
     "counter",
@@ -187,12 +191,15 @@ class Exposition:
 
     def render(self, reader: str) -> bytes:
         """Return all metrics, for a reader known by this name (see CpuPeak and CpuTrace)."""
+        asked = time.time()
         newest = [(one, one.newest) for one in self._sampler.pods if not one.past]
         pods = [(one, self._labels_of(one.pod), reading) for one, reading in newest if reading]
         neighbours = self._sampler.neighbours.pods
         uids = {one.pod.uid for one, _, _ in pods} | {pod.uid for pod, _ in neighbours}
         self._forget_labels(uids)
-        lines: list[str] = [_POD_CPU.head()]
+        # Without a time of its own: that of the reader says how far both clocks are apart.
+        clock = f"{_NODE_CLOCK.name}{{{_labels({'node': self._node})}}} {asked!r}\n"
+        lines: list[str] = [_NODE_CLOCK.head(), clock, _POD_CPU.head()]
         lines.extend(self._cpu_lines(pods, reader))
         lines.extend(_pod_lines([(labels, reading) for _, labels, reading in pods]))
         lines.append(_POD_PEAK.head())

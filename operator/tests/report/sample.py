@@ -153,6 +153,7 @@ def _node(ordinal: int) -> NodeUsage:
         neighbours=[Neighbour(pod="web-<1>", cores=ordinal / 100)],
         cpu_waiting_share=0.05,
         frequency_hertz=2.5e9,
+        clock_ahead_seconds=0.012,
     )
 
 

@@ -244,6 +244,7 @@ class TestFigures:
             "Stolen": "0.1%",
             "Pressure": "5.00%",
             "Frequency": "2.50 GHz",
+            "Clock ahead": "12.0 ms",
         }
         words = [line[8] for line in table(whole_page().by_id("environment").all("table")[0])]
         assert words == ["Nodes", *(wording.quietness(one.isolation) for one in REPORT.trials)]

@@ -132,7 +132,8 @@ class TrialResult(TolerantModel):
     )
     nodes: dict[str, list[str]] = Field(
         default_factory=dict,
-        description="Where it ran, by its part: the names of the nodes, for generators one each. "
+        description="Where it ran, by its part: the names of the nodes, for generators one each in "
+        "the order of their indices. "
         "Empty in results of older versions.",
     )
     validity: Validity = Validity.VALID

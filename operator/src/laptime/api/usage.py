@@ -109,6 +109,11 @@ class NodeUsage(TolerantModel):
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
     frequency_hertz: Reading | None = Field(None, description="Mean of the CPUs, lowest of all.")
+    clock_ahead_seconds: Reading | None = Field(
+        None,
+        description="By how much its clock was ahead of that of the first generator's node, which "
+        "the window is told in; taken off before anything was read. None: not known.",
+    )
 
 
 class TrialUsage(TolerantModel):

@@ -29,7 +29,7 @@ def on_the_same_nodes(
         for part, nodes in sorted(result.nodes.items()):
             of = result.server if part == "server" and result.server not in deployed else None
             known = first.setdefault((part, of), result)
-            if known.nodes[part] != nodes:
+            if sorted(known.nodes[part]) != sorted(nodes):
                 elsewhere.append(
                     doubts.OTHER_NODES.says(
                         what=f"server {result.server}" if part == "server" else part,

@@ -22,6 +22,7 @@ from laptime.api.usage import (
     Source,
     TrialUsage,
 )
+from laptime.measure.clocks import Clocks
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -106,9 +107,12 @@ class _Pod:
         self.series[key] = series if known is None else known.merged(series)
 
 
-async def trial_usage(query: Query, wanted: TrialWindow) -> TrialUsage:
+async def trial_usage(
+    query: Query, wanted: TrialWindow, clocks: Clocks | None = None
+) -> TrialUsage:
     """Return what the pods of a run used in the window of a trial.
 
+    Of `clocks` that are apart the difference is taken off; without them all are taken for right.
     The agent's readings, else the kubelet's, else nothing: `source` says which, `gaps` what is
     missing. Ask not before a second or two after the window: the last samples must be there.
 
@@ -118,9 +122,10 @@ async def trial_usage(query: Query, wanted: TrialWindow) -> TrialUsage:
     found = await query_samples(
         query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
     )
-    pods = _pods_of_agent(found)
+    clocks = clocks or Clocks()
+    pods = _pods_of_agent(clocks.in_the_windows_time(found))
     if any("cpu" in pod.series for pod in pods.values()):
-        return await _usage_of_agent(query, wanted, pods)
+        return await _usage_of_agent(query, wanted, pods, clocks)
     found = await query_samples(
         query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
     )
@@ -246,26 +251,29 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
 
 
 async def _usage_of_agent(
-    query: Query, wanted: TrialWindow, pods: Mapping[str, _Pod]
+    query: Query, wanted: TrialWindow, pods: Mapping[str, _Pod], clocks: Clocks
 ) -> TrialUsage:
     usage = _usage(wanted, pods, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
-    nodes = sorted({pod.node for pod in pods.values() if pod.node})
+    nodes = sorted({pod.node for pod in pods.values() if pod.node} | set(clocks.asked))
     if not nodes:
         return usage
     found = await query_samples(
         query, node_query(nodes, wanted.window), wanted.window.end + AGENT_MARGIN_SECONDS
     )
     by_node: dict[str, list[tuple[Mapping[str, str], Series]]] = defaultdict(list)
-    for labels, series in found:
+    for labels, series in clocks.in_the_windows_time(found):
         by_node[labels["node"]].append((labels, series))
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
+    gaps += clocks.gaps(wanted.window)
     read = [
-        _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window))
+        _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window)).model_copy(
+            update={"clock_ahead_seconds": clocks.ahead(name)}
+        )
         for name in sorted(by_node)
     ]
     return usage.model_copy(
         update={
-            "nodes": await _with_neighbours(query, wanted, read),
+            "nodes": await _with_neighbours(query, wanted, read, clocks),
             "gaps": [*usage.gaps, *gaps],
             "complete": usage.complete and not gaps,
         }
@@ -273,7 +281,7 @@ async def _usage_of_agent(
 
 
 async def _with_neighbours(
-    query: Query, wanted: TrialWindow, nodes: list[NodeUsage]
+    query: Query, wanted: TrialWindow, nodes: list[NodeUsage], clocks: Clocks
 ) -> list[NodeUsage]:
     """Return the nodes, those whose agents tell of other pods with the names of some."""
     told = [one.node for one in nodes if one.other_pods_cores is not None]
@@ -283,7 +291,7 @@ async def _with_neighbours(
         query, neighbours_query(told, wanted), wanted.window.end + AGENT_MARGIN_SECONDS
     )
     series: dict[tuple[str, str], Series] = {}
-    for labels, one in found:
+    for labels, one in clocks.in_the_windows_time(found):
         # The query asks for no others; what is stored must not hang on that alone.
         if labels.get("namespace") == wanted.namespace:
             key = labels["node"], labels["pod"]

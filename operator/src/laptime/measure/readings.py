@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from laptime.api.evidence import TierEvidence
 from laptime.api.results import TrialReadings
 from laptime.api.usage import Source, TrialUsage
+from laptime.measure.clocks import read_clocks
 from laptime.measure.evidence import tier_evidence
 from laptime.measure.prometheus import trial_usage
 from laptime.measure.promql import Query, TrialWindow
 
 
-async def trial_readings(query: Query, wanted: TrialWindow, server: str) -> TrialReadings:
+async def trial_readings(
+    query: Query, wanted: TrialWindow, server: str, nodes: Mapping[str, Sequence[str]]
+) -> TrialReadings:
     """Return what the pods used in the window of a trial of a server, and what the tiers said.
+
+    `nodes` are where its parts ran, as the result has it; the window has the times of the first
+    generator's node.
 
     Raises:
         PrometheusError: Prometheus refused a query or cannot be reached.
     """
+    clocks = await read_clocks(query, wanted, nodes)
+    # What exporters say has the time at which they were asked.
+    asked = replace(wanted, window=clocks.in_prometheus_time(wanted.window))
     usage, tiers = await asyncio.gather(
-        trial_usage(query, wanted), tier_evidence(query, wanted, server)
+        trial_usage(query, wanted, clocks), tier_evidence(query, asked, server)
     )
     return TrialReadings(trial=wanted.trial, usage=usage, tiers=tiers)
 

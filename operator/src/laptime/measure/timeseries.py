@@ -49,6 +49,12 @@ class Series:
             zip((*self.times, *other.times), (*self.values, *other.values), strict=True)
         )
 
+    def later(self, seconds: float) -> Series:
+        """Return the same values, each so many seconds later."""
+        if not seconds:
+            return self
+        return Series(tuple(time + seconds for time in self.times), self.values)
+
     def at(self, time: float) -> float | None:
         """Return the value at a moment, on the line between the samples around it.
 

@@ -133,7 +133,7 @@ class ReadingsDesk:
         while True:
             try:
                 async with self._asking:
-                    readings = await trial_readings(query, wanted, result.server)
+                    readings = await trial_readings(query, wanted, result.server, result.nodes)
             except PrometheusError as error:
                 failing_since = failing_since or clock.time()
                 if clock.time() - failing_since >= self._patience.unreachable_seconds:

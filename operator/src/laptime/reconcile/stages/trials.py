@@ -317,9 +317,9 @@ def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
         if one.image_id and (place := sql_place(one.name)):
             said[place] = {one.image_id}
     nodes = {part: sorted({pod.node for pod in of if pod.node}) for part, of in pods.items()}
-    # Two here and one there is not one here and two there.
+    # Two here and one there is not one here and two there. The first one's clock tells the window.
     latest = {pod.index: pod.node for pod in pods["generator"]}
-    nodes["generator"] = sorted(node for node in latest.values() if node)
+    nodes["generator"] = [node for _, node in sorted(latest.items()) if node]
     return {
         "images": {part: " and ".join(sorted(images)) for part, images in said.items() if images},
         "nodes": {part: names for part, names in nodes.items() if names},

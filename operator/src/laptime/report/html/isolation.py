@@ -26,6 +26,8 @@ class NodeLine:
     stolen: str
     waiting: str
     frequency: str
+    clock: str
+    """By how much its clock was ahead of the first generator's."""
 
 
 def node_lines(trials: Iterable[TrialResult]) -> list[NodeLine]:
@@ -48,6 +50,7 @@ def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
         stolen=_range([one.stolen_share for one in read], 100, "%"),
         waiting=_range([one.cpu_waiting_share for one in read], 100, "%"),
         frequency=_range([one.frequency_hertz for one in read], 1e-9, " GHz"),
+        clock=_range([one.clock_ahead_seconds for one in read], 1e3, " ms"),
     )
 
 

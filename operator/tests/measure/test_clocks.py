@@ -1,0 +1,149 @@
+"""Clocks of nodes that are apart, and figures that do not hang on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from laptime.api.results import TrialReadings
+from laptime.measure.clocks import clock_query, node_clocks
+from laptime.measure.promql import TrialWindow
+from laptime.measure.readings import trial_readings
+from laptime.measure.timeseries import Series, Window
+from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, node, one_series
+
+WANTED = TrialWindow("default", "demo", "demo-trial-001", Window(START, START + LENGTH))
+APART = {"server": ["n2"], "generator": ["n1"]}
+PODS = "laptime_pod_cpu_seconds_total"
+CLOCKS = "laptime_node_clock_seconds"
+QUEUE = "haproxy_backend_current_queue"
+
+
+def said(name: str, ahead: Callable[[float], float], **options: Any) -> dict[str, Any]:
+    """Return what the agent of a node says of its time, now 2 ms late and now 30 ms."""
+
+    def time(since: float) -> float:
+        late = 0.03 if round(since) % 3 else 0.002
+        return START + since + ahead(since) + late
+
+    return one_series(CLOCKS, time, {"node": name}, **options)
+
+
+def busy(name: str, of: str, ahead: float, cores: float = 1.0) -> dict[str, Any]:
+    """Return a pod that uses its cores from the window's start to its end, read by a clock."""
+    labels = {"namespace": "default", "pod": f"demo-{of}", "node": name, "run": "demo"}
+    labels |= {"component": of, "server": "axum", "trial": "demo-trial-001"}
+
+    def used(read_at: float) -> float:
+        return cores * min(max(read_at - ahead, 0.0), LENGTH)
+
+    return one_series(PODS, used, labels, step=0.02, end=START + LENGTH + 4.9)
+
+
+async def read(
+    clocks: list[dict[str, Any]],
+    ahead: dict[str, float],
+    nodes: dict[str, list[str]] | None = None,
+    **more: Any,
+) -> TrialReadings:
+    pods = [busy("n2", "server", ahead["n2"]), busy("n1", "generator", ahead["n1"], 0.5)]
+    answers = {
+        CLOCKS: clocks,
+        PODS: pods,
+        "laptime_node_cpus": [*node("n1"), *node("n2")],
+        **more,
+    }
+    return await trial_readings(FakePrometheus(answers), WANTED, "axum", nodes or APART)
+
+
+async def test_a_clock_that_is_ahead_changes_no_figure() -> None:
+    clocks = [said("n1", lambda _: 0.0), said("n2", lambda _: 0.3)]
+    usage = (await read(clocks, {"n1": 0.0, "n2": 0.3})).usage
+    server = usage.component("server")
+    assert server is not None
+    assert server.cpu_seconds == pytest.approx(LENGTH, rel=0.002)
+    assert (usage.complete, usage.gaps) == (True, [])
+    assert [one.clock_ahead_seconds for one in usage.nodes] == [0.0, pytest.approx(0.3)]
+
+
+async def test_without_what_agents_say_of_their_clocks_it_does_and_that_is_said() -> None:
+    usage = (await read([], {"n1": 0.0, "n2": 0.3})).usage
+    server = usage.component("server")
+    assert server is not None
+    assert server.cpu_seconds == pytest.approx(LENGTH - 0.3, abs=0.02)
+    assert usage.complete is False
+    assert usage.gaps == ["it is not known how far the clocks of nodes n1 and n2 are apart"]
+    assert [one.clock_ahead_seconds for one in usage.nodes] == [0.0, None]
+
+
+async def test_on_one_node_nothing_has_to_be_known_of_its_clock() -> None:
+    usage = (await read([], {"n1": 0.0, "n2": 0.0}, {"generator": ["n2"], "server": ["n2"]})).usage
+    assert (usage.complete, usage.gaps) == (True, [])
+
+
+async def test_results_of_older_versions_have_no_nodes_and_are_read_as_before() -> None:
+    usage = (await read([], {"n1": 0.0, "n2": 0.0}, {"postgres": ["n1"]})).usage
+    assert (usage.complete, usage.gaps) == (True, [])
+
+
+async def test_the_windows_clock_may_be_the_one_that_is_wrong() -> None:
+    # The generator's node is 0.5 s slow, and so are the times of the window: all others are fast.
+    clocks = [said("n1", lambda _: -0.5), said("n2", lambda _: 0.0)]
+    queue = [
+        one_series(name, lambda since: 8.0 if since >= 0.5 else 0.0, {"proxy": "server-axum"})
+        for name in (QUEUE, "haproxy_backend_current_sessions")
+    ]
+    found = await read(clocks, {"n1": 0.0, "n2": 0.5}, haproxy=queue)
+    server = found.usage.component("server")
+    assert server is not None
+    assert server.cpu_seconds == pytest.approx(LENGTH, rel=0.002)
+    assert found.usage.nodes[1].clock_ahead_seconds == pytest.approx(0.5)
+    # What has no time of its own has that of Prometheus.
+    assert found.tiers.proxy is not None
+    assert found.tiers.proxy.queue_mean == 8.0
+
+
+async def test_a_clock_that_is_moved_meanwhile_makes_figures_doubtful() -> None:
+    moved = said("n2", lambda since: 0.9 if since > LENGTH / 2 else 0.0)
+    usage = (await read([said("n1", lambda _: 0.0), moved], {"n1": 0.0, "n2": 0.0})).usage
+    assert usage.complete is False
+    (gap,) = usage.gaps
+    assert gap.startswith("the clocks of nodes n1 and n2 are 0.00 s apart, give or take 0.90 s: ")
+    assert gap.endswith("more than 5% of the time")
+
+
+async def test_a_clock_that_is_minutes_ahead_is_named() -> None:
+    clocks = [said("n1", lambda _: 0.0), said("n2", lambda _: 120.0)]
+    usage = (await read(clocks, {"n1": 0.0, "n2": 120.0})).usage
+    assert usage.complete is False
+    assert (
+        "the clocks of nodes n1 and n2 are 120.00 s apart, more than can be taken off: "
+        "set them by NTP" in usage.gaps
+    )
+
+
+async def test_a_node_that_nobody_watched_is_told_though_none_of_its_pods_has_a_sample() -> None:
+    clocks = [said(name, lambda _: 0.0) for name in ("n1", "n2")]
+    nodes = {**APART, "postgres": ["n3"]}
+    usage = (await read(clocks, {"n1": 0.0, "n2": 0.0}, nodes)).usage
+    assert usage.complete is False
+    assert "no samples of node n3" in usage.gaps
+
+
+def test_the_quickest_answer_tells_the_time() -> None:
+    late = (0.2, 0.004, 0.3, 0.05, 0.006, 0.4)
+    times = tuple(100.0 + number for number in range(len(late)))
+    series = Series(times, tuple(at + 1.5 + by for at, by in zip(times, late, strict=True)))
+    (clock,) = node_clocks([({"node": "n1"}, series)]).values()
+    assert clock.ahead_seconds == pytest.approx(1.504)
+    assert clock.left_seconds == pytest.approx(0.002)
+
+
+def test_a_few_samples_say_nothing() -> None:
+    assert node_clocks([({"node": "n1"}, Series((1.0, 2.0, 3.0), (1.0, 2.0, 3.0)))]) == {}
+
+
+def test_no_name_of_a_node_is_a_pattern() -> None:
+    assert 'node=~"a\\\\.b|c"' in clock_query(["c", "a.b"], WANTED.window)
