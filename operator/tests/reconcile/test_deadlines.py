@@ -82,6 +82,20 @@ def measuring(world: World) -> bool:
     return any(pod.component == "generator" for pod in world.pods.values())
 
 
+def test_a_run_says_how_it_ended_when_its_report_is_there() -> None:
+    """`kubectl wait --for=condition=Succeeded`, and the report right after it."""
+    world = World(spec_of(1, 1, 1), Random(4))
+    until(world, in_state(State.FINISHING))
+
+    def ended(world: World) -> bool:
+        return said(world, ConditionType.SUCCEEDED).status is not ConditionStatus.UNKNOWN
+
+    assert not ended(world)
+    until(world, ended)
+    assert world.run.status.state is State.SUCCEEDED
+    assert world.run.status.results_config_map == "demo-results"
+
+
 STATES: dict[str, Callable[[World], bool]] = {
     "Deploying": in_state(State.DEPLOYING),
     "Verifying": in_state(State.VERIFYING),

@@ -42,11 +42,12 @@ def finish(situation: Situation) -> Decision:
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
     leftovers = clean_up(situation)
     unstored = _store_results(situation)
-    _say_outcome(situation)
-    say_profiled(situation)
     if (leftovers or unstored) and so_far < LONGEST_SECONDS:
         situation.progressing("Finishing", "cleaning up: " + ", ".join(unstored + leftovers))
         return situation.decision(State.FINISHING, requeue_seconds=_SOON_SECONDS)
+    # Not before all is stored: whoever waited for this asks for the report next.
+    _say_outcome(situation)
+    say_profiled(situation)
     refusal = f": {observed.refusal.message}" if observed.refusal else ""
     if leftovers:
         message = f"still there after {LONGEST_SECONDS:g} s: {', '.join(leftovers)}{refusal}"
