@@ -40,7 +40,8 @@ Scores = Mapping[str, ByRepetition]
 
 PAIRS_SHARE = 0.1
 """Share of the errors that pairs alone may make."""
-_POWER = 0.8
+POWER = 0.8
+"""A difference counts as found when it would be in four of five such runs."""
 NOISIER = 1.5
 """From this ratio of variances on a server's noise is taken to be its own, known by its own
 repetitions alone."""
@@ -226,16 +227,22 @@ class Comparison:
 
     def _critical(self, repetitions: int) -> float:
         """Return how many standard errors two servers must differ by in so many repetitions."""
-        if self._model is None:
-            confidence = claim_confidence(repetitions, self._pairs, self._errors)
-            return student_quantile(repetitions - 1, 0.5 + confidence / 2)
-        errors = self._errors * (1 - PAIRS_SHARE)
-        # As claim_confidence() does it, and for the same reason.
-        share = 1 - errors * (1 - 1 / repetitions)
-        degrees = (repetitions - 1) * (len(self._model.means) - 1)
-        together = studentized_range_quantile(share, self._count, degrees)
-        alone = student_quantile(repetitions - 1, 1 - errors / 2)
-        return max(together / math.sqrt(2), alone)
+        in_model = 0 if self._model is None else len(self._model.means)
+        return critical(self._count, repetitions, self._errors, in_model)
+
+    def deviation(self, one: str, other: str) -> float | None:
+        """Return the standard deviation of what a repetition says of the ratio of two servers.
+
+        Of its logarithm, by the model where there is one. None below two repetitions in common.
+        """
+        logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
+        if len(logs) < 2:
+            return None
+        model = self._model_of(one, other)
+        if model is not None:
+            return model.error(one, other) * math.sqrt(model.repetitions)
+        mean = math.fsum(logs) / len(logs)
+        return math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
 
     def more_repetitions(self, one: str, other: str, ratio: float, most: int) -> int | None:
         """Return how many more would tell two servers apart that differ by this ratio.
@@ -244,25 +251,39 @@ class Comparison:
         needed, None where their noise is not known. By Student's t, also where it will be signed
         ranks, which need about as many.
         """
-        logs = paired_logs(self._scores.get(one, {}), self._scores.get(other, {}))
-        if len(logs) < 2:
+        deviation = self.deviation(one, other)
+        if deviation is None:
             return None
+        made = len(paired_logs(self._scores[one], self._scores[other]))
         open_anyway = left_open(self._scores[one], self._scores[other])
-        model = self._model_of(one, other)
-        mean = math.fsum(logs) / len(logs)
-        variance = (
-            model.error(one, other) ** 2 * model.repetitions
-            if model
-            else math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
-        )
 
         def too_few(more: int) -> bool:
-            count = len(logs) + more
-            error = math.sqrt(variance / count)
+            count = made + more
+            error = deviation / math.sqrt(count)
             claimed = max(self._critical(count) * error, open_anyway)
-            return claimed + student_quantile(count - 1, _POWER) * error > math.log(ratio)
+            return claimed + student_quantile(count - 1, POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
+
+
+def critical(servers: int, repetitions: int, errors: float, in_model: int | None = None) -> float:
+    """Return how many standard errors two of some servers must differ by to be told apart.
+
+    In so many repetitions, two or more, where `errors` is the share of runs that may be wrong.
+    `in_model` of the servers have all of the repetitions, so that one model is made of them; below
+    three there is none, and each pair stands alone.
+    """
+    members = servers if in_model is None else in_model
+    if members < 3:
+        pairs = servers * (servers - 1) // 2
+        confidence = claim_confidence(repetitions, pairs, errors)
+        return student_quantile(repetitions - 1, 0.5 + confidence / 2)
+    of_model = errors * (1 - PAIRS_SHARE)
+    # As claim_confidence() does it, and for the same reason.
+    share = 1 - of_model * (1 - 1 / repetitions)
+    together = studentized_range_quantile(share, servers, (repetitions - 1) * (members - 1))
+    alone = student_quantile(repetitions - 1, 1 - of_model / 2)
+    return max(together / math.sqrt(2), alone)
 
 
 def _fitted(members: Sequence[str], table: Sequence[Sequence[float]]) -> _Model:

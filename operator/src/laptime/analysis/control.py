@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from laptime.analysis.comparing import Comparison
+from laptime.analysis.comparing import POWER, Comparison
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, left_open
 from laptime.analysis.looks import looks_of
@@ -22,9 +22,6 @@ from laptime.analysis.statistics import (
 )
 from laptime.api.results import ControlResult
 from laptime.api.spec import BenchmarkRunSpec
-
-POWER = 0.8
-"""A difference is detectable when it would be found in four of five such runs."""
 
 
 def control_results(

@@ -36,6 +36,8 @@ _MERGE = "application/merge-patch+json"
 _TIMEOUT_SECONDS = (5, 30)
 _CONTENT = ("data", "binaryData", "immutable")
 """Of a ConfigMap."""
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_NAMES_PAGE = 1000
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
 
@@ -129,6 +131,30 @@ class Cluster:
                 GROUP, VERSION, namespace, PLURAL, _request_timeout=timeout_seconds
             )
         return [str(item["metadata"]["name"]) for item in found["items"]]
+
+    def newest_runs(self, namespace: str, most: int) -> list[str]:
+        """Return the names of the runs of a namespace that were applied last, the newest first."""
+        runs: list[tuple[str, str]] = []
+        following: str | None = None
+        with _readable(f"list {KIND}s"):
+            while True:
+                # Without their specs and statuses: there may be thousands.
+                found: Any = self._custom.list_namespaced_custom_object(
+                    GROUP,
+                    VERSION,
+                    namespace,
+                    PLURAL,
+                    limit=_NAMES_PAGE,
+                    _continue=following,
+                    _headers={"Accept": _METADATA_LIST},
+                    _request_timeout=_TIMEOUT_SECONDS,
+                )
+                for item in found["items"]:
+                    metadata = item["metadata"]
+                    runs.append((metadata.get("creationTimestamp", ""), metadata["name"]))
+                following = found["metadata"].get("continue")
+                if not following:
+                    return [name for _, name in sorted(runs, reverse=True)[:most]]
 
     def check_run(self, namespace: str, manifest: dict[str, Any]) -> None:
         """Let the API server judge the manifest as if it were applied; nothing is stored.

@@ -35,7 +35,11 @@ def validate(
     ],
     server: Annotated[
         bool,
-        typer.Option("--server", help="Ask the API server too, which stores nothing."),
+        typer.Option(
+            "--server",
+            help="Ask the API server too, which stores nothing, and say how small a difference the "
+            "run would find, by the noise of earlier ones.",
+        ),
     ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -46,6 +50,8 @@ def validate(
     A run is checked against its scenario where that is in the file or comes with Laptime. What only
     a cluster knows (images, room on the nodes, a ConfigMap) shows when it runs.
     """
+    from laptime.api.spec import BenchmarkRunSpec
+    from laptime.cli.foresight import what_it_would_find
     from laptime.cli.manifest_file import read_documents, read_manifest
     from laptime.cli.printing import say
 
@@ -76,6 +82,10 @@ def validate(
         say(lead)
     if checked or server:
         say(expected_length(manifest.name, spec))
+    if server:
+        asked = BenchmarkRunSpec.model_validate(spec).with_control()
+        for line in what_it_would_find(cluster, target, manifest.name, asked):
+            say(line)
 
 
 def _refused(name: str, said: list[str]) -> Mistake:
