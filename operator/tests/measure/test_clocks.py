@@ -132,6 +132,16 @@ async def test_a_node_that_nobody_watched_is_told_though_none_of_its_pods_has_a_
     assert "no samples of node n3" in usage.gaps
 
 
+async def test_what_pods_without_a_sample_used_is_not_taken_for_that_of_others() -> None:
+    clocks = [said(name, lambda _: 0.0) for name in ("n1", "n2", "n3")]
+    more = {"laptime_node_cpus": [*node("n1"), *node("n2"), *node("n3")]}
+    nodes = {**APART, "postgres": ["n3"]}
+    usage = (await read(clocks, {"n1": 0.0, "n2": 0.0}, nodes, **more)).usage
+    assert usage.complete is False
+    assert usage.gaps == ["no samples of any pod on node n3"]
+    assert [one.node for one in usage.nodes] == ["n1", "n2"]
+
+
 def test_the_quickest_answer_tells_the_time() -> None:
     late = (0.2, 0.004, 0.3, 0.05, 0.006, 0.4)
     times = tuple(100.0 + number for number in range(len(late)))

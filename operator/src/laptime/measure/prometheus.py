@@ -254,7 +254,8 @@ async def _usage_of_agent(
     query: Query, wanted: TrialWindow, pods: Mapping[str, _Pod], clocks: Clocks
 ) -> TrialUsage:
     usage = _usage(wanted, pods, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
-    nodes = sorted({pod.node for pod in pods.values() if pod.node} | set(clocks.asked))
+    seen = {pod.node for pod in pods.values() if pod.node}
+    nodes = sorted(seen | set(clocks.asked))
     if not nodes:
         return usage
     found = await query_samples(
@@ -264,12 +265,13 @@ async def _usage_of_agent(
     for labels, series in clocks.in_the_windows_time(found):
         by_node[labels["node"]].append((labels, series))
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
+    gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
     gaps += clocks.gaps(wanted.window)
     read = [
         _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window)).model_copy(
             update={"clock_ahead_seconds": clocks.ahead(name)}
         )
-        for name in sorted(by_node)
+        for name in sorted(by_node.keys() & seen)
     ]
     return usage.model_copy(
         update={
