@@ -253,7 +253,8 @@ def test_a_clock_that_is_ahead_changes_no_cpu_figure(
     bench: Cluster, kubectl: Tool, reader: Api, nodes: list[str]
 ) -> None:
     # A few seconds with nothing before and after: what a wrong clock reads there is missing.
-    loads = [{"name": "short", "closed": {"connections": 4, "duration": "3s", "keepAlive": True}}]
+    short = {"connections": 4, "duration": "3s", "keepAlive": True}
+    loads = [{"name": "short", "closed": short, "warmup": "0s"}]
     manifest = run_manifest(
         "clock", [AXUM], placement="isolated", topology=POSTGRES_ALONE, loads=loads, repetitions=3
     )
