@@ -366,7 +366,7 @@ placements: venv ## runs in placements on three nodes, by the commands of docs/r
 	$(IMAGES) $(CHART_IMAGES)
 	$(MAKE) install NODES=3 LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
-	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --shard placements)
+	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --capture=no --shard placements)
 
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
