@@ -83,7 +83,7 @@ func TestAScriptAsDocumentedCountsAsInK6sOwnSummary(t *testing.T) {
 	right, wrong := said.Checks["listing::status is 200"], said.Checks["listing::never holds"]
 	if len(said.Checks) != 2 || float64(right.Passed) != k6s["checks"].Passes || float64(wrong.Failed) != k6s["checks"].Fails ||
 		right.Failed != 0 || wrong.Passed != 0 || said.WrongAnswers != wrong.Failed {
-		t.Errorf("checks %+v, %+v, k6 says %+v", right, wrong, k6s["checks"])
+		t.Errorf("%d checks: %+v, %+v, %d wrong answers, k6 says %+v", len(said.Checks), right, wrong, said.WrongAnswers, k6s["checks"])
 	}
 	if said.Warmup != "" || !slices.Equal(said.Executors, []string{"ramping-vus"}) || said.Aborted {
 		t.Errorf("%+v", said)

@@ -31,21 +31,22 @@ func (o *Output) check(s *metrics.Sample) {
 		count.Passed++
 	} else {
 		count.Failed++
-		o.wrong(s.Time)
+		o.wrong(s.Time, s.Tags)
 	}
 }
 
-// wrong counts the call of check() at a time once, however many of its checks failed: all of them have the time of the
-// call, and k6 says them one after the other.
-func (o *Output) wrong(at time.Time) {
+// wrong counts a call of check() once, however many of its checks failed: all of them have the time of the call, and
+// k6 says them one after the other. Two VUs may call it in the same nanosecond: then the same check failed twice.
+func (o *Output) wrong(at time.Time, check *metrics.TagSet) {
 	call := at.UnixNano()
-	if _, counted := o.failed[call]; counted {
+	first, counted := o.failed[call]
+	if counted && first != check {
 		return
 	}
-	if len(o.failed) >= maxCached {
+	if !counted && len(o.failed) >= maxCached {
 		clear(o.failed)
 	}
-	o.failed[call] = struct{}{}
+	o.failed[call] = check
 	o.script.WrongAnswers++
 }
 

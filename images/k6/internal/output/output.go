@@ -56,8 +56,8 @@ type Output struct {
 	phases     map[string]*phase
 	cached     map[*metrics.TagSet]*source
 	checks     map[*metrics.TagSet]*result.CheckCount
-	failed     map[int64]struct{} // when check() was called of which a check failed, the last ones
-	streams    map[string]bool    // methods of gRPC that are streams, by their URL
+	failed     map[int64]*metrics.TagSet // when check() was called of which a check failed, the last ones; the first that did
+	streams    map[string]bool           // methods of gRPC that are streams, by their URL
 	measures   map[*metrics.Metric][]*measure
 	groups     map[string]*measure
 	parts      map[series][]*measure
@@ -95,7 +95,7 @@ type phase struct {
 func New(params output.Params) *Output {
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
-		checks: map[*metrics.TagSet]*result.CheckCount{}, failed: map[int64]struct{}{}, streams: map[string]bool{}, groups: map[string]*measure{},
+		checks: map[*metrics.TagSet]*result.CheckCount{}, failed: map[int64]*metrics.TagSet{}, streams: map[string]bool{}, groups: map[string]*measure{},
 		measures: map[*metrics.Metric][]*measure{}, parts: map[series][]*measure{}, byTag: map[string]*measure{},
 		scenarios: measuredScenarios(params),
 		script: result.Script{

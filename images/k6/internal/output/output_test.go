@@ -161,6 +161,22 @@ func TestAnAnswerThatFailsSeveralChecksIsWrongOnce(t *testing.T) {
 	}
 }
 
+func TestTwoWrongAnswersInTheSameNanosecondAreTwo(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	at := time.Now()
+	// Of two VUs, whose samples may come in any order.
+	for _, name := range []string{"status", "status", "body", "body"} {
+		sample := checkSample(registry, builtin.Checks, 0, "check", name, "scenario", "default")
+		sample.Time = at
+		o.AddMetricSamples([]metrics.SampleContainer{sample})
+	}
+	if o.script.WrongAnswers != 2 {
+		t.Errorf("%d answers are wrong, of two calls with two checks each", o.script.WrongAnswers)
+	}
+}
+
 func TestChecksOfTheWarmupDoNotCountAndThoseOfSetupDo(t *testing.T) {
 	o, _ := started(t)
 	registry := metrics.NewRegistry()
