@@ -118,3 +118,9 @@ def test_each_figure_is_asked_for_once() -> None:
     opened = {"name": "open", "open": {"rate": 50, "duration": "1s"}}
     loads = [{**opened, "name": f"open-{number}"} for number in range(2)]
     assert asked_metrics(asked(2, loads=loads)) == [Metric.P99]
+
+
+def test_searches_and_scripts_are_left_out() -> None:
+    search = {"name": "limit", "saturation": {"p99": "50ms", "errorRate": 0.001}}
+    script = {"name": "own", "script": {"configMap": "mine"}}
+    assert asked_metrics(asked(2, loads=[search, script])) == []

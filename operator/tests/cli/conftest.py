@@ -23,6 +23,8 @@ class FakeApiServer:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[str, str]] = []
+        self.accepted: list[str] = []
+        """What answers each request asked for."""
         self.applied: list[dict[str, Any]] = []
         self.refuse: tuple[int, dict[str, Any] | str] | None = None
         self.statuses: list[dict[str, Any]] = []
@@ -117,6 +119,7 @@ def api_server() -> Iterator[tuple[FakeApiServer, int]]:
     class Handler(BaseHTTPRequestHandler):
         def do_any(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
+            fake.accepted.append(self.headers.get("Accept", ""))
             status, answer = fake.answer(self.command, self.path, self.rfile.read(length))
             text = answer if isinstance(answer, str) else json.dumps(answer)
             self.send_response(status)

@@ -70,28 +70,101 @@ def test_where_no_run_tells_it_says_so(
     fake.put(f"{RUNS}/failed", {"spec": SPEC.to_wire(), "status": {"state": "Failed"}})
     fake.put(f"{RUNS}/queued", {"spec": SPEC.to_wire()})
     assert (
-        "How small a difference in throughput it would find is not known: no earlier run in "
-        "namespace team compares servers by that in several repetitions."
+        "How small a difference in throughput it would find is not known: none of the newest 30 "
+        "runs in namespace team tells of servers that are compared by that in several repetitions."
     ) in said(laptime, asked, kubeconfig)
+
+
+def changed(file: Path, **spec: Any) -> Path:
+    document = yaml.safe_load(file.read_text())
+    document["spec"].update(spec)
+    file.write_text(yaml.safe_dump(document))
+    return file
 
 
 def test_noise_of_other_work_is_taken_where_there_is_no_other_and_called_that(
     fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
 ) -> None:
     store(fake)
-    document = yaml.safe_load(asked.read_text())
-    document["spec"]["placement"] = "isolated"
-    asked.write_text(yaml.safe_dump(document))
-    text = said(laptime, asked, kubeconfig)
+    text = said(laptime, changed(asked, placement="isolated"), kubeconfig)
     assert "between repetitions, of other work or in another placement)" in text
 
 
-def test_only_the_names_of_runs_are_listed(
+def test_of_a_single_repetition_it_says_that_it_finds_nothing(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    store(fake)
+    text = said(laptime, changed(asked, repetitions=1), kubeconfig)
+    assert "1 repetition finds no difference in throughput, 3 repetitions find differences" in text
+
+
+def test_no_more_repetitions_are_named_than_a_run_may_have_trials(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    store(fake)
+    servers = [{"name": f"s{number}", "preset": "axum-sqlx"} for number in range(20)]
+    text = said(laptime, changed(asked, servers=servers, repetitions=40), kubeconfig)
+    assert re.search(r", 40 repetitions find .*, 80 do from [^,]*\.$", text), text
+
+
+def test_of_searches_nothing_is_promised(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    store(fake)
+    search = {"name": "limit", "saturation": {"p99": "50ms", "errorRate": 0.001}}
+    text = said(laptime, changed(asked, loads=[search]), kubeconfig)
+    assert text.endswith("Of limit nothing is said: a search, or a script.")
+    assert "By the noise" not in text
+
+
+def test_only_names_are_listed_and_the_newest_runs_read(
     fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
 ) -> None:
     for number in range(45):
-        fake.put(f"{RUNS}/old-{number:02}", {"spec": SPEC.to_wire(), "status": {}})
-    store(fake)
+        created = f"2026-11-{1 + number // 24:02}T{number % 24:02}:00:00Z"
+        metadata = {"creationTimestamp": created}
+        # The newest one has the name that comes first.
+        fake.put(f"{RUNS}/old-{44 - number:02}", {"metadata": metadata, "spec": SPEC.to_wire()})
     said(laptime, asked, kubeconfig)
+    lists = [
+        (path, accepted)
+        for (method, path), accepted in zip(fake.requests, fake.accepted, strict=True)
+        if method == "GET" and path.partition("?")[0] == RUNS
+    ]
+    assert lists
+    assert all("PartialObjectMetadataList" in accepted for _, accepted in lists)
+    assert all("limit=1000" in path for path, _ in lists)
     read = [path for method, path in fake.requests if method == "GET" and "/old-" in path]
-    assert len(read) <= 30
+    assert read == [f"{RUNS}/old-{number:02}" for number in range(30)]
+
+
+def test_who_may_not_list_runs_is_told_the_rest(
+    fake: Any,
+    laptime: Laptime,
+    asked: Path,
+    kubeconfig: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = fake.answer
+
+    def refuse(method: str, path: str, body: bytes) -> tuple[int, Any]:
+        if method == "GET" and path.partition("?")[0] == RUNS:
+            return 403, {"kind": "Status", "message": "benchmarkruns is forbidden"}
+        found: tuple[int, Any] = answer(method, path, body)
+        return found
+
+    monkeypatch.setattr(fake, "answer", refuse)
+    text = said(laptime, asked, kubeconfig)
+    assert "It takes 15 trials" in text
+    assert "What it would find is not known: " in text
+    assert "forbidden" in text
+
+
+def test_runs_that_cannot_be_read_are_left_out_and_named(
+    fake: Any, laptime: Laptime, asked: Path, kubeconfig: Path
+) -> None:
+    fake.put(f"{RUNS}/newer", {"spec": SPEC.to_wire(), "status": {"state": "Hibernating"}})
+    store(fake)
+    fake.put("/api/v1/namespaces/team/configmaps/demo-results", {"data": {"results.json": "[]"}})
+    text = said(laptime, asked, kubeconfig)
+    assert "Results that could not be read: Cannot read the results of demo: " in text

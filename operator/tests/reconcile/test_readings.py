@@ -9,6 +9,8 @@ from random import Random
 from typing import Any
 
 from laptime.api.results import Figures, TrialOutcome, TrialReadings, TrialResult
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import Source
 from laptime.measure.generator import RESULT_PREFIX
 from laptime.measure.promql import PrometheusError, Query
@@ -56,11 +58,13 @@ def samples(end: datetime, *, missing: bool = False) -> FakePrometheus:
     return FakePrometheus({"laptime_pod_cpu_seconds_total": [cpu], "laptime_node_cpus": [cpus]})
 
 
-async def answer_of(query: Query, one: TrialResult) -> TrialReadings:
+async def answer_of(
+    query: Query, one: TrialResult, spec: BenchmarkRunSpec | None = None
+) -> TrialReadings:
     """Look until the answer is there, as the reconcile does whenever it is woken."""
     woken = asyncio.Event()
     desk = ReadingsDesk(query, woken.set, HandedOn(), QUICK)
-    run = World(spec_of(1, 1, 1), Random(0)).run
+    run = World(spec or spec_of(1, 1, 1), Random(0)).run
     ready, unread = desk.look(run, [one], set(), {})
     assert not ready
     assert unread == {one.trial}
@@ -79,6 +83,15 @@ async def test_whole_readings_are_there_as_soon_as_the_samples_are() -> None:
     assert server is not None
     assert server.cpu_seconds is not None
     assert abs(server.cpu_seconds - LENGTH) < 0.01
+
+
+async def test_of_somebody_elses_service_no_readings_are_missed() -> None:
+    """Its pods are no pods of the run, so that nothing is read of them, wherever they are."""
+    mine = Server.model_validate({"name": "axum", "service": {"name": "shop", "port": 80}})
+    spec = spec_of(1, 1, 1).model_copy(update={"servers": [mine]})
+    nodes = {"server": ["elsewhere"], "generator": ["one"]}
+    readings = await answer_of(samples(end := datetime.now(UTC)), result(end, nodes=nodes), spec)
+    assert (readings.usage.complete, readings.usage.gaps) == (True, [])
 
 
 async def test_what_came_long_after_the_window_is_no_part_of_it() -> None:

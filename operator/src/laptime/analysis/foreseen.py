@@ -19,6 +19,7 @@ from laptime.analysis.distributions import student_quantile
 from laptime.analysis.looks import looks_of
 from laptime.analysis.repeated import compared, compared_by
 from laptime.analysis.statistics import NOTICEABLE_RATIO
+from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -29,11 +30,14 @@ logarithm, of each pair under each load."""
 
 
 def deviations(spec: BenchmarkRunSpec, results: Iterable[TrialResult]) -> Deviations:
-    """Return how noisy the comparisons of a run were; empty of fewer than two repetitions."""
+    """Return how noisy the comparisons of a run were; empty of fewer than two repetitions.
+
+    Of the loads that can be foreseen alone (see below).
+    """
     measured = list(results)
     servers = sorted({one.server for one in measured})
     found: dict[Metric, list[float]] = defaultdict(list)
-    for load in spec.loads:
+    for load in filter(can_be_foreseen, spec.loads):
         metric, comparison = compared(spec, load.name, measured, servers)
         pairs = combinations(comparison.servers, 2)
         known = (comparison.deviation(*pair) for pair in pairs)
@@ -54,17 +58,26 @@ def together(runs: Iterable[Deviations]) -> dict[Metric, float]:
     return {metric: math.sqrt(fmean(one**2 for one in noise)) for metric, noise in every.items()}
 
 
+def can_be_foreseen(load: Load) -> bool:
+    """Return whether it can be said what a load will find.
+
+    Not of a search, whose figures leave a step open however often it is repeated, nor of a script:
+    what it is compared by is known when it has run.
+    """
+    return load.saturation is None and load.script is None
+
+
 def asked_metrics(spec: BenchmarkRunSpec) -> list[Metric]:
     """Return by what the servers of a run will be compared, each once, in the loads' order."""
-    return list(dict.fromkeys(compared_by(spec, load, ()) for load in spec.loads))
+    loads = filter(can_be_foreseen, spec.loads)
+    return list(dict.fromkeys(compared_by(spec, load, ()) for load in loads))
 
 
 def found_from(deviation: float, spec: BenchmarkRunSpec, repetitions: int) -> float | None:
     """Return the smallest difference that a run finds in so many repetitions, as a share.
 
     In four of five such runs, between two servers that are as noisy as `deviation` says (see
-    above). As `smallest_detectable()` reckons what a run can have found, with the bound that its
-    number of servers asks for. None for one repetition, or one server.
+    above), with the bound that so many servers ask for. None for one repetition, or one server.
     """
     servers = sum(one.name != spec.control_name for one in spec.servers)
     if servers < 2 or repetitions < 2:

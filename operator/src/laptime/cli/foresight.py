@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from laptime.cli.mistakes import Mistake
-from laptime.cli.stored_results import Stored, stored_results
+from pydantic import ValidationError
+
+from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.stored_results import stored_results
 
 if TYPE_CHECKING:
     from laptime.analysis.foreseen import Deviations
@@ -19,8 +21,6 @@ _MOST_RUNS = 5
 """Runs whose noise is taken: the newest tell most of the machine as it is."""
 _LOOKED_AT = 30
 """Of so many at most: a namespace may have thousands, of other work."""
-_MORE = (2, 4)
-"""Times as many repetitions, for what more of them would find."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,20 @@ class _Earlier:
     noise: Deviations
 
 
+@dataclass
+class _Found:
+    """What was found of earlier runs, the newest first."""
+
+    runs: list[_Earlier] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    """Why the results of some could not be read."""
+
+    def of(self, metric: Metric) -> list[_Earlier]:
+        """Return those that compare servers by a figure: of the same work, else of other work."""
+        known = [one for one in self.runs if metric in one.noise]
+        return ([one for one in known if one.same_work] or known)[:_MOST_RUNS]
+
+
 def what_it_would_find(
     cluster: Cluster, namespace: str, name: str, spec: BenchmarkRunSpec
 ) -> list[str]:
@@ -39,29 +53,36 @@ def what_it_would_find(
 
     By the noise of the newest runs of its scenario and placement in the namespace, else of others.
     Empty where there is nothing to compare.
+
+    Raises:
+        Mistake: the API server does not list the runs, or not to this user.
     """
-    from laptime.analysis import foreseen
+    from laptime.analysis import foreseen, wording
 
     if foreseen.found_from(0.0, spec, 2) is None or spec.verify_only:
         return []
-    earlier = list(_earlier(cluster, namespace, spec))
-    known = [one for one in earlier if one.same_work] or earlier
-    noise = foreseen.together(one.noise for one in known)
     lines = []
-    for metric in foreseen.asked_metrics(spec):
-        if metric in noise:
-            of = [one for one in known if metric in one.noise]
-            whose = _of_whom(of, noise[metric])
-            lines.append(f"{whose}, {_found(name, spec, metric, noise[metric])}.")
-        else:
-            lines.append(
-                f"How small a difference in {_word(metric)} it would find is not known: no earlier "
-                f"run in namespace {namespace} compares servers by that in several repetitions."
-            )
+    metrics = foreseen.asked_metrics(spec)
+    found = _earlier(cluster, namespace, spec) if metrics else _Found()
+    for metric in metrics:
+        known = found.of(metric)
+        if known:
+            deviation = foreseen.together(one.noise for one in known)[metric]
+            lines.append(f"{_of_whom(known, deviation)}, {_said(name, spec, metric, deviation)}.")
+            continue
+        why = f" Results that could not be read: {found.unread[0]}" if found.unread else ""
+        lines.append(
+            f"How small a difference in {_word(metric)} it would find is not known: none of the "
+            f"newest {_LOOKED_AT} runs in namespace {namespace} tells of servers that are compared "
+            f"by that in several repetitions.{why}"
+        )
+    others = [one.name for one in spec.loads if not foreseen.can_be_foreseen(one)]
+    if others:
+        lines.append(f"Of {wording.listing(others)} nothing is said: a search, or a script.")
     return lines
 
 
-def _of_whom(known: list[_Earlier], deviation: float) -> str:
+def _of_whom(known: Sequence[_Earlier], deviation: float) -> str:
     from laptime.analysis import wording
 
     other = "" if known[0].same_work else ", of other work or in another placement"
@@ -69,21 +90,36 @@ def _of_whom(known: list[_Earlier], deviation: float) -> str:
     return f"By the noise of {names} ({wording.share(deviation)} between repetitions{other})"
 
 
-def _found(name: str, spec: BenchmarkRunSpec, metric: Metric, deviation: float) -> str:
+def _said(name: str, spec: BenchmarkRunSpec, metric: Metric, deviation: float) -> str:
     from laptime.analysis import foreseen, wording
     from laptime.api.durations import format_duration
-    from laptime.api.spec import MAX_REPETITIONS
 
-    first = max(2, spec.most_repetitions)
     said = f"repetitions find differences in {_word(metric)} four times of five"
     found: list[str] = []
-    for count in (first, *(first * by for by in _MORE if first * by <= MAX_REPETITIONS)):
+    for count in _counts(spec):
         share = foreseen.found_from(deviation, spec, count)
-        assert share is not None
+        if share is None:
+            found.append(f"1 repetition finds no difference in {_word(metric)}")
+            said = said.partition(" in ")[0] + " four times of five"
+            continue
         lasts = format_duration(_seconds(name, spec, count))
         found.append(f"{count} {said} from {wording.share(share)} on (about {lasts})")
         said = "do"
     return ", ".join(found)
+
+
+def _counts(spec: BenchmarkRunSpec) -> list[int]:
+    """Return of how many repetitions it is said: those of the run, and more, as far as allowed."""
+    from laptime.api.spec import MAX_REPETITIONS, MAX_TRIALS
+
+    if spec.by_results:
+        wanted = [spec.first_look, spec.most_repetitions]
+    elif spec.repetitions == 1:
+        wanted = [1, 3, 6]
+    else:
+        wanted = [spec.repetitions * times for times in (1, 2, 4)]
+    most = min(MAX_REPETITIONS, MAX_TRIALS // (len(spec.servers) * len(spec.loads)))
+    return [one for one in dict.fromkeys(wanted) if one <= max(most, wanted[0])]
 
 
 def _word(metric: Metric) -> str:
@@ -93,33 +129,40 @@ def _word(metric: Metric) -> str:
 
 
 def _seconds(name: str, spec: BenchmarkRunSpec, repetitions: int) -> float:
-    from laptime.plan import plan_trials, remaining_seconds
+    from laptime.plan import plan_profiles, plan_trials, profiling_seconds, remaining_seconds
 
     fixed = {"repetitions": repetitions, "precision": None, "stop_when": None}
     asked = spec.model_copy(update={**fixed, "max_repetitions": None})
-    return remaining_seconds(asked, plan_trials(name, asked, seed=0), {})
+    profiling = profiling_seconds(asked, plan_profiles(name, asked))
+    return remaining_seconds(asked, plan_trials(name, asked, seed=0), {}) + profiling
 
 
-def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> Iterator[_Earlier]:
-    """Yield the newest runs that say something, until enough of them did the same work."""
+def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found:
+    """Return the newest runs that say something, until enough of them did the same work."""
     from laptime.analysis.foreseen import deviations
 
-    alike = others = 0
-    for found in cluster.newest_runs(namespace, _LOOKED_AT):
-        run = cluster.run(namespace, found)
-        if run is None or not run.over or run.spec is None:
+    found = _Found()
+    for name in cluster.newest_runs(namespace, _LOOKED_AT):
+        try:
+            run = cluster.run(namespace, name)
+        except ValidationError:
+            continue  # a newer version wrote it
+        if run is None or run.spec is None or run.status.results_config_map is None:
             continue
         same = (run.spec.scenario, run.spec.placement) == (spec.scenario, spec.placement)
+        others = sum(not one.same_work for one in found.runs)
         if not same and others >= _MOST_RUNS:
             continue
         try:
-            stored: Stored = stored_results(cluster, run)
-        except Mistake:
-            continue  # gone, or of a version that is not known
-        noise = deviations(stored.report.spec, stored.report.trials)
-        if not noise:
+            stored = stored_results(cluster, run)
+        except Unreachable:
+            raise
+        except Mistake as mistake:
+            found.unread.append(str(mistake))
             continue
-        alike, others = alike + same, others + (not same)
-        yield _Earlier(found, same, noise)
-        if alike >= _MOST_RUNS:
-            return
+        noise = deviations(stored.report.spec, stored.report.trials)
+        if noise:
+            found.runs.append(_Earlier(name, same, noise))
+        if sum(one.same_work for one in found.runs) >= _MOST_RUNS:
+            break
+    return found

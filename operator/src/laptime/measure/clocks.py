@@ -31,7 +31,8 @@ MAX_LEFT_SHARE = 0.05
 _MOST_SECONDS = AGENT_MARGIN_SECONDS - 1.5
 """What can be taken off: of clocks that are further apart the samples at an end of the window were
 not asked for."""
-_FEWEST = 4
+_QUICKEST_OF = 4
+"""Answers of which one is taken to have been quick."""
 _GENERATOR = "generator"
 _OF_SCRAPES = frozenset({"laptime_pod_cpu_cores_peak"})
 """The agent's metrics without a time of their own."""
@@ -45,7 +46,7 @@ class Clock:
 
     ahead_seconds: float
     left_seconds: float
-    """How much less it was in the other half of the time: it was moved, or each answer was late."""
+    """By how much that changed meanwhile: somebody set it, or answers were late for a while."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,13 @@ def node_clocks(found: Found) -> dict[str, Clock]:
     return {
         node: _clock([time - asked for asked, time in sorted(samples)])
         for node, samples in said.items()
-        if len(samples) >= _FEWEST
+        if len(samples) >= 2 * _QUICKEST_OF
     }
 
 
 def _clock(ahead: Sequence[float]) -> Clock:
-    half = len(ahead) // 2
-    lowest = min(ahead[:half]), min(ahead[half:])
-    return Clock(min(lowest), abs(lowest[0] - lowest[1]))
+    # The last ones are as many as are left over, and so many.
+    starts = range(0, len(ahead) - 2 * _QUICKEST_OF + 1, _QUICKEST_OF)
+    lowest = [min(ahead[start : start + _QUICKEST_OF]) for start in starts]
+    lowest.append(min(ahead[starts[-1] + _QUICKEST_OF :]))
+    return Clock(min(lowest), max(lowest) - min(lowest))

@@ -127,13 +127,17 @@ class ReadingsDesk:
             end = min(end, begin + timedelta(seconds=result.figures.window_seconds))
         window = Window(begin.timestamp(), end.timestamp())
         wanted = TrialWindow(run.namespace, run.name, result.attempt_name, window)
+        # Of the pods of somebody else's Service nothing is read, wherever they are.
+        nodes = dict(result.nodes)
+        if any(one.name == result.server and not one.deployed for one in run.spec.servers):
+            nodes.pop("server", None)
         await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(end)))
         failing_since: float | None = None
         clock = asyncio.get_running_loop()
         while True:
             try:
                 async with self._asking:
-                    readings = await trial_readings(query, wanted, result.server, result.nodes)
+                    readings = await trial_readings(query, wanted, result.server, nodes)
             except PrometheusError as error:
                 failing_since = failing_since or clock.time()
                 if clock.time() - failing_since >= self._patience.unreachable_seconds:
