@@ -30,11 +30,14 @@ TEST = (
     Part("verify", needs=("venv",)),
     Part("lint-chart", needs=("build-helm",), after=("verify",)),
     Part("unit-python", needs=("venv",), after=("verify",)),
+    Part("unit-operator", needs=("venv",), after=("verify", "unit-python", "unit-k6")),
     Part("unit-operator-timed", needs=("venv",), after=("unit-python",), place=0.2),
     # It mostly waits for loads to be over.
     Part("unit-k6"),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
-    # and no network namespace may come or go meanwhile.
+    # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
+    # operator's tests, which have none of them, run beside it: behind the clusters some of these
+    # thousands wait in vain for what takes a tenth of a second.
     Part(
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
@@ -43,7 +46,7 @@ TEST = (
     Part(
         "e2e-up-a",
         needs=("venv", "build-node", "build-helm", "build-chart-images", "build-test-images"),
-        after=("e2e-cluster",),
+        after=("e2e-cluster", "unit-operator"),
         check=False,
     ),
     Part("e2e-up-b", needs=("e2e-up-a",), check=False, place=0.8),
@@ -55,9 +58,6 @@ TEST = (
     Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
-    # With the clusters to come there is time for the longest of them; beside the one that is
-    # started and stopped again and again there is little.
-    Part("unit-operator", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
     Part("lint-python", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
     Part("lint-rust", behind=True),
     Part("lint-go", behind=True),

@@ -288,6 +288,7 @@ def known(tmp_path: Path) -> Iterator[str]:
         yield f"https://localhost:{port}"
 
 
+@pytest.mark.timed
 def test_a_service_is_asked_as_the_client_that_it_knows(known: str, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(CERTIFICATE)
     task = Task(target=known, wait_seconds=10, health_path="/ready?full=1", checks=[CHECK])
