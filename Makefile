@@ -252,7 +252,7 @@ unit-operator: venv
 	# through takes tests from the other.
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal tests
 
-unit-operator-timed: venv # asks for times: not behind others, who may take all of the machine's
+unit-operator-timed: venv # asks for times: not beside tests that take all of the CPUs
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed tests
 
 unit-python: venv
