@@ -10,7 +10,6 @@ RFC 5905, section 10).
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
     TrialWindow,
+    any_of,
     query_samples,
     selector,
 )
@@ -131,7 +131,7 @@ def clock_query(nodes: Iterable[str], window: Window) -> str:
     """Return the PromQL query of what the agents of some nodes said of their clocks."""
     labels = {
         "__name__": ("=", CLOCK_METRIC),
-        "node": ("=~", "|".join(re.escape(node) for node in sorted(nodes))),
+        "node": ("=~", any_of(nodes)),
     }
     return selector(labels, window.seconds + 2 * AGENT_MARGIN_SECONDS)
 

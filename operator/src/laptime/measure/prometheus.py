@@ -27,6 +27,7 @@ from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
     TrialWindow,
+    any_of,
     query_samples,
     selector,
 )
@@ -159,7 +160,7 @@ def node_query(nodes: Iterable[str], window: Window) -> str:
     """Return the PromQL query of all samples of some nodes."""
     labels = {
         "__name__": ("=~", "|".join(_NODE_METRICS)),
-        "node": ("=~", _any_of(nodes)),
+        "node": ("=~", any_of(nodes)),
         # Of pressure only that on the CPUs.
         "resource": ("=~", "|cpu"),
         "kind": ("=~", "|some"),
@@ -175,14 +176,10 @@ def neighbours_query(nodes: Iterable[str], wanted: TrialWindow) -> str:
     labels = {
         "__name__": ("=~", "|".join(_NEIGHBOURS)),
         "namespace": ("=", wanted.namespace),
-        "node": ("=~", _any_of(nodes)),
+        "node": ("=~", any_of(nodes)),
         "run": ("!=", wanted.run),
     }
     return selector(labels, wanted.window.seconds + 2 * AGENT_MARGIN_SECONDS)
-
-
-def _any_of(nodes: Iterable[str]) -> str:
-    return "|".join(re.escape(node) for node in sorted(nodes))
 
 
 def kubelet_query(wanted: TrialWindow) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,11 @@ def selector(labels: Mapping[str, tuple[str, str]], seconds: float) -> str:
     }
     matchers = ",".join(f"{name}{how}{value}" for name, (how, value) in quoted.items())
     return f"{{{matchers}}}[{int(1000 * seconds) + 1}ms]"
+
+
+def any_of(names: Iterable[str]) -> str:
+    """Return a pattern that matches these names and no others."""
+    return "|".join(re.escape(name) for name in sorted(names))
 
 
 async def query_samples(
