@@ -509,6 +509,23 @@ bench-alike: install ## how often like servers are told apart: 100 runs, going o
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS))
 
+.PHONY: bench-nodes
+bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck, on four nodes (RUNS=5)
+	export LAPTIME_CLUSTER_NAME=laptime-bench-nodes
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	$(IMAGES) $(CHART_IMAGES)
+	$(CLUSTER) up --nodes 4
+	# The second and the fourth have CPUs of their own where the machine has two.
+	kubectl="$$($(CLUSTER) path kubectl) --kubeconfig $$($(CLUSTER) kubeconfig)"
+	$$kubectl label node laptime bench=rest >/dev/null
+	$$kubectl label node laptime-2 laptime-4 bench=servers >/dev/null
+	$$kubectl taint node laptime-2 laptime-4 bench=servers:NoSchedule >/dev/null
+	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/nodes/values.yaml"
+	$(CLUSTER) slow laptime-4 50
+	$(USE_CLUSTER)
+	PYTHONPATH=bench:proof $(PYTHON) bench/nodes/run.py $(if $(RUNS),--runs $(RUNS))
+
 BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
 .PHONY: bench-servers
 bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)

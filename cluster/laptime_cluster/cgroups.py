@@ -17,6 +17,7 @@ from laptime_cluster.places import Place
 _ROOT = Path("/sys/fs/cgroup")
 _DAEMONS = "daemons"
 _FREEZE_SECONDS = 10.0
+_CPU_PERIOD_US = 100_000
 
 
 def hierarchies() -> list[Path]:
@@ -101,6 +102,30 @@ def freeze(place: Place, frozen: bool) -> None:
                 _await_freezer(group, frozen)
                 return
     raise ClusterError("no control group of this machine can be frozen")
+
+
+def limit_cpu(place: Place, cpus: float | None) -> None:
+    """Have all that runs in a place get so many CPUs together at most, or as many as it has.
+
+    Raises ClusterError when a container in it may use more (cgroup v1 refuses that), and when the
+    machine has no group to limit.
+    """
+    quota = "-1" if cpus is None else str(round(cpus * _CPU_PERIOD_US))
+    for hierarchy in hierarchies():
+        v1, v2 = (hierarchy / place.cgroup / name for name in ("cpu.cfs_quota_us", "cpu.max"))
+        try:
+            if v1.exists():
+                v1.write_text(quota)
+                return
+            if v2.exists():
+                v2.write_text(f"{'max' if cpus is None else quota} {_CPU_PERIOD_US}")
+                return
+        except OSError as error:
+            raise ClusterError(
+                f"{place.name} cannot be limited to {cpus} CPUs: {error.strerror}; does a "
+                "container on it have a larger limit of its own?"
+            ) from error
+    raise ClusterError("no control group of this machine limits CPU time")
 
 
 def is_frozen(place: Place) -> bool:

@@ -81,6 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     clock.add_argument("seconds", type=float, help="by how much it is fast; 0: it is right again")
     clock.add_argument("--namespace", default="laptime-system")
     clock.add_argument("--daemonset", default="laptime-agent")
+    slow = commands.add_parser("slow", help=_first_line(outages.slow))
+    slow.add_argument("node", metavar="NODE")
+    slow.add_argument("percent", type=float, help="such as 50; 100: all that it has")
     commands.add_parser("enforce-policies", help="what a daemon of the cluster does; for ever")
     commands.add_parser("snapshot", help="print what the cluster could leave behind, as JSON")
     return parser
@@ -115,12 +118,14 @@ def _run(arguments: argparse.Namespace) -> int:
         case "clock":
             node = outages.node_called(arguments.node)
             clocks.set_offset(node, arguments.seconds, arguments.namespace, arguments.daemonset)
+        case "slow":
+            outages.slow(outages.node_called(arguments.node), arguments.percent)
         case name:
             _ACTS[name](outages.node_called(arguments.node))
     return 0
 
 
-def _first_line(act: Callable[[Node], None]) -> str:
+def _first_line(act: Callable[..., None]) -> str:
     return (act.__doc__ or "").splitlines()[0].rstrip(".")
 
 

@@ -52,6 +52,16 @@ def thaw(node: Node) -> None:
     cgroups.freeze(node, False)
 
 
+def slow(node: Node, percent: float) -> None:
+    """Have all that runs on a node get this share of its CPUs together; 100: all of them.
+
+    Raises ClusterError when that is none, or more than it has.
+    """
+    if not 0 < percent <= 100:
+        raise ClusterError(f"{percent:g} % is no share of a node's CPUs: write 1 to 100")
+    cgroups.limit_cpu(node, len(node.cpus) * percent / 100 if percent < 100 else None)
+
+
 def cut(node: Node) -> None:
     """Pull the cable of a node out: it goes on, reaches nobody, and nobody reaches it."""
     namespaces.connect(node, False)

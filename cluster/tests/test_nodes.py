@@ -53,6 +53,16 @@ while True:
     print(time.time(), time.monotonic(), flush=True)
     time.sleep(0.2)
 """
+SPIN = """
+import sys, time
+with open(sys.argv[1], "w") as group:
+    group.write("0")
+while True:
+    since, used = time.monotonic(), time.process_time()
+    while time.monotonic() - since < 0.5:
+        pass
+    print((time.process_time() - used) / (time.monotonic() - since), flush=True)
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,6 +90,14 @@ def process_of(name: str) -> int:
         if uid in Path(f"/proc/{process}/cgroup").read_text():
             return process
     raise AssertionError(f"{name} has no process")
+
+
+def cpu_group(name: str) -> Path:
+    """Return the control group that a pod's CPU time is counted and limited by."""
+    lines = Path(f"/proc/{process_of(name)}/cgroup").read_text().splitlines()
+    groups = {controllers: path for _, controllers, path in (one.split(":", 2) for one in lines)}
+    controllers = next((one for one in groups if "cpu" in one.split(",")), "")
+    return Path("/sys/fs/cgroup", controllers, groups[controllers].lstrip("/"))
 
 
 def inside(name: str, *command: str) -> list[str]:
@@ -283,6 +301,29 @@ def test_images_are_loaded_into_all_nodes_and_a_clock_can_be_wrong_on_one() -> N
     wait("the right time again", lambda: near("laptime-2", 0.0), 20)
     assert {one["metadata"]["name"] for one in read("pods")["items"]} == before
     kubectl("delete", "daemonset", "clock")
+
+
+def test_a_slow_node_gets_its_share_and_no_more() -> None:
+    # In the control group of a pod of the second node.
+    command = [sys.executable, "-I", "-c", SPIN, str(cpu_group("two") / "cgroup.procs")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as busy:
+        assert busy.stdout is not None
+
+        def used() -> float:
+            """CPUs that it used in its next half second."""
+            assert busy.stdout is not None
+            return float(busy.stdout.readline())
+
+        try:
+            cluster("slow", "laptime-2", "30")
+            wait("less", lambda: used() < 0.35, 20)
+            cluster("slow", "laptime-2", "100")
+            wait("more", lambda: used() > 0.5, 60)
+        finally:
+            busy.kill()
+    refused = cluster("slow", "laptime-2", "0", check=False)
+    assert refused.returncode == 1
+    assert "write 1 to 100" in refused.stderr
 
 
 def test_a_frozen_node_does_not_answer_and_others_do() -> None:

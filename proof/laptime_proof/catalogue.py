@@ -99,6 +99,7 @@ LONG = (
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
+    Part("bench-nodes", quiet=True),
     Part("bench-scale", quiet=True),
     Part("chaos", quiet=True),
     Part("examples-quick", quiet=True),

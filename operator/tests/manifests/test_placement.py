@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from laptime.api.placement import Nodes
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import trial_job
 from laptime.manifests.server import server_deployment
@@ -116,3 +117,35 @@ def test_several_generators_keep_apart_less_than_from_what_they_drive() -> None:
     assert selector["laptime.dev/component"] == "generator"
     # Rather all the others on one node than one server.
     assert 0 < (several - 1) * beside["weight"] < driven["weight"]
+
+
+def rotating(avoided: tuple[tuple[str, ...], ...] = (), **nodes: tuple[str, ...]) -> RunContext:
+    ctx = context()
+    spec = ctx.spec.model_copy(update={"nodes": Nodes.ROTATE})
+    return replace(ctx, spec=spec, places=Places(nodes, avoided=avoided))
+
+
+def test_where_nodes_rotate_tiers_keep_together_and_hold_no_server() -> None:
+    ctx = rotating()
+    assert server(ctx) == {}
+    for tier in (one for one in tier_objects(ctx) if one["kind"] == "Deployment"):
+        (others,) = selected(affinity(tier)["podAffinity"])["matchExpressions"]
+        assert (others["operator"], "server" in others["values"]) == ("NotIn", True)
+    # Generators keep away from servers as ever.
+    assert generator(ctx) == generator(context())
+
+
+def test_a_server_would_rather_go_to_a_node_that_had_none_then_to_one_of_fewer_turns() -> None:
+    (new, fewer) = server(rotating((("n1", "n2"), ("n1",))))["nodeAffinity"][WISH]
+    assert (new["weight"], fewer["weight"]) == (99, 1)
+
+    def names(wish: dict[str, Any]) -> list[str]:
+        fields = wish["preference"]["matchFields"]
+        assert {(one["key"], one["operator"]) for one in fields} == {("metadata.name", "NotIn")}
+        # The API server takes one name a requirement.
+        return [name for one in fields for name in one["values"] if len(one["values"]) == 1]
+
+    assert (names(new), names(fewer)) == (["n1", "n2"], ["n1"])
+    # Once a trial of its repetition was measured it goes where that one was.
+    bound = server(rotating((("n2",),), server=("n1",)))["nodeAffinity"]
+    assert set(bound) == {MUST}

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from laptime.api.placement import Nodes
 from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
 from laptime.measure import on_the_same_nodes
 
 
-def result(ordinal: int, of: str, **nodes: list[str]) -> TrialResult:
+def result(ordinal: int, of: str, repetition: int = 1, **nodes: list[str]) -> TrialResult:
     return TrialResult(
         trial=f"t{ordinal}",
         ordinal=ordinal,
         server=of,
         load="closed",
-        repetition=1,
+        repetition=repetition,
         outcome=TrialOutcome.MEASURED,
         figures=Figures(requests=1, errors=0, window_seconds=1.0, requests_per_second=1.0),
         nodes=nodes,
     )
 
 
-def doubtful(*results: TrialResult, there: str = "") -> dict[str, list[str]]:
+def doubtful(
+    *results: TrialResult, there: str = "", nodes: Nodes = Nodes.FIXED
+) -> dict[str, list[str]]:
     return {
         one.trial: one.validity_reasons
-        for one in on_the_same_nodes(results, {"a", "b"} - {*there})
+        for one in on_the_same_nodes(results, {"a", "b"} - {*there}, nodes)
         if one.validity is Validity.DOUBTFUL
     }
 
@@ -95,3 +98,21 @@ def test_how_many_generators_a_node_had_is_compared_too() -> None:
             "differs may be the nodes"
         ]
     }
+
+
+def test_where_nodes_rotate_only_those_of_one_repetition_belong_together() -> None:
+    trials = (
+        result(1, "a", server=["n1"], generator=["n3"]),
+        result(2, "b", server=["n1"], generator=["n3"]),
+        result(3, "b", 2, server=["n2"], generator=["n1"]),
+        result(4, "a", 2, server=["n2"], generator=["n1"]),
+    )
+    assert list(doubtful(*trials)) == list(doubtful(*trials, nodes=Nodes.ANY)) == ["t3", "t4"]
+    assert doubtful(*trials, nodes=Nodes.ROTATE) == {}
+    moved = result(5, "a", 2, server=["n1"], generator=["n1"])
+    assert doubtful(*trials, moved, nodes=Nodes.ROTATE) == {
+        "t5": ["server a ran on n1, and on n2 in trial t3: what differs may be the nodes"]
+    }
+    # A Service does not rotate.
+    blue, green = result(1, "a", server=["n1"]), result(2, "a", 2, server=["n2"])
+    assert list(doubtful(blue, green, there="a", nodes=Nodes.ROTATE)) == ["t2"]

@@ -1,26 +1,33 @@
-"""A trial belongs where the first measured one was, and need not after it was lost."""
+"""A trial belongs where the first measured one was, and need not after it was lost.
+
+Where nodes rotate the first is that of its repetition.
+"""
 
 from __future__ import annotations
 
+from laptime.api.placement import Nodes
 from laptime.api.results import Figures, TrialOutcome, TrialResult
-from laptime.plan import Places
-from laptime.plan.placement import places_of as places
+from laptime.plan import Design, Places
 
 PARTS = ("server", "generator")
 
 
-def places_of(results: list[TrialResult], lost: int = 0) -> Places:
-    return places(results, lost, {"a"}, PARTS)
+def places_of(
+    results: list[TrialResult], lost: int = 0, nodes: Nodes = Nodes.FIXED, repetition: int = 1
+) -> Places:
+    return Design(nodes, frozenset({"a"})).of_trial(results, repetition, lost, PARTS)
 
 
-def result(ordinal: int, measured: bool = True, **nodes: list[str]) -> TrialResult:
+def result(
+    ordinal: int, measured: bool = True, repetition: int = 1, **nodes: list[str]
+) -> TrialResult:
     figures = Figures(requests=1, errors=0, window_seconds=1.0, requests_per_second=1.0)
     return TrialResult(
         trial=f"t{ordinal}",
         ordinal=ordinal,
         server="a",
         load="closed",
-        repetition=1,
+        repetition=repetition,
         outcome=TrialOutcome.MEASURED if measured else TrialOutcome.FAILED,
         figures=figures if measured else None,
         nodes=nodes,
@@ -73,3 +80,46 @@ def test_a_tier_that_is_elsewhere_unbinds_nothing_else() -> None:
 
 def test_a_node_of_several_generators_is_asked_for_once() -> None:
     assert places_of([result(1, generator=["n1", "n1", "n2"])]).nodes["generator"] == ("n1", "n2")
+
+
+def rotated(repetition: int, *results: TrialResult, lost: int = 0) -> Places:
+    return places_of([*results], lost, Nodes.ROTATE, repetition)
+
+
+def test_rotating_binds_the_trials_of_a_repetition_to_its_first_and_to_no_other() -> None:
+    first = result(1, server=["n1"], generator=["n3"])
+    second = result(3, repetition=2, server=["n2"], generator=["n1"])
+    assert rotated(1, first).nodes == {"server": ("n1",), "generator": ("n3",)}
+    assert rotated(2, first).nodes == {}
+    assert rotated(2, first, second).nodes == {"server": ("n2",), "generator": ("n1",)}
+    # One of an earlier repetition that is asked for again belongs to that one.
+    assert rotated(1, first, second).nodes == {"server": ("n1",), "generator": ("n3",)}
+    assert not rotated(2, first, second, lost=1).firm
+
+
+def test_rotating_goes_to_nodes_without_a_turn_and_then_to_those_with_fewer() -> None:
+    turns = [result(n, repetition=n, server=[node]) for n, node in enumerate("abab", 1)]
+    assert rotated(1).avoided == ()
+    assert rotated(2, *turns[:1]).avoided == (("a",),)
+    assert rotated(3, *turns[:2]).avoided == (("a", "b"),)
+    assert rotated(4, *turns[:3]).avoided == (("a", "b"), ("a",))
+    assert rotated(5, *turns).avoided == (("a", "b"),)
+
+
+def test_a_repetition_had_its_turn_on_the_node_of_its_first_trial() -> None:
+    moved = [
+        result(1, repetition=1, server=["a"]),
+        result(2, repetition=1, server=["b"]),
+        result(3, repetition=1, server=["b"]),
+    ]
+    assert rotated(2, *moved).avoided == (("a",),)
+    service = result(1, server=["n1"]).model_copy(update={"server": "there"})
+    assert rotated(2, service, result(2, False, server=["n2"])).avoided == ()
+
+
+def test_any_node_will_do_where_the_run_says_so() -> None:
+    first = result(1, server=["n1"], postgres=["n2"])
+    assert places_of([first], 0, Nodes.ANY) == Places()
+    anywhere, fixed = (Design(one, frozenset({"a"})) for one in (Nodes.ANY, Nodes.ROTATE))
+    assert anywhere.of_tiers([first], ("postgres",)) == Places()
+    assert fixed.of_tiers([first], ("postgres",)) == Places({"postgres": ("n2",)})

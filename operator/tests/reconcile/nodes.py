@@ -131,16 +131,26 @@ class Nodes:
         )
 
     def _schedule(self, affinity: Object) -> str:
-        """Return a node that a pod must go to, or the one that the scheduler likes best."""
-        rule = (affinity.get("nodeAffinity") or {}).get(
-            "requiredDuringSchedulingIgnoredDuringExecution"
-        )
-        if rule is None or not self.heeding:
+        """Return a node that a pod must go to, else of those that it likes best the first one."""
+        rules = affinity.get("nodeAffinity") or {}
+        rule = rules.get("requiredDuringSchedulingIgnoredDuringExecution")
+        if not self.heeding:
             return self.free[0]
+        if rule is None:
+            wishes = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
+            return max(self.free, key=lambda node: sum(_worth(wish, node) for wish in wishes))
         fields = [term["matchFields"][0] for term in rule["nodeSelectorTerms"]]
         assert {one["key"] for one in fields} == {"metadata.name"}
         wanted = {name for one in fields for name in one["values"]}
         return next(node for node in self.free if node in wanted)
+
+
+def _worth(wish: Object, node: str) -> int:
+    """Return what a wish says of a node: its weight where all that it asks for is so."""
+    weight: int = wish["weight"]
+    fields = wish["preference"]["matchFields"]
+    met = all((node in one["values"]) == (one["operator"] == "In") for one in fields)
+    return weight if met else 0
 
 
 @asynccontextmanager

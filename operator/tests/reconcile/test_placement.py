@@ -39,6 +39,22 @@ async def test_later_trials_go_where_the_first_one_was() -> None:
         assert not any("nodes" in reason for reason in trial["validityReasons"])
 
 
+async def test_where_nodes_rotate_each_repetition_has_a_node_and_all_have_as_many() -> None:
+    server = ApiServer()
+    spec = {**spec_of(2, 1, 5).to_wire(), "nodes": "rotate"}
+    server.add({**run_manifest("round"), "spec": spec})
+    async with operating(server), working(server) as nodes:
+        nodes.free = ["node-1", "node-2"]
+        await until(lambda: state(server, "round") == "Succeeded")
+    document = json.loads(stored(server, "round").files["results.json"])
+    there: dict[int, set[str]] = {}
+    for trial in document["trials"]:
+        there.setdefault(trial["repetition"], set()).update(trial["nodes"]["server"])
+        assert not any("nodes" in reason for reason in trial["validityReasons"])
+    assert [sorted(there[n]) for n in (1, 2, 3, 4)] == [["node-1"], ["node-2"]] * 2
+    assert there[5] == {"node-1"}
+
+
 async def test_a_trial_that_was_placed_elsewhere_is_doubtful_and_says_where() -> None:
     server = ApiServer()
     server.add({**run_manifest("moved"), "spec": spec_of(1, 1, 2).to_wire()})

@@ -13,7 +13,7 @@ from laptime.analysis import summarise, wording
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
-from laptime.api.placement import RunPlacement
+from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, Saturation, Tie
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
@@ -91,6 +91,22 @@ def test_the_document_says_its_version_and_where_it_was_measured() -> None:
         "startedAt": REPORT.trials[0].started_at,
         "finishedAt": max(trial.finished_at or "" for trial in REPORT.trials),
     }
+
+
+def test_where_nodes_rotate_the_report_says_which_node_had_which_repetitions() -> None:
+    spec = REPORT.spec.model_copy(update={"nodes": Nodes.ROTATE})
+    turns = ("n2", "n1")
+    trials = [
+        trial.model_copy(update={"nodes": {"server": [turns[trial.repetition % 2]]}})
+        for trial in REPORT.trials
+    ]
+    last = max(trial.repetition for trial in trials)
+    evens = ", ".join(str(n) for n in range(2, last + 1, 2))
+    odds = ", ".join(str(n) for n in range(1, last + 1, 2))
+    said = f"- Nodes of the servers, by repetition: n1 in {odds}; n2 in {evens}\n"
+    assert said in to_markdown(replace(REPORT, spec=spec, trials=trials))
+    assert "by repetition: they rotate\n" in to_markdown(replace(REPORT, spec=spec, trials=[]))
+    assert "Nodes of the servers" not in to_markdown(replace(REPORT, trials=trials))
 
 
 def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:

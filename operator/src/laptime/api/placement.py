@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -24,6 +25,14 @@ PlacementName = Annotated[
         )
     ),
 ]
+
+
+class Nodes(StrEnum):
+    """On which of the nodes that it may use a run measures."""
+
+    FIXED = "fixed"
+    ROTATE = "rotate"
+    ANY = "any"
 
 
 class RunPlacement(TolerantModel):

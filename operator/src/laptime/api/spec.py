@@ -21,7 +21,7 @@ from laptime.api.egress import Destination
 from laptime.api.loads import Generator, Load
 from laptime.api.names import ServerName
 from laptime.api.objectives import Objective
-from laptime.api.placement import PlacementName
+from laptime.api.placement import Nodes, PlacementName
 from laptime.api.server import Server
 from laptime.api.topology import Topology
 
@@ -295,6 +295,13 @@ class BenchmarkRunSpec(Model):
         description="Where the pods of the run go: one of the placements that the administrator "
         "has named in Laptime's chart for this namespace. Left out, its default one; without any, "
         "generators apart from the rest where there is room.",
+    )
+    nodes: Nodes = Field(
+        Nodes.FIXED,
+        description="fixed: all trials go where the first one was. rotate: those of a repetition "
+        "go where its first one was, and the servers of the next one to another node if they can, "
+        "so that the figures hold for more than one node. any: each goes where the scheduler "
+        "likes; those on other nodes than the first are doubtful.",
     )
     objectives: list[Objective] = Field(
         default_factory=list, description="Bounds that must be kept.", max_length=64

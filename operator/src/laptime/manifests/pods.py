@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from laptime.api import GROUP
+from laptime.api.placement import Nodes
 from laptime.api.resources import Resources
 from laptime.manifests.context import (
     COMPONENT_LABEL,
@@ -95,7 +96,10 @@ def placed(
     rather be where it was, when it has to be made anew.
     """
     drives = component in _DRIVING
-    driven = [_DRIVEN | {"matchLabels": {UID_LABEL: ctx.uid}}]
+    rotates = ctx.spec.nodes is Nodes.ROTATE
+    # Where servers go from node to node, what else is driven neither follows nor holds them.
+    kind = _DRIVEN_APART if rotates and not drives else _DRIVEN
+    driven = [kind | {"matchLabels": {UID_LABEL: ctx.uid}}]
     driven += [{"matchLabels": dict(labels)} for labels in others]
     wish = {_WISHED: [_beside(selector, 100) for selector in driven]}
     several = ctx.spec.generator.parallelism if component == Component.GENERATOR else 1
@@ -103,9 +107,14 @@ def placed(
         # All others together weigh less than one pod that is driven.
         wish[_WISHED].append(_beside({"matchLabels": ctx.selector(component)}, 100 // several))
     affinity: Manifest = {"podAntiAffinity" if drives else "podAffinity": wish}
+    goes_round = rotates and component == Component.SERVER
+    if goes_round:
+        affinity = {}
     nodes = ctx.places.nodes.get(str(component), ())
     if nodes:
         affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
+    elif goes_round and ctx.places.avoided:
+        affinity["nodeAffinity"] = _elsewhere(ctx.places.avoided)
     return ruled(ctx, component, {**pod, "affinity": affinity})
 
 
@@ -144,16 +153,16 @@ def _term(terms: Sequence[Manifest]) -> Manifest:
 
 
 _DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
+
+
+def _none_of(*components: Component) -> Manifest:
+    values = sorted(str(one) for one in components)
+    return {"matchExpressions": [{"key": COMPONENT_LABEL, "operator": "NotIn", "values": values}]}
+
+
 # Whatever is not listed is driven: the services around a server are components of their own.
-_DRIVEN: Manifest = {
-    "matchExpressions": [
-        {
-            "key": COMPONENT_LABEL,
-            "operator": "NotIn",
-            "values": sorted(str(one) for one in (*_DRIVING, Component.VERIFIER)),
-        }
-    ]
-}
+_DRIVEN = _none_of(*_DRIVING, Component.VERIFIER)
+_DRIVEN_APART = _none_of(*_DRIVING, Component.VERIFIER, Component.SERVER)
 
 
 def _beside(selector: Manifest, weight: int) -> Manifest:
@@ -170,6 +179,28 @@ def _on(nodes: Sequence[str], firm: bool) -> Manifest:
     if firm:
         return {_NEEDED: {"nodeSelectorTerms": terms}}
     wishes = [{"weight": 100, "preference": term} for term in terms]
+    return {_WISHED: wishes}
+
+
+def _elsewhere(avoided: Sequence[Sequence[str]]) -> Manifest:
+    """Return the wish for a node that no server was on, else for one of fewer repetitions.
+
+    The scheduler scales what the nodes reach so that the best one has 100: where none is new, the
+    second wish alone tells them apart.
+    """
+    wishes = [
+        {
+            "weight": weight,
+            "preference": {
+                # A field takes one name a requirement, and all requirements of a term have to hold.
+                "matchFields": [
+                    {"key": "metadata.name", "operator": "NotIn", "values": [node]}
+                    for node in nodes
+                ]
+            },
+        }
+        for weight, nodes in zip((99, 1), avoided, strict=False)
+    ]
     return {_WISHED: wishes}
 
 

@@ -7,33 +7,36 @@ from collections.abc import Collection, Sequence
 
 from laptime.api import doubts
 from laptime.api.doubts import Said
+from laptime.api.placement import Nodes
 from laptime.api.results import TrialResult
 from laptime.measure.validity import Judgement
 from laptime.plan import in_time
 
 
 def on_the_same_nodes(
-    results: Sequence[TrialResult], deployed: Collection[str]
+    results: Sequence[TrialResult], deployed: Collection[str], nodes: Nodes = Nodes.FIXED
 ) -> list[TrialResult]:
     """Return results, doubtful where a part ran on other nodes than in the first trial.
 
-    All servers that Laptime deploys (`deployed`) are compared with each other, so that they belong
-    on the same nodes too. A Service is where somebody else put it: only its own trials say whether
-    it moved. The first is the first that was measured and says where. Results of older versions do
-    not.
+    Where nodes rotate it is the first of each repetition that says where. All servers that Laptime
+    deploys (`deployed`) are compared with each other, so that they belong on the same nodes too. A
+    Service is where somebody else put it: only its own trials say whether it moved. The first is
+    the first that was measured and says where. Results of older versions do not.
     """
-    first: dict[tuple[str, str | None], TrialResult] = {}
+    first: dict[tuple[str, str | int | None], TrialResult] = {}
     judged: dict[str, TrialResult] = {}
     for result in in_time(results):
         elsewhere: list[Said] = []
-        for part, nodes in sorted(result.nodes.items()):
-            of = result.server if part == "server" and result.server not in deployed else None
+        block = result.repetition if nodes is Nodes.ROTATE else None
+        for part, there in sorted(result.nodes.items()):
+            somebodys = part == "server" and result.server not in deployed
+            of = result.server if somebodys else block
             known = first.setdefault((part, of), result)
-            if sorted(known.nodes[part]) != sorted(nodes):
+            if sorted(known.nodes[part]) != sorted(there):
                 elsewhere.append(
                     doubts.OTHER_NODES.says(
                         what=f"server {result.server}" if part == "server" else part,
-                        nodes=_listed(nodes),
+                        nodes=_listed(there),
                         before=_listed(known.nodes[part]),
                         trial=known.trial,
                     )

@@ -10,7 +10,7 @@ from laptime.plan.estimate import (
 )
 from laptime.plan.fitting import load_problems, misfits
 from laptime.plan.order import order_of, orders, williams_squares
-from laptime.plan.placement import Places, in_time, places_of
+from laptime.plan.placement import Design, Places, in_time
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
@@ -27,6 +27,7 @@ __all__ = [
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
     "USUAL_RATE",
+    "Design",
     "Lead",
     "Leads",
     "Places",
@@ -40,7 +41,6 @@ __all__ = [
     "misfits",
     "order_of",
     "orders",
-    "places_of",
     "plan_profiles",
     "plan_trials",
     "profile_load",

@@ -76,7 +76,7 @@ class ResultCache:
         """Return the results of those trials that are stored in the cluster now."""
         found = [result for name, result in self._judged.items() if name in names]
         deployed = {server.name for server in spec.deployed}
-        judged = on_the_same_nodes(of_the_same_bits(found), deployed)
+        judged = on_the_same_nodes(of_the_same_bits(found), deployed, spec.nodes)
         return {result.trial: result for result in judged}
 
     def drop_failed(self, names: set[str], retries: int) -> set[str]:

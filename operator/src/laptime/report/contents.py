@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from laptime.analysis import Summary, wording
-from laptime.api.placement import RunPlacement
+from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published, Scenario, scenarios
@@ -38,7 +38,22 @@ class Report:
     def surroundings(self) -> dict[str, str]:
         """Return names and values of where it was measured, as reports show them."""
         placed = {"Placement": self.placement.name} if self.placement else {}
-        return {**placed, **self.environment}
+        return {**placed, **self._rotation, **self.environment}
+
+    @property
+    def _rotation(self) -> dict[str, str]:
+        """Return on which nodes the servers were in which repetitions, where nodes rotate."""
+        if self.spec.nodes is not Nodes.ROTATE:
+            return {}
+        there: dict[str, set[int]] = {}
+        deployed = {server.name for server in self.spec.deployed}
+        for trial in self.trials:
+            if trial.figures is not None and trial.server in deployed:
+                for node in trial.nodes.get("server", ()):
+                    there.setdefault(node, set()).add(trial.repetition)
+        turns = sorted(there.items(), key=lambda one: (min(one[1]), one[0]))
+        said = "; ".join(f"{node} in {', '.join(map(str, sorted(of)))}" for node, of in turns)
+        return {"Nodes of the servers, by repetition": said or "they rotate"}
 
     @property
     def trials_known(self) -> bool:

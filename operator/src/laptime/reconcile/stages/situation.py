@@ -27,10 +27,10 @@ from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
+    Design,
     Places,
     Trial,
     order_of,
-    places_of,
     plan_profiles,
     profiling_seconds,
     remaining_seconds,
@@ -70,6 +70,8 @@ class Situation:
             run.name, run.spec, self.seed, self._order, list(observed.results.values()), out
         )
         self.profiles = plan_profiles(run.name, run.spec)
+        deployed = frozenset(server.name for server in run.spec.deployed)
+        self._design = Design(run.spec.nodes, deployed)
         self.actions: list[Action] = []
         self.tiers_ready = False
         self.tiers_lost: Problem | None = None
@@ -139,10 +141,15 @@ class Situation:
         number = len(self.lost_attempts(trial.name)) + 1
         return replace(trial, name=attempt_name(trial.name, number))
 
-    def places_of(self, parts: Collection[str], lost: int = 0) -> Places:
-        """Return where these parts belong, in an attempt of a trial that was lost so often."""
-        deployed = {server.name for server in self.spec.deployed}
-        return places_of(self.observed.results.values(), lost, deployed, parts)
+    def places_of_tiers(self, parts: Collection[str]) -> Places:
+        """Return where these parts would rather be, which stay for all trials."""
+        return self._design.of_tiers(list(self.observed.results.values()), parts)
+
+    def places_of_trial(self, trial: Trial, parts: Collection[str]) -> Places:
+        """Return where these parts belong in the attempt that is made now."""
+        lost = len(self.lost_attempts(trial.name))
+        results = list(self.observed.results.values())
+        return self._design.of_trial(results, trial.repetition, lost, parts)
 
     def profiles_left(self) -> list[Trial]:
         """Return the profiles that still have to be taken; none of a server or load that is out."""

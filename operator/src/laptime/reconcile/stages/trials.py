@@ -101,7 +101,7 @@ def run_trials(situation: Situation) -> Decision | None:
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
     parts = ("server", "generator", *fresh_components(situation))
-    situation.go_to(situation.places_of(parts, len(lost)))
+    situation.go_to(situation.places_of_trial(trial, parts))
     job = situation.observed.jobs.get(attempt.name)
     where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
     if lost:

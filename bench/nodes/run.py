@@ -1,0 +1,235 @@
+"""Two like servers on nodes of which one has half the CPU time: are they told apart?
+
+    PYTHONPATH=bench:proof python3 bench/nodes/run.py [--runs N] [--table]
+
+`rotate`: each repetition has both servers on one node, the next one on the other, and what a node
+does is taken off with the repetition. At least 19 of 20 runs must not tell the servers apart, and
+no trial may be doubtful for where it was. `any`: the scheduler places each trial, as without
+Laptime. Each trial that was elsewhere than the first must be doubtful and name both nodes; how much
+wider the interval of the factor is, is printed beside it. `make bench-nodes` makes the cluster.
+
+Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
+judges (SUBJECT). The machine need not be quiet; how busy it was is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+
+from cluster_access import results_of, run_to_end
+from laptime_proof import lines
+from laptime_proof.journal import commit_of
+from laptime_proof.runner import NOT_JUDGED_CODE
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = Path(__file__).with_name("journal.jsonl")
+SUBJECT = (
+    *("operator/src/laptime/analysis", "operator/src/laptime/plan"),
+    *("operator/src/laptime/manifests", "operator/src/laptime/measure/placement.py"),
+    *("images/k6", "images/servers/fastapi-async", "bench/nodes"),
+    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+)
+"""What claims rest on: where trials go, in which order, and the judgement."""
+
+PLAN = ("rotate", "rotate", "rotate", "rotate", "any") * 5
+"""What each run says of nodes, in this order: the machine may change in the meantime."""
+MOST_APART = 1
+"""Of the 20 runs that rotate."""
+SERVERS = ("one", "two")
+REPETITIONS = 4
+LONGEST_SECONDS = 900.0
+ELSEWHERE = "what differs may be the nodes"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What came of one run. `began` is a Unix time, `seconds` from applied to ended."""
+
+    commit: str
+    nodes: str
+    """What the run said of nodes."""
+    began: float
+    seconds: float
+    apart: bool
+    """Whether the servers were told apart."""
+    factor: list[float] | None
+    """Ends of the interval of the second server's throughput divided by the first one's."""
+    turns: list[list[str]]
+    """Nodes of the servers, by repetition."""
+    doubted: int
+    """Trials that are doubtful for their nodes."""
+    missed: int
+    """Trials that were elsewhere than the first one and do not say so."""
+    lost: int
+    """Trials without a figure."""
+    stolen: float
+    """Share of their CPUs that the hypervisor took from the nodes, mean of the trials."""
+    busy: float
+    """Share of their CPUs that was in use, mean of the trials."""
+    throughput: dict[str, list[float]]
+    """Right answers per second of each trial, by node."""
+
+
+def manifest(name: str, nodes: str) -> dict[str, Any]:
+    """Return a run of like servers."""
+    server = {"preset": "fastapi-async", "databaseConnections": 4, "workers": 1}
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name},
+        "spec": {
+            "scenario": "users",
+            "servers": [{"name": one, **server} for one in SERVERS],
+            "topology": {"postgres": {}},
+            "loads": [
+                {
+                    "name": "closed",
+                    "closed": {"connections": 4, "duration": "2s"},
+                    "warmup": "1s",
+                }
+            ],
+            "repetitions": REPETITIONS,
+            "placement": "two",
+            "nodes": nodes,
+        },
+    }
+
+
+def entry_of(
+    results: dict[str, Any], nodes: str, commit: str, began: float, seconds: float
+) -> Entry:
+    """Return what a run's results.json says."""
+    rows = {row["server"]: row for row in results["rows"]}
+    factor = rows[SERVERS[1]].get("factor") or {}
+    turns: dict[int, list[str]] = defaultdict(list)
+    throughput: dict[str, list[float]] = defaultdict(list)
+    first: str | None = None
+    stolen, busy, doubted, missed, lost = [], [], 0, 0, 0
+    for trial in sorted(results["trials"], key=lambda one: one["ordinal"]):
+        if not trial.get("figures"):
+            lost += 1
+            continue
+        (node,) = trial["nodes"]["server"]
+        first = first or node
+        turns[trial["repetition"]].append(node)
+        throughput[node].append(trial["figures"]["requestsPerSecond"])
+        said = [reason for reason in trial["validityReasons"] if ELSEWHERE in reason]
+        doubted += bool(said)
+        if nodes == "any" and node != first:
+            missed += not any(node in reason and first in reason for reason in said)
+        for one in (trial.get("usage") or {}).get("nodes") or []:
+            stolen.append(one.get("stolenShare") or 0.0)
+            busy.append(one.get("busyShare") or 0.0)
+    ends = factor.get("low"), factor.get("high")
+    return Entry(
+        commit=commit,
+        nodes=nodes,
+        began=began,
+        seconds=round(seconds, 1),
+        apart=any(row.get("rank") not in (None, 1) for row in rows.values()),
+        factor=list(ends) if None not in ends else None,
+        turns=[turns[one] for one in sorted(turns)],
+        doubted=doubted,
+        missed=missed,
+        lost=lost,
+        stolen=round(sum(stolen) / max(1, len(stolen)), 4),
+        busy=round(sum(busy) / max(1, len(busy)), 3),
+        throughput=dict(throughput),
+    )
+
+
+def wrong(entry: Entry) -> str | None:
+    """Return what a run did that it must not, beside telling the servers apart; None: nothing."""
+    if entry.missed:
+        return f"{entry.missed} trials were elsewhere and do not say so"
+    if entry.nodes == "any":
+        return None
+    if entry.doubted:
+        return f"{entry.doubted} trials are doubtful for their nodes"
+    if any(len(set(nodes)) > 1 for nodes in entry.turns):
+        return f"a repetition had more than one node: {entry.turns}"
+    counts = [sum(node in turn for turn in entry.turns) for node in entry.throughput]
+    if len(counts) < 2 or max(counts) - min(counts) > 1:
+        return f"nodes have not as many repetitions each: {entry.turns}"
+    return None
+
+
+def table(entries: list[Entry]) -> tuple[list[str], bool]:
+    """Return lines that say what came of the runs, and whether that is good."""
+    found, good = [], True
+    for nodes in dict.fromkeys(PLAN):
+        runs = [one for one in entries if one.nodes == nodes]
+        if not runs:
+            continue
+        apart = sum(one.apart for one in runs)
+        widths = [log(one.factor[1] / one.factor[0]) for one in runs if one.factor]
+        bad = [said for one in runs if (said := wrong(one)) is not None]
+        met = not bad and (nodes == "any" or apart <= MOST_APART)
+        good &= met
+        goal = "" if nodes == "any" else f" (goal: at most {MOST_APART} of {PLAN.count(nodes)})"
+        found += [
+            f"{nodes:<8} told apart in {apart} of {len(runs)} runs{goal}; doubtful for their nodes "
+            f"{sum(one.doubted for one in runs)} trials: {'met' if met else 'MISSED'}",
+            *(f"{'':<8} {said}" for said in bad),
+            f"{'':<8} interval of the factor, highest by lowest: {_ratio(widths)} in the middle",
+        ]
+    by_node: dict[str, list[float]] = defaultdict(list)
+    for one in entries:
+        for node, rates in one.throughput.items():
+            by_node[node] += rates
+    speeds = ", ".join(f"{geometric_mean(by_node[node]):,.0f}/s on {node}" for node in by_node)
+    found.append(
+        f"{'machine':<8} {speeds}; busy {median(one.busy for one in entries):.0%} in the middle, "
+        f"stolen at most {max(one.stolen for one in entries):.1%}; "
+        f"{sum(one.lost for one in entries)} trials lost; "
+        f"a run took {median(one.seconds for one in entries):.0f} s"
+    )
+    return found, good
+
+
+def _ratio(widths: list[float]) -> str:
+    return f"{exp(median(widths)):.2f}" if widths else "none"
+
+
+def main() -> int:
+    """Go on with the runs; print what they came to so far, beside the goal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=len(PLAN), help="how many now, of those left")
+    parser.add_argument("--table", action="store_true", help="print what was done so far")
+    asked = parser.parse_args()
+    commit = commit_of(ROOT, *SUBJECT)
+    if commit.endswith("+") and not asked.table:
+        parser.error("files of what is judged differ from the commit: commit them first")
+    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
+    entries = [one for one in everything if one.commit == commit]
+    left = PLAN[len(entries) :]
+    for nodes in () if asked.table else left[: asked.runs]:
+        began, clock = time.time(), time.monotonic()
+        run_to_end(manifest("nodes", nodes), LONGEST_SECONDS)
+        spent = time.monotonic() - clock
+        entry = entry_of(results_of("nodes"), nodes, commit, began, spent)
+        lines.append(JOURNAL, entry)
+        entries.append(entry)
+        apart = "told apart" if entry.apart else "not told apart"
+        said = f"{apart}, {entry.turns}, factor {entry.factor} ({entry.seconds:.0f} s)"
+        print(f"[{len(entries)}/{len(PLAN)}] {nodes}: {said}", flush=True)
+    if not entries:
+        print(f"no run on {commit} yet")
+        return NOT_JUDGED_CODE
+    found, good = table(entries)
+    print(*found, sep="\n")
+    if len(entries) < len(PLAN):
+        return NOT_JUDGED_CODE
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

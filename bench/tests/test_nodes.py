@@ -1,0 +1,65 @@
+"""What `make bench-nodes` counts, and what makes it fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodes.run import SERVERS, Entry, entry_of, table, wrong
+
+SAID = "server two ran on slow, and on fast in trial t1: what differs may be the nodes"
+
+
+def results(places: list[str], rank: int = 1, said: str = SAID) -> dict[str, Any]:
+    """Return the results of a run: where each trial's server was, two trials a repetition."""
+    return {
+        "rows": [
+            {"server": name, "rank": rank if name == "two" else 1, "factor": factor}
+            for name, factor in zip(SERVERS, ({"mean": 1}, {"low": 0.9, "high": 1.2}), strict=True)
+        ],
+        "trials": [
+            {
+                "ordinal": number + 1,
+                "server": SERVERS[number % 2],
+                "repetition": number // 2 + 1,
+                "nodes": {"server": [node]},
+                "figures": {"requestsPerSecond": 50.0 if node == "slow" else 100.0},
+                "validityReasons": [said] if node == "slow" else [],
+            }
+            for number, node in enumerate(places)
+        ],
+    }
+
+
+def entry(nodes: str, places: list[str], rank: int = 1, said: str = SAID) -> Entry:
+    return entry_of(results(places, rank, said), nodes, "c", 0.0, 60.0)
+
+
+GOOD = ["fast", "fast", "slow", "slow"]
+
+
+def test_a_trial_that_was_elsewhere_has_to_name_both_nodes() -> None:
+    by_luck = entry("any", ["fast", "slow", "slow", "fast"])
+    assert (by_luck.doubted, by_luck.missed, wrong(by_luck)) == (2, 0, None)
+    assert by_luck.factor == [0.9, 1.2]
+    silent = entry("any", ["fast", "slow"], said="server two was restarted")
+    assert (silent.doubted, silent.missed) == (0, 1)
+    assert "1 trials were elsewhere and do not say so" in (wrong(silent) or "")
+
+
+def test_rotating_has_to_give_each_node_as_many_repetitions_and_doubt_none() -> None:
+    assert wrong(entry("rotate", GOOD, said="")) is None
+    assert "doubtful for their nodes" in (wrong(entry("rotate", GOOD)) or "")
+    mixed = entry("rotate", ["fast", "slow", "slow", "fast"], said="")
+    assert "more than one node" in (wrong(mixed) or "")
+    stayed = entry("rotate", ["fast"] * 4, said="")
+    assert "as many repetitions" in (wrong(stayed) or "")
+
+
+def test_a_second_run_that_tells_like_servers_apart_is_a_miss() -> None:
+    good, bad = entry("rotate", GOOD, said=""), entry("rotate", GOOD, rank=2, said="")
+    assert table([good] * 19 + [bad])[1]
+    found, met = table([good] * 18 + [bad] * 2)
+    assert not met
+    assert "told apart in 2 of 20" in found[0]
+    # By luck they may be told apart, as long as it says where the trials were.
+    assert table([good, entry("any", ["fast", "slow"], rank=2)])[1]
