@@ -41,9 +41,21 @@ RUN = "isolated"
 MOST_COMMANDS = 10
 # All nodes are tainted, and a scheduler looks at taints before it looks at labels.
 _TOLERATED = [{"key": "dedicated", "operator": "Exists"}]
-# Beside the page's own: one for another namespace, one whose nodes are not there.
+
+
+def _all_on(label: str | None) -> dict[str, Any]:
+    """Return a placement of everything on the nodes of a label, or on any."""
+    rules: dict[str, Any] = {"tolerations": _TOLERATED}
+    rules |= {"nodeSelector": {"laptime": label}} if label else {}
+    return dict.fromkeys(("servers", "tiers", "generators"), rules)
+
+
+# Beside the page's own: one with a lane on each of two nodes, one that may be anywhere, one for
+# another namespace, and one whose nodes are not there.
 MORE = {
     "placements": {
+        "laned": {"lanes": {"east": _all_on("servers"), "west": _all_on("generators")}},
+        "anywhere": _all_on(None),
         "others": {"namespaces": ["elsewhere"]},
         "nowhere": {
             "servers": {"nodeSelector": {"laptime": "nowhere"}, "tolerations": _TOLERATED},
@@ -176,11 +188,11 @@ def refused(bench: Cluster, name: str, placement: str) -> dict[str, Any]:
 def test_a_placement_that_is_not_there_or_not_its_own_is_refused(bench: Cluster) -> None:
     missing = refused(bench, "missing", "isolatd")
     assert missing["reason"] == "PlacementMissing"
-    assert "isolated, nowhere" in missing["message"]
+    assert "anywhere, isolated, laned, nowhere" in missing["message"]
     assert "others" not in missing["message"]
     foreign = refused(bench, "foreign", "others")
     assert foreign["reason"] == "PlacementNotAllowed"
-    assert "isolated, nowhere" in foreign["message"]
+    assert "anywhere, isolated, laned, nowhere" in foreign["message"]
 
 
 def test_a_placement_without_nodes_is_said_and_ends_the_run(bench: Cluster) -> None:
@@ -200,6 +212,74 @@ def test_a_placement_without_nodes_is_said_and_ends_the_run(bench: Cluster) -> N
     assert "placements.nowhere.servers of Laptime's chart" in message
     status = bench.wait_end(run, 400)
     assert condition(status, "Succeeded")["reason"] == "PlacementWithoutNodes"
+
+
+def test_two_runs_in_two_lanes_are_measured_at_once_each_on_its_node(
+    bench: Cluster, nodes: list[str]
+) -> None:
+    where = {"east": nodes[0], "west": nodes[2]}
+    runs = [
+        bench.apply(
+            run_manifest(
+                name,
+                [AXUM],
+                placement="laned",
+                topology=POSTGRES_ALONE,
+                loads=[
+                    {
+                        "name": "short",
+                        "closed": {"connections": 2, "duration": "3s"},
+                        "warmup": "1s",
+                    }
+                ],
+                repetitions=3,
+            )
+        )
+        for name in ("laned-1", "laned-2")
+    ]
+    lanes, spans = [], []
+    for run in runs:
+        status = bench.wait_end(run, 400)
+        assert status["state"] == "Succeeded", status
+        lanes.append(status["placement"]["lane"])
+        bench.wait_folded(run)
+        trials = bench.documents(run).values()
+        for one in trials:
+            node = [where[lanes[-1]]]
+            assert one["nodes"] == {"server": node, "postgres": node, "generator": node}
+        spans.append([(one["startedAt"], one["finishedAt"]) for one in trials])
+    assert sorted(lanes) == ["east", "west"]
+    both = [(a, b) for a in spans[0] for b in spans[1] if a[0] < b[1] and b[0] < a[1]]
+    print(f"trials of two lanes that were measured at once: {len(both)} pairs of {spans}")
+    assert both
+
+
+def test_where_nodes_rotate_each_repetition_is_on_another_node(
+    bench: Cluster, nodes: list[str]
+) -> None:
+    servers = [{**AXUM, "name": "one"}, {**AXUM, "name": "two"}]
+    manifest = run_manifest(
+        "round",
+        servers,
+        placement="anywhere",
+        nodes="rotate",
+        topology=POSTGRES_ALONE,
+        loads=light(),
+        repetitions=4,
+    )
+    run = bench.apply(manifest)
+    status = bench.wait_end(run, 600)
+    assert status["state"] == "Succeeded", status
+    bench.wait_folded(run)
+    turns: dict[int, set[str]] = {}
+    for one in bench.documents(run).values():
+        turns.setdefault(one["repetition"], set()).update(one["nodes"]["server"])
+        assert not any("may be the nodes" in said for said in one["validityReasons"]), one
+    order = [turns[number] for number in sorted(turns)]
+    print(f"nodes of the servers, by repetition: {order}")
+    assert all(len(one) == 1 for one in order), order
+    assert set.union(*order[:3]) == set(nodes), order
+    assert order[3] <= set(nodes)
 
 
 AHEAD_SECONDS = 0.3

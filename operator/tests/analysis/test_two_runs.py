@@ -136,6 +136,9 @@ def test_runs_in_different_placements_differ() -> None:
     assert said(isolated, None) == ["the placement: isolated and none"]
     assert said(None, shared) == ["the placement: none and shared"]
     assert said(isolated, changed) == ["the placement: isolated was changed between them"]
+    east, west = (isolated.model_copy(update={"lane": lane}) for lane in ("east", "west"))
+    assert said(east, west) == ["the lane: east and west"]
+    assert said(isolated, west) == ["the lane: none and west"]
     # The name alone says nothing of the rules.
     assert said(isolated, RunPlacement(name="isolated")) == []
 

@@ -151,6 +151,10 @@ def test_a_run_that_has_begun_keeps_its_placement_or_ends() -> None:
         "[]",
         '{"a": []',
         '{"a": 1}',
+        '{"a": {"lanes": {"East": {}}}}',
+        '{"a": {"lanes": {"east": {"nodeSelector": {}}}}}',
+        '{"a": {"lanes": {"east": {"servers": {"nodeName": "n1"}}}}}',
+        '{"a": {"lanes": ["east"]}}',
     ],
 )
 def test_what_the_operator_cannot_read_is_said_at_its_start(
@@ -167,7 +171,135 @@ def test_what_the_operator_cannot_read_is_said_at_its_start(
         load_settings()
 
 
+def lane(rack: str) -> dict[str, Any]:
+    return {"servers": {"nodeSelector": {"rack": rack}}}
+
+
+LANED: dict[str, dict[str, Any]] = {
+    "isolated": {
+        "servers": {"nodeSelector": {"laptime": "servers"}, "priorityClassName": "high"},
+        "tiers": {"priorityClassName": "low"},
+        "lanes": {"west": lane("west"), "east": lane("east"), "far": None},
+    },
+    "shared": {},
+}
+
+
+def test_what_a_lane_says_of_a_field_goes_before_what_its_placement_says() -> None:
+    placements = Placements.from_wire(LANED)
+    assert placements.lanes_of("isolated", "default") == ["east", "far", "west"]
+    for without in ("shared", None, "nowhere"):
+        assert not placements.lanes_of(without, "default")
+    east = placements.chosen("isolated", "default", None, begun=False, lane="east")
+    assert east is not None
+    assert east.of("server") == {"nodeSelector": {"rack": "east"}, "priorityClassName": "high"}
+    assert east.of("postgres") == {"priorityClassName": "low"}
+    assert (east.pin.name, east.pin.lane) == ("isolated", "east")
+    far = placements.chosen("isolated", "default", None, begun=False, lane="far")
+    assert far is not None
+    assert far.of("server")["nodeSelector"] == {"laptime": "servers"}
+
+
+def test_a_run_keeps_its_lane_and_ends_when_that_is_changed_or_gone() -> None:
+    placements = Placements.from_wire(LANED)
+    east = placements.by_name["isolated"].in_lane("east").pin
+    kept = placements.chosen("isolated", "default", east, begun=True, lane="west")
+    assert kept is not None
+    assert kept.pin == east
+
+    def changed(lanes: dict[str, Any], begun_with: RunPlacement = east) -> str:
+        other = Placements.from_wire({"isolated": {**LANED["isolated"], "lanes": lanes}})
+        reason, message = refusal(other, "isolated", begun_with=begun_with)
+        assert reason == "PlacementChanged"
+        return message
+
+    assert "placements.isolated has no lane east now" in changed({"west": lane("west")})
+    assert "placements.isolated says something else now" in changed({"east": lane("north")})
+    # Another lane that came is nothing to it.
+    more = {**LANED["isolated"]["lanes"], "north": lane("north")}
+    others = Placements.from_wire({"isolated": {**LANED["isolated"], "lanes": more}})
+    assert others.chosen("isolated", "default", east, begun=True) is not None
+    # It was begun alone, when the placement had no lanes.
+    before = Placements.from_wire({"isolated": {**LANED["isolated"], "lanes": {}}})
+    pin = before.by_name["isolated"].pin
+    assert "has lanes now" in changed(LANED["isolated"]["lanes"], pin)
+
+
 # ---- on an API server
+
+
+def pinned_lane(server: ApiServer, name: str) -> str | None:
+    found = server.get("BenchmarkRun", "default", name) or {}
+    return ((found.get("status") or {}).get("placement") or {}).get("lane")
+
+
+async def test_runs_in_two_lanes_are_measured_at_once_and_one_without_alone() -> None:
+    server = ApiServer()
+    for name, placement in (("first", "isolated"), ("second", "isolated"), ("third", "isolated")):
+        server.add(asking(name, placement, 2))
+    server.add(asking("without", None))
+    laned = {"isolated": {"lanes": {"east": lane("east"), "west": lane("west")}}, "shared": {}}
+    settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+    seen: set[tuple[str, ...]] = set()
+    names = ("first", "second", "third", "without")
+
+    def over() -> bool:
+        states = {name: state(server, name) for name in names}
+        active = tuple(sorted(name for name, said in states.items() if said and State(said).active))
+        seen.add(active)
+        return all(said == "Succeeded" for said in states.values())
+
+    async with operating(server, settings), working(server):
+        await until(over, 60.0)
+    assert ("first", "second") in seen
+    lanes = [pinned_lane(server, name) for name in names]
+    assert sorted(lanes[:2], key=str) == ["east", "west"]
+    assert lanes[2] in ("east", "west")
+    assert lanes[3] is None
+    # Whoever has no lane is alone, and whoever has one shares it with nobody.
+    assert all(active == ("without",) for active in seen if "without" in active)
+    held = dict(zip(names, lanes, strict=True))
+    assert all(len({held[name] for name in active}) == len(active) for active in seen)
+    results = json.loads(stored(server, "first").files["results.json"])
+    assert results["run"]["placement"]["lane"] == held["first"]
+
+
+async def test_another_operator_goes_on_with_the_runs_of_all_lanes_where_they_were() -> None:
+    server = ApiServer()
+    for name in ("first", "second", "third"):
+        server.add(asking(name, "isolated", 3))
+    laned = {"isolated": {"lanes": {"east": lane("east"), "west": lane("west")}}}
+    settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+    async with working(server):
+        async with operating(server, settings):
+            await until(
+                lambda: {state(server, "first"), state(server, "second")} == {"Running"}, 30.0
+            )
+        before = [pinned_lane(server, name) for name in ("first", "second")]
+        assert sorted(before, key=str) == ["east", "west"]
+        async with operating(server, settings):
+            await until(lambda: state(server, "third") == "Succeeded", 60.0)
+            await until(
+                lambda: state(server, "first") == state(server, "second") == "Succeeded", 60.0
+            )
+    assert [pinned_lane(server, name) for name in ("first", "second")] == before
+
+
+async def test_a_run_that_waits_for_a_lane_says_which() -> None:
+    server = ApiServer()
+    server.add(asking("first", "isolated"))
+    server.add(asking("second", "isolated"))
+    settings = Settings(
+        images=IMAGES, placements=Placements.from_wire({"isolated": {"lanes": {"east": None}}})
+    )
+    async with operating(server, settings):
+        await until(lambda: reason(server, "second", "Progressing") == "Queued")
+        found = server.get("BenchmarkRun", "default", "second") or {}
+        (said,) = (c for c in found["status"]["conditions"] if c["type"] == "Progressing")
+        assert said["message"] == (
+            "one run at a time is measured in each lane of placement isolated (east); namespaces "
+            "take turns"
+        )
 
 
 def asking(name: str, placement: str | None, repetitions: int = 1) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from laptime.api.resources import Resources
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.reconcile.queue import Card
-from laptime.reconcile.turns import Caps, Turns, Used, cap_exceeded, next_in_turn
+from laptime.reconcile.turns import Caps, Turn, Turns, Used, cap_exceeded, next_in_turn
 from laptime.settings import Settings, SettingsError, load_settings
 
 from .api_server import ApiServer
@@ -34,10 +34,17 @@ def card(namespace: str, created: int, **more: Any) -> Card:
     return Card(namespace, f"run-{created}", f"{namespace}-{created}", f"{created:04d}", **more)
 
 
+def alone(cards: list[Card], had: dict[str, float], turns: Turns) -> Card | None:
+    """Return whose turn it is where there are no lanes and nobody is at work."""
+    turn = next_in_turn(cards, [], had, turns, lambda _: ())
+    assert turn is None or turn.lane is None
+    return turn.card if turn is not None else None
+
+
 def order(cards: list[Card], turns: Turns, seconds: float = 60.0) -> list[str]:
     """Return whose runs are measured one after the other, each for so long."""
     used, left, had = Used(), list(cards), []
-    while (chosen := next_in_turn(left, used.seconds(NOW), turns)) is not None:
+    while (chosen := alone(left, used.seconds(NOW), turns)) is not None:
         left.remove(chosen)
         had.append(chosen.uid)
         used.see(chosen.uid, replace(chosen, used_seconds=seconds, finished=NOW), NOW)
@@ -58,7 +65,7 @@ def test_what_counts_is_the_time_and_not_the_number_of_runs() -> None:
     used.see("long", card("a", 1, used_seconds=900.0, finished=NOW), NOW)
     for n in range(5):
         used.see(f"short-{n}", card("b", n, used_seconds=60.0, finished=NOW), NOW)
-    chosen = next_in_turn([card("a", 8), card("b", 9)], used.seconds(NOW), Turns())
+    chosen = alone([card("a", 8), card("b", 9)], used.seconds(NOW), Turns())
     assert chosen is not None
     assert chosen.namespace == "b"
 
@@ -84,8 +91,70 @@ def test_a_run_that_is_measured_keeps_the_lane_and_a_cancelled_one_is_finished_f
     active = card("z", 9, state=State.RUNNING)
     cancelled = card("y", 8, state=State.QUEUED, cancel=True, started=True)
     cards = [card("a", 1), cancelled, active]
-    assert next_in_turn(cards, {}, Turns()) == active
-    assert next_in_turn(cards[:2], {}, Turns()) == cancelled
+    assert alone(cards, {}, Turns()) == active
+    assert alone(cards[:2], {}, Turns()) == cancelled
+
+
+def together(cards: list[Card], *at_work: Turn, had: dict[str, float] | None = None) -> list[str]:
+    """Return who begins now beside those at work, in which lane; wishes are lanes, with commas."""
+    now = list(at_work)
+
+    def lanes(card: Card) -> list[str]:
+        return [card.lane] if card.lane else [one for one in (card.wish or "").split(",") if one]
+
+    while (turn := next_in_turn(cards, now, had or {}, Turns(), lanes)) is not None:
+        now.append(turn)
+    return [f"{turn.card.uid} {turn.lane}" for turn in now[len(at_work) :]]
+
+
+def test_a_run_takes_the_first_of_its_lanes_that_is_free() -> None:
+    both = [
+        card("a", 1, wish="east,west"),
+        card("b", 2, wish="east,west"),
+        card("c", 3, wish="west"),
+    ]
+    assert together(both) == ["a-1 east", "b-2 west"]
+    assert together(both, Turn(both[0], "west")) == ["b-2 east"]
+    assert together(both[1:], Turn(both[0], "east")) == ["b-2 west"]
+    # One that waits for a lane holds up nobody who wants another one.
+    east = [card("a", 1, wish="east"), card("b", 2, wish="east"), card("c", 3, wish="north")]
+    assert together(east) == ["a-1 east", "c-3 north"]
+
+
+def test_one_that_has_begun_waits_for_its_own_lane() -> None:
+    paused = card("a", 1, wish="east,west", lane="west", started=True)
+    other = card("b", 2, wish="east,west")
+    assert together([paused], Turn(other, "west")) == []
+    assert together([paused], Turn(other, "east")) == ["a-1 west"]
+
+
+def test_a_run_without_a_lane_is_alone_and_nobody_behind_it_begins_before() -> None:
+    alone, laned = card("a", 2), card("b", 3, wish="east")
+    at_work = card("c", 1, wish="west", state=State.RUNNING)
+    assert together([alone, laned], Turn(at_work, "west")) == []
+    assert together([alone, laned]) == ["a-2 None"]
+    assert together([laned], Turn(alone, None)) == []
+    # One that comes before it begins.
+    first = card("d", 1, wish="east")
+    assert together([alone, first], Turn(at_work, "west"), had={"a": 9.0}) == ["d-1 east"]
+
+
+def test_after_a_restart_all_that_were_at_work_go_on_before_anybody_begins() -> None:
+    cards = [
+        card("a", 1, wish="east,west"),
+        card("b", 8, lane="west", started=True, state=State.RUNNING),
+        card("b", 9, lane="east", started=True, state=State.DEPLOYING),
+    ]
+    assert together(cards) == ["b-8 west", "b-9 east"]
+
+
+def test_a_namespace_does_not_get_all_lanes_while_another_one_waits() -> None:
+    cards = [
+        card("a", 1, wish="east,west"),
+        card("a", 2, wish="east,west"),
+        card("b", 3, wish="east,west"),
+    ]
+    assert together(cards, had={"b": 500.0}) == ["a-1 east", "b-3 west"]
 
 
 CAPS: dict[str, tuple[dict[str, Any], str]] = {

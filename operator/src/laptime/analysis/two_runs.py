@@ -159,6 +159,9 @@ def _placed_otherwise(before: RunPlacement | None, after: RunPlacement | None) -
     if (before and before.name) != (after and after.name):
         names = " and ".join(one.name if one else "none" for one in (before, after))
         return [f"the placement: {names}"]
+    if (before and before.lane) != (after and after.lane):
+        lanes = " and ".join((one and one.lane) or "none" for one in (before, after))
+        return [f"the lane: {lanes}"]
     rules = {one.rules for one in (before, after) if one and one.rules}
     if before is not None and len(rules) > 1:
         return [f"the placement: {before.name} was changed between them"]

@@ -44,3 +44,13 @@ class RunPlacement(TolerantModel):
         description="Stands for what the chart said of it: two runs with the same had the same "
         "rules.",
     )
+    lane: str | None = Field(
+        None,
+        description="The lane that the run has: while it measures no other run does in it. None: "
+        "no other run is measured anywhere.",
+    )
+
+    @property
+    def said(self) -> str:
+        """Its name, and its lane where it has one."""
+        return f"{self.name}, lane {self.lane}" if self.lane is not None else self.name

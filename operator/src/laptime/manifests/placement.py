@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -21,7 +21,7 @@ _RULES: Mapping[str, type] = {
     "schedulerName": str,
 }
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
-_FIELDS = ("description", "default", "namespaces")
+_FIELDS = ("description", "default", "namespaces", "lanes")
 
 
 class PlacedPart(StrEnum):
@@ -57,6 +57,10 @@ class Placement:
     """Whose runs may use it; empty: all that may run."""
     default: bool = False
     """Whether runs have it that name none and may use it."""
+    lanes: Mapping[str, Mapping[PlacedPart, Manifest]] = field(default_factory=dict)
+    """Sets of nodes, any of which will do: what each says beside `rules`, by the lane's name."""
+    lane: str | None = None
+    """The lane whose rules it has; None: it has no lanes, or none was chosen yet."""
 
     @classmethod
     def from_wire(cls, name: str, document: Mapping[str, Any] | None) -> Placement:
@@ -75,7 +79,25 @@ class Placement:
         namespaces: Sequence[str] = said.get("namespaces") or []
         if isinstance(namespaces, str):
             raise ValueError(f"placement {name}: namespaces must be a list")
-        return cls(name, rules, frozenset(namespaces), said.get("default") is True)
+        return cls(
+            name,
+            rules,
+            frozenset(namespaces),
+            said.get("default") is True,
+            _lanes(name, said.get("lanes") or {}),
+        )
+
+    def in_lane(self, lane: str | None) -> Placement:
+        """Return what it is in one of its lanes, whose word on a field is the last.
+
+        Raises:
+            KeyError: it has no such lane.
+        """
+        if lane is None:
+            return self
+        own = self.lanes[lane]
+        rules = {part: {**said, **own.get(part, {})} for part, said in self.rules.items()}
+        return replace(self, rules=rules, lane=lane)
 
     def open_to(self, namespace: str) -> bool:
         """Return whether runs of a namespace may use it."""
@@ -89,7 +111,23 @@ class Placement:
     def pin(self) -> RunPlacement:
         """What a run that begins with it remembers."""
         said = {str(part): dict(rules) for part, rules in self.rules.items() if rules}
-        return RunPlacement(name=self.name, rules=content_hash(said))
+        return RunPlacement(name=self.name, rules=content_hash(said), lane=self.lane)
+
+
+def _lanes(
+    name: str, said: Mapping[str, Mapping[str, Any] | None]
+) -> Mapping[str, Mapping[PlacedPart, Manifest]]:
+    found: dict[str, Mapping[PlacedPart, Manifest]] = {}
+    for lane, parts in said.items():
+        where = f"{name}.lanes.{lane}"
+        if not _NAME.fullmatch(lane) or len(lane) > MAX_PLACEMENT_NAME_LENGTH:
+            raise ValueError(f"placement {name}: {lane!r} is not the name of a lane")
+        if unknown := sorted(set(parts or {}) - set(PlacedPart)):
+            raise ValueError(f"placement {where}: unknown fields: {', '.join(unknown)}")
+        found[lane] = {
+            part: _rules(f"{where}.{part}", (parts or {}).get(part) or {}) for part in PlacedPart
+        }
+    return found
 
 
 def _rules(where: str, said: Mapping[str, Any]) -> Manifest:

@@ -1,4 +1,4 @@
-"""The work on all runs: one is measured, the others cost nothing but a card each.
+"""The work on all runs: one in each lane is measured, the others cost nothing but a card each.
 
 A trigger (a change of the run, of one of its objects, a line in a generator's log, a timer) only
 says *look again*. What is done follows from what the API server has shown by then.
@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -44,7 +45,7 @@ _DEBOUNCE_SECONDS = 0.02
 
 
 class Controller:
-    """Knows all runs by one watch, accepts new ones, and gives the lane to one after the other."""
+    """Knows all runs by one watch, accepts new ones, and gives lanes to one after the other."""
 
     def __init__(
         self, kube: Kube, settings: Settings, metrics: Metrics, logger: logging.Logger
@@ -79,7 +80,8 @@ class Controller:
         self._state_of: dict[str, State] = {}
         # Runs that were looked at once, and are not looked at again until they change.
         self._considered: set[str] = set()
-        self._worker: Worker | None = None
+        # By the uids of their runs.
+        self._workers: dict[str, Worker] = {}
         self._to_accept = 0
         metrics.queue(self._depth)
         self._dirty = asyncio.Event()
@@ -97,9 +99,9 @@ class Controller:
     async def stop(self) -> None:
         """End all tasks. Nothing is lost: the next process goes on from the API server."""
         tasks = list(self._tasks)
-        if self._worker is not None:
-            self._worker.close()
-            tasks.append(self._worker.task)
+        for worker in self._workers.values():
+            worker.close()
+            tasks.append(worker.task)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -110,8 +112,8 @@ class Controller:
     def _take(self, manifest: Manifest) -> Card:
         card = card_of(manifest)
         self.metrics.show(manifest)
-        if self._worker is not None and self._worker.uid == card.uid:
-            self._worker.see(manifest)
+        if card.uid in self._workers:
+            self._workers[card.uid].see(manifest)
         return card
 
     def _changed(self, uid: str, card: Card | None) -> None:
@@ -133,15 +135,15 @@ class Controller:
                 self._open[uid] = card
             elif card.deadline is not None and not card.deleting:
                 self._mortal[uid] = card
-        if (card is None or card.deleting) and self._worker is not None:
-            self._worker.wake_if(uid)
+        if (card is None or card.deleting) and uid in self._workers:
+            self._workers[uid].look_anew()
         self.metrics.count(self._states)
         self._dirty.set()
 
     # What is done with them ----------------------------------------------------------------
 
     async def _look_after(self) -> None:
-        """Give the lane away, accept new runs, delete those that have had their time."""
+        """Give lanes away, accept new runs, delete those that have had their time."""
         while True:
             # Before the first list is whole, nobody knows whose turn it is.
             with suppress(KubeError):
@@ -152,7 +154,7 @@ class Controller:
             self._dirty.clear()
             due: float | None
             try:
-                self._give_lane()
+                self._give_lanes()
                 due = min(await self._accept_all(), await self._end_lives())
             except Exception:
                 self.logger.exception("looking after the runs failed")
@@ -163,26 +165,33 @@ class Controller:
                     await self._dirty.wait()
             await asyncio.sleep(_DEBOUNCE_SECONDS)
 
-    def _give_lane(self) -> None:
-        # There is one worker at most, and nothing is awaited here: no two runs get the lane.
-        if self._worker is not None and not self._worker.task.done():
-            return
+    def _give_lanes(self) -> None:
+        # Nothing is awaited here: no two runs get the same lane.
+        at_work = [one for one in self._workers.values() if not one.task.done()]
+        self._workers = {one.turn.card.uid: one for one in at_work}
         had = self._used.seconds(datetime.now(UTC))
-        card = next_in_turn(self._open.values(), had, self.settings.turns)
-        if card is None:
-            self._worker = None
-            return
-        self._worker = Worker(self, card)
-        self._worker.task.add_done_callback(lambda _: self._dirty.set())
+        while True:
+            now = [one.turn for one in self._workers.values()]
+            turn = next_in_turn(self._open.values(), now, had, self.settings.turns, self._lanes)
+            if turn is None:
+                return
+            worker = Worker(self, turn)
+            self._workers[turn.card.uid] = worker
+            worker.task.add_done_callback(lambda _: self._dirty.set())
+
+    def _lanes(self, card: Card) -> Sequence[str]:
+        """Return the lanes that a run may have; one that has begun stays where it was."""
+        if card.lane is not None or card.started:
+            return (card.lane,) if card.lane is not None else ()
+        return self.settings.placements.lanes_of(card.wish, card.namespace)
 
     async def _accept_all(self) -> float:
         """Look once at each run that waits; return when to look again, in seconds."""
         again = 60.0
         new: list[Card] = []
         for card in self._open.values():
-            mine = self._worker is not None and self._worker.uid == card.uid
             settled = card.refused is None and not card.news and not card.newer
-            if mine or card.deleting or settled:
+            if card.uid in self._workers or card.deleting or settled:
                 continue
             if card.refused == NOT_ENABLED and not card.newer:
                 again = _NOT_ENABLED_SECONDS
@@ -216,7 +225,7 @@ class Controller:
 
     def _depth(self) -> int:
         """Return how many runs wait to be reconciled."""
-        return self._to_accept + (self._worker is not None and self._worker.woken)
+        return self._to_accept + sum(worker.woken for worker in self._workers.values())
 
     async def _accept(self, card: Card) -> None:
         """Say of a run whether it is accepted and waits, or why not."""

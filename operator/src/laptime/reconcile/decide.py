@@ -106,9 +106,8 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
         said, text = suspended(situation).status, "suspended"
     else:
         resumed(situation)
-        queue = "one run at a time is measured in this cluster; namespaces take turns"
         situation.say(
-            Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", queue),
+            Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", _queue(context)),
         )
         said, text = situation.decision(State.QUEUED, requeue_seconds=None).status, "queued"
     if old.started_at is None or old.progress is None:
@@ -124,6 +123,15 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
             "progress": old.progress.model_copy(update={"text": text}),
         }
     )
+
+
+def _queue(context: RunContext) -> str:
+    """Return what a run waits for that waits for its turn."""
+    placement = context.placement
+    if placement is not None and (lanes := sorted(placement.lanes)):
+        where = f"in each lane of placement {placement.name} ({', '.join(lanes)})"
+        return f"one run at a time is measured {where}; namespaces take turns"
+    return "it is measured while no other run of this cluster is; namespaces take turns"
 
 
 def asked_again(run: Run, now: datetime) -> RunStatus:

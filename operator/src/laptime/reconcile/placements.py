@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,13 +37,31 @@ class Placements:
             raise ValueError(f"{' and '.join(defaults)} are both the default: there can be one")
         return cls(found)
 
+    def lanes_of(self, wish: str | None, namespace: str) -> Sequence[str]:
+        """Return the lanes that a run may have which has not begun; none: it has no lane.
+
+        Then it is measured while no other run is, since nobody knows on which nodes its pods are.
+        """
+        try:
+            found = self.chosen(wish, namespace, None, begun=False)
+        except NotPlaced:
+            return ()
+        return sorted(found.lanes) if found is not None else ()
+
     def chosen(
-        self, wish: str | None, namespace: str, begun_with: RunPlacement | None, *, begun: bool
+        self,
+        wish: str | None,
+        namespace: str,
+        begun_with: RunPlacement | None,
+        *,
+        begun: bool,
+        lane: str | None = None,
     ) -> Placement | None:
         """Return the placement of a run; None: it has none.
 
-        `wish` is what its spec says. A run that has begun (`begun`) keeps what it was
-        `begun_with`, also where that is none: a default that came later is not its own.
+        `wish` is what its spec says, and `lane` the lane that it gets. A run that has begun
+        (`begun`) keeps what it was `begun_with`, also where that is none: a default that came
+        later is not its own.
 
         Raises:
             NotPlaced: there is no such placement, or its namespace may not use it, or it is not
@@ -57,15 +75,16 @@ class Placements:
             raise NotPlaced("PlacementMissing", self._missing(name, namespace))
         if not placement.open_to(namespace):
             raise NotPlaced("PlacementNotAllowed", self._not_allowed(name, namespace))
-        changed = begun_with is not None and begun_with.rules not in (None, placement.pin.rules)
-        if changed:
-            raise NotPlaced(
-                "PlacementChanged",
-                f"placement {name} is not any more what the run was begun with: the chart's "
-                f"placements.{name} says something else now. Apply the run under "
-                "another name",
-            )
-        return placement
+        if begun_with is None:
+            return placement.in_lane(lane)
+        if begun_with.lane is not None and begun_with.lane not in placement.lanes:
+            raise _changed(name, f"has no lane {begun_with.lane} now")
+        if begun_with.lane is None and placement.lanes:
+            raise _changed(name, "has lanes now")
+        found = placement.in_lane(begun_with.lane)
+        if begun_with.rules not in (None, found.pin.rules):
+            raise _changed(name, "says something else now")
+        return found
 
     def _default(self, namespace: str) -> Placement | None:
         found = (one for one in self.by_name.values() if one.default and one.open_to(namespace))
@@ -90,6 +109,14 @@ class Placements:
         if not names:
             return f"there is none for runs of namespace {namespace}, so leave spec.placement out"
         return f"write one of these in spec.placement, or leave it out: {names}"
+
+
+def _changed(name: str, how: str) -> NotPlaced:
+    return NotPlaced(
+        "PlacementChanged",
+        f"placement {name} is not any more what the run was begun with: the chart's "
+        f"placements.{name} {how}. Apply the run under another name",
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -38,6 +38,10 @@ class Card:
     cancel: bool = False
     started: bool = False
     """Whether it ever had the lane."""
+    wish: str | None = None
+    """The placement that it asks for."""
+    lane: str | None = None
+    """The lane that it was begun with."""
     used_seconds: float = 0.0
     """For how long it had the lane, as far as its turns are over."""
     retry: int = 0
@@ -112,6 +116,8 @@ def card_of(manifest: dict[str, Any]) -> Card:
         suspend=spec.get("suspend") is True,
         cancel=spec.get("cancel") is True,
         started="startedAt" in status,
+        wish=spec.get("placement"),
+        lane=(status.get("placement") or {}).get("lane"),
         used_seconds=_used(status),
         retry=spec.get("retry", 0),
         retries=status.get("retries", 0),
@@ -152,13 +158,16 @@ def _deadline(seconds: Any, finished_at: Any) -> datetime | None:
 def turns_before(card: Card, cards: Iterable[Card]) -> int:
     """Return how many runs at least have their turn before one that waits.
 
-    The one at work is one of them, and those of its namespace that came first: namespaces take
-    turns by what the administrator says, which is nobody else's to know. Nobody writes it down: a
-    run that ends would change it for all others.
+    One at work is one of them, and those of its namespace and placement that came first:
+    namespaces take turns by what the administrator says, and runs have lanes by it, which is
+    nobody else's to know. Nobody writes it down: a run that ends would change it for all others.
     """
+    others = [other for other in cards if other.waits and other.uid != card.uid]
+    at_work = any(other.active for other in others)
 
     def is_before(other: Card) -> bool:
-        first = (other.created, other.name) < (card.created, card.name)
-        return other.active or (other.namespace == card.namespace and first)
+        alike = (other.namespace, other.wish) == (card.namespace, card.wish)
+        return alike and (other.created, other.name) < (card.created, card.name)
 
-    return sum(1 for other in cards if other.waits and other.uid != card.uid and is_before(other))
+    # In lanes that are others' any number may be at work: one of them has to end before it begins.
+    return at_work + sum(1 for other in others if not other.active and is_before(other))

@@ -1,12 +1,14 @@
 """Whose turn it is, and how much of a turn anybody may have: the administrator's word. Pure.
 
 Whoever may write runs cannot occupy the cluster: namespaces take turns by the time that they had,
-and one run may not be larger than its namespace's caps.
+and one run may not be larger than its namespace's caps. Runs in different lanes, which are sets of
+nodes, have their turns at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -84,26 +86,61 @@ class Turns:
         return self.caps.get(namespace) or self.caps.get(EVERYBODY) or Caps()
 
 
-def next_in_turn(cards: Iterable[Card], had: Mapping[str, float], turns: Turns) -> Card | None:
-    """Return the run that has the lane or gets it now; `had` is the time that namespaces had.
+Lanes = Callable[[Card], Sequence[str]]
+"""Which lanes a run may have; none: no other run may be measured beside it."""
 
-    One that is active keeps the lane until it is over; one that is cancelled only has to be
-    finished. Then the highest priority counts, then the namespace that had the least time of the
-    last day, and in a namespace who came first.
+
+@dataclass(frozen=True)
+class Turn:
+    """A run that is measured, or may be now."""
+
+    card: Card
+    lane: str | None
+    """None: while it has its turn no other run has one."""
+
+
+def next_in_turn(
+    cards: Iterable[Card],
+    at_work: Sequence[Turn],
+    had: Mapping[str, float],
+    turns: Turns,
+    lanes: Lanes,
+) -> Turn | None:
+    """Return whose turn it is beside those at work; `had` is the time that namespaces had.
+
+    One that is active goes on until it is over; one that is cancelled only has to be finished. Then
+    the highest priority counts, then the namespace that has the fewest runs at work, then the one
+    that had the least time of the last day, and in a namespace who came first.
+
+    Who has no lane waits until all others are over, and nobody who comes after it begins meanwhile:
+    else it would wait for ever.
     """
+    busy = {one.lane for one in at_work}
+    if None in busy:
+        return None
+    uids = {one.card.uid for one in at_work}
+    many = Counter(one.card.namespace for one in at_work)
 
-    def place(card: Card) -> tuple[bool, bool, int, float, str, str, str]:
+    def place(card: Card) -> tuple[bool, bool, int, int, float, str, str, str]:
         return (
             not card.active,
             not card.cancel,
             -turns.priority(card.namespace),
+            many[card.namespace],
             had.get(card.namespace, 0.0),
             card.created,
             card.namespace,
             card.name,
         )
 
-    return min((card for card in cards if card.waits), key=place, default=None)
+    for card in sorted((one for one in cards if one.waits and one.uid not in uids), key=place):
+        possible = lanes(card)
+        if not possible:
+            return None if busy else Turn(card, None)
+        free = next((lane for lane in possible if lane not in busy), None)
+        if free is not None:
+            return Turn(card, free)
+    return None
 
 
 class Used:

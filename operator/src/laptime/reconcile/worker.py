@@ -30,11 +30,11 @@ from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.placements import NotPlaced
-from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
+from laptime.reconcile.queue import NOT_ENABLED, card_of
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
 from laptime.reconcile.targets import TargetDesk
-from laptime.reconcile.turns import CAP_EXCEEDED, cap_exceeded
+from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
 from laptime.reconcile.views import Observed, Refusal, Run, run_view
 from laptime.settings import Settings
 
@@ -55,12 +55,18 @@ _ERRORS_PASS_SECONDS = 300.0
 _PASSING_SECONDS = 20.0
 
 
-def context_of(run: Run, settings: Settings, scenario: Scenario = UNKNOWN) -> RunContext:
-    """Return what the builders know of a run; of one without its turn nothing is made."""
+def context_of(
+    run: Run, settings: Settings, scenario: Scenario = UNKNOWN, lane: str | None = None
+) -> RunContext:
+    """Return what the builders know of a run that has a lane; without its turn nothing is made."""
     placement, problem = None, None
     try:
         placement = settings.placements.chosen(
-            run.spec.placement, run.namespace, run.status.placement, begun=run.begun
+            run.spec.placement,
+            run.namespace,
+            run.status.placement,
+            begun=run.begun,
+            lane=lane,
         )
     except NotPlaced as error:
         problem = (error.reason, str(error))
@@ -80,10 +86,12 @@ def context_of(run: Run, settings: Settings, scenario: Scenario = UNKNOWN) -> Ru
 
 
 class Worker:
-    """The task of the run that has the lane, with what it remembers only to be quicker."""
+    """The task of a run that has its turn, with what it remembers only to be quicker."""
 
-    def __init__(self, controller: Controller, card: Card) -> None:
+    def __init__(self, controller: Controller, turn: Turn) -> None:
         """Begin to work on a run."""
+        card = turn.card
+        self.turn = turn
         self.uid = card.uid
         self.key = (card.namespace, card.name)
         self._controller = controller
@@ -116,11 +124,10 @@ class Worker:
         """Have the run looked at soon."""
         self._event.set()
 
-    def wake_if(self, uid: str) -> None:
-        """Have the run looked at anew, from the API server, if it is the one with this uid."""
-        if uid == self.uid:
-            self._manifest = None
-            self.wake()
+    def look_anew(self) -> None:
+        """Have the run looked at as the API server has it."""
+        self._manifest = None
+        self.wake()
 
     def see(self, manifest: Manifest) -> None:
         """Take in a newer version of the run."""
@@ -202,7 +209,7 @@ class Worker:
             if not found.kept and (exceeded := self._over_caps(run, found)):
                 await self._controller.refuse(manifest, CAP_EXCEEDED, exceeded)
                 return None
-            context = context_of(run, self._controller.settings, found.scenario)
+            context = context_of(run, self._controller.settings, found.scenario, self.turn.lane)
             if context.placement_problem is not None and not run.begun:
                 await self._controller.refuse(manifest, *context.placement_problem)
                 return None

@@ -37,7 +37,7 @@ class Report:
     @property
     def surroundings(self) -> dict[str, str]:
         """Return names and values of where it was measured, as reports show them."""
-        placed = {"Placement": self.placement.name} if self.placement else {}
+        placed = {"Placement": self.placement.said} if self.placement else {}
         return {**placed, **self._rotation, **self.environment}
 
     @property
