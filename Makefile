@@ -412,8 +412,8 @@ lint-python: venv
 	(cd dashboards && $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --cache-dir "$(CACHE)/mypy/dashboards" src tests)
 	(cd images && $(MYPY) build.py imagebuild)
 	(cd e2e && $(MYPY) .)
-	for bench in cause chaos comparing examples generator overhead precision scale search servers truth; do
-		(cd bench/$$bench && MYPYPATH=..:../../cluster:../../proof $(MYPY) run.py)
+	for bench in bench/*/run.py; do
+		(cd "$$(dirname "$$bench")" && MYPYPATH=..:../../cluster:../../proof:../../agent/src:../../agent/tests $(MYPY) run.py)
 	done
 	(cd bench/tests && MYPYPATH=..:../examples:../servers:../comparing:../../cluster:../../proof $(MYPY) .)
 
@@ -525,6 +525,22 @@ bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck
 	$(CLUSTER) slow laptime-4 50
 	$(USE_CLUSTER)
 	PYTHONPATH=bench:proof $(PYTHON) bench/nodes/run.py $(if $(RUNS),--runs $(RUNS))
+
+.PHONY: bench-lanes
+bench-lanes: venv ## a factor measured beside a run in another lane, and alone, on four nodes (PAIRS=2)
+	export LAPTIME_CLUSTER_NAME=laptime-bench-lanes
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	$(IMAGES) $(CHART_IMAGES)
+	$(CLUSTER) up --nodes 4
+	# The third and the fourth have CPUs of their own where the machine has two.
+	kubectl="$$($(CLUSTER) path kubectl) --kubeconfig $$($(CLUSTER) kubeconfig)"
+	$$kubectl label node laptime-3 bench=east >/dev/null
+	$$kubectl label node laptime-4 bench=west >/dev/null
+	$$kubectl taint node laptime-3 laptime-4 bench=lane:NoSchedule >/dev/null
+	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)" HELM_FLAGS="--values bench/lanes/values.yaml"
+	$(USE_CLUSTER)
+	PYTHONPATH=bench:proof $(PYTHON) bench/lanes/run.py $(if $(PAIRS),--pairs $(PAIRS))
 
 BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
 .PHONY: bench-servers

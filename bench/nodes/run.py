@@ -128,14 +128,14 @@ def entry_of(
         for one in (trial.get("usage") or {}).get("nodes") or []:
             stolen.append(one.get("stolenShare") or 0.0)
             busy.append(one.get("busyShare") or 0.0)
-    ends = factor.get("low"), factor.get("high")
+    low, high = factor.get("low"), factor.get("high")
     return Entry(
         commit=commit,
         nodes=nodes,
         began=began,
         seconds=round(seconds, 1),
         apart=any(row.get("rank") not in (None, 1) for row in rows.values()),
-        factor=list(ends) if None not in ends else None,
+        factor=[low, high] if low is not None and high is not None else None,
         turns=[turns[one] for one in sorted(turns)],
         doubted=doubted,
         missed=missed,

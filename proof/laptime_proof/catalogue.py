@@ -100,6 +100,7 @@ LONG = (
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
     Part("bench-nodes", quiet=True),
+    Part("bench-lanes", quiet=True),
     Part("bench-scale", quiet=True),
     Part("chaos", quiet=True),
     Part("examples-quick", quiet=True),

@@ -1,0 +1,243 @@
+"""What a run in one lane does to the factor that another one measures in its lane.
+
+    PYTHONPATH=bench:proof python3 bench/lanes/run.py [--pairs N] [--table]
+
+A run of two unlike servers is measured alone in the cluster, and while another run loads the other
+lane from beginning to end, in turn. The factor measured so, divided by the one measured alone,
+must have an interval within 0.95 to 1.05. A pair is both of these, in an order that changes from
+pair to pair; the interval is Student's, of the logarithms of the pairs' ratios, and the spread of
+the pairs is the machine's noise. `make bench-lanes` makes the cluster.
+
+Goes on where it stopped: what came of each pair is kept in journal.jsonl with the commit of what it
+judges (SUBJECT). Judged once the interval is within the bounds or wholly outside, or after PAIRS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any
+
+from cluster_access import kubectl, kubectl_json, results_of, run_to_end
+from laptime_proof import lines
+from laptime_proof.journal import commit_of
+from laptime_proof.runner import NOT_JUDGED_CODE
+from scipy.stats import t as student
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = Path(__file__).with_name("journal.jsonl")
+SUBJECT = (
+    *("operator/src/laptime/reconcile", "operator/src/laptime/plan"),
+    *("operator/src/laptime/manifests", "operator/src/laptime/measure", "images/k6", "bench/lanes"),
+    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+)
+"""What claims rest on: what is done for a run, where its pods go, and how it is measured."""
+
+PAIRS = 16
+FEWEST = 6
+BOUNDS = (0.95, 1.05)
+SLOW, FAST = "fastapi-async", "axum-sqlx"
+REPETITIONS = 4
+LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What came of one pair. `began` is a Unix time."""
+
+    commit: str
+    began: float
+    seconds: float
+    alone: float
+    """Factor of the fast server while nothing else was measured."""
+    beside: float
+    """The same while a run was measured in the other lane."""
+    overlapped: int
+    """Trials of `beside` during the whole of which the other run had its lane."""
+    lanes: list[str]
+    """Of the run that counts and of the other one."""
+    stolen: float
+    busy_alone: float
+    """Share of its CPUs that was in use on the node of the run, mean of the trials."""
+    busy_beside: float
+
+
+def manifest(name: str, repetitions: int, seconds: int = 2) -> dict[str, Any]:
+    """Return a run of a slow and a fast server."""
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": name},
+        "spec": {
+            "scenario": "users",
+            "servers": [
+                {"name": one, "preset": one, "databaseConnections": 4} for one in (SLOW, FAST)
+            ],
+            "topology": {"postgres": {}},
+            "loads": [
+                {
+                    "name": "closed",
+                    "closed": {"connections": 4, "duration": f"{seconds}s"},
+                    "warmup": "1s",
+                }
+            ],
+            "repetitions": repetitions,
+            "placement": "lanes",
+        },
+    }
+
+
+@contextmanager
+def other_lane_busy() -> Iterator[None]:
+    """Have a run be measured in another lane, from before to after; it is cancelled at the end."""
+    kubectl("delete", "benchmarkrun", "other", "--ignore-not-found", "--wait=true")
+    # Longer than the run beside it, which has four repetitions of two seconds.
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest("other", 30, seconds=5)))
+    try:
+        _wait_for("other", "Running")
+        yield
+        if _state("other") != "Running":
+            sys.exit("the run in the other lane ended too early: the pair says nothing")
+    finally:
+        kubectl("patch", "benchmarkrun", "other", "--type=merge", "-p", '{"spec":{"cancel":true}}')
+        _wait_for("other", "Cancelled")
+
+
+def _state(name: str) -> str | None:
+    said: str | None = (kubectl_json("get", "benchmarkrun", name).get("status") or {}).get("state")
+    return said
+
+
+def _wait_for(name: str, state: str) -> None:
+    begun = time.monotonic()
+    while _state(name) != state:
+        if time.monotonic() - begun > LONGEST_SECONDS:
+            sys.exit(f"{name} was not {state} in {LONGEST_SECONDS:.0f} s")
+        time.sleep(0.5)
+
+
+def factor_of(results: dict[str, Any]) -> float:
+    """Return the fast server's throughput divided by the slow one's: geometric mean."""
+    rates: dict[str, list[float]] = {SLOW: [], FAST: []}
+    for trial in results["trials"]:
+        if trial.get("figures"):
+            rates[trial["server"]].append(log(trial["figures"]["requestsPerSecond"]))
+    if min(map(len, rates.values())) < REPETITIONS:
+        sys.exit(f"trials are missing: {rates}")
+    return exp(mean(rates[FAST]) - mean(rates[SLOW]))
+
+
+def _shares(results: dict[str, Any], what: str) -> float:
+    found = [
+        node.get(what) or 0.0
+        for trial in results["trials"]
+        for node in (trial.get("usage") or {}).get("nodes") or []
+    ]
+    return round(sum(found) / max(1, len(found)), 4)
+
+
+def measure(first_alone: bool, commit: str) -> Entry:
+    """Return what came of a pair that is measured now."""
+    began, clock = time.time(), time.monotonic()
+    alone: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
+    overlapped, lanes = 0, ["", ""]
+    for by_itself in (first_alone, not first_alone):
+        if by_itself:
+            run_to_end(manifest("counts", REPETITIONS), LONGEST_SECONDS)
+            alone = results_of("counts")
+            continue
+        with other_lane_busy():
+            status = run_to_end(manifest("counts", REPETITIONS), LONGEST_SECONDS)
+            other = kubectl_json("get", "benchmarkrun", "other")["status"]
+            beside = results_of("counts")
+            since = other["turnStartedAt"]
+            overlapped = sum(one["startedAt"] > since for one in beside["trials"])
+            lanes = [one["placement"]["lane"] for one in (status, other)]
+    return Entry(
+        commit=commit,
+        began=began,
+        seconds=round(time.monotonic() - clock, 1),
+        alone=factor_of(alone),
+        beside=factor_of(beside),
+        overlapped=overlapped,
+        lanes=lanes,
+        stolen=max(_shares(one, "stolenShare") for one in (alone, beside)),
+        busy_alone=_shares(alone, "busyShare"),
+        busy_beside=_shares(beside, "busyShare"),
+    )
+
+
+def interval(ratios: list[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of ratios with Student's 95 % interval."""
+    logs = [log(one) for one in ratios]
+    half = float(student.ppf(0.975, len(logs) - 1)) * stdev(logs) / sqrt(len(logs))
+    middle = mean(logs)
+    return exp(middle), exp(middle - half), exp(middle + half)
+
+
+def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
+    """Return lines that say what came of the pairs, and whether that is good; None: not known."""
+    wrong = [one for one in entries if len(set(one.lanes)) < 2 or one.overlapped < 2 * REPETITIONS]
+    ratios = [one.beside / one.alone for one in entries]
+    if len(ratios) < 2:
+        return ["one pair has no interval"], None
+    middle, low, high = interval(ratios)
+    within = BOUNDS[0] <= low and high <= BOUNDS[1]
+    outside = high < BOUNDS[0] or low > BOUNDS[1]
+    judged = (len(entries) >= FEWEST and (within or outside)) or len(entries) >= PAIRS
+    good = within and not wrong
+    verdict = ("met" if good else "MISSED") if judged or wrong else "not judged yet"
+    noise = exp(stdev(log(one) for one in ratios)) - 1
+    found = [
+        f"factor beside another run / alone: {middle:.3f} ({low:.3f} to {high:.3f}) in "
+        f"{len(entries)} pairs, goal: within {BOUNDS[0]} to {BOUNDS[1]}: {verdict}",
+        f"factor alone {median(one.alone for one in entries):.2f} in the middle; the ratio of a "
+        f"pair varies by {noise:.1%}",
+        f"node of the run busy {median(one.busy_alone for one in entries):.0%} alone, "
+        f"{median(one.busy_beside for one in entries):.0%} beside; stolen at most "
+        f"{max(one.stolen for one in entries):.1%}; "
+        f"a pair took {median(one.seconds for one in entries):.0f} s",
+    ]
+    found += [f"a pair was not measured in two lanes at once: {one}" for one in wrong]
+    return found, good if judged or wrong else None
+
+
+def main() -> int:
+    """Go on with the pairs; print what they came to so far, beside the goal."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="how many now, of those left")
+    parser.add_argument("--table", action="store_true", help="print what was done so far")
+    asked = parser.parse_args()
+    commit = commit_of(ROOT, *SUBJECT)
+    if commit.endswith("+") and not asked.table:
+        parser.error("files of what is judged differ from the commit: commit them first")
+    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
+    entries = [one for one in everything if one.commit == commit]
+    left = 0 if asked.table else min(asked.pairs, PAIRS - len(entries))
+    for _ in range(left):
+        if table(entries)[1] is not None:
+            break
+        entry = measure(len(entries) % 2 == 0, commit)
+        lines.append(JOURNAL, entry)
+        entries.append(entry)
+        said = f"{entry.beside:.3f} beside, {entry.alone:.3f} alone"
+        print(f"[{len(entries)}/{PAIRS}] {said} ({entry.seconds:.0f} s)", flush=True)
+    if not entries:
+        print(f"no pair on {commit} yet")
+        return NOT_JUDGED_CODE
+    found, good = table(entries)
+    print(*found, sep="\n")
+    return NOT_JUDGED_CODE if good is None else int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What `make bench-lanes` judges, and what makes it fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from lanes.run import FAST, SLOW, Entry, factor_of, interval, table
+
+GOOD = Entry("c", 0.0, 60.0, 4.0, 4.0, 8, ["east", "west"], 0.0, 0.9, 0.9)
+
+
+def pairs(ratios: list[float]) -> list[Entry]:
+    return [replace(GOOD, beside=GOOD.alone * one) for one in ratios]
+
+
+def test_the_factor_is_the_geometric_mean_over_all_trials() -> None:
+    trials = [
+        {"server": name, "figures": {"requestsPerSecond": rate}}
+        for name, rates in ((SLOW, (10, 10, 10, 10)), (FAST, (20, 80, 40, 40)))
+        for rate in rates
+    ]
+    assert factor_of({"trials": trials}) == pytest.approx(4.0)
+    with pytest.raises(SystemExit, match="missing"):
+        factor_of({"trials": trials[:-1]})
+
+
+def test_an_interval_within_the_bounds_is_good_and_one_outside_is_not() -> None:
+    assert table(pairs([1.0, 1.01, 0.99, 1.0, 1.01, 0.99]))[1] is True
+    assert table(pairs([0.8, 0.81, 0.79, 0.8, 0.81, 0.79]))[1] is False
+    # Neither within nor outside: more pairs, and in the end a miss.
+    wide = [0.8, 1.25, 0.82, 1.22]
+    assert table(pairs([*wide, *wide]))[1] is None
+    assert table(pairs([*wide, *wide, *wide, *wide]))[1] is False
+
+
+def test_fewer_pairs_than_needed_say_nothing() -> None:
+    assert table(pairs([1.0, 1.01, 0.99]))[1] is None
+    assert table(pairs([1.0]))[1] is None
+
+
+def test_a_pair_that_was_not_measured_at_once_is_a_miss() -> None:
+    same = replace(GOOD, lanes=["east", "east"])
+    late = replace(GOOD, overlapped=3)
+    for bad in (same, late):
+        found, good = table([*pairs([1.0, 1.01, 0.99, 1.0, 1.01, 0.99]), bad])
+        assert good is False
+        assert "not measured in two lanes at once" in found[-1]
+
+
+def test_the_interval_is_students() -> None:
+    middle, low, high = interval([0.9, 1.0, 1.0 / 0.9])
+    assert middle == pytest.approx(1.0)
+    # 4.303 standard errors with two degrees of freedom; the logarithms are -0.10536, 0, 0.10536.
+    assert low == pytest.approx(2.718281828 ** (-4.3027 * 0.10536 / 3**0.5), rel=1e-4)
+    assert low * high == pytest.approx(1.0)
