@@ -63,14 +63,14 @@ class Entry:
     overlapped: int
     """Trials of `beside` during the whole of which the other run had its lane."""
     lanes: list[str]
-    """Of the run that counts and of the other one."""
+    """Of the run that counts, both times, and of the other one."""
     stolen: float
     busy_alone: float
     """Share of its CPUs that was in use on the node of the run, mean of the trials."""
     busy_beside: float
 
 
-def manifest(name: str, repetitions: int, seconds: int = 2) -> dict[str, Any]:
+def manifest(name: str, placement: str, repetitions: int, seconds: int = 2) -> dict[str, Any]:
     """Return a run of a slow and a fast server."""
     return {
         "apiVersion": "laptime.dev/v1alpha1",
@@ -90,7 +90,7 @@ def manifest(name: str, repetitions: int, seconds: int = 2) -> dict[str, Any]:
                 }
             ],
             "repetitions": repetitions,
-            "placement": "lanes",
+            "placement": placement,
         },
     }
 
@@ -100,7 +100,7 @@ def other_lane_busy() -> Iterator[None]:
     """Have a run be measured in another lane, from before to after; it is cancelled at the end."""
     kubectl("delete", "benchmarkrun", "other", "--ignore-not-found", "--wait=true")
     # Longer than the run beside it, which has four repetitions of two seconds.
-    kubectl("apply", "-f", "-", stdin=json.dumps(manifest("other", 30, seconds=5)))
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest("other", "beside", 30, seconds=5)))
     try:
         _wait_for("other", "Running")
         yield
@@ -149,19 +149,21 @@ def measure(first_alone: bool, commit: str) -> Entry:
     began, clock = time.time(), time.monotonic()
     alone: dict[str, Any] = {}
     beside: dict[str, Any] = {}
-    overlapped, lanes = 0, ["", ""]
+    overlapped, elsewhere, lanes = 0, "", list[str]()
     for by_itself in (first_alone, not first_alone):
         if by_itself:
-            run_to_end(manifest("counts", REPETITIONS), LONGEST_SECONDS)
+            status = run_to_end(manifest("counts", "counts", REPETITIONS), LONGEST_SECONDS)
             alone = results_of("counts")
+            lanes.append(status["placement"]["lane"])
             continue
         with other_lane_busy():
-            status = run_to_end(manifest("counts", REPETITIONS), LONGEST_SECONDS)
+            status = run_to_end(manifest("counts", "counts", REPETITIONS), LONGEST_SECONDS)
             other = kubectl_json("get", "benchmarkrun", "other")["status"]
             beside = results_of("counts")
             since = other["turnStartedAt"]
             overlapped = sum(one["startedAt"] > since for one in beside["trials"])
-            lanes = [one["placement"]["lane"] for one in (status, other)]
+            lanes.append(status["placement"]["lane"])
+            elsewhere = other["placement"]["lane"]
     return Entry(
         commit=commit,
         began=began,
@@ -169,7 +171,7 @@ def measure(first_alone: bool, commit: str) -> Entry:
         alone=factor_of(alone),
         beside=factor_of(beside),
         overlapped=overlapped,
-        lanes=lanes,
+        lanes=[*lanes, elsewhere],
         stolen=max(_shares(one, "stolenShare") for one in (alone, beside)),
         busy_alone=_shares(alone, "busyShare"),
         busy_beside=_shares(beside, "busyShare"),
@@ -186,7 +188,13 @@ def interval(ratios: list[float]) -> tuple[float, float, float]:
 
 def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     """Return lines that say what came of the pairs, and whether that is good; None: not known."""
-    wrong = [one for one in entries if len(set(one.lanes)) < 2 or one.overlapped < 2 * REPETITIONS]
+    wrong = [
+        one
+        for one in entries
+        if one.lanes[0] != one.lanes[1]
+        or one.lanes[0] == one.lanes[2]
+        or one.overlapped < 2 * REPETITIONS
+    ]
     ratios = [one.beside / one.alone for one in entries]
     if len(ratios) < 2:
         return ["one pair has no interval"], None

@@ -43,6 +43,8 @@ PLAN = ("rotate", "rotate", "rotate", "rotate", "any") * 5
 """What each run says of nodes, in this order: the machine may change in the meantime."""
 MOST_APART = 1
 """Of the 20 runs that rotate."""
+SLOW_ENOUGH = 0.8
+"""What the slow node does of what the fast one does, at most: else nothing is shown."""
 SERVERS = ("one", "two")
 REPETITIONS = 4
 LONGEST_SECONDS = 900.0
@@ -181,10 +183,31 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
             *(f"{'':<8} {said}" for said in bad),
             f"{'':<8} interval of the factor, highest by lowest: {_ratio(widths)} in the middle",
         ]
+    wide: dict[str, float] = {}
+    for nodes in dict.fromkeys(PLAN):
+        known = [
+            log(one.factor[1] / one.factor[0])
+            for one in entries
+            if one.nodes == nodes and one.factor
+        ]
+        if known:
+            wide[nodes] = median(known)
+    if len(wide) == 2:
+        narrower = wide["rotate"] < wide["any"]
+        good &= narrower
+        found.append(
+            f"{'':<8} that of rotate is {wide['rotate'] / wide['any']:.2f} times as wide as "
+            f"that of any, in logarithms (goal: below 1): {'met' if narrower else 'MISSED'}"
+        )
     by_node: dict[str, list[float]] = defaultdict(list)
     for one in entries:
         for node, rates in one.throughput.items():
             by_node[node] += rates
+    middles = sorted(geometric_mean(rates) for rates in by_node.values())
+    slow = len(middles) > 1 and middles[0] <= SLOW_ENOUGH * middles[-1]
+    good &= slow
+    if not slow:
+        found.append(f"{'':<8} no node was slow enough for this to show anything: MISSED")
     speeds = ", ".join(f"{geometric_mean(by_node[node]):,.0f}/s on {node}" for node in by_node)
     found.append(
         f"{'machine':<8} {speeds}; busy {median(one.busy for one in entries):.0%} in the middle, "

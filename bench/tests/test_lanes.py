@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from lanes.run import FAST, SLOW, Entry, factor_of, interval, table
 
-GOOD = Entry("c", 0.0, 60.0, 4.0, 4.0, 8, ["east", "west"], 0.0, 0.9, 0.9)
+GOOD = Entry("c", 0.0, 60.0, 4.0, 4.0, 8, ["east", "east", "west"], 0.0, 0.9, 0.9)
 
 
 def pairs(ratios: list[float]) -> list[Entry]:
@@ -40,9 +40,10 @@ def test_fewer_pairs_than_needed_say_nothing() -> None:
 
 
 def test_a_pair_that_was_not_measured_at_once_is_a_miss() -> None:
-    same = replace(GOOD, lanes=["east", "east"])
+    same = replace(GOOD, lanes=["east", "east", "east"])
     late = replace(GOOD, overlapped=3)
-    for bad in (same, late):
+    moved = replace(GOOD, lanes=["east", "north", "west"])
+    for bad in (same, late, moved):
         found, good = table([*pairs([1.0, 1.01, 0.99, 1.0, 1.01, 0.99]), bad])
         assert good is False
         assert "not measured in two lanes at once" in found[-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from nodes.run import SERVERS, Entry, entry_of, table, wrong
@@ -61,5 +62,20 @@ def test_a_second_run_that_tells_like_servers_apart_is_a_miss() -> None:
     found, met = table([good] * 18 + [bad] * 2)
     assert not met
     assert "told apart in 2 of 20" in found[0]
-    # By luck they may be told apart, as long as it says where the trials were.
-    assert table([good, entry("any", ["fast", "slow"], rank=2)])[1]
+
+
+def test_by_luck_they_may_be_told_apart_as_long_as_the_interval_is_wide() -> None:
+    rotated, by_luck = entry("rotate", GOOD, said=""), entry("any", ["fast", "slow"], rank=2)
+    assert not table([rotated, by_luck])[1]
+    found, met = table([rotated, replace(by_luck, factor=[0.5, 2.0])])
+    assert met
+    assert any("times as wide" in line and line.endswith("met") for line in found)
+
+
+def test_a_node_that_is_not_slow_shows_nothing() -> None:
+    alike = replace(
+        entry("rotate", GOOD, said=""), throughput={"fast": [100.0] * 4, "slow": [97.0] * 4}
+    )
+    found, met = table([alike] * 20)
+    assert not met
+    assert any("slow enough" in line for line in found)

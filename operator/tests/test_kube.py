@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 import yaml
 from aiohttp import web
 from kubernetes.aio import client
+from kubernetes.aio.config import kube_config
 
 from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest
-from laptime.kube.client import _json_that_is_yaml
+from laptime.kube.client import _json_that_is_yaml, connect
 from laptime.measure.generator import CUT_LINE, GeneratorError, parse_generator_output
 from tests.reconcile.api_server import ApiServer, Fault, serving
 
@@ -125,6 +127,51 @@ async def test_a_server_that_is_not_there_is_a_kube_error() -> None:
     with pytest.raises(KubeError, match="Unreachable"):
         await kube.get("Pod", "default", "one")
     await kube.close()
+
+
+async def test_connections_that_are_held_keep_no_other_request_waiting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each run at work holds some ten, and the lease must not wait for one of them."""
+    asked, all_there, arrived = asyncio.Event(), asyncio.Event(), 0
+
+    async def slow(request: web.Request) -> web.StreamResponse | None:
+        nonlocal arrived
+        if request.path.endswith("/held"):
+            arrived += 1
+            if arrived == many:
+                all_there.set()
+            await asked.wait()
+        return None
+
+    many = 150
+    server = ApiServer(fault=slow)
+    async with serving(server) as kube:
+        host = kube._api.configuration.host
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(
+            json.dumps(
+                {
+                    "current-context": "one",
+                    "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
+                    "clusters": [{"name": "one", "cluster": {"server": host}}],
+                    "users": [{"name": "one", "user": {}}],
+                }
+            )
+        )
+        # The library looks at KUBECONFIG when it is imported.
+        monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
+        other = await connect()
+        held = [asyncio.create_task(other.get("Pod", "default", "held")) for _ in range(many)]
+        try:
+            async with asyncio.timeout(60):
+                await all_there.wait()
+                assert await other.get("Pod", "default", "lease") is None
+            assert not any(one.done() for one in held)
+        finally:
+            asked.set()
+            await asyncio.gather(*held)
+            await other.close()
 
 
 async def test_a_list_comes_in_pages_of_one_moment() -> None:

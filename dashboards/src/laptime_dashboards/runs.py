@@ -60,7 +60,7 @@ def going_on() -> stat.Panel:
     """Runs that have their turn."""
     return _count(
         "Running",
-        "Runs that have their turn: one at a time, so that no run disturbs another.",
+        "Runs that have their turn: one, or one in each lane, so that no run disturbs another.",
         "Deploying|Verifying|Running|Finishing|Suspending",
         "running",
     )

@@ -15,7 +15,7 @@ from laptime.analysis.two_runs import (
     what_differs,
 )
 from laptime.api.metrics import Metric
-from laptime.api.placement import RunPlacement
+from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
@@ -121,6 +121,12 @@ def test_what_else_differs_is_said() -> None:
         "server new is in one of them only",
         "load open is in one of them only",
     ]
+
+
+def test_a_run_on_one_node_and_one_on_several_differ() -> None:
+    rotated = ONE.model_copy(update={"nodes": Nodes.ROTATE})
+    assert what_differs(ONE, rotated) == ["the nodes: fixed and rotate"]
+    assert what_differs(ONE, ONE.model_copy(update={"nodes": Nodes.FIXED})) == []
 
 
 def test_runs_in_different_placements_differ() -> None:

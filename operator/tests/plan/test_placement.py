@@ -123,3 +123,15 @@ def test_any_node_will_do_where_the_run_says_so() -> None:
     anywhere, fixed = (Design(one, frozenset({"a"})) for one in (Nodes.ANY, Nodes.ROTATE))
     assert anywhere.of_tiers([first], ("postgres",)) == Places()
     assert fixed.of_tiers([first], ("postgres",)) == Places({"postgres": ("n2",)})
+
+
+def test_rotating_leaves_a_node_where_nothing_worked() -> None:
+    good = [result(1, repetition=1, server=["a"]), result(2, repetition=2, server=["b"])]
+    # Nothing of the third repetition was measured: first anywhere new, in the end where it worked.
+    assert rotated(3, *good, lost=1) == rotated(3, *good) == Places(avoided=(("a", "b"),))
+    assert rotated(3, *good, lost=2) == Places({"server": ("a",)}, firm=False)
+    failed = result(3, False, repetition=3, server=["c"])
+    assert rotated(3, *good, failed).avoided == (("a", "b", "c"), ("c",))
+    # Once something was, it is where that was, as ever.
+    measured = result(4, repetition=3, server=["b"])
+    assert rotated(3, *good, failed, measured, lost=2).nodes == {"server": ("b",)}

@@ -18,6 +18,7 @@ from laptime.api.placement import RunPlacement
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.manifests.placement import Placement
+from laptime.reconcile.controller import Controller
 from laptime.reconcile.diagnose import Part, Problem, diagnose
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.placements import NotPlaced, Placements
@@ -32,7 +33,7 @@ from .test_deadlines import over, said
 from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .test_folding import stored
-from .test_pause import is_in, wish
+from .test_pause import is_in, patched, wish
 from .world import IMAGES, World
 
 ISOLATED = {"servers": {"nodeSelector": {"laptime": "servers"}}}
@@ -264,25 +265,115 @@ async def test_runs_in_two_lanes_are_measured_at_once_and_one_without_alone() ->
     assert results["run"]["placement"]["lane"] == held["first"]
 
 
+def at_work(controller: Controller) -> dict[str, str | None]:
+    """Return the lanes that an operator thinks are taken, by the runs that have them."""
+    return {
+        worker.key[1]: worker.turn.lane
+        for worker in controller._workers.values()
+        if not worker.task.done()
+    }
+
+
 async def test_another_operator_goes_on_with_the_runs_of_all_lanes_where_they_were() -> None:
     server = ApiServer()
+    # The first one in the order of names has begun in the lane that is not the first.
     for name in ("first", "second", "third"):
         server.add(asking(name, "isolated", 3))
     laned = {"isolated": {"lanes": {"east": lane("east"), "west": lane("west")}}}
     settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+
+    def pause(name: str, value: bool) -> None:
+        patched(server, name, suspend=value)
+
     async with working(server):
         async with operating(server, settings):
             await until(
                 lambda: {state(server, "first"), state(server, "second")} == {"Running"}, 30.0
             )
-        before = [pinned_lane(server, name) for name in ("first", "second")]
-        assert sorted(before, key=str) == ["east", "west"]
-        async with operating(server, settings):
-            await until(lambda: state(server, "third") == "Succeeded", 60.0)
-            await until(
-                lambda: state(server, "first") == state(server, "second") == "Succeeded", 60.0
-            )
-    assert [pinned_lane(server, name) for name in ("first", "second")] == before
+            assert (pinned_lane(server, "first"), pinned_lane(server, "second")) == ("east", "west")
+            # The third gets the lane of the one that pauses, which then waits for that very lane.
+            pause("first", True)
+            await until(lambda: pinned_lane(server, "third") == "east", 30.0)
+            pause("first", False)
+        async with operating(server, settings) as controller:
+            seen: list[dict[str, str | None]] = []
+
+            def over() -> bool:
+                now = at_work(controller)
+                seen.append(now)
+                assert len(set(now.values())) == len(now), now
+                return all(
+                    state(server, name) == "Succeeded" for name in ("first", "second", "third")
+                )
+
+            await until(over, 60.0)
+    for name, where in (("first", "east"), ("second", "west"), ("third", "east")):
+        assert {now[name] for now in seen if name in now} == {where}, name
+        assert pinned_lane(server, name) == where
+    assert any(len(now) == 2 for now in seen)
+
+
+async def test_a_default_placement_with_lanes_gives_them_to_runs_that_name_none() -> None:
+    server = ApiServer()
+    server.add(asking("first", None))
+    server.add(asking("second", None))
+    laned = {"isolated": {"default": True, "lanes": {"east": lane("east"), "west": lane("west")}}}
+    settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+    racks = set()
+
+    def over() -> bool:
+        for one in server.of("Deployment"):
+            selector = one["spec"]["template"]["spec"].get("nodeSelector") or {}
+            if one["metadata"]["labels"]["laptime.dev/component"] == "server":
+                racks.add(
+                    (one["metadata"]["labels"]["app.kubernetes.io/part-of"], *selector.values())
+                )
+        return state(server, "first") == state(server, "second") == "Succeeded"
+
+    async with operating(server, settings), working(server):
+        await until(over, 60.0)
+    assert racks == {("first", "east"), ("second", "west")}
+
+
+async def test_a_run_that_has_another_lane_than_was_thought_takes_no_other() -> None:
+    server = ApiServer()
+    server.add(asking("first", "isolated", 3))
+    laned = {"isolated": {"lanes": {"east": lane("east"), "west": lane("west")}}}
+    settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+    async with operating(server, settings) as controller, working(server):
+        await until(lambda: state(server, "first") == "Running", 30.0)
+        (worker,) = controller._workers.values()
+        # As a list that is older than its beginning has it.
+        worker.turn = replace(worker.turn, lane="west")
+        worker.wake()
+        await until(lambda: at_work(controller) == {"first": "east"}, 30.0)
+        await until(lambda: state(server, "first") == "Succeeded", 30.0)
+    assert pinned_lane(server, "first") == "east"
+
+
+@pytest.mark.parametrize(
+    ("more", "version"),
+    [({}, 3), ({"nodes": "rotate"}, 4), ({"nodes": "fixed"}, 4), ({"placement": "isolated"}, 4)],
+)
+async def test_an_older_version_leaves_alone_what_it_would_measure_elsewhere(
+    more: dict[str, str], version: int
+) -> None:
+    server = ApiServer()
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 1, **more).to_wire()})
+    laned = {"isolated": {"lanes": {"east": None}}}
+    settings = Settings(images=IMAGES, placements=Placements.from_wire(laned))
+    versions = []
+
+    def over() -> bool:
+        found = server.get("BenchmarkRun", "default", "first") or {}
+        status = found.get("status") or {}
+        if "startedAt" in status:
+            versions.append(status["storage"]["version"])
+        return bool((status.get("storage") or {}).get("folded"))
+
+    async with operating(server, settings), working(server):
+        await until(over, 60.0)
+    assert set(versions) == {version}
 
 
 async def test_a_run_that_waits_for_a_lane_says_which() -> None:

@@ -439,6 +439,22 @@ def test_of_a_run_with_too_many_trials_those_around_the_newest_are_shown() -> No
     assert world.trials[3001].name in shown
 
 
+def test_runs_that_are_measured_at_once_have_as_many_of_their_trials_shown() -> None:
+    figures = RunFigures()
+    for uid in ("one", "two"):
+        world = World(spec_of(10, 1, 80), Random(0))
+        manifest = manifest_of(world.run)
+        manifest["metadata"] |= {"uid": uid, "name": uid}
+        manifest["status"] = {"state": "Running"}
+        figures.see(manifest)
+        figures.see_trials(run_view(manifest), {})
+    shown = [labels["run"] for labels, _ in scraped(figures)["laptime_trial_info"]]
+    assert {name: shown.count(name) for name in ("one", "two")} == {
+        "one": MOST_TRIALS // 2,
+        "two": MOST_TRIALS // 2,
+    }
+
+
 def test_nothing_is_written_down_twice_that_did_not_change() -> None:
     figures, world = RunFigures(), World(spec_of(1, 1, 1), Random(0))
     figures.see(manifest_of(world.run))

@@ -139,6 +139,52 @@ def test_a_run_without_a_lane_is_alone_and_nobody_behind_it_begins_before() -> N
     assert together([alone, first], Turn(at_work, "west"), had={"a": 9.0}) == ["d-1 east"]
 
 
+def test_a_run_without_a_lane_holds_others_up_only_when_its_namespace_is_next() -> None:
+    alone, first, second = card("a", 1), card("b", 2, wish="east"), card("b", 3, wish="west")
+    at_work = Turn(card("b", 0, wish="north"), "north")
+    # The namespace of the one has had twenty hours, and the other one none.
+    assert together([alone, first, second], at_work, had={"a": 72000.0}) == ["b-2 east", "b-3 west"]
+    assert together([alone, first, second], at_work, had={"b": 60.0}) == []
+
+
+def test_a_run_without_a_lane_gets_its_turn_however_many_others_there_are() -> None:
+    """Two namespaces with runs for two lanes without end, and one run without a lane."""
+    used, now, number = Used(), NOW, 0
+    at_work: list[Turn] = []
+    alone = card("a", 0)
+    for _ in range(20):
+        waiting = [alone]
+        for namespace in ("b", "c"):
+            number += 1
+            waiting.append(card(namespace, number, wish="east,west"))
+
+        def lanes(one: Card) -> list[str]:
+            return (one.wish or "").split(",") if one.wish else []
+
+        going_on = {turn.card.namespace: 30.0 for turn in at_work}
+        while True:
+            had = used.seconds(now, going_on)
+            turn = next_in_turn(waiting, at_work, had, Turns(), lanes)
+            if turn is None:
+                break
+            if turn.card is alone:
+                return
+            at_work.append(turn)
+        # The one that has been at work for longest ends, and never both at once.
+        over = at_work.pop(0)
+        used.see(over.card.uid, replace(over.card, used_seconds=60.0, finished=now), now)
+    raise AssertionError("it never had its turn")
+
+
+def test_one_that_is_cancelled_while_it_pauses_waits_for_nobody() -> None:
+    cancelled = card("a", 1, state=State.SUSPENDED, cancel=True, started=True)
+    other, at_work = card("b", 2, wish="east"), card("c", 3, wish="west", state=State.RUNNING)
+    assert together([cancelled, other], Turn(at_work, "west"))[0] == "a-1 None"
+    # One that still has pods is at work, and ends where it is.
+    active = card("a", 1, state=State.RUNNING, cancel=True, started=True)
+    assert together([active], Turn(at_work, "west")) == []
+
+
 def test_after_a_restart_all_that_were_at_work_go_on_before_anybody_begins() -> None:
     cards = [
         card("a", 1, wish="east,west"),
@@ -148,13 +194,15 @@ def test_after_a_restart_all_that_were_at_work_go_on_before_anybody_begins() -> 
     assert together(cards) == ["b-8 west", "b-9 east"]
 
 
-def test_a_namespace_does_not_get_all_lanes_while_another_one_waits() -> None:
+def test_namespaces_that_had_as_much_time_get_as_many_lanes() -> None:
     cards = [
         card("a", 1, wish="east,west"),
         card("a", 2, wish="east,west"),
         card("b", 3, wish="east,west"),
     ]
-    assert together(cards, had={"b": 500.0}) == ["a-1 east", "b-3 west"]
+    assert together(cards) == ["a-1 east", "b-3 west"]
+    # What counts first is the time.
+    assert together(cards, had={"b": 500.0}) == ["a-1 east", "a-2 west"]
 
 
 CAPS: dict[str, tuple[dict[str, Any], str]] = {

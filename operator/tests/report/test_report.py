@@ -105,6 +105,9 @@ def test_where_nodes_rotate_the_report_says_which_node_had_which_repetitions() -
     odds = ", ".join(str(n) for n in range(1, last + 1, 2))
     said = f"- Nodes of the servers, by repetition: n1 in {odds}; n2 in {evens}\n"
     assert said in to_markdown(replace(REPORT, spec=spec, trials=trials))
+    stayed = [trial.model_copy(update={"nodes": {"server": ["n1"]}}) for trial in REPORT.trials]
+    text = to_markdown(replace(REPORT, spec=spec, trials=stayed))
+    assert "(they did not rotate: no other node took them)\n" in text
     assert "by repetition: they rotate\n" in to_markdown(replace(REPORT, spec=spec, trials=[]))
     assert "Nodes of the servers" not in to_markdown(replace(REPORT, trials=trials))
 

@@ -19,7 +19,7 @@ from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
-from laptime.api.placement import RunPlacement
+from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
@@ -142,6 +142,9 @@ def what_differs(
             f"{works[1]})"
         )
     said += _placed_otherwise(*placements)
+    nodes = [one.nodes or Nodes.FIXED for one in (before, after)]
+    if nodes[0] is not nodes[1]:
+        said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(

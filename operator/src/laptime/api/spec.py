@@ -296,12 +296,12 @@ class BenchmarkRunSpec(Model):
         "has named in Laptime's chart for this namespace. Left out, its default one; without any, "
         "generators apart from the rest where there is room.",
     )
-    nodes: Nodes = Field(
-        Nodes.FIXED,
-        description="fixed: all trials go where the first one was. rotate: those of a repetition "
-        "go where its first one was, and the servers of the next one to another node if they can, "
-        "so that the figures hold for more than one node. any: each goes where the scheduler "
-        "likes; those on other nodes than the first are doubtful.",
+    nodes: Nodes | None = Field(
+        None,
+        description="fixed, or left out: all trials go where the first one was. rotate: those of a "
+        "repetition go where its first one was, and the servers of the next one to another node if "
+        "they can, so that the figures hold for more than one node. any: each goes where the "
+        "scheduler likes; those on other nodes than the first are doubtful.",
     )
     objectives: list[Objective] = Field(
         default_factory=list, description="Bounds that must be kept.", max_length=64

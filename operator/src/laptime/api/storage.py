@@ -2,8 +2,9 @@
 
 What carries none is of version 1. Version 2 folds the results of a run that is over into an archive
 (docs/decisions/0011). Version 3 has the rule of the order of trials in the status: an older one
-would go on with another order (docs/decisions/0053). A version of Laptime reads what it knows, and
-leaves alone what it does not.
+would go on with another order (docs/decisions/0053). Version 4 is that of a run which says `nodes`
+or is in a lane, which an older one would measure elsewhere (docs/decisions/0060, 0061); all others
+stay at 3. A version of Laptime reads what it knows, and leaves alone what it does not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from pydantic import Field
 from laptime.api import GROUP
 from laptime.api.base import TolerantModel
 
-STORED_VERSION = 3
+STORED_VERSION = 4
+"""The newest one that is read."""
+USUAL_VERSION = 3
+"""What is written of a run that has nothing of a later one."""
 VERSION_ANNOTATION = f"{GROUP}/stored-version"
 
 
@@ -42,6 +46,11 @@ class Storage(TolerantModel):
     bytes: int | None = Field(
         None, description="Of a run that is folded: what its archive needs in the cluster."
     )
+
+
+def version_to_store(known: Storage | None) -> int:
+    """Return the version of what is stored next of a run: none is older than what there is."""
+    return max(USUAL_VERSION, known.version if known is not None else 0)
 
 
 def check_version(what: str, metadata: Mapping[str, Any]) -> None:

@@ -37,6 +37,9 @@ async def connect(said: Callable[[str, int], None] | None = None) -> Kube:
         config.load_incluster_config(configuration)
     except config.ConfigException:
         await config.load_kube_config(client_configuration=configuration)
+    # Each run at work holds connections, of its watches and of the logs that it follows. One that
+    # waits for another to be free could be the lease's, and the operator would lose it.
+    configuration.connection_pool_maxsize = 0
     return Kube(client.ApiClient(configuration), said)
 
 

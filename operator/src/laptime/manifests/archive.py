@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from laptime.api import GROUP
-from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
+from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.manifests.context import RUN_LABEL, Component, Manifest, RunContext
 from laptime.manifests.result import results_name
 
@@ -52,7 +52,7 @@ def archive_config_maps(ctx: RunContext, packed: bytes) -> tuple[Manifest, list[
         binaryData={ARCHIVE_KEY: base64.b64encode(first).decode()},
     )
     annotations = head["metadata"]["annotations"]
-    annotations[VERSION_ANNOTATION] = str(STORED_VERSION)
+    annotations[VERSION_ANNOTATION] = str(ctx.stored_version)
     annotations[PARTS_ANNOTATION] = " ".join(part["metadata"]["name"] for part in parts)
     return head, parts
 

@@ -20,6 +20,7 @@ from laptime.api.images import RunImages
 from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
+from laptime.api.storage import STORED_VERSION, USUAL_VERSION
 from laptime.catalog import Scenario, presets
 from laptime.plan import Places
 
@@ -237,6 +238,12 @@ class RunContext:
             _check("service of the scenario", one.name, _LABEL, MAX_SIDE_SERVICE_NAME)
         for load in self.spec.loads:
             _check("load", load.name, _LABEL, MAX_MEMBER_LENGTH)
+
+    @property
+    def stored_version(self) -> int:
+        """The version of what is stored of it: the newest only where an older one goes wrong."""
+        laned = self.placement is not None and self.placement.lane is not None
+        return STORED_VERSION if laned or self.spec.nodes is not None else USUAL_VERSION
 
     def object_name(self, *parts: str) -> str:
         """Return the name of an object of the run, such as `demo-server-axum`."""

@@ -18,7 +18,7 @@ from laptime.api import GROUP
 from laptime.api.answers import CheckedAnswer, answers_in
 from laptime.api.profile import Profile
 from laptime.api.results import TrialReadings, TrialResult
-from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
+from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.api.text import plain, plain_tree
 from laptime.manifests.context import (
     LOAD_LABEL,
@@ -175,5 +175,5 @@ def _stored(
     ctx: RunContext, name: str, labels: Mapping[str, str], data: Mapping[str, str]
 ) -> Manifest:
     manifest = ctx.manifest("v1", "ConfigMap", name, labels, immutable=True, data=dict(data))
-    manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(STORED_VERSION)
+    manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(ctx.stored_version)
     return manifest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from laptime.api.storage import STORED_VERSION, VERSION_ANNOTATION, check_version
+from laptime.api.storage import VERSION_ANNOTATION, check_version
 from laptime.catalog import Scenario, stored_text
 from laptime.manifests.context import Component, Manifest, RunContext
 
@@ -27,7 +27,7 @@ def scenario_config_map(ctx: RunContext) -> Manifest:
         "v1", "ConfigMap", scenario_name(ctx.name), labels, immutable=True,
         data={SCENARIO_KEY: stored_text(ctx.scenario)},
     )  # fmt: skip
-    manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(STORED_VERSION)
+    manifest["metadata"]["annotations"][VERSION_ANNOTATION] = str(ctx.stored_version)
     return manifest
 
 

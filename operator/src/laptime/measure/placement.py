@@ -14,7 +14,7 @@ from laptime.plan import in_time
 
 
 def on_the_same_nodes(
-    results: Sequence[TrialResult], deployed: Collection[str], nodes: Nodes = Nodes.FIXED
+    results: Sequence[TrialResult], deployed: Collection[str], nodes: Nodes | None = None
 ) -> list[TrialResult]:
     """Return results, doubtful where a part ran on other nodes than in the first trial.
 

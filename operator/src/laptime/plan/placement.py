@@ -49,7 +49,18 @@ class Design:
             return self._first(results, lost, parts)
         block = [one for one in results if one.repetition == repetition]
         others = [one for one in results if one.repetition != repetition]
-        return replace(self._first(block, lost, parts), avoided=self._used(others))
+        places = self._first(block, lost, parts)
+        known = self._first(others, 0, {"server"})
+        if not places.nodes and lost > 1 and known.nodes:
+            # Twice in vain: where it was measured before, it works.
+            return replace(known, firm=False)
+        failed = {
+            node
+            for one in block
+            if one.figures is None and one.server in self.deployed
+            for node in one.nodes.get("server", ())
+        }
+        return replace(places, avoided=self._used(others, failed))
 
     def of_tiers(self, results: Sequence[TrialResult], parts: Collection[str]) -> Places:
         """Return where these parts were, that stay for all trials and may have to be made anew."""
@@ -74,16 +85,21 @@ class Design:
         once = {part: tuple(dict.fromkeys(nodes)) for part, nodes in first.items()}
         return Places(once, firm=stayed and not lost)
 
-    def _used(self, results: Iterable[TrialResult]) -> tuple[tuple[str, ...], ...]:
-        """Return the nodes that servers were on, and those of them that had more repetitions."""
+    def _used(
+        self, results: Iterable[TrialResult], failed: Collection[str]
+    ) -> tuple[tuple[str, ...], ...]:
+        """Return the nodes that servers were on, and those of them that had more repetitions.
+
+        Where something `failed` in this repetition counts as one more of both.
+        """
         first: dict[int, list[str]] = {}
         for result in in_time(results):
             if result.server in self.deployed and "server" in result.nodes:
                 first.setdefault(result.repetition, result.nodes["server"])
         turns = Counter(node for nodes in first.values() for node in set(nodes))
         fewest = min(turns.values(), default=0)
-        more = [node for node, count in turns.items() if count > fewest]
-        return tuple(tuple(sorted(group)) for group in (turns, more) if group)
+        more = {node for node, count in turns.items() if count > fewest}
+        return tuple(tuple(sorted(one)) for one in ({*turns, *failed}, more | {*failed}) if one)
 
 
 def in_time(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -9,7 +9,7 @@ import pydantic
 
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
-from laptime.api.storage import STORED_VERSION, Storage
+from laptime.api.storage import Storage, version_to_store
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import RESULTS
 from laptime.reconcile.actions import Delete
@@ -47,7 +47,7 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "finished_at": moment,
             "current_trial": None,
             "step_started_at": None,
-            "storage": Storage(version=STORED_VERSION),
+            "storage": Storage(version=version_to_store(old.storage)),
             "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),
         }
     )

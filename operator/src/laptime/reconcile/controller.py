@@ -20,7 +20,7 @@ import pydantic
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
-from laptime.api.storage import STORED_VERSION, Storage, StoredByNewerVersion
+from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
 from laptime.measure.prometheus_http import http_query
@@ -109,6 +109,10 @@ class Controller:
 
     # What is known of all runs -------------------------------------------------------------
 
+    def heard(self, manifest: Manifest) -> None:
+        """Take in a run as somebody has read it, if nothing newer is known of it."""
+        self._runs.put(manifest)
+
     def _take(self, manifest: Manifest) -> Card:
         card = card_of(manifest)
         self.metrics.show(manifest)
@@ -169,7 +173,11 @@ class Controller:
         # Nothing is awaited here: no two runs get the same lane.
         at_work = [one for one in self._workers.values() if not one.task.done()]
         self._workers = {one.turn.card.uid: one for one in at_work}
-        had = self._used.seconds(datetime.now(UTC))
+        going_on: dict[str, float] = {}
+        for worker in at_work:
+            namespace = worker.key[0]
+            going_on[namespace] = going_on.get(namespace, 0.0) + worker.seconds
+        had = self._used.seconds(datetime.now(UTC), going_on)
         while True:
             now = [one.turn for one in self._workers.values()]
             turn = next_in_turn(self._open.values(), now, had, self.settings.turns, self._lanes)
@@ -354,7 +362,7 @@ class Controller:
                 "status": status.to_wire(),
             }
         )
-        self._runs.put(written)
+        self.heard(written)
 
     def how_to_enable(self, namespace: str) -> str:
         """Return what an administrator does so that runs of a namespace can be measured."""
@@ -372,7 +380,7 @@ def _with(status: RunStatus, generation: int, now: datetime, verdict: Verdict) -
         update={
             "state": status.state or State.QUEUED,
             "observed_generation": generation,
-            "storage": status.storage or Storage(version=STORED_VERSION),
+            "storage": status.storage or Storage(version=USUAL_VERSION),
             "conditions": conditions,
         }
     )

@@ -19,7 +19,7 @@ from laptime.api.status import (
     ServerStatus,
     State,
 )
-from laptime.api.storage import STORED_VERSION, Storage
+from laptime.api.storage import Storage, version_to_store
 from laptime.manifests.context import RunContext
 from laptime.reconcile.actions import Decision
 from laptime.reconcile.stages.deploy import (
@@ -107,7 +107,9 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
     else:
         resumed(situation)
         situation.say(
-            Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", _queue(context)),
+            Verdict(
+                ConditionType.PROGRESSING, ConditionStatus.FALSE, "Queued", _queue(run, context)
+            ),
         )
         said, text = situation.decision(State.QUEUED, requeue_seconds=None).status, "queued"
     if old.started_at is None or old.progress is None:
@@ -125,9 +127,11 @@ def waiting(run: Run, context: RunContext, now: datetime) -> RunStatus:
     )
 
 
-def _queue(context: RunContext) -> str:
+def _queue(run: Run, context: RunContext) -> str:
     """Return what a run waits for that waits for its turn."""
-    placement = context.placement
+    known, placement = run.status.placement, context.placement
+    if known is not None and known.lane is not None:
+        return f"it goes on in lane {known.lane}, once no other run has it; namespaces take turns"
     if placement is not None and (lanes := sorted(placement.lanes)):
         where = f"in each lane of placement {placement.name} ({', '.join(lanes)})"
         return f"one run at a time is measured {where}; namespaces take turns"
@@ -166,7 +170,7 @@ def asked_again(run: Run, now: datetime) -> RunStatus:
             "state": State.QUEUED,
             "finished_at": None,
             "servers": servers or None,
-            "storage": Storage(version=STORED_VERSION),
+            "storage": Storage(version=version_to_store(old.storage)),
             "conditions": merge_conditions(kept, verdicts, run.generation, format_time(now)),
         }
     )

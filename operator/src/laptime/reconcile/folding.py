@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from laptime.api import KIND
 from laptime.api.status import RunStatus
-from laptime.api.storage import STORED_VERSION, Storage
+from laptime.api.storage import Storage, version_to_store
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.reconcile.fold import delete_folded
 from laptime.reconcile.queue import Card
@@ -89,7 +89,7 @@ class Folding:
         if status.state is None or not status.state.terminal or status.storage is None:
             return
         folded = True if size is not None else None
-        storage = Storage(version=STORED_VERSION, folded=folded, bytes=size)
+        storage = Storage(version=version_to_store(status.storage), folded=folded, bytes=size)
         if status.storage != storage:
             await self._write_status(
                 manifest["metadata"], status.model_copy(update={"storage": storage})

@@ -69,7 +69,8 @@ class Placements:
         """
         name = begun_with.name if begun_with is not None else wish
         if name is None:
-            return None if begun else self._default(namespace)
+            default = None if begun else self._default(namespace)
+            return default.in_lane(lane) if default is not None else None
         placement = self.by_name.get(name)
         if placement is None:
             raise NotPlaced("PlacementMissing", self._missing(name, namespace))

@@ -139,7 +139,7 @@ class RunFigures(Collector):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The runs that are shown: the one that is measured, then the newest ones."""
+        """The runs that are shown: those that are measured, then the newest ones."""
         shown = sorted(self._runs.values(), key=lambda one: one.rank, reverse=True)
         return tuple(one.run for one in shown if one.run is not None)
 
@@ -199,6 +199,7 @@ class RunFigures(Collector):
         checks, metrics, objectives = MOST_CHECKS, MOST_METRICS, MOST_OBJECTIVES
         ties = MOST_TIES
         shown_runs = self.runs
+        active = sum(run.status.state in _ACTIVE and run.uid in self._trials for run in shown_runs)
         for scenario, count in _doubtful_in_a_row(shown_runs).items():
             families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
         for run in shown_runs:
@@ -221,8 +222,9 @@ class RunFigures(Collector):
                 _add_tie(families, run, tie)
             known = self._trials.get(run.uid)
             if known is not None:
-                shown = known.around_the_newest(trials)
-                trials -= len(shown)
+                # Each of those that are measured at once has its part of what is left.
+                shown = known.around_the_newest(trials // max(1, active))
+                trials, active = trials - len(shown), active - 1
                 for trial in shown:
                     _add_trial(families, run, trial, known.results.get(trial.name))
         yield from families.all()

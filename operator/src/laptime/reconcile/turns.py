@@ -109,11 +109,11 @@ def next_in_turn(
     """Return whose turn it is beside those at work; `had` is the time that namespaces had.
 
     One that is active goes on until it is over; one that is cancelled only has to be finished. Then
-    the highest priority counts, then the namespace that has the fewest runs at work, then the one
-    that had the least time of the last day, and in a namespace who came first.
+    the highest priority counts, then the namespace that had the least time of the last day, of
+    those that had as much the one with the fewest runs at work, and in a namespace who came first.
 
     Who has no lane waits until all others are over, and nobody who comes after it begins meanwhile:
-    else it would wait for ever.
+    else it would wait for ever. One that is cancelled deploys nothing more, and waits for nobody.
     """
     busy = {one.lane for one in at_work}
     if None in busy:
@@ -121,13 +121,13 @@ def next_in_turn(
     uids = {one.card.uid for one in at_work}
     many = Counter(one.card.namespace for one in at_work)
 
-    def place(card: Card) -> tuple[bool, bool, int, int, float, str, str, str]:
+    def place(card: Card) -> tuple[bool, bool, int, float, int, str, str, str]:
         return (
             not card.active,
             not card.cancel,
             -turns.priority(card.namespace),
-            many[card.namespace],
             had.get(card.namespace, 0.0),
+            many[card.namespace],
             card.created,
             card.namespace,
             card.name,
@@ -136,7 +136,8 @@ def next_in_turn(
     for card in sorted((one for one in cards if one.waits and one.uid not in uids), key=place):
         possible = lanes(card)
         if not possible:
-            return None if busy else Turn(card, None)
+            ends = card.cancel and not card.active
+            return None if busy and not ends else Turn(card, None)
         free = next((lane for lane in possible if lane not in busy), None)
         if free is not None:
             return Turn(card, free)
@@ -157,9 +158,11 @@ class Used:
         until = known.finished or (now if card is None else None)
         self._cards[uid] = replace(known, finished=until)
 
-    def seconds(self, now: datetime) -> dict[str, float]:
-        """Return the time of each namespace."""
-        had: dict[str, float] = {}
+    def seconds(
+        self, now: datetime, going_on: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """Return the time of each namespace; `going_on` is that of the turns that go on."""
+        had = dict(going_on or {})
         for uid, card in list(self._cards.items()):
             if card.finished is not None and now - card.finished >= _WINDOW:
                 del self._cards[uid]

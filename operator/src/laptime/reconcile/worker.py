@@ -94,6 +94,7 @@ class Worker:
         self.turn = turn
         self.uid = card.uid
         self.key = (card.namespace, card.name)
+        self._began = time.monotonic()
         self._controller = controller
         self._kube = controller.kube
         self._event = asyncio.Event()
@@ -114,6 +115,11 @@ class Worker:
         self._targets = TargetDesk(self._kube, card.namespace, self.wake)
         self._logs: dict[str, asyncio.Task[None]] = {}
         self.task = asyncio.create_task(self._work())
+
+    @property
+    def seconds(self) -> float:
+        """For how long this process has worked on it."""
+        return time.monotonic() - self._began
 
     @property
     def woken(self) -> bool:
@@ -202,6 +208,10 @@ class Worker:
             return None
         card = card_of(manifest)
         if card.over or card.deleting or card.rests:
+            return None
+        if card.started and card.lane != self.turn.lane:
+            # It got its turn by an older state of the run, whose lane is another one.
+            self._controller.heard(manifest)
             return None
         try:
             await self._watches.first()

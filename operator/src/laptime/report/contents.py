@@ -53,6 +53,8 @@ class Report:
                     there.setdefault(node, set()).add(trial.repetition)
         turns = sorted(there.items(), key=lambda one: (min(one[1]), one[0]))
         said = "; ".join(f"{node} in {', '.join(map(str, sorted(of)))}" for node, of in turns)
+        if len(there) == 1 and len(turns[0][1]) > 1:
+            said += " (they did not rotate: no other node took them)"
         return {"Nodes of the servers, by repetition": said or "they rotate"}
 
     @property

@@ -11,7 +11,7 @@ from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
-from laptime.api.placement import RunPlacement
+from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.status import (
     Condition,
     ConditionStatus,
@@ -22,7 +22,7 @@ from laptime.api.status import (
     ServerStatus,
     State,
 )
-from laptime.api.storage import STORED_VERSION, Storage
+from laptime.api.storage import Storage
 from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
@@ -71,7 +71,7 @@ class Situation:
         )
         self.profiles = plan_profiles(run.name, run.spec)
         deployed = frozenset(server.name for server in run.spec.deployed)
-        self._design = Design(run.spec.nodes, deployed)
+        self._design = Design(run.spec.nodes or Nodes.FIXED, deployed)
         self.actions: list[Action] = []
         self.tiers_ready = False
         self.tiers_lost: Problem | None = None
@@ -363,7 +363,7 @@ class Situation:
 
     def _storage(self, state: State) -> Storage:
         folding = state.terminal and self.observed.results_config_map is not None
-        return Storage(version=STORED_VERSION, folded=False if folding else None)
+        return Storage(version=self.context.stored_version, folded=False if folding else None)
 
     def _conditions(self, now: str) -> list[Condition]:
         old = list(self.run.status.conditions or [])
