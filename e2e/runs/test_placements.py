@@ -169,6 +169,9 @@ def test_each_part_of_each_trial_was_on_the_nodes_that_its_placement_has(
         assert one["nodes"] == {
             "server": [servers], "postgres": [tiers], "generator": [generators],
         }  # fmt: skip
+        # From one node to another, and not over the loopback of one.
+        assert 5e-6 < one["network"]["roundTripSeconds"] < 0.02
+        assert one["network"]["segmentsSent"] > 1000
 
 
 def refused(bench: Cluster, name: str, placement: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laptime.api.results import TrialOutcome
+from laptime.api.results import NetworkPath, TrialOutcome
 from laptime.measure import (
     GeneratorError,
     GeneratorResult,
@@ -211,6 +211,33 @@ def test_the_share_is_that_of_the_busiest_generator() -> None:
     assert figures.generator_share == 0.97
     assert figures.generator_cpu_seconds == pytest.approx(1.7)
     assert "97%" in figures.validity_reasons[0]
+
+
+def test_the_network_is_that_of_all_generators_together() -> None:
+    def seen(trip: float, sent: int, again: int, late: int) -> dict[str, float]:
+        return {
+            "roundTripSeconds": trip,
+            "segmentsSent": sent,
+            "segmentsSentAgain": again,
+            "segmentsOutOfOrder": late,
+        }
+
+    results = [
+        printed(phase([1000]), (0, 2), **seen(0.0002, 100, 1, 0)),
+        printed(phase([1000]), (1, 2), **seen(0.0001, 50, 0, 3)),
+    ]
+    network = NetworkPath(
+        round_trip_seconds=0.0001,
+        segments_sent=150,
+        segments_sent_again=1,
+        segments_out_of_order=3,
+    )
+    assert trial_result(TRIAL, merged(results)).network == network
+    # A kernel that does not tell, or an older generator.
+    assert (
+        trial_result(TRIAL, merged([printed(phase([1000]), (n, 2)) for n in (0, 1)])).network
+        is None
+    )
 
 
 @pytest.mark.parametrize(

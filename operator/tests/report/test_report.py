@@ -14,7 +14,7 @@ from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
 from laptime.api.placement import Nodes, RunPlacement
-from laptime.api.results import ResultRow, Saturation, Tie
+from laptime.api.results import NetworkPath, ResultRow, Saturation, Tie
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
 from laptime.catalog import scenarios
@@ -110,6 +110,27 @@ def test_where_nodes_rotate_the_report_says_which_node_had_which_repetitions() -
     assert "(they did not rotate: no other node took them)\n" in text
     assert "by repetition: they rotate\n" in to_markdown(replace(REPORT, spec=spec, trials=[]))
     assert "Nodes of the servers" not in to_markdown(replace(REPORT, trials=trials))
+
+
+def test_the_report_says_how_far_the_servers_were() -> None:
+    def network(trip: float, again: int = 0) -> NetworkPath:
+        return NetworkPath(round_trip_seconds=trip, segments_sent=5000, segments_sent_again=again)
+
+    def said(*known: NetworkPath | None) -> str:
+        trials = [
+            trial.model_copy(update={"network": one})
+            for trial, one in zip(REPORT.trials, known, strict=False)
+        ]
+        return to_markdown(replace(REPORT, trials=trials))
+
+    assert (
+        "- Network to the servers: 45.0 us to 1.20 ms there and back at least; nothing sent again\n"
+        in said(network(45e-6), network(1.2e-3), None)
+    )
+    assert "45.0 us there and back at least; 12 of 10,000 segments sent again\n" in said(
+        network(45e-6, 12), network(45e-6)
+    )
+    assert "Network to the servers" not in said(None)
 
 
 def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:

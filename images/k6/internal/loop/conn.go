@@ -189,6 +189,9 @@ var unspecified = make([]byte, unix.SizeofSockaddrInet4)
 // server that is a new connection like any other, but it saves making, watching and closing a
 // socket.
 func (e *engine) disconnect(c *conn) {
+	if e.completed%pathEvery == 0 {
+		e.path.see(c.fd)
+	}
 	if c.secure != nil || connect(c.fd, unspecified) != 0 {
 		e.hangUp(c)
 		return
@@ -467,6 +470,7 @@ func (e *engine) hangUp(c *conn) {
 		c.state = unconnected
 		return
 	}
+	e.path.see(c.fd)
 	if s := c.secure; s != nil {
 		c.secure = nil
 		if s.abandon() || c.state == handshaking {

@@ -85,6 +85,7 @@ type engine struct {
 	reported     int64
 	completed    int64
 	cpuShare     float64
+	path         Path
 	longRequests bool  // some do not fit into one segment
 	firstArrival int64 // the first session of this loop, and how many come until the next one
 	arrivalStep  int64

@@ -82,6 +82,7 @@ type Cost struct {
 	Wall          time.Duration
 	Threads       int
 	BusiestThread float64 // CPU share of the busiest loop, 0…1
+	Path          Path
 }
 
 // ProgressEvery is the time between two calls of Plan.Progress.
@@ -185,6 +186,8 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 			return nil, cost, e.err
 		}
 		cost.BusiestThread = max(cost.BusiestThread, e.cpuShare)
+		e.seePath()
+		cost.Path.add(e.path)
 		recorders = append(recorders, e.rec)
 	}
 	if s.stop.Load() {

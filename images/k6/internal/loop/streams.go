@@ -431,6 +431,7 @@ func (e *engine) hangUpLink(l *link) (users []int32) {
 	e.leave(l)
 	e.links[l.id] = nil
 	e.spareLinks = append(e.spareLinks, l.id)
+	e.path.see(l.fd)
 	fd := l.fd
 	l.fd = -1
 	if s := l.secure; s != nil {

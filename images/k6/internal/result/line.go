@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"laptime.dev/k6/internal/database"
 	"laptime.dev/k6/internal/saturation"
@@ -53,6 +54,17 @@ type Generator struct {
 	BusiestThread   float64 `json:"busiestThread"` // CPU share 0…1 of the busiest load thread
 	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
 	Version         string  `json:"version"`
+	// Of the way to the servers, as the kernel knows it; absent where it does not tell.
+	RoundTripSeconds   float64 `json:"roundTripSeconds,omitempty"` // the shortest
+	SegmentsSent       int64   `json:"segmentsSent,omitempty"`
+	SegmentsSentAgain  int64   `json:"segmentsSentAgain,omitempty"`
+	SegmentsOutOfOrder int64   `json:"segmentsOutOfOrder,omitempty"`
+}
+
+// Took says how the network behaved.
+func (g *Generator) Took(shortest time.Duration, sent, again, outOfOrder int64) {
+	g.RoundTripSeconds = shortest.Seconds()
+	g.SegmentsSent, g.SegmentsSentAgain, g.SegmentsOutOfOrder = sent, again, outOfOrder
 }
 
 var printed sync.Mutex

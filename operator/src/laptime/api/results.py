@@ -107,6 +107,27 @@ class Figures(TolerantModel):
     )
 
 
+class NetworkPath(TolerantModel):
+    """The network between generators and servers in a trial, as the generators' kernels saw it."""
+
+    round_trip_seconds: Reading | None = Field(
+        None,
+        description="The shortest time until a server's kernel had acknowledged something: no "
+        "answer can come sooner.",
+    )
+    segments_sent: int = Field(
+        0,
+        description="TCP segments with requests in them, as far as connections were looked at: of "
+        "those that are made for each request every 16th.",
+    )
+    segments_sent_again: int = Field(
+        0, description="Of them, and of first ones of connections: those that were sent again."
+    )
+    segments_out_of_order: int = Field(
+        0, description="Received after later ones: they were late, or were lost and sent again."
+    )
+
+
 class TrialResult(TolerantModel):
     """The stored result of one trial (server, load, repetition); written exactly once."""
 
@@ -148,6 +169,11 @@ class TrialResult(TolerantModel):
     generator_wall_seconds: Reading | None = None
     generator_share: Reading | None = Field(
         None, description="Share (0 … 1) of its CPU that the busiest generator used."
+    )
+    network: NetworkPath | None = Field(
+        None,
+        description="The network between generators and servers; None where nobody knows, as of "
+        "scripts and in results of older versions.",
     )
     statements: int | None = Field(
         None, description="Statements that Postgres ran in the measured phase."

@@ -10,7 +10,14 @@ from datetime import UTC, datetime
 from laptime.api import doubts
 from laptime.api.attempts import Fault
 from laptime.api.loads import Load
-from laptime.api.results import Figures, Saturation, TrialOutcome, TrialResult, Validity
+from laptime.api.results import (
+    Figures,
+    NetworkPath,
+    Saturation,
+    TrialOutcome,
+    TrialResult,
+    Validity,
+)
 from laptime.api.script import ScriptFigures
 from laptime.api.text import shown
 from laptime.catalog import Request
@@ -97,11 +104,26 @@ def trial_result(
         generator_cpu_seconds=sum(cost.cpu_seconds for cost in result.costs),
         generator_wall_seconds=max(cost.wall_seconds for cost in result.costs),
         generator_share=share,
+        network=_network(result.costs),
         # Those of a search are of all its steps, the requests those of one.
         statements=None
         if result.statements is None or result.search is not None
         else statements_of_work(result.statements),
         script=script,
+    )
+
+
+def _network(costs: Iterable[GeneratorCost]) -> NetworkPath | None:
+    """Return what all generators saw of the network; None where none says anything."""
+    known = [one for one in costs if one.segments_sent or one.round_trip_seconds is not None]
+    if not known:
+        return None
+    trips = [one.round_trip_seconds for one in known if one.round_trip_seconds is not None]
+    return NetworkPath(
+        round_trip_seconds=min(trips, default=None),
+        segments_sent=sum(one.segments_sent for one in known),
+        segments_sent_again=sum(one.segments_sent_again for one in known),
+        segments_out_of_order=sum(one.segments_out_of_order for one in known),
     )
 
 

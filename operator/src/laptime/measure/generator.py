@@ -105,6 +105,12 @@ class GeneratorCost(TolerantModel):
     busiest_thread: Seconds = Field(0.0, description="Share of one core, 0 … 1.")
     peak_memory_bytes: Count = 0
     version: str = ""
+    round_trip_seconds: Seconds | None = Field(
+        None, description="To the servers and back: the shortest that the kernel saw."
+    )
+    segments_sent: Count = 0
+    segments_sent_again: Count = 0
+    segments_out_of_order: Count = 0
 
 
 class GeneratorStatement(TolerantModel):

@@ -308,12 +308,15 @@ def _seconds(parts: list[Document]) -> Document:
 
 def _cost(costs: list[Document]) -> Document:
     """Return what all generators cost together; `generators` keeps what each cost."""
-    added = ("cpuSeconds", "maxProcs", "threads")
+    segments = ("segmentsSent", "segmentsSentAgain", "segmentsOutOfOrder")
+    added = ("cpuSeconds", "maxProcs", "threads", *segments)
     highest = ("wallSeconds", "busiestThread", "peakMemoryBytes")
+    round_trips = [cost["roundTripSeconds"] for cost in costs if "roundTripSeconds" in cost]
     return {
         **{key: sum(cost.get(key, 0) for cost in costs) for key in added},
         **{key: max(cost.get(key, 0) for cost in costs) for key in highest},
         "version": costs[0].get("version", ""),
+        **({"roundTripSeconds": min(round_trips)} if round_trips else {}),
     }
 
 

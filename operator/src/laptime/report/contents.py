@@ -38,7 +38,21 @@ class Report:
     def surroundings(self) -> dict[str, str]:
         """Return names and values of where it was measured, as reports show them."""
         placed = {"Placement": self.placement.said} if self.placement else {}
-        return {**placed, **self._rotation, **self.environment}
+        return {**placed, **self._rotation, **self._network, **self.environment}
+
+    @property
+    def _network(self) -> dict[str, str]:
+        """Return how the network between generators and servers was, by all trials."""
+        known = [one.network for one in self.trials if one.network is not None]
+        trips = [one.round_trip_seconds for one in known if one.round_trip_seconds is not None]
+        sent = sum(one.segments_sent for one in known)
+        if not trips or not sent:
+            return {}
+        again = sum(one.segments_sent_again for one in known)
+        shortest, longest = (wording.latency(one) for one in (min(trips), max(trips)))
+        trip = shortest if shortest == longest else f"{shortest} to {longest}"
+        lost = f"{again:,} of {sent:,} segments sent again" if again else "nothing sent again"
+        return {"Network to the servers": f"{trip} there and back at least; {lost}"}
 
     @property
     def _rotation(self) -> dict[str, str]:
