@@ -7,8 +7,8 @@ import json
 from tiers import Database
 
 from laptime.measure.generator import GeneratorStatement
-from laptime.measure.statement_counter import postgres_witness
 from laptime.measure.statements import statements_of_work
+from laptime.verification.statement_counter import postgres_witness
 
 # As the load generator asks, which cuts long ones too.
 _RAN = """

@@ -17,7 +17,7 @@ from counters import counted, reset
 from tiers import Database, Run
 
 from laptime.catalog import Scenario
-from laptime.measure.verify import Task, verify
+from laptime.verification.verify import Task, verify
 from servers import Kind, Server, kinds, start
 
 

@@ -21,7 +21,7 @@ from laptime.cli.init.translation import PLACEHOLDER
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
 from laptime.cli.validate_command import misfits_of
-from laptime.measure.verify import Task, verify
+from laptime.verification.verify import Task, verify
 from tests.cli.api_servers import Answer, Asked, Orders, serving
 
 PASSWORD = "Sehr-geheim-8"

@@ -25,8 +25,8 @@ from laptime.cli.main import run_command
 from laptime.cli.manifest_file import parse_any
 from laptime.cli.mistakes import Mistake
 from laptime.cli.validate_command import misfits_of, violations
-from laptime.measure.verdict import Verdict
-from laptime.measure.verify import Task, verify
+from laptime.verification.verdict import Verdict
+from laptime.verification.verify import Task, verify
 from tests.cli.api_servers import SHOP_KEY, Answer, Asked, Orders, PetShop, catalogue, serving
 
 HERE = Path(__file__).parent / "openapi"

@@ -17,8 +17,8 @@ from laptime.manifests.generator import deadline_seconds, trial_document, trial_
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
-from laptime.measure.verify import Task
 from laptime.plan import Trial, plan_trials, seed_of, start_rate
+from laptime.verification.verify import Task
 from tests.manifests.runs import (
     PACKED,
     SCENARIO,

@@ -70,8 +70,8 @@ def verify(
     right, else 1. Without a file: what runs in a Job of a run.
     """
     if file is None:
-        from laptime.measure.verify import ENVIRONMENT_VARIABLE
-        from laptime.measure.verify import main as verify_in_a_job
+        from laptime.verification.verify import ENVIRONMENT_VARIABLE
+        from laptime.verification.verify import main as verify_in_a_job
 
         if ENVIRONMENT_VARIABLE not in os.environ:
             raise Mistake(f"Which run? {program_name()} verify FILE")
@@ -170,8 +170,8 @@ def _at(
     address: str, manifest: Manifest
 ) -> tuple[dict[str, list[CheckedAnswer]], dict[str, str | None]]:
     """Check what answers at an address, from here."""
-    from laptime.measure.verify import Client, Task
-    from laptime.measure.verify import verify as verify_answers
+    from laptime.verification.verify import Client, Task
+    from laptime.verification.verify import verify as verify_answers
 
     scenario = _scenario(manifest)
     answers: list[CheckedAnswer] = []

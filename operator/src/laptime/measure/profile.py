@@ -13,11 +13,11 @@ import httpx
 from pydantic import Field, ValidationError
 
 from laptime.api.base import TolerantModel
-from laptime.measure.judge import said
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.measure.stacks import fold_stacks, parse_stacks
-from laptime.measure.verdict import Wrong
-from laptime.measure.verify import wait_until_healthy
+from laptime.verification.judge import said
+from laptime.verification.verdict import Wrong
+from laptime.verification.verify import wait_until_healthy
 
 ENVIRONMENT_VARIABLE = "LAPTIME_PROFILE"
 MAX_FOLDED_BYTES = 400_000

@@ -1,4 +1,4 @@
-"""What a pod that asks others has said at its end: see `laptime.measure.verdict`."""
+"""What a pod that asks others has said at its end: see `laptime.verification.verdict`."""
 
 from __future__ import annotations
 

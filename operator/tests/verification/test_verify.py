@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from laptime.catalog import scenarios
-from laptime.measure import judge as judge_module
-from laptime.measure.verdict import MAX_VERDICT_BYTES, Verdict
-from laptime.measure.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
-from tests.measure.localhost_certificate import CERTIFICATE, KEY
+from laptime.verification import judge as judge_module
+from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict
+from laptime.verification.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
 from tests.serving import served
+from tests.verification.localhost_certificate import CERTIFICATE, KEY
 
 CHECK = scenarios()["users"].checks[0]
 ROWS: Any = CHECK.expected

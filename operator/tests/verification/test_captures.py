@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from laptime.catalog import Capture
-from laptime.measure.captures import MAX_VALUE_BYTES, captured
+from laptime.verification.captures import MAX_VALUE_BYTES, captured
 
 HEADERS = httpx.Headers(
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
+from laptime.verification.compare import first_difference, first_violation, parse_strict, quoted
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -14,8 +14,8 @@ import pytest
 
 from laptime.catalog import Afterwards, Answers, Check, scenario_of, scenarios
 from laptime.cli.manifest_file import read_manifest
-from laptime.measure.verdict import Verdict
-from laptime.measure.verify import Task, verify
+from laptime.verification.verdict import Verdict
+from laptime.verification.verify import Task, verify
 
 Handler = Callable[[httpx.Request], httpx.Response]
 TASKS = scenarios()["tasks"]

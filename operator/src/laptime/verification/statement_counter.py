@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import psycopg
 
-from laptime.measure.verdict import Wrong
+from laptime.verification.verdict import Wrong
 
 _CONNECT_SECONDS = 10
 _QUERY_SECONDS = 10

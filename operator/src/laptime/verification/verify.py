@@ -22,13 +22,13 @@ from laptime.api.answers import CheckedAnswer
 from laptime.api.base import TolerantModel
 from laptime.api.loads import Protocol
 from laptime.catalog import Check
-from laptime.measure.answers import shown
-from laptime.measure.judge import Judge, said
-from laptime.measure.mask import Mask
-from laptime.measure.verdict import Verdict, Wrong
+from laptime.verification.answers import shown
+from laptime.verification.judge import Judge, said
+from laptime.verification.mask import Mask
+from laptime.verification.verdict import Verdict, Wrong
 
 if TYPE_CHECKING:
-    from laptime.measure.statement_counter import Witness
+    from laptime.verification.statement_counter import Witness
 
 ENVIRONMENT_VARIABLE = "LAPTIME_VERIFY"
 AUTHORIZATION_VARIABLE = "LAPTIME_AUTHORIZATION"
@@ -97,7 +97,7 @@ def _verify_counting(task: Task, environment: Mapping[str, str]) -> Verdict:
     if database_url is None:
         return verify(task, client=client, show=show)
     # Loaded only where it is needed: the driver takes longer to load than many a check.
-    from laptime.measure.statement_counter import postgres_witness
+    from laptime.verification.statement_counter import postgres_witness
 
     try:
         with postgres_witness(database_url) as counter:

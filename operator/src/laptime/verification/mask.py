@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from laptime.catalog import Value, plain_text
-from laptime.measure.compare import parse_strict, quoted
+from laptime.verification.compare import parse_strict, quoted
 
 _SHORTEST_HIDDEN = 8
 """A captured text that is shorter is an id rather than a token."""

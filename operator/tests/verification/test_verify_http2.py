@@ -10,11 +10,11 @@ import pytest
 
 from laptime.api.loads import Protocol
 from laptime.catalog import scenarios
-from laptime.measure.verdict import Verdict
-from laptime.measure.verify import NOBODY, Client, Task, verify
-from tests.measure.http2_server import Answer, http2_server
-from tests.measure.localhost_certificate import CERTIFICATE, KEY
-from tests.measure.test_verify import answering, server
+from laptime.verification.verdict import Verdict
+from laptime.verification.verify import NOBODY, Client, Task, verify
+from tests.verification.http2_server import Answer, http2_server
+from tests.verification.localhost_certificate import CERTIFICATE, KEY
+from tests.verification.test_verify import answering, server
 
 CHECK = scenarios()["users"].checks[0]
 BOTH = [Protocol.HTTP1, Protocol.HTTP2]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from laptime.measure.statement_counter import postgres_witness
-from laptime.measure.verdict import Wrong
+from laptime.verification.statement_counter import postgres_witness
+from laptime.verification.verdict import Wrong
 
 
 def test_a_database_that_is_not_there_is_no_fault_of_the_server() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from laptime.catalog import Capture, Value, pattern_of, plain_text
-from laptime.measure.compare import parse_strict
+from laptime.verification.compare import parse_strict
 
 MAX_VALUE_BYTES = 16 * 1024
 """A value that is longer is none that a request carries."""

@@ -20,13 +20,13 @@ from laptime.catalog import (
     filled,
     filled_afterwards,
 )
-from laptime.measure.captures import captured
-from laptime.measure.compare import first_difference, first_violation, parse_strict, quoted
-from laptime.measure.mask import Mask
-from laptime.measure.verdict import Wrong
+from laptime.verification.captures import captured
+from laptime.verification.compare import first_difference, first_violation, parse_strict, quoted
+from laptime.verification.mask import Mask
+from laptime.verification.verdict import Wrong
 
 if TYPE_CHECKING:
-    from laptime.measure.statement_counter import Witness
+    from laptime.verification.statement_counter import Witness
 
 _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 # Postgres counts a statement when its portal is closed. A server that ends its transaction after

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from laptime.manifests.verifier import verify_document
-from laptime.measure.verdict import Verdict
-from laptime.measure.verify import Task, verify
+from laptime.verification.verdict import Verdict
+from laptime.verification.verify import Task, verify
 from tests.manifests.runs import MARKET, context
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from laptime.api.answers import CheckedAnswer
 from laptime.catalog import Answers, Check, plain_text
-from laptime.measure.judge import Heard, Judge
-from laptime.measure.mask import Mask
-from laptime.measure.verdict import Verdict
+from laptime.verification.judge import Heard, Judge
+from laptime.verification.mask import Mask
+from laptime.verification.verdict import Verdict
 
 _LONGEST = 1000
 

@@ -10,9 +10,9 @@ import pytest
 
 from laptime.api.answers import CheckedAnswer, answers_in
 from laptime.catalog import Check
-from laptime.measure.answers import expectation
-from laptime.measure.verdict import Verdict
-from laptime.measure.verify import Client, Task, main, verify
+from laptime.verification.answers import expectation
+from laptime.verification.verdict import Verdict
+from laptime.verification.verify import Client, Task, main, verify
 from tests.cli.api_servers import Answer, serving
 
 TOKEN = "a-token-of-more-than-eight-letters"
