@@ -113,6 +113,31 @@ class Api:
         # Of none it is null.
         return [one["metadata"]["name"] for one in found["items"] or ()]
 
+    def changes(self, path: str, name: str, version: str, seconds: int) -> Iterator[dict[str, Any]]:
+        """Yield what happens to an object of the list at a path from a version on, as watches say.
+
+        It ends after so many seconds.
+        """
+        request = self._api.param_serialize(
+            "GET",
+            path,
+            query_params=[
+                ("watch", "1"),
+                ("fieldSelector", f"metadata.name={name}"),
+                ("resourceVersion", version),
+                ("timeoutSeconds", str(seconds)),
+            ],
+            header_params={"Accept": "application/json"},
+            auth_settings=["BearerToken"],
+        )
+        answer = self._api.call_api(*request, _request_timeout=seconds + 10)
+        if answer.status != 200:
+            return
+        rest = b""
+        for piece in answer.response.stream():
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from map(json.loads, lines)
+
     def create(self, path: str, manifest: dict[str, Any]) -> Any:
         """Create an object in the list at a path; return it."""
         answer = self.ask("POST", path, manifest, fieldValidation="Strict")

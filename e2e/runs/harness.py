@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,8 +37,53 @@ _SERVED = {
     "services": ("Service", "/api/v1"),
 }
 _PLURALS = {kind.lower(): plural for plural, (kind, _) in _SERVED.items()}
+_WATCH_SECONDS = 10
 _OPERATOR = "laptime-operator"
 _OPERATOR_NAMESPACE = "laptime-system"
+
+
+class _Followed:
+    """A run whose status is known without asking for it again and again, by a watch in a thread."""
+
+    def __init__(self, cluster: Cluster, run: str) -> None:
+        self._cluster = cluster
+        self._run = run
+        self._changed = threading.Event()
+        self._latest: dict[str, Any] | None = None
+        """None: nobody watches, so that it has to be asked for."""
+        self._left = False
+
+    def status(self) -> dict[str, Any]:
+        """Return the status as it is now."""
+        known = self._latest
+        if known is None:
+            known = self._latest = self._cluster.get("benchmarkrun", self._run)
+            version = known["metadata"]["resourceVersion"]
+            threading.Thread(target=self._watch, args=(version,), daemon=True).start()
+        found: dict[str, Any] = known.get("status") or {}
+        return found
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it changes, and not longer than so many seconds."""
+        self._changed.wait(seconds)
+        self._changed.clear()
+
+    def leave(self) -> None:
+        """Have the watch end, once it hears something."""
+        self._left = True
+
+    def _watch(self, version: str) -> None:
+        path = self._cluster.path("benchmarkruns")
+        try:
+            for change in self._cluster.reader.changes(path, self._run, version, _WATCH_SECONDS):
+                if self._left or change["type"] not in ("ADDED", "MODIFIED"):
+                    break
+                self._latest = change["object"]
+                self._changed.set()
+        except Exception as error:  # The API server may be away: it is asked again.
+            print(f"watching {self._run}: {error}")
+        self._latest = None
+        self._changed.set()
 
 
 class Cluster:
@@ -107,9 +153,11 @@ class Cluster:
     ) -> dict[str, Any]:
         """Wait until the status of a run is so; fail with everything known when it is not."""
         deadline = time.monotonic() + seconds
+        followed = _Followed(self, run)
         while True:
-            status = self.status(run)
+            status = followed.status()
             if until(status):
+                followed.leave()
                 return status
             if time.monotonic() > deadline:
                 seen = self.kubectl.run("get", "pods,jobs,events", "-n", self.namespace).stdout
@@ -117,7 +165,8 @@ class Cluster:
                     f"run {run}: {what} did not come within {seconds:g} s; its status is\n"
                     f"{json.dumps(status, indent=1)}\n{seen}"
                 )
-            time.sleep(0.3)
+            # What is waited for may be something else than the status.
+            followed.wait(0.3)
 
     def wait_end(self, run: str, seconds: float) -> dict[str, Any]:
         """Wait until a run is over."""

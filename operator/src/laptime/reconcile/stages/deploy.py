@@ -209,6 +209,8 @@ def _tiers(situation: Situation) -> list[dict[str, Any]]:
     context = situation.context
     anywhere = tier_objects(context)
     places = situation.places_of_tiers(tier_names(situation))
+    if not places.nodes:
+        return anywhere
     there = tier_objects(replace(context, places=places))
     for one, same in zip(there, anywhere, strict=True):
         one["metadata"]["annotations"] = same["metadata"]["annotations"]
