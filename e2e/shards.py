@@ -31,6 +31,7 @@ SHARDS = {
         "runs/test_frozen_kubelet.py",
         # It kills the operator, and fills the node.
         "runs/test_seconds.py",
+        "runs/test_services.py",
         "runs/test_side_services.py",
         "runs/test_switches.py",
         "runs/test_two_operators.py",
@@ -44,6 +45,7 @@ SHARDS = {
         "runs/test_generators.py",
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",
+        "runs/test_verify_only.py",
     ),
     # Minutes each; parts of `make prove`: frozen-kubelet, bad-scripts, wrong-scenarios, seconds.
     "long": (
