@@ -59,7 +59,7 @@ _WORD = re.compile(r"(?:[A-Z][a-z]+)+")
 
 def _reasons_of_the_operator() -> set[str]:
     found: set[str] = set()
-    for layer in ("reconcile", "measure", "analysis"):
+    for layer in ("reconcile", "measure", "verification", "analysis"):
         for path in (SOURCES / layer).rglob("*.py"):
             # What a package exports is no text.
             if path.name == "__init__.py":
