@@ -96,7 +96,7 @@ grafana-image:
 demo: LOADED_IMAGES := $(CHART_IMAGES)
 demo: grafana-image install ## the whole way: cluster, images, chart, a first comparison, its table
 	$(SAY) $(USE_CLUSTER)
-	say "Running $(EXAMPLE): about three minutes"
+	say "Running $(EXAMPLE): two to three minutes"
 	code=0
 	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default --again || code=$$?
 	if [ -z "$(OWN_KUBECONFIG)" ]; then
