@@ -4,9 +4,11 @@
 
 `rotate`: each repetition has both servers on one node, the next one on the other, and what a node
 does is taken off with the repetition. At least 19 of 20 runs must not tell the servers apart, and
-no trial may be doubtful for where it was. `any`: the scheduler places each trial, as without
-Laptime. Each trial that was elsewhere than the first must be doubtful and name both nodes; how much
-wider the interval of the factor is, is printed beside it. `make bench-nodes` makes the cluster.
+no trial may be doubtful for where it was. `any`: each trial is placed anew. Left alone the
+scheduler mostly takes the node of the pod before, so a coin that is drawn by SEED closes one of the
+nodes for the next trial while one is measured. Each trial that was elsewhere than the first must be
+doubtful and name both nodes; how much wider the interval of the factor is, is printed beside it.
+`make bench-nodes` makes the cluster.
 
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
 judges (SUBJECT). The machine need not be quiet; how busy it was is printed.
@@ -15,16 +17,21 @@ judges (SUBJECT). The machine need not be quiet; how busy it was is printed.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
+from random import Random
 from statistics import geometric_mean, median
+from threading import Event, Thread
 from typing import Any
 
-from cluster_access import results_of, run_to_end
+from cluster_access import kubectl, kubectl_json, results_of, run_to_end
 from laptime_proof import lines
 from laptime_proof.journal import commit_of
 from laptime_proof.runner import NOT_JUDGED_CODE
@@ -45,6 +52,9 @@ MOST_APART = 1
 """Of the 20 runs that rotate."""
 SLOW_ENOUGH = 0.8
 """What the slow node does of what the fast one does, at most: else nothing is shown."""
+SEED = 20261126
+"""Of the nodes that are open for each trial of a run that says `any`."""
+NODES = ("laptime-2", "laptime-4")
 SERVERS = ("one", "two")
 REPETITIONS = 4
 LONGEST_SECONDS = 900.0
@@ -103,6 +113,45 @@ def manifest(name: str, nodes: str) -> dict[str, Any]:
             "nodes": nodes,
         },
     }
+
+
+@contextmanager
+def placed_by_chance(run: str, number: int) -> Iterator[None]:
+    """Have each trial of a run find one of the nodes closed, drawn anew while one is measured."""
+    coin, over = Random(f"{SEED}/{number}"), Event()
+
+    def draw() -> None:
+        closed = coin.choice(NODES)
+        for node in NODES:
+            kubectl("cordon" if node == closed else "uncordon", node)
+
+    def follow() -> None:
+        measured: str | None = None
+        while not over.wait(0.3):
+            known = kubectl("get", "benchmarkrun", run, "--ignore-not-found", "-o", "json")
+            status = json.loads(known).get("status") or {} if known else {}
+            trial = status.get("currentTrial")
+            if trial is not None and trial != measured and _placed(trial):
+                measured = trial
+                draw()
+
+    draw()
+    follower = Thread(target=follow, daemon=True)
+    follower.start()
+    try:
+        yield
+    finally:
+        over.set()
+        follower.join()
+        for node in NODES:
+            kubectl("uncordon", node)
+
+
+def _placed(trial: str) -> bool:
+    """Whether the server's pod of a trial has its node: what is closed now is for the next one."""
+    labels = f"laptime.dev/trial={trial},laptime.dev/component=server"
+    pods = kubectl_json("get", "pods", "-l", labels)["items"]
+    return any(pod["spec"].get("nodeName") for pod in pods)
 
 
 def entry_of(
@@ -236,7 +285,9 @@ def main() -> int:
     left = PLAN[len(entries) :]
     for nodes in () if asked.table else left[: asked.runs]:
         began, clock = time.time(), time.monotonic()
-        run_to_end(manifest("nodes", nodes), LONGEST_SECONDS)
+        by_chance = placed_by_chance("nodes", len(entries)) if nodes == "any" else nullcontext()
+        with by_chance:
+            run_to_end(manifest("nodes", nodes), LONGEST_SECONDS)
         spent = time.monotonic() - clock
         entry = entry_of(results_of("nodes"), nodes, commit, began, spent)
         lines.append(JOURNAL, entry)
