@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from lanes.run import FAST, SLOW, Entry, factor_of, interval, table
+from lanes.run import FAST, PAIRS, SLOW, Entry, factor_of, interval, table
 
 GOOD = Entry("c", 0.0, 60.0, 4.0, 4.0, 8, ["east", "east", "west"], 0.0, 0.9, 0.9)
 
@@ -29,9 +29,9 @@ def test_an_interval_within_the_bounds_is_good_and_one_outside_is_not() -> None:
     assert table(pairs([1.0, 1.01, 0.99, 1.0, 1.01, 0.99]))[1] is True
     assert table(pairs([0.8, 0.81, 0.79, 0.8, 0.81, 0.79]))[1] is False
     # Neither within nor outside: more pairs, and in the end a miss.
-    wide = [0.8, 1.25, 0.82, 1.22]
+    wide = [0.5, 2.0, 0.6, 1.7]
     assert table(pairs([*wide, *wide]))[1] is None
-    assert table(pairs([*wide, *wide, *wide, *wide]))[1] is False
+    assert table(pairs(wide * (PAIRS // 4)))[1] is False
 
 
 def test_fewer_pairs_than_needed_say_nothing() -> None:
