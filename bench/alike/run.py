@@ -14,7 +14,6 @@ must not be told apart on a busy one either. How busy it was is printed.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import defaultdict
@@ -25,8 +24,8 @@ from statistics import median, stdev
 from typing import Any
 
 from cluster_access import results_of, run_to_end
+from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
-from laptime_proof.journal import commit_of
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import binom, binomtest
 
@@ -109,7 +108,7 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
     }
     throughput: dict[str, list[float]] = defaultdict(list)
     p99: dict[str, list[float]] = defaultdict(list)
-    stolen, busy, lost = [], [], 0
+    lost = 0
     for trial in sorted(results["trials"], key=lambda one: one["repetition"]):
         figures = trial.get("figures")
         if not figures:
@@ -117,17 +116,14 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
             continue
         throughput[trial["server"]].append(figures["requestsPerSecond"])
         p99[trial["server"]].append(figures["latency"]["p99Seconds"])
-        for node in (trial.get("usage") or {}).get("nodes") or []:
-            stolen.append(node.get("stolenShare") or 0.0)
-            busy.append(node.get("busyShare") or 0.0)
     return Entry(
         commit=commit,
         began=began,
         seconds=round(seconds, 1),
         apart=[name for name in FIGURES if any(rank not in (None, 1) for rank in ranks[name])],
         lost=lost,
-        stolen=round(sum(stolen) / max(1, len(stolen)), 4),
-        busy=round(sum(busy) / max(1, len(busy)), 3),
+        stolen=share_of_nodes(results, "stolenShare"),
+        busy=share_of_nodes(results, "busyShare"),
         throughput=dict(throughput),
         p99=dict(p99),
     )
@@ -173,18 +169,12 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
 
 def main() -> int:
     """Go on with the runs; print what they came to so far, beside the goal."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=RUNS, help="how many now, of those left")
-    parser.add_argument("--table", action="store_true", help="print what was done so far")
-    asked = parser.parse_args()
-    commit = commit_of(ROOT, *SUBJECT)
-    if commit.endswith("+") and not asked.table:
-        parser.error("files of what is judged differ from the commit: commit them first")
-    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
-    entries = [one for one in everything if one.commit == commit]
+    count: Count[Entry] = count_of(
+        __doc__, "runs", RUNS, JOURNAL, SUBJECT, lambda fields: Entry(**fields)
+    )
+    commit, entries = count.commit, count.entries
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    wanted = 0 if asked.table else min(asked.runs, RUNS - len(entries))
-    for _ in range(wanted):
+    for _ in range(count.wanted):
         began, clock = time.time(), time.monotonic()
         run = manifest("alike", version)
         run_to_end(run, LONGEST_SECONDS)

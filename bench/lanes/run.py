@@ -14,7 +14,6 @@ judges (SUBJECT). Judged once the interval is within the bounds or wholly outsid
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -27,8 +26,8 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
+from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
-from laptime_proof.journal import commit_of
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import t as student
 
@@ -136,15 +135,6 @@ def factor_of(results: dict[str, Any]) -> float:
     return exp(mean(rates[FAST]) - mean(rates[SLOW]))
 
 
-def _shares(results: dict[str, Any], what: str) -> float:
-    found = [
-        node.get(what) or 0.0
-        for trial in results["trials"]
-        for node in (trial.get("usage") or {}).get("nodes") or []
-    ]
-    return round(sum(found) / max(1, len(found)), 4)
-
-
 def measure(first_alone: bool, commit: str) -> Entry:
     """Return what came of a pair that is measured now."""
     began, clock = time.time(), time.monotonic()
@@ -173,9 +163,9 @@ def measure(first_alone: bool, commit: str) -> Entry:
         beside=factor_of(beside),
         overlapped=overlapped,
         lanes=[*lanes, elsewhere],
-        stolen=max(_shares(one, "stolenShare") for one in (alone, beside)),
-        busy_alone=_shares(alone, "busyShare"),
-        busy_beside=_shares(beside, "busyShare"),
+        stolen=max(share_of_nodes(one, "stolenShare") for one in (alone, beside)),
+        busy_alone=share_of_nodes(alone, "busyShare"),
+        busy_beside=share_of_nodes(beside, "busyShare"),
     )
 
 
@@ -222,17 +212,11 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
 
 def main() -> int:
     """Go on with the pairs; print what they came to so far, beside the goal."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="how many now, of those left")
-    parser.add_argument("--table", action="store_true", help="print what was done so far")
-    asked = parser.parse_args()
-    commit = commit_of(ROOT, *SUBJECT)
-    if commit.endswith("+") and not asked.table:
-        parser.error("files of what is judged differ from the commit: commit them first")
-    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
-    entries = [one for one in everything if one.commit == commit]
-    left = 0 if asked.table else min(asked.pairs, PAIRS - len(entries))
-    for _ in range(left):
+    count: Count[Entry] = count_of(
+        __doc__, "pairs", PAIRS, JOURNAL, SUBJECT, lambda fields: Entry(**fields)
+    )
+    commit, entries = count.commit, count.entries
+    for _ in range(count.wanted):
         if table(entries)[1] is not None:
             break
         entry = measure(len(entries) % 2 == 0, commit)

@@ -16,7 +16,6 @@ judges (SUBJECT). The machine need not be quiet; how busy it was is printed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -32,8 +31,8 @@ from threading import Event, Thread
 from typing import Any
 
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
+from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
-from laptime_proof.journal import commit_of
 from laptime_proof.runner import NOT_JUDGED_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,7 +162,7 @@ def entry_of(
     turns: dict[int, list[str]] = defaultdict(list)
     throughput: dict[str, list[float]] = defaultdict(list)
     first: str | None = None
-    stolen, busy, doubted, missed, lost = [], [], 0, 0, 0
+    doubted, missed, lost = 0, 0, 0
     for trial in sorted(results["trials"], key=lambda one: one["ordinal"]):
         if not trial.get("figures"):
             lost += 1
@@ -176,9 +175,6 @@ def entry_of(
         doubted += bool(said)
         if nodes == "any" and node != first:
             missed += not any(node in reason and first in reason for reason in said)
-        for one in (trial.get("usage") or {}).get("nodes") or []:
-            stolen.append(one.get("stolenShare") or 0.0)
-            busy.append(one.get("busyShare") or 0.0)
     low, high = factor.get("low"), factor.get("high")
     return Entry(
         commit=commit,
@@ -191,8 +187,8 @@ def entry_of(
         doubted=doubted,
         missed=missed,
         lost=lost,
-        stolen=round(sum(stolen) / max(1, len(stolen)), 4),
-        busy=round(sum(busy) / max(1, len(busy)), 3),
+        stolen=share_of_nodes(results, "stolenShare"),
+        busy=share_of_nodes(results, "busyShare"),
         throughput=dict(throughput),
     )
 
@@ -273,17 +269,11 @@ def _ratio(widths: list[float]) -> str:
 
 def main() -> int:
     """Go on with the runs; print what they came to so far, beside the goal."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--runs", type=int, default=len(PLAN), help="how many now, of those left")
-    parser.add_argument("--table", action="store_true", help="print what was done so far")
-    asked = parser.parse_args()
-    commit = commit_of(ROOT, *SUBJECT)
-    if commit.endswith("+") and not asked.table:
-        parser.error("files of what is judged differ from the commit: commit them first")
-    everything = lines.entries(JOURNAL, lambda fields: Entry(**fields))
-    entries = [one for one in everything if one.commit == commit]
-    left = PLAN[len(entries) :]
-    for nodes in () if asked.table else left[: asked.runs]:
+    count: Count[Entry] = count_of(
+        __doc__, "runs", len(PLAN), JOURNAL, SUBJECT, lambda fields: Entry(**fields)
+    )
+    commit, entries = count.commit, count.entries
+    for nodes in PLAN[len(entries) :][: count.wanted]:
         began, clock = time.time(), time.monotonic()
         by_chance = placed_by_chance("nodes", len(entries)) if nodes == "any" else nullcontext()
         with by_chance:

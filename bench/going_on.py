@@ -1,0 +1,64 @@
+"""What benches share that count whole runs on a cluster and go on where they stopped."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any, Generic, TypeVar
+
+from laptime_proof import lines
+from laptime_proof.journal import commit_of
+
+E = TypeVar("E")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Count(Generic[E]):
+    """What was done so far of what is counted, and what is to be done now."""
+
+    commit: str
+    """Of what is judged."""
+    entries: list[E]
+    """Those of this commit; whoever does more adds them here."""
+    wanted: int
+    """How many are to be done now."""
+
+
+def count_of(
+    doc: str | None,
+    flag: str,
+    most: int,
+    journal: Path,
+    subject: Sequence[str],
+    read: Callable[[dict[str, Any]], Any],
+) -> Count[Any]:
+    """Return what the command line asks for: `--FLAG` so many now, `--table` none.
+
+    `subject` are the paths of what is judged; `read` makes an entry of its fields. Exits with a
+    message when files of the subject are not committed, unless only the table is asked for.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument(f"--{flag}", type=int, default=most, help="how many now, of those left")
+    parser.add_argument("--table", action="store_true", help="print what was done so far")
+    asked = vars(parser.parse_args())
+    commit = commit_of(ROOT, *subject)
+    if commit.endswith("+") and not asked["table"]:
+        parser.error("files of what is judged differ from the commit: commit them first")
+    entries = [one for one in lines.entries(journal, read) if one.commit == commit]
+    wanted = 0 if asked["table"] else min(asked[flag], most - len(entries))
+    return Count(commit, entries, wanted)
+
+
+def share_of_nodes(results: Mapping[str, Any], what: str) -> float:
+    """Return a share of the nodes' CPUs, such as `busyShare`: the mean of all measured trials."""
+    found = [
+        node.get(what) or 0.0
+        for trial in results["trials"]
+        if trial.get("figures")
+        for node in (trial.get("usage") or {}).get("nodes") or []
+    ]
+    return round(mean(found), 4) if found else 0.0
