@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from laptime.api.placement import Nodes
 from laptime.api.results import Figures, TrialOutcome, TrialResult
-from laptime.plan import Design, Places
+from laptime.plan import NodeDesign, Places
 
 PARTS = ("server", "generator")
 
@@ -15,7 +15,7 @@ PARTS = ("server", "generator")
 def places_of(
     results: list[TrialResult], lost: int = 0, nodes: Nodes = Nodes.FIXED, repetition: int = 1
 ) -> Places:
-    return Design(nodes, frozenset({"a"})).of_trial(results, repetition, lost, PARTS)
+    return NodeDesign(nodes, frozenset({"a"})).of_trial(results, repetition, lost, PARTS)
 
 
 def result(
@@ -120,9 +120,9 @@ def test_a_repetition_had_its_turn_on_the_node_of_its_first_trial() -> None:
 def test_any_node_will_do_where_the_run_says_so() -> None:
     first = result(1, server=["n1"], postgres=["n2"])
     assert places_of([first], 0, Nodes.ANY) == Places()
-    anywhere, fixed = (Design(one, frozenset({"a"})) for one in (Nodes.ANY, Nodes.ROTATE))
+    anywhere, rotating = (NodeDesign(one, frozenset({"a"})) for one in (Nodes.ANY, Nodes.ROTATE))
     assert anywhere.of_tiers([first], ("postgres",)) == Places()
-    assert fixed.of_tiers([first], ("postgres",)) == Places({"postgres": ("n2",)})
+    assert rotating.of_tiers([first], ("postgres",)) == Places({"postgres": ("n2",)})
 
 
 def test_rotating_leaves_a_node_where_nothing_worked() -> None:

@@ -10,7 +10,7 @@ from laptime.plan.estimate import (
 )
 from laptime.plan.fitting import load_problems, misfits
 from laptime.plan.order import order_of, orders, williams_squares
-from laptime.plan.placement import Design, Places, in_time
+from laptime.plan.placement import NodeDesign, Places, in_time
 from laptime.plan.profiles import (
     PROFILE_SECONDS,
     plan_profiles,
@@ -27,9 +27,9 @@ __all__ = [
     "OVERHEAD_SECONDS",
     "PROFILE_SECONDS",
     "USUAL_RATE",
-    "Design",
     "Lead",
     "Leads",
+    "NodeDesign",
     "Places",
     "SentSession",
     "Trial",

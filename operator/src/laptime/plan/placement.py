@@ -22,7 +22,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Design:
+class NodeDesign:
     """How the nodes are part of the design of a run."""
 
     nodes: Nodes

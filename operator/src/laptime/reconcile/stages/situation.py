@@ -27,7 +27,7 @@ from laptime.catalog import UNKNOWN
 from laptime.manifests.context import RunContext
 from laptime.plan import (
     OVERHEAD_SECONDS,
-    Design,
+    NodeDesign,
     Places,
     Trial,
     order_of,
@@ -71,7 +71,7 @@ class Situation:
         )
         self.profiles = plan_profiles(run.name, run.spec)
         deployed = frozenset(server.name for server in run.spec.deployed)
-        self._design = Design(run.spec.nodes or Nodes.FIXED, deployed)
+        self._design = NodeDesign(run.spec.nodes or Nodes.FIXED, deployed)
         self.actions: list[Action] = []
         self.tiers_ready = False
         self.tiers_lost: Problem | None = None
