@@ -368,6 +368,16 @@ placements: venv ## runs in placements on three nodes, by the commands of docs/r
 	$(USE_CLUSTER)
 	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --capture=no --shard placements)
 
+.PHONY: lost-nodes
+lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five times each, on four nodes
+	export LAPTIME_CLUSTER_NAME=laptime-lost-nodes
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	$(IMAGES) $(CHART_IMAGES)
+	$(MAKE) install NODES=4 LOADED_IMAGES="$(CHART_IMAGES)"
+	$(USE_CLUSTER)
+	(export LAPTIME_LOST_NODES_TESTS=1; $(PYTEST_E2E) --capture=no --shard lost-nodes)
+
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
 build-node:

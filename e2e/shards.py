@@ -57,6 +57,8 @@ SHARDS = {
     ),
     # On three nodes, which they label and taint: make placements.
     "placements": ("runs/test_placements.py",),
+    # On four nodes, which they take away: make lost-nodes.
+    "lost-nodes": ("runs/test_lost_nodes.py",),
     "figures": (
         "test_watching.py",
         # A profiler that gets no CPU finds no process to look at.

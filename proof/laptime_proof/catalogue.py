@@ -85,6 +85,7 @@ LONG = (
     Part("wrong-scenarios", after=("bad-scripts",)),
     Part("nodes"),
     Part("placements"),
+    Part("lost-nodes"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),
