@@ -80,6 +80,32 @@ def test_a_pod_is_found_wherever_its_kubelet_puts_it(
     assert Hierarchy(str(tmp_path)).find_pod(UID, search_roots=True) == str(pod)
 
 
+# As each runtime names them: systemd's driver, then the kubelet's own (cgroupfs).
+@pytest.mark.parametrize(
+    ("monitor", "container"),
+    [
+        ("crio-conmon-{}.scope", "crio-{}.scope"),
+        ("crio-conmon-{}", "crio-{}"),
+        (None, "cri-containerd-{}.scope"),
+        (None, "docker-{}.scope"),
+        (None, "{}"),
+    ],
+)
+# Before and behind `conmon` in the alphabet.
+@pytest.mark.parametrize("one", ["4f" * 32, "de" * 32])
+def test_a_container_is_found_and_not_its_monitor(
+    tmp_path: Path, monitor: str | None, container: str, one: str
+) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory")
+    pod = f"kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
+    for name in (monitor, container):
+        if name is not None:
+            (tmp_path / pod / name.format(one)).mkdir(parents=True)
+    hierarchy = Hierarchy(str(tmp_path))
+    found = hierarchy.find_containers(pod, [one, "77" * 32])
+    assert found == {one: f"{pod}/{container.format(one)}"}
+
+
 OTHER = UID.replace("0a", "0b")
 
 

@@ -38,6 +38,15 @@ def test_a_process_is_found_by_the_uid_of_its_pod(tmp_path: Path) -> None:
     assert processes_of(str(tmp_path), [UID, "other"]) == {UID: 9}
 
 
+def test_the_monitor_of_a_container_is_no_process_of_the_pod(tmp_path: Path) -> None:
+    """CRI-O's is in the pod's cgroup and has the lower number, and is in the node's network."""
+    pod = f"/kubepods.slice/kubepods-pod{UID.replace('-', '_')}.slice"
+    for process, group in {40: "crio-conmon-4f.scope", 41: "crio-4f.scope"}.items():
+        (tmp_path / str(process)).mkdir()
+        (tmp_path / str(process) / "cgroup").write_text(f"0::{pod}/{group}\n")
+    assert processes_of(str(tmp_path), [UID]) == {UID: 41}
+
+
 def test_a_living_process_has_counters() -> None:
     network = ProcessNetwork("/proc", os.getpid())
     assert network.read().received_bytes >= 0

@@ -10,6 +10,8 @@ from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2, CpuCounter
 
 # kind: /docker/ID/kubelet.slice/kubelet-kubepods.slice
 _DEEPEST_ROOT = 4
+MONITOR = "conmon"
+"""CRI-O's process for each container: its cgroup has the container's id too, beside that one."""
 _QUALITY_CLASSES = ("burstable", "besteffort", "guaranteed")
 
 
@@ -105,13 +107,7 @@ class Hierarchy:
     def find_containers(self, pod: str, ids: Iterable[str]) -> dict[str, str]:
         """Return the paths of the containers in a pod's cgroup, by their id; those that exist."""
         names = list(_folders(os.path.join(self._tree, pod)))
-        return {
-            one: os.path.join(pod, name)
-            for one in ids
-            # Plain, or as systemd has it: cri-containerd-ID.scope.
-            for name in names
-            if name == one or name.endswith(f"-{one}.scope")
-        }
+        return {one: os.path.join(pod, name) for one in ids for name in names if _is_of(name, one)}
 
     def open(self, relative: str, with_pressure: bool = True) -> Cgroup:
         """Return an open cgroup; OSError when it is not there."""
@@ -122,6 +118,12 @@ class Hierarchy:
     def open_cpu(self, relative: str) -> CpuCounter:
         """Return the open CPU counter of a cgroup; OSError when it is not there."""
         return CpuCounter(self._mount, relative, self.version)
+
+
+def _is_of(name: str, container: str) -> bool:
+    """Whether a cgroup of this name is a container's: ID, crio-ID, cri-containerd-ID.scope."""
+    runtime, _, found = name.removesuffix(".scope").rpartition("-")
+    return found == container and not runtime.endswith(MONITOR)
 
 
 def _find_roots(tree: str) -> Iterator[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from laptime_agent.hierarchy import MONITOR
 from laptime_agent.readings import NetworkReading
 
 _LARGEST_BYTES = 65536
+_MONITOR = f"-{MONITOR}-".encode()
 
 
 class ProcessNetwork:
@@ -67,6 +69,9 @@ def processes_of(proc: str, uids: Iterable[str]) -> dict[str, int]:
             with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
                 text = file.read()
         except OSError:
+            continue
+        # It is in the pod's cgroup and not in the pod's network, but in the node's.
+        if _MONITOR in text:
             continue
         for spelling, uid in wanted.items():
             if spelling in text:
