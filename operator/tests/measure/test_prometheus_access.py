@@ -165,8 +165,8 @@ async def test_the_token_is_sent_and_one_that_is_replaced_is_used_at_once(
         with pytest.raises(PrometheusError) as refused:
             await client.query("/", {})
         assert str(refused.value) == (
-            f'{url} answers 401 ("Unauthorized"): it does not take the token in Secret '
-            "prometheus-client: put what is valid there; it is used within two minutes"
+            f"{url} answers 401: it does not take the token in Secret prometheus-client: put what "
+            'is valid there; it is used within two minutes; it says "Unauthorized"'
         )
         (files / "token").write_text("another")
         assert await client.query("/", {}) == ANSWER
@@ -214,11 +214,12 @@ async def test_a_refusal_says_what_to_write(
     server, url = prometheus
     server.expected, server.refusal = "nobody", (status, b"no org id")
     said = await why_not(access(url, files, kind))
-    assert said.startswith(f'{url} answers {status} ("no org id"): ')
+    assert said.startswith(f"{url} answers {status}: ")
     assert says in said
-    # A page of a proxy says nothing; its text of JSON is no answer of Prometheus.
+    assert said.endswith('; it says "no org id"')
+    # A page of a proxy says nothing, and JSON of a proxy is no answer of Prometheus.
     server.refusal = (status, b"<html>Log in</html>")
-    assert (await why_not(access(url, files, kind))).startswith(f"{url} answers {status}: ")
+    assert "it says" not in await why_not(access(url, files, kind))
     server.refusal = (status, json.dumps({"status": "error", "error": "no"}).encode())
     assert says in await why_not(access(url, files, kind))
 

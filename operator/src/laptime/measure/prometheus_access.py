@@ -258,12 +258,12 @@ class PrometheusAccess:
         if error.verify_code in _UNKNOWN_AUTHORITY:
             if self.authorities is None:
                 return (
-                    f"its certificate is of a CA that is not known ({why}): name the CA's own in "
-                    "prometheus.tls"
+                    "its certificate is of a CA that is not known: name the CA's own in "
+                    f"prometheus.tls ({why})"
                 )
             return (
-                f"its certificate is of no CA in {self.authorities} ({why}): put the certificate "
-                "of its CA there"
+                f"its certificate is of no CA in {self.authorities}: put the certificate of its "
+                f"CA there ({why})"
             )
         return f"its certificate is not valid ({why})"
 

@@ -68,7 +68,7 @@ class PrometheusClient:
         status = response.status_code
         if status in (401, 403):
             said = _excerpt(content, identity)
-            raise PrometheusError(f"{url} answers {status}{said}: {access.refused(status)}")
+            raise PrometheusError(f"{url} answers {status}: {access.refused(status)}{said}")
         if response.has_redirect_location:
             raise PrometheusError(
                 f"{url} sends on to {_origin(response)}, which is not followed: write the address "
@@ -109,9 +109,11 @@ class PrometheusClient:
 
 
 def _excerpt(content: bytes | bytearray, identity: Identity) -> str:
-    """Return the beginning of an answer in words, in brackets; nothing of a page of HTML."""
+    """Return the beginning of an answer, as what follows a message; nothing of a page of HTML."""
     text = identity.mask(content[:_READ_FOR_EXCERPT].decode("utf-8", "replace")).strip()
-    return f' ("{shown(text, _LONGEST_EXCERPT)}")' if text and not text.startswith("<") else ""
+    if not text or text.startswith("<"):
+        return ""
+    return f'; it says "{shown(text, _LONGEST_EXCERPT)}"'
 
 
 def _origin(response: httpx.Response) -> str:
