@@ -120,6 +120,56 @@ def test_grafana_asks_the_prometheus_of_the_chart_or_the_named_one(render: Any) 
     assert named["url"] == "http://prometheus.example:9090"
 
 
+def test_grafana_asks_with_what_the_operator_asks_with(render: Any) -> None:
+    def rendered(**prometheus: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        other = {"enabled": False, "url": "https://prometheus.example", **prometheus}
+        found = render(grafana=_grafana(), prometheus=other)
+        text = found.find("ConfigMap", "laptime-grafana")["data"]["datasources.yaml"]
+        (one,) = yaml.safe_load(text)["datasources"]
+        pod = _pod(found)
+        volumes = [one["projected"]["sources"] for one in pod["volumes"] if "projected" in one]
+        mounts = [one["mountPath"] for one in pod["containers"][0]["volumeMounts"]]
+        assert (folder in mounts) is bool(volumes)
+        return one, volumes[0] if volumes else []
+
+    folder = "/var/run/secrets/laptime.dev/prometheus"
+    source, files = rendered(
+        auth={"type": "bearer", "existingSecret": "client"},
+        tls={"configMap": "ca"},
+        headers={"X-Scope-OrgID": "a$b"},
+    )
+    headers = {
+        source["jsonData"][f"httpHeaderName{at}"]: source["secureJsonData"][f"httpHeaderValue{at}"]
+        for at in (1, 2)
+    }
+    # Grafana reads $$ as a $.
+    bearer = f"Bearer $__file{{{folder}/token}}"
+    assert headers == {"X-Scope-OrgID": "a$$b", "Authorization": bearer}
+    assert source["jsonData"]["tlsAuthWithCACert"] is True
+    assert source["secureJsonData"]["tlsCACert"] == f"$__file{{{folder}/ca.crt}}"
+    # Without them it would start and have no figures, for good.
+    assert [one["optional"] for source in files for one in source.values()] == [False, False]
+    source, _ = rendered(auth={"type": "basic", "existingSecret": "client"})
+    assert source["basicAuth"] is True
+    assert source["basicAuthUser"] == f"$__file{{{folder}/username}}"
+    assert source["secureJsonData"] == {"basicAuthPassword": f"$__file{{{folder}/password}}"}
+    source, files = rendered()
+    assert files == []
+    assert "secureJsonData" not in source
+
+
+def test_grafana_cannot_have_the_operators_own_token(helm: Tool) -> None:
+    values = {
+        "grafana.enabled": "true",
+        "prometheus.url": "https://prometheus.example",
+        "prometheus.auth.type": "serviceAccount",
+    }
+    flags = [flag for name, value in values.items() for flag in ("--set", f"{name}={value}")]
+    done = helm.run("template", RELEASE, str(CHART), *flags)
+    assert done.returncode != 0
+    assert "name a Secret with a lasting token" in done.stderr
+
+
 def test_grafana_without_any_prometheus_is_refused(helm: Tool) -> None:
     done = helm.run(
         *("template", RELEASE, str(CHART), "--set", "grafana.enabled=true"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from conftest import OPERATOR_NAMESPACE, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, Tool
 from laptime.manifests.context import ImageSet
+from laptime.measure.prometheus_access import PrometheusAccess
 from test_chart import Rendered
 
 RESTRICTED = {
@@ -170,6 +172,114 @@ def test_the_operator_may_ask_another_prometheus(render: Any) -> None:
     assert policy["egress"][1]["ports"] == [{"port": 443, "protocol": "TCP"}]
     own = render(networkPolicy={"enabled": True}).find("NetworkPolicy", "laptime-operator")["spec"]
     assert own["egress"][1]["ports"] == [{"port": 9090, "protocol": "TCP"}]
+
+
+OTHER = "https://prometheus.example"
+FILES = "/var/run/secrets/laptime.dev/prometheus"
+
+
+@pytest.mark.parametrize(
+    ("prometheus", "sources"),
+    [
+        (
+            {"auth": {"type": "bearer", "existingSecret": "client"}},
+            [{"secret": {"name": "client", "items": ["token"]}}],
+        ),
+        (
+            {"auth": {"type": "basic", "existingSecret": "client"}, "tls": {"secret": "ca"}},
+            [
+                {"secret": {"name": "client", "items": ["username", "password"]}},
+                {"secret": {"name": "ca", "items": ["ca.crt"]}},
+            ],
+        ),
+        (
+            {
+                "auth": {"type": "serviceAccount"},
+                "tls": {"configMap": "openshift-service-ca.crt", "key": "service-ca.crt"},
+            },
+            [
+                {"serviceAccountToken": {"path": "token"}},
+                {"configMap": {"name": "openshift-service-ca.crt", "items": ["service-ca.crt"]}},
+            ],
+        ),
+        (
+            {"auth": {"type": "serviceAccount", "audience": "thanos"}},
+            [{"serviceAccountToken": {"path": "token", "audience": "thanos"}}],
+        ),
+        ({"headers": {"X-Scope-OrgID": "bench"}}, []),
+    ],
+)
+def test_credentials_and_certificates_of_ones_own_prometheus_are_files(
+    render: Any, prometheus: dict[str, Any], sources: list[dict[str, Any]]
+) -> None:
+    """The keys that it names and no others; it starts without them, and says what is missing."""
+    rendered = render(prometheus={"enabled": False, "url": OTHER, **prometheus})
+    pod = _pod(rendered, "Deployment", "laptime-operator")
+    found = [one["projected"]["sources"] for one in pod["volumes"] if "projected" in one]
+    for source in (one for volume in found for one in volume):
+        (what,) = source.values()
+        if "items" in what:
+            assert what.pop("optional") is True
+            what["items"] = [one["key"] for one in what["items"]]
+    assert found == ([sources] if sources else [])
+    (container,) = pod["containers"]
+    mounts = [one for one in container["volumeMounts"] if one["name"] == "prometheus"]
+    mount = {"name": "prometheus", "mountPath": FILES, "readOnly": True}
+    assert mounts == ([mount] if sources else [])
+    (said,) = (
+        one["value"] for one in container["env"] if one["name"] == "LAPTIME_PROMETHEUS_ACCESS"
+    )
+    access = PrometheusAccess.from_wire(_url(rendered), json.loads(said))
+    assert str(access.files) == FILES
+    assert access.headers == prometheus.get("headers", {})
+    kind = prometheus.get("auth", {}).get("type", "")
+    assert access.authentication == kind
+    # It has no right to read Secrets: the kubelet does.
+    for kind in ("Role", "ClusterRole"):
+        for one in (one for one in rendered.objects if one["kind"] == kind):
+            for rule in one.get("rules") or []:
+                assert "secrets" not in rule["resources"] or rule["verbs"] == ["create"]
+
+
+def test_the_charts_own_prometheus_is_asked_without_credentials(render: Any) -> None:
+    pod = _pod(render(), "Deployment", "laptime-operator")
+    assert not [one for one in pod["volumes"] if "projected" in one]
+    names = [one["name"] for one in pod["containers"][0]["env"]]
+    assert "LAPTIME_PROMETHEUS_ACCESS" not in names
+
+
+BEARER = {"type": "bearer", "existingSecret": "client"}
+
+
+@pytest.mark.parametrize(
+    ("prometheus", "says"),
+    [
+        ({"url": "https://me:hunter2@prometheus.example"}, "prometheus.url has credentials in it"),
+        ({"url": f"{OTHER}/?token=hunter2"}, "prometheus.url has a ? or a #"),
+        ({"url": "http://prometheus.example", "auth": BEARER}, "write an https:// address"),
+        ({"url": "http://prometheus.example", "tls": {"secret": "ca"}}, "is for an https://"),
+        ({"auth": BEARER}, "write its address in prometheus.url"),
+        ({"headers": {"X-Scope-OrgID": "bench"}}, "write its address in prometheus.url"),
+        ({"url": OTHER, "auth": {"type": "bearer"}}, "name the Secret with the token"),
+        ({"url": OTHER, "auth": {"type": "basic"}}, "the Secret with username and password"),
+        ({"url": OTHER, "auth": {"existingSecret": "client"}}, "write one of them in"),
+        (
+            {"url": OTHER, "auth": {"type": "serviceAccount", "existingSecret": "client"}},
+            "is for the types basic and bearer",
+        ),
+        ({"url": OTHER, "auth": {**BEARER, "audience": "a"}}, "is for the type serviceAccount"),
+        ({"url": OTHER, "tls": {"secret": "a", "configMap": "b"}}, "not both"),
+        ({"url": OTHER, "headers": {"authorization": "hunter2"}}, "credentials belong in a Secret"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_and_not_repeated(
+    helm: Tool, tmp_path: Path, prometheus: dict[str, Any], says: str
+) -> None:
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump({"prometheus": prometheus}))
+    done = helm.run("template", RELEASE, str(CHART), "-f", str(tmp_path / "values.yaml"))
+    assert done.returncode != 0
+    assert says in done.stderr
+    assert "hunter2" not in done.stderr
 
 
 def _url(rendered: Rendered) -> str:

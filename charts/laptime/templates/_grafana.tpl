@@ -33,6 +33,33 @@ datasources:
       httpMethod: POST
       prometheusType: Prometheus
       timeInterval: {{ .Values.prometheus.scrapeInterval }}
+{{- $prometheus := .Values.prometheus }}
+{{- $files := include "laptime.prometheusFiles" . }}
+{{- $secure := dict }}
+{{- if or $prometheus.tls.configMap $prometheus.tls.secret }}
+      tlsAuthWithCACert: true
+{{- $_ := set $secure "tlsCACert" (printf "$__file{%s/ca.crt}" $files) }}
+{{- end }}
+{{- $names := keys $prometheus.headers | sortAlpha }}
+{{- range $at, $name := $names }}
+      httpHeaderName{{ add1 $at }}: {{ $name | quote }}
+{{- /* Grafana puts variables in the place of what begins with a $. */}}
+{{- $_ := set $secure (printf "httpHeaderValue%d" (add1 $at)) (get $prometheus.headers $name | replace "$" "$$") }}
+{{- end }}
+{{- if eq $prometheus.auth.type "bearer" }}
+{{- $at := len $names | add1 }}
+      httpHeaderName{{ $at }}: Authorization
+{{- $_ := set $secure (printf "httpHeaderValue%d" $at) (printf "Bearer $__file{%s/token}" $files) }}
+{{- end }}
+{{- if eq $prometheus.auth.type "basic" }}
+    basicAuth: true
+    basicAuthUser: $__file{ {{- $files -}} /username}
+{{- $_ := set $secure "basicAuthPassword" (printf "$__file{%s/password}" $files) }}
+{{- end }}
+{{- with $secure }}
+    secureJsonData:
+      {{- toYaml . | nindent 6 }}
+{{- end }}
 {{- end }}
 
 {{- define "laptime.grafanaProviders" -}}

@@ -34,6 +34,90 @@ http://{{ include "laptime.prometheus" . }}.{{ .Release.Namespace }}.svc.{{ .Val
 {{- end }}
 
 {{/*
+How that one is asked: auth, tls and headers as the operator reads them; empty when there is nothing to
+say. What contradicts itself fails here, without showing what may be secret.
+*/}}
+{{- define "laptime.prometheusAccess" -}}
+{{- $prometheus := .Values.prometheus -}}
+{{- $auth := $prometheus.auth -}}
+{{- $tls := $prometheus.tls -}}
+{{- if regexMatch "^https?://[^/?#]*@" $prometheus.url -}}
+{{- fail "prometheus.url has credentials in it, which would be shown wherever it is: put username and password into a Secret, and name it in prometheus.auth" -}}
+{{- end -}}
+{{- if regexMatch "[?#]" $prometheus.url -}}
+{{- fail "prometheus.url has a ? or a #: write the address before /api/v1 alone, such as https://mimir.example/prometheus" -}}
+{{- end -}}
+{{- if and $tls.configMap $tls.secret -}}
+{{- fail "prometheus.tls: write a configMap or a secret, not both" -}}
+{{- end -}}
+{{- $certificates := or $tls.configMap $tls.secret -}}
+{{- $named := has $auth.type (list "basic" "bearer") -}}
+{{- if and $named (not $auth.existingSecret) -}}
+{{- fail (printf "prometheus.auth.type is %s: name the Secret with %s in prometheus.auth.existingSecret" $auth.type (eq $auth.type "basic" | ternary "username and password" "the token")) -}}
+{{- end -}}
+{{- if and $auth.existingSecret (not $named) -}}
+{{- fail "prometheus.auth.existingSecret is for the types basic and bearer: write one of them in prometheus.auth.type, or leave the Secret out" -}}
+{{- end -}}
+{{- if and $auth.audience (ne $auth.type "serviceAccount") -}}
+{{- fail "prometheus.auth.audience is for the type serviceAccount: other tokens have theirs" -}}
+{{- end -}}
+{{- range $name, $_ := $prometheus.headers -}}
+{{- if has (lower $name) (list "authorization" "content-length" "content-type" "host" "transfer-encoding") -}}
+{{- fail (printf "prometheus.headers: %s cannot be written there; credentials belong in a Secret, which prometheus.auth names" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if or $auth.type $certificates $prometheus.headers -}}
+{{- if not $prometheus.url -}}
+{{- fail "prometheus.auth, prometheus.tls and prometheus.headers are for a Prometheus of your own: write its address in prometheus.url" -}}
+{{- end -}}
+{{- if and $auth.type (not (hasPrefix "https:" $prometheus.url)) -}}
+{{- fail "prometheus.url begins with http://, by which everybody on the way can read the credentials of prometheus.auth: write an https:// address" -}}
+{{- end -}}
+{{- if and $certificates (not (hasPrefix "https:" $prometheus.url)) -}}
+{{- fail "prometheus.tls is for an https:// address, and prometheus.url begins with http://" -}}
+{{- end -}}
+{{- dict "auth" $auth "tls" $tls "headers" $prometheus.headers | toJson -}}
+{{- end -}}
+{{- end }}
+
+{{- define "laptime.prometheusFiles" -}}/var/run/secrets/laptime.dev/prometheus{{- end }}
+
+{{/*
+What it is asked with, as the sources of a projected volume; empty when there is none. Takes a dict: the
+root context, and whether a pod starts before they are there.
+*/}}
+{{- define "laptime.prometheusSources" -}}
+{{- $prometheus := .root.Values.prometheus -}}
+{{- with $prometheus.auth -}}
+{{- if .existingSecret }}
+- secret:
+    name: {{ .existingSecret }}
+    optional: {{ $.optional }}
+    items:
+      {{- range eq .type "basic" | ternary (list "username" "password") (list "token") }}
+      - {key: {{ . }}, path: {{ . }}}
+      {{- end }}
+{{- end }}
+{{- if eq .type "serviceAccount" }}
+- serviceAccountToken:
+    path: token
+    {{- with .audience }}
+    audience: {{ . | quote }}
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- with $prometheus.tls }}
+{{- if or .configMap .secret }}
+- {{ empty .configMap | ternary "secret" "configMap" }}:
+    name: {{ .configMap | default .secret }}
+    optional: {{ $.optional }}
+    items:
+      - {key: {{ .key }}, path: ca.crt}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/*
 nodeSelector, affinity, tolerations and priorityClassName of a pod. Takes its values.
 */}}
 {{- define "laptime.placement" -}}

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from laptime.manifests.context import ImageSet, Network
+from laptime.measure.prometheus_access import PrometheusAccess
 from laptime.reconcile.history import HistoryLimits
 from laptime.reconcile.placements import Placements
 from laptime.reconcile.turns import Turns
@@ -26,8 +27,8 @@ class Settings:
     """Where operators hold a lease so that one of them is at work; None: there is one alone."""
     identity: str = "laptime-operator"
     """Name of the pod."""
-    prometheus_url: str | None = None
-    """Where the Prometheus is that watches the pods of runs; None: nobody watches."""
+    prometheus: PrometheusAccess | None = None
+    """The Prometheus that watches the pods of runs, and how it is asked; None: nobody watches."""
     network: Network | None = None
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
     extensions: frozenset[str] = frozenset()
@@ -51,7 +52,8 @@ def load_settings() -> Settings:
     """Return the settings from the environment and the file that LAPTIME_IMAGES_FILE names.
 
     Raises:
-        SettingsError: the file is missing or does not have the shape of ImageSet.
+        SettingsError: the file is missing or does not have the shape of ImageSet, or a setting has
+            not the form that it should have.
     """
     path = Path(os.environ.get("LAPTIME_IMAGES_FILE", "/etc/laptime/images.json"))
     try:
@@ -73,7 +75,10 @@ def load_settings() -> Settings:
         lease_namespace=os.environ.get("LAPTIME_LEASE_NAMESPACE") or None,
         identity=os.environ.get("HOSTNAME") or "laptime-operator",
         runs_role=os.environ.get("LAPTIME_RUNS_ROLE", "laptime-runs"),
-        prometheus_url=os.environ.get("LAPTIME_PROMETHEUS_URL") or None,
+        prometheus=_prometheus(
+            os.environ.get("LAPTIME_PROMETHEUS_URL") or "",
+            os.environ.get("LAPTIME_PROMETHEUS_ACCESS") or "{}",
+        ),
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
         extensions=frozenset((os.environ.get("LAPTIME_EXTENSIONS") or "").split()),
         history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
@@ -83,6 +88,20 @@ def load_settings() -> Settings:
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
         liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
     )
+
+
+def _prometheus(url: str, text: str) -> PrometheusAccess | None:
+    if not url:
+        return None
+    try:
+        return PrometheusAccess.from_wire(url, json.loads(text))
+    except (ValueError, TypeError, AttributeError) as error:
+        # Not what was written: somebody may have written credentials there. Nor the error before
+        # this one, which has it.
+        raise SettingsError(
+            "LAPTIME_PROMETHEUS_URL and LAPTIME_PROMETHEUS_ACCESS: write what the chart's value "
+            f"prometheus says ({error})"
+        ) from None
 
 
 def _network(text: str) -> Network | None:

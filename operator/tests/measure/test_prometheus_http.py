@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from urllib.parse import parse_qs
 
 import httpx
 import pytest
 
-from laptime.measure.prometheus_http import http_query
+from laptime.measure.prometheus_access import PrometheusAccess
+from laptime.measure.prometheus_http import PrometheusClient
 from laptime.measure.promql import PrometheusError
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
 async def ask(handler: Handler) -> object:
-    async with httpx.AsyncClient(transport=httpx.MockTransport(handler)) as client:
-        query = http_query(client, "http://prometheus.example:9090/")
-        return await query("/api/v1/query", {"query": "up", "time": "1.5"})
+    access = PrometheusAccess("http://prometheus.example:9090/", headers={"X-Scope-OrgID": "bench"})
+    async with aclosing(PrometheusClient(access, httpx.MockTransport(handler))) as client:
+        return await client.query("/api/v1/query", {"query": "up", "time": "1.5"})
 
 
 async def test_a_query_is_posted_and_its_answer_returned() -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         assert request.method == "POST"
         assert str(request.url) == "http://prometheus.example:9090/api/v1/query"
+        assert request.headers["x-scope-orgid"] == "bench"
+        assert "authorization" not in request.headers
         assert parse_qs(request.content.decode()) == {"query": ["up"], "time": ["1.5"]}
         return httpx.Response(200, json={"status": "success"})
 

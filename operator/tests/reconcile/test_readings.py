@@ -137,7 +137,7 @@ async def test_a_prometheus_that_stays_away_leaves_readings_that_say_so() -> Non
     readings = await answer_of(gone, result(datetime.now(UTC)))
     assert readings.usage.source is Source.NOBODY
     assert not readings.usage.complete
-    assert "connection refused" in readings.usage.gaps[0]
+    assert readings.usage.gaps == ["nothing is read of Prometheus: connection refused"]
 
 
 async def test_what_is_stored_or_failed_is_not_asked_for() -> None:
@@ -253,3 +253,14 @@ async def test_what_prometheus_lacks_in_the_end_is_said() -> None:
     nobody.scrape = lambda: None  # type: ignore[method-assign]
     assert "nobody has fetched" in ((await handed_to(nobody, printed())).seconds_missing or "")
     assert "no seconds" in ((await handed_to(Storing(HandedOn()), "")).seconds_missing or "")
+
+
+async def test_why_prometheus_does_not_say_what_it_lacks_is_said() -> None:
+    class Locked(Storing):
+        async def __call__(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+            raise PrometheusError("https://prometheus.example answers 401")
+
+    locked = await handed_to(Locked(HandedOn()), printed())
+    why = "nothing is read of Prometheus: https://prometheus.example answers 401"
+    assert locked.seconds_missing == why
+    assert locked.usage.gaps == [why]

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from laptime.api.text import shown
 from laptime.measure.figures import right_answers_by_second
 from laptime.measure.generator import (
     GeneratorPhase,
@@ -147,7 +148,7 @@ async def _samples(query: Query, metric: str, series: TrialSeconds) -> int:
     promql = f"sum(count_over_time({metric}{{{wanted}}}[{int(1000 * (end - begin)) + 2000}ms]))"
     answer = await query(QUERY_PATH, {"query": promql, "time": f"{end + 1:.3f}"})
     if answer.get("status") != "success":
-        raise PrometheusError(str(answer.get("error", "no status"))[:500])
+        raise PrometheusError(shown(str(answer.get("error", "no status")), 500))
     try:
         result = answer["data"]["result"]
         return int(float(result[0]["value"][1])) if result else 0

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
-import httpx
 import pydantic
 
 from laptime.api import API_VERSION, KIND
@@ -23,7 +22,7 @@ from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
-from laptime.measure.prometheus_http import http_query
+from laptime.measure.prometheus_http import PrometheusClient
 from laptime.reconcile.cache import Store, Watch
 from laptime.reconcile.decide import asked_again, waiting
 from laptime.reconcile.events import event_manifest, transitions
@@ -54,10 +53,8 @@ class Controller:
         self.settings = settings
         self.metrics = metrics
         self.logger = logger
-        self._http = httpx.AsyncClient()
-        self.query = (
-            http_query(self._http, settings.prometheus_url) if settings.prometheus_url else None
-        )
+        self._prometheus = PrometheusClient(settings.prometheus) if settings.prometheus else None
+        self.query = self._prometheus.query if self._prometheus else None
         """How Prometheus is asked; None when there is none."""
         self._runs: Store[Card] = Store(self._take, self._changed)
         self._watch = Watch(
@@ -105,7 +102,8 @@ class Controller:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._http.aclose()
+        if self._prometheus is not None:
+            await self._prometheus.aclose()
 
     # What is known of all runs -------------------------------------------------------------
 

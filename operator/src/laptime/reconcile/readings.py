@@ -142,7 +142,7 @@ class ReadingsDesk:
                 failing_since = failing_since or clock.time()
                 if clock.time() - failing_since >= self._patience.unreachable_seconds:
                     _logger.warning("%s: no readings: %s", result.trial, error)
-                    return no_readings(result.trial, f"Prometheus has no answer: {error}")
+                    return no_readings(result.trial, f"nothing is read of Prometheus: {error}")
             else:
                 if readings.usage.complete or _age(end) >= self._patience.late_seconds:
                     return readings
@@ -178,9 +178,9 @@ class ReadingsDesk:
         while True:
             found = await self._ask(query, series)
             now = clock.time()
-            if found is None:
+            if isinstance(found, PrometheusError):
                 if now - answered_at >= patience.unreachable_seconds:
-                    return "Prometheus has no answer"
+                    return f"nothing is read of Prometheus: {found}"[:500]
             elif found.seconds_missing <= 0:
                 return found.problem
             else:
@@ -198,13 +198,13 @@ class ReadingsDesk:
             shown = self._handed_on.was_shown(key)
             await asyncio.sleep(patience.again_seconds)
 
-    async def _ask(self, query: Query, series: TrialSeconds) -> Stored | None:
-        """Return what Prometheus has of a trial's seconds; None while it does not answer."""
+    async def _ask(self, query: Query, series: TrialSeconds) -> Stored | PrometheusError:
+        """Return what Prometheus has of a trial's seconds, or why it does not say."""
         try:
             async with self._asking:
                 return await stored(query, series)
-        except PrometheusError:
-            return None
+        except PrometheusError as error:
+            return error
 
 
 def _age(moment: datetime) -> float:
