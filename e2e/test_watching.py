@@ -230,6 +230,10 @@ def test_figures_are_those_of_the_kernel(
     busy = node.busy_share * node.cpus
     # The neighbour, and the node's daemons, but no interrupts.
     assert 0.4 < node.others_cores < busy - work.cores_mean + 0.05
+    # kube-proxy has the node track connections, and the scrapes of the agent are some.
+    assert node.connection_tracking is not None
+    assert node.connection_tracking.limit is not None
+    assert 0 < node.connection_tracking.entries < node.connection_tracking.limit
 
 
 @pytest.fixture

@@ -49,6 +49,7 @@ MAY_BE_EMPTY = {
     "laptime-run: State B": GOES_ON,
     "laptime-run: Requests of each second B": GOES_ON,
     "laptime-run: Pressure on the nodes A": PRESSURE,
+    "laptime-run: Connection tracking of the nodes A": "the kernel tracks no connections",
     "laptime-run: Other pods on the nodes B": "no other pod is where the agent may see it",
     "laptime-tiers: Pressure on the nodes A": PRESSURE,
     "laptime-tiers: Generator: saturation A": PRESSURE,

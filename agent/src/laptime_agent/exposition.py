@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 
 from laptime_agent.pods import Pod
-from laptime_agent.readings import CgroupReading, CpuReading, NodeReading, PodReading
+from laptime_agent.readings import (
+    CgroupReading,
+    CpuReading,
+    NodeReading,
+    PodReading,
+    TrackingReading,
+)
 from laptime_agent.sampler import Sampler
 from laptime_agent.tracking import TrackedPod
 
@@ -154,6 +160,17 @@ _NODE_PODS = _Family(
 _NEIGHBOUR = _Family(
     "laptime_neighbour_cpu_seconds_total", "counter", "CPU time of a pod that is of no run."
 )
+_TRACKED = _Family(
+    "laptime_node_nf_conntrack_entries", "gauge", "Connections that the node keeps track of."
+)
+_TRACKED_LIMIT = _Family(
+    "laptime_node_nf_conntrack_entries_limit", "gauge", "How many of them it has room for."
+)
+_TRACKING_EVENTS = _Family(
+    "laptime_node_nf_conntrack_events_total",
+    "counter",
+    "Packets dropped, entries given up early, and entries that could not be added.",
+)
 _NODE: tuple[tuple[_Family, Callable[[NodeReading], Number]], ...] = (
     (_Family("laptime_node_cpus", "gauge", "CPUs of the node."), lambda one: one.cpus),
     (
@@ -210,6 +227,9 @@ class Exposition:
         if all_pods is not None:
             lines.append(_NODE_PODS.head())
             lines.append(_cpu_line(_NODE_PODS, _labels({"node": self._node}), all_pods))
+        tracking = self._sampler.connections.newest
+        if tracking is not None:
+            lines.extend(_tracking_lines(_labels({"node": self._node}), tracking))
         if self._sampler.node is not None:
             lines.extend(_node_lines(_labels({"node": self._node}), self._sampler.node))
         return "".join(lines).encode() + generate_latest(self._own)
@@ -286,6 +306,18 @@ def _pressure_lines(
             f'{name}{{{labels},resource="{resource}",kind="{kind}"}} '
             f"{microseconds / 1e6!r} {timestamp_ms}\n"
         )
+
+
+def _tracking_lines(labels: str, one: TrackingReading) -> Iterator[str]:
+    stamp = one.timestamp_ms
+    yield _TRACKED.head()
+    yield f"{_TRACKED.name}{{{labels}}} {one.entries} {stamp}\n"
+    if one.limit is not None:
+        yield _TRACKED_LIMIT.head()
+        yield f"{_TRACKED_LIMIT.name}{{{labels}}} {one.limit} {stamp}\n"
+    yield _TRACKING_EVENTS.head()
+    for event, count in one.events.items():
+        yield f'{_TRACKING_EVENTS.name}{{{labels},event="{event}"}} {count} {stamp}\n'
 
 
 def _node_lines(labels: str, node: NodeReading) -> Iterator[str]:

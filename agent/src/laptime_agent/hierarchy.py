@@ -43,6 +43,7 @@ class Hierarchy:
         else:
             raise ValueError(f"{mount} has neither cgroup.controllers (v2) nor cpuacct (v1)")
         self._roots: tuple[str, ...] = ()
+        self._own_pod = ""
         self._settled = False
 
     def settle(self, uid: str) -> NodeGroup | None:
@@ -55,8 +56,9 @@ class Hierarchy:
         if found is None:
             return None
         self._settled = True
+        self._own_pod = found
         self._roots = tuple(root for root in self._roots if found.startswith(f"{root}/"))
-        group = os.path.dirname(self._roots[0])
+        group = self.group
         if not group:
             return None
         cpusets, pressure = (
@@ -70,6 +72,31 @@ class Hierarchy:
     def tree_of_pods(self) -> str | None:
         """The cgroup of all pods of the own node; None where it is not known which that is."""
         return self._roots[0] if self._settled else None
+
+    @property
+    def group(self) -> str:
+        """The cgroup that the own node's kubelet works in; empty: the whole machine, or unknown."""
+        return os.path.dirname(self._roots[0]) if self._settled else ""
+
+    def is_of_node(self, text: str) -> bool:
+        """Return whether a file /proc/PID/cgroup is of a process of the node and of no pod of it.
+
+        Always false before it is known which node that is.
+        """
+        if not self._settled:
+            return False
+        lines = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
+        own = ("",) if self.version == 2 else ("cpuacct",)
+        paths = [path for _, kinds, path in lines if any(one in own for one in kinds.split(","))]
+        return any(self._outside_pods(path) for path in paths)
+
+    def _outside_pods(self, path: str) -> bool:
+        if path.startswith("/.."):
+            # As seen from the container of the agent, one below its pod: it has a namespace of
+            # cgroups, whose top is its own one.
+            path = os.path.normpath(f"/{self._own_pod}/container{path}")
+        path = path.strip("/") + "/"
+        return path.startswith(f"{self.group}/") and not path.startswith(f"{self._roots[0]}/")
 
     def own_pods(self) -> dict[str, str]:
         """Return the paths of the cgroups of all pods of the own node, by their uids."""

@@ -1,11 +1,11 @@
-"""Bytes that a pod received and sent, from the network namespace of one of its processes."""
+"""What is told of a network namespace, that of a pod or of the node, through a process in it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
-from laptime_agent.hierarchy import MONITOR
+from laptime_agent.hierarchy import MONITOR, Hierarchy
 from laptime_agent.readings import NetworkReading
 
 _LARGEST_BYTES = 65536
@@ -29,9 +29,21 @@ class ProcessNetwork:
 
     def read(self) -> NetworkReading:
         """Return the counters; OSError when the process has ended."""
-        file = os.open("net/dev", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
+        return parse_devices(self._text("net/dev"))
+
+    def tracking(self) -> bytes:
+        """Return what connection tracking counts for each CPU.
+
+        OSError when the process has ended, or where this kernel tracks no connections.
+        """
+        return self._text("net/stat/nf_conntrack")
+
+    def _text(self, path: str) -> bytes:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._folder)
         try:
-            return parse_devices(os.read(file, _LARGEST_BYTES))
+            # The kernel gives a page of such a file at a time, which ends with a whole line.
+            parts = iter(lambda: os.read(file, _LARGEST_BYTES), b"")
+            return b"".join(parts)
         finally:
             os.close(file)
 
@@ -77,3 +89,24 @@ def processes_of(proc: str, uids: Iterable[str]) -> dict[str, int]:
             if spelling in text:
                 found.setdefault(uid, process)
     return found
+
+
+def process_of_node(proc: str, hierarchy: Hierarchy) -> int | None:
+    """Return a process that is in the node's own network namespace; None where none is known.
+
+    Where the node is the whole machine, that is its first one; else one in the control group which
+    the kubelet works in, and in none of its pods.
+    """
+    if hierarchy.tree_of_pods is None:
+        return None
+    if not hierarchy.group:
+        return 1
+    for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
+        try:
+            with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
+                text = file.read()
+        except OSError:
+            continue
+        if hierarchy.is_of_node(text.decode("utf-8", "replace")):
+            return process
+    return None

@@ -34,6 +34,18 @@ class NetworkReading:
 
 
 @dataclass(frozen=True, slots=True)
+class TrackingReading:
+    """Connection tracking of the node."""
+
+    timestamp_ms: int
+    entries: int
+    limit: int | None
+    """How many entries there can be; None where it is not told."""
+    events: Mapping[str, int]
+    """By what the kernel calls them, since the node's network was made."""
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReading:
     """The whole node."""
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
+from laptime_agent.connections import ConnectionTracking
 from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.neighbours import Neighbours
 from laptime_agent.network import ProcessNetwork, processes_of
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 class Sampler:
     """Reads the pods that it is told of, and the node.
 
-    `proc` is where the host's /proc is; None leaves the network of pods out.
+    `proc` is where the host's /proc is; None leaves the network of pods and the node out.
     """
 
     def __init__(self, hierarchy: Hierarchy, node: Node, proc: str | None) -> None:
@@ -44,6 +45,7 @@ class Sampler:
         self._search_seconds = _FIRST_SEARCH_SECONDS
         self._searched_for: frozenset[str] = frozenset()
         self.neighbours = Neighbours(hierarchy)
+        self.connections = ConnectionTracking(hierarchy, proc)
         self.node: NodeReading | None = None
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
@@ -83,6 +85,7 @@ class Sampler:
             one.read()
         self.node = self._node.read()
         self.neighbours.read()
+        self.connections.read()
         if self._proc is not None:
             self._find_networks(self._proc)
 

@@ -74,6 +74,7 @@ def build() -> dashboard.Dashboard:
                 run_usage.node_cpu(),
                 run_usage.node_pressure(),
                 run_usage.node_memory(),
+                run_usage.node_connections(),
             ),
         ),
     ):

@@ -356,3 +356,22 @@ def node_memory() -> timeseries.Panel:
         ],
         width=THIRD,
     )
+
+
+def node_connections() -> timeseries.Panel:
+    """How full the nodes' tables of connections are."""
+    share = (
+        "max by (node) (laptime_node_nf_conntrack_entries)"
+        " / max by (node) (laptime_node_nf_conntrack_entries_limit)"
+    )
+    return time_series(
+        "Connection tracking of the nodes",
+        "Share of the entries for connections that are in use. At 100 % packets of new ones are "
+        "dropped: use keepAlive, or more nodes.",
+        "percentunit",
+        "the nodes' kernels track no connections, or no agent is on them that may read it",
+        [query(f"{share} and on (node) {NODES}", "{{node}}")],
+        limits=[(0.9, "red")],
+        width=FULL,
+        most=1,
+    )

@@ -18,6 +18,10 @@ STORED = {
     "no right answer, mostly status (9 of 9 requests)": doubts.NO_RIGHT_ANSWER,
     "the generator used 95% of its CPU and may have been the limit": doubts.GENERATOR_BUSY,
     "the generator was held back by a CPU limit in 3% of time": doubts.GENERATOR_HELD_BACK,
+    "1,204 of 98,000 requests had no port to connect from: that is the generator's limit and not "
+    "the server's": doubts.NO_PORT,
+    "connection tracking of node a was 96% full, 1,203 packets dropped": doubts.TRACKING_FULL,
+    "connection tracking of node a dropped 1,203 packets": doubts.TRACKING_LOST,
     "the generator sent 1 of 100 requests 3 ms late or more, which their response times include "
     "(p99 1.2e+04 ms)": doubts.GENERATOR_LATE,
     "Little's law does not hold: 10 connections, but throughput times mean response time is 8.31": (

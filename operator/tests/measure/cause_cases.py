@@ -15,6 +15,7 @@ from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import (
     ComponentUsage,
+    ConnectionTracking,
     CoresOverTime,
     NodeUsage,
     Source,
@@ -70,6 +71,7 @@ class Trial:
     busy: float = 0.2
     stolen: float = 0.0
     others: float | None = None
+    tracking: ConnectionTracking | None = None
     proxy: ProxyEvidence | None = None
     pool: PoolEvidence | None = None
     database: DatabaseEvidence | None = None
@@ -107,6 +109,7 @@ def cause_of(trial: Trial) -> LimitedBy:
                 busy_share=trial.busy,
                 stolen_share=trial.stolen,
                 others_cores=trial.others,
+                connection_tracking=trial.tracking,
             )
         ],
     )
@@ -198,7 +201,34 @@ FIFTY_ROWS = {
     "IO:WALSync": 0.5,
 }
 
+FULL_TABLE = ConnectionTracking(entries=960, limit=1000, dropped=1203)
+
 CASES = {
+    "a table of connections that dropped packets while no CPU was busy": (
+        Trial(tracking=FULL_TABLE, pool=full_pool(), database=connections(24.0, 2.0)),
+        Cause.NODE,
+        "connection tracking of node worker-1 was 96% full, 1,203 packets dropped",
+    ),
+    "a table of connections that dropped packets beside a server without a free core": (
+        Trial(server={"workers": 1}, cores={"server": 0.98}, tracking=FULL_TABLE),
+        Cause.SERVER_CPU,
+        "0.98 cores",
+    ),
+    "a table of connections that is nearly full holds nobody up": (
+        Trial(tracking=ConnectionTracking(entries=960, limit=1000, dropped=0)),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "a packet in ten thousand requests that was dropped holds nobody up": (
+        Trial(tracking=ConnectionTracking(entries=960, limit=1000, dropped=1)),
+        Cause.UNKNOWN,
+        "nothing that was watched was at its limit",
+    ),
+    "a generator without a port left, which nobody has to watch": (
+        Trial(errors={"port": 200}, watched=False),
+        Cause.GENERATOR,
+        "the generator had no port left to connect from for 200 of 10,000 requests",
+    ),
     "one Python worker cannot use more than its core": (
         Trial(server={"workers": 1}, cores={"server": 0.97}),
         Cause.SERVER_CPU,

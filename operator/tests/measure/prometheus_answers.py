@@ -132,6 +132,26 @@ def node(
         )
 
 
+def tracking(
+    entries: Callable[[float], float],
+    limit: float | None = 262_144.0,
+    node: str = "n1",
+    **per_second: float,
+) -> Iterable[dict[str, Any]]:
+    """Yield the agent's series of a node's connection tracking: how many of each event a second."""
+    yield one_series("laptime_node_nf_conntrack_entries", entries, {"node": node})
+    if limit is not None:
+        yield one_series(
+            "laptime_node_nf_conntrack_entries_limit", _constant(limit), {"node": node}
+        )
+    for event in ("drop", "early_drop", "insert_failed"):
+        yield one_series(
+            "laptime_node_nf_conntrack_events_total",
+            _linear(per_second.get(event, 0.0)),
+            {"node": node, "event": event},
+        )
+
+
 def neighbour(
     name: str, cores: float, namespace: str = "default", node: str = "n1", **options: Any
 ) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tests.measure.prometheus_answers import (
     node,
     one_series,
     pod,
+    tracking,
 )
 
 WINDOW = Window(START, START + LENGTH)
@@ -99,6 +100,48 @@ async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> N
     # A pod of which nobody knows how much it used may have used all of it.
     (one,) = (await used(axum(0.3, end=START + 4.4))).nodes
     assert one.others_cores is None
+
+
+async def test_connection_tracking_of_the_node_in_the_window() -> None:
+    def entries(time: float) -> float:
+        return 252_000.0 if 2.5 < time < 4.5 else 300.0 if 0 <= time <= LENGTH else 262_000.0
+
+    series = tracking(entries, drop=120.3, insert_failed=0.2, early_drop=5.0)
+    (one,) = (await used(server(), **{NODES: [*node(), *series]})).nodes
+    found = one.connection_tracking
+    assert found is not None
+    assert (found.limit, found.dropped, found.not_added) == (262_144, 1203, 2)
+    assert found.given_up_early == 50
+    assert found.lost == 1203
+    # The reading just after the window's end is that of its end.
+    assert found.entries == 262_000
+    assert one.cpus == 2
+    assert one.busy_share == pytest.approx(0.45)
+
+
+async def test_where_the_limit_of_entries_is_not_told_it_is_not_known() -> None:
+    series = tracking(lambda _: 252_000.0, limit=None)
+    (one,) = (await used(server(), **{NODES: [*node(), *series]})).nodes
+    found = one.connection_tracking
+    assert found is not None
+    assert (found.entries, found.limit, found.full_share, found.lost) == (252_000, None, None, 0)
+
+
+async def test_a_counter_that_went_back_says_nothing_of_what_was_dropped() -> None:
+    series = list(tracking(lambda _: 7.0))
+    drops = one_series(
+        "laptime_node_nf_conntrack_events_total",
+        lambda time: 5000.0 - time,
+        {"node": "n1", "event": "drop"},
+    )
+    (one,) = (await used(server(), **{NODES: [*node(), *series[:2], drops]})).nodes
+    assert one.connection_tracking is not None
+    assert one.connection_tracking.dropped is None
+
+
+async def test_an_agent_that_does_not_tell_leaves_connection_tracking_unknown() -> None:
+    (one,) = (await used(server())).nodes
+    assert one.connection_tracking is None
 
 
 NAMES = "laptime_neighbour_cpu_seconds_total"

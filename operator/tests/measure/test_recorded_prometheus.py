@@ -52,4 +52,5 @@ async def test_the_figures_are_those_of_the_kernel() -> None:
     busy = node.busy_share * node.cpus
     # It was recorded of an agent that did not tell of other pods, which is not the same as none.
     assert (node.other_pods_cores, node.neighbours, node.cpu_waiting_share) == (None, None, None)
+    assert node.connection_tracking is None
     assert 0.0 <= node.others_cores <= busy - TRUTH["cpu"] / window.seconds + 0.03

@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laptime.api import doubts
+from laptime.api.doubts import Bearing, doubt
 from laptime.api.evidence import DatabaseEvidence, TierEvidence
 from laptime.api.loads import Load
+from laptime.api.metrics import Metric
 from laptime.api.results import TrialReadings, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, ConnectionTracking, NodeUsage, Source, TrialUsage
 from laptime.catalog import Request
 from laptime.measure import (
     GeneratorResult,
@@ -248,6 +251,7 @@ def read(
     tiers: TierEvidence | None = None,
     stolen: float = 0.0,
     others: float | None = None,
+    tracking: ConnectionTracking | None = None,
     **throttled: float,
 ) -> TrialResult:
     usage = TrialUsage(
@@ -259,7 +263,12 @@ def read(
         ],
         nodes=[
             NodeUsage(
-                node="worker-1", cpus=8, busy_share=0.1, stolen_share=stolen, others_cores=others
+                node="worker-1",
+                cpus=8,
+                busy_share=0.1,
+                stolen_share=stolen,
+                others_cores=others,
+                connection_tracking=tracking,
             )
         ],
     )
@@ -309,6 +318,68 @@ def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
     )
     readings = TrialReadings(trial=TRIAL.name, usage=unread, tiers=TierEvidence())
     assert "others" not in reasons(watched_result(CLEAN, readings, SPEC, LIST))
+
+
+@pytest.mark.parametrize(
+    ("tracking", "said"),
+    [
+        ({"entries": 900, "limit": 1000}, ""),
+        (
+            {"entries": 901, "limit": 1000},
+            "connection tracking of node worker-1 was 90% full, 0 packets dropped",
+        ),
+        (
+            {"entries": 960, "limit": 1000, "dropped": 1203, "not_added": 4},
+            "connection tracking of node worker-1 was 96% full, 1,203 packets dropped",
+        ),
+        # Full and emptied again between two readings.
+        (
+            {"entries": 500, "limit": 1000, "given_up_early": 1},
+            "connection tracking of node worker-1 was 100% full, 0 packets dropped",
+        ),
+        (
+            {"entries": 20, "limit": 1000, "not_added": 2},
+            "connection tracking of node worker-1 was 2% full, 2 packets dropped",
+        ),
+        (
+            {"entries": 960, "limit": None, "dropped": 5},
+            "connection tracking of node worker-1 dropped 5 packets",
+        ),
+        ({"entries": 960, "limit": None, "dropped": 0}, ""),
+        ({"entries": 960, "limit": None}, ""),
+    ],
+)
+def test_a_node_without_room_for_connections_makes_a_trial_doubtful(
+    tracking: dict[str, Any], said: str
+) -> None:
+    found = read(CLEAN, tracking=ConnectionTracking.model_validate(tracking))
+    assert reasons(found) == said
+    if said:
+        known = doubt(said)
+        assert known is not None
+        assert all(known.bears_on(metric) is Bearing.LOOKS_WORSE for metric in Metric)
+        assert "nf_conntrack_max" in doubts.TRACKING_FULL.advice
+    # It says nothing of others on the node.
+    assert found.isolation == read(CLEAN).isolation
+
+
+def test_a_load_without_keep_alive_is_no_reading() -> None:
+    shape = {"connections": 10, "duration": "10s", "keepAlive": False}
+    load = Load.model_validate({"name": "closed", "closed": shape})
+    assert reasons(read(result_of(document(busy()), load))) == ""
+
+
+def test_requests_without_a_port_are_the_generators() -> None:
+    def with_errors(**kinds: int) -> TrialResult:
+        return result_of(document({**busy(), "errors": kinds, "requests": 10_001}))
+
+    said = (
+        "1 of 10,001 requests had no port to connect from: that is the generator's limit and not "
+        "the server's"
+    )
+    assert reasons(with_errors(port=1)) == said
+    assert doubt(said) is doubts.NO_PORT
+    assert reasons(with_errors(connect=1)) == ""
 
 
 def test_missing_readings_make_no_throughput_doubtful() -> None:

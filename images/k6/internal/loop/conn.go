@@ -75,15 +75,16 @@ func (e *engine) attempt(id int32, c *conn, now int64) {
 	}
 }
 
-// dial begins to set up a connection; fresh: its socket is not watched yet.
-func (e *engine) dial(id int32, c *conn) (fresh, ok bool) {
+// dial begins to set up a connection; fresh: its socket is not watched yet. errno, where it is not 0, says why
+// it cannot be set up.
+func (e *engine) dial(id int32, c *conn) (fresh bool, errno unix.Errno) {
 	which := int(id) % len(e.addresses)
 	fresh = c.fd < 0
 	if fresh {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(e.families[which]),
 			unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if errno != 0 {
-			return fresh, false
+			return fresh, errno
 		}
 		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
 		if e.longRequests {
@@ -92,14 +93,24 @@ func (e *engine) dial(id int32, c *conn) (fresh, ok bool) {
 		}
 	}
 	c.state, c.served = connecting, false
-	errno := connect(c.fd, e.addresses[which])
-	return fresh, errno == 0 || errno == unix.EINPROGRESS
+	return fresh, connect(c.fd, e.addresses[which])
+}
+
+// kindOfFailure is what a request failed by whose connection could not be begun. A machine has so many
+// ports for connections from one address to another, and one that has used them up says nothing of
+// the server.
+func kindOfFailure(errno unix.Errno) result.Kind {
+	if errno == unix.EADDRNOTAVAIL {
+		return result.Port
+	}
+	return result.Connect
 }
 
 // open sets up a connection for later.
 func (e *engine) open(id int32, c *conn, now int64) {
 	c.issued = now
-	_, ok := e.dial(id, c)
+	_, errno := e.dial(id, c)
+	ok := errno == 0
 	if ok {
 		c.writable = true
 		ok = e.poller.add(c.fd, id, c.gen, true) == nil
@@ -137,15 +148,16 @@ func (e *engine) unconnected(id int32, c *conn) {
 // connect begins to set up a connection and sends the request as soon as there is one.
 func (e *engine) connect(id int32, c *conn) {
 	c.set = 0
-	fresh, ok := e.dial(id, c)
-	if !ok {
-		e.fail(id, c, e.now(), result.Connect)
+	fresh, errno := e.dial(id, c)
+	if errno != 0 {
+		e.fail(id, c, e.now(), kindOfFailure(errno))
 		return
 	}
 	// A peer on the same node has answered by now, and writing at once saves a round through
 	// epoll; else the write says EAGAIN and the connection is waited for.
 	connected := e.now()
-	n, errno := 0, unix.EAGAIN
+	n := 0
+	errno = unix.EAGAIN
 	if e.plan.TLS == nil {
 		n, errno = write(c.fd, c.wire)
 	}
@@ -177,8 +189,12 @@ func (e *engine) connect(id int32, c *conn) {
 	}
 }
 
+// connect begins to connect a socket; 0: it did, or is done.
 func connect(fd int, raw []byte) unix.Errno {
 	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&raw[0])), uintptr(len(raw)))
+	if errno == unix.EINPROGRESS {
+		return 0
+	}
 	return errno
 }
 

@@ -29,8 +29,9 @@ func (e *engine) attemptStream(id int32, c *conn, now int64) {
 	place := int(id) / e.streams
 	l := e.places[place]
 	if l == nil {
-		if l = e.dialLink(place, now); l == nil {
-			e.fail(id, c, e.now(), result.Connect)
+		var errno unix.Errno
+		if l, errno = e.dialLink(place, now); l == nil {
+			e.fail(id, c, e.now(), kindOfFailure(errno))
 			return
 		}
 	}
@@ -43,15 +44,16 @@ func (e *engine) attemptStream(id int32, c *conn, now int64) {
 	e.flush(l)
 }
 
-// dialLink begins to set up the connection of a place; nil: that cannot be.
-func (e *engine) dialLink(place int, now int64) *link {
+// dialLink begins to set up the connection of a place; nil: that cannot be, and errno says why where the
+// socket was refused.
+func (e *engine) dialLink(place int, now int64) (l *link, errno unix.Errno) {
 	which := place % len(e.addresses)
 	fd, _, errno := unix.RawSyscall(unix.SYS_SOCKET, uintptr(e.families[which]),
 		unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if errno != 0 {
-		return nil
+		return nil, errno
 	}
-	l := newLink(place, len(e.plan.Requests))
+	l = newLink(place, len(e.plan.Requests))
 	l.fd, l.began, l.state, l.writable = int(fd), now, connecting, true
 	// Frames are written as they come: none may wait for the acknowledgement of another.
 	_ = unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
@@ -66,16 +68,16 @@ func (e *engine) dialLink(place int, now int64) *link {
 	l.gen = e.linkGen
 	e.links[l.id], e.places[place] = l, l
 	errno = connect(l.fd, e.addresses[which])
-	if errno != 0 && errno != unix.EINPROGRESS || e.poller.add(l.fd, l.id, l.gen, true) != nil {
+	if errno != 0 || e.poller.add(l.fd, l.id, l.gen, true) != nil {
 		e.hangUpLink(l)
-		return nil
+		return nil, errno
 	}
-	return l
+	return l, 0
 }
 
 // openLink sets up the connection of a place for later.
 func (e *engine) openLink(place int, now int64) {
-	if l := e.dialLink(place, now); l != nil {
+	if l, _ := e.dialLink(place, now); l != nil {
 		l.early = true
 		return
 	}

@@ -57,6 +57,10 @@ func TestSamplesGoToTheirPhaseEndpointAndKind(t *testing.T) {
 		trail(false, "scenario", "anything", "name", "list", "status", "404", "error_code", "1404"),
 		trail(true, "scenario", "anything", "name", "item", "status", "0", "error_code", "1050"),
 		trail(true, "scenario", "anything", "name", "item", "status", "0", "error_code", "1212"),
+		trail(true, "scenario", "anything", "name", "item", "status", "0", "error_code", "1213",
+			"error", "dial: unknown errno 113 error with msg `no route to host`"),
+		trail(true, "scenario", "anything", "name", "item", "status", "0", "error_code", "1213",
+			"error", "dial: unknown errno 99 error with msg `cannot assign requested address`"),
 		trail(true, "scenario", "anything", "name", "item", "status", "0", "error_code", "1220"),
 		trail(true, "scenario", "anything", "name", "item", "status", "200", "error_code", "1701"),
 		metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: builtin.DroppedIterations, Tags: tagged(registry, "scenario", "anything")}, Value: 2},
@@ -70,16 +74,16 @@ func TestSamplesGoToTheirPhaseEndpointAndKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, want := range map[string]int64{"timeout": 1, "connect": 1, "reset": 1, "status": 1, "body": 1, "other": 0} {
+	for kind, want := range map[string]int64{"timeout": 1, "connect": 2, "port": 1, "reset": 1, "status": 1, "body": 1, "other": 0} {
 		if p.Errors[kind] != want {
 			t.Errorf("%d errors of kind %s, expected %d", p.Errors[kind], kind, want)
 		}
 	}
 	// A status the script expects (404 here) is an answer like any other.
-	if p.Requests != 7 || p.Responses != 2 || p.DroppedIterations != 2 || o.phases["measured"].bytes != 1234 {
+	if p.Requests != 9 || p.Responses != 2 || p.DroppedIterations != 2 || o.phases["measured"].bytes != 1234 {
 		t.Errorf("%+v, %d bytes", p, o.phases["measured"].bytes)
 	}
-	if p.Endpoints["list"].Requests != 3 || p.Endpoints["item"].Errors != 4 {
+	if p.Endpoints["list"].Requests != 3 || p.Endpoints["item"].Errors != 6 {
 		t.Errorf("endpoints %+v, %+v", p.Endpoints["list"], p.Endpoints["item"])
 	}
 	longest := int64(0)

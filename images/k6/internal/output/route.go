@@ -1,8 +1,10 @@
 package output
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
@@ -83,7 +85,8 @@ func (o *Output) read(s *source, tags *metrics.TagSet) {
 	}
 	if text, ok := tags.Get("error_code"); ok {
 		code, _ := strconv.Atoi(text)
-		s.kind = kindOf(code, s.status)
+		message, _ := tags.Get("error")
+		s.kind = kindOf(code, s.status, message)
 	}
 }
 
@@ -92,9 +95,14 @@ func within(group, outer string) bool {
 	return group == outer || strings.HasPrefix(group, outer+lib.GroupSeparator)
 }
 
+// k6 has no code of its own for a machine without a port left to connect from.
+const dialUnknown = 1213
+
+var noPort = fmt.Sprintf("dial: unknown errno %d ", syscall.EADDRNOTAVAIL)
+
 // kindOf translates k6's error codes. A status of 400 or more is an error only where the script
 // did not expect it, which the trail's own mark says.
-func kindOf(code, status int) result.Kind {
+func kindOf(code, status int, message string) result.Kind {
 	switch {
 	case code == 0 || status >= 400 && code == 1000+status:
 		return result.OK
@@ -102,6 +110,8 @@ func kindOf(code, status int) result.Kind {
 		return result.Timeout
 	case code == 1201 || code == 1220:
 		return result.Reset
+	case code == dialUnknown && strings.HasPrefix(message, noPort):
+		return result.Port
 	case code >= 1100 && code < 1400:
 		return result.Connect
 	case code >= 1600 && code < 1700:

@@ -10,6 +10,7 @@ const (
 	OK Kind = iota
 	Timeout
 	Connect
+	Port // the generator had none left to connect from: nothing was asked of the server
 	Reset
 	Status
 	Body
@@ -19,7 +20,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"", "timeout", "connect", "reset", "status", "body", "check", "capture", "other"}
+var kindNames = [kinds]string{"", "timeout", "connect", "port", "reset", "status", "body", "check", "capture", "other"}
 
 // Sample is one finished request. Times are nanoseconds since the recorder's epoch.
 type Sample struct {

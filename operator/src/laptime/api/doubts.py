@@ -183,6 +183,13 @@ GENERATOR_BUSY = Doubt(
     "more generators (`generator.parallelism`), more CPU for them, or a lighter script",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+NO_PORT = Doubt(
+    "{lost:,d} of {requests:,d} requests had no port to connect from: that is the generator's "
+    "limit and not the server's",
+    "`keepAlive: true`, or fewer connections; more generators (`generator.parallelism`), each of "
+    "which has some 28,000 ports of its own; in a script no `noConnectionReuse`",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 GENERATOR_HELD_BACK = Doubt(
     "the generator was held back by a CPU limit in {share:.0%} of time",
     "more CPU in `generator.resources`, or no limit",
@@ -232,6 +239,18 @@ STOLEN_TIME = Doubt(
 NEIGHBOURS = Doubt(
     "others used at least {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
     "nodes that are there for benchmarks alone ([placement](real-cluster.md)), or another time",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+TRACKING_FULL = Doubt(
+    "connection tracking of node {node} was {share:.0%} full, {lost:,d} packets dropped",
+    "`keepAlive: true`, since each connection keeps its entry for a while after its end; more "
+    "nodes, of which each has a table; or a higher `net.netfilter.nf_conntrack_max` on them "
+    "([connections](measurement.md#connections))",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+TRACKING_LOST = Doubt(
+    "connection tracking of node {node} dropped {lost:,d} packets",
+    "as where it was full; what else is on the node may have been it as well",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
 OTHER_NODES = Doubt(

@@ -76,6 +76,38 @@ class Neighbour(TolerantModel):
     cores: Reading = Field(description="CPU cores, mean of the window, at least.")
 
 
+class ConnectionTracking(TolerantModel):
+    """The table in which a node keeps track of connections, those of pods to Services above all."""
+
+    entries: int = Field(description="Highest within the window.")
+    limit: int | None = Field(None, description="How many entries there can be.")
+    dropped: int | None = Field(
+        None, description="Packets dropped within the window, for which there was no entry."
+    )
+    not_added: int | None = Field(
+        None,
+        description="Entries that could not be added within the window, whose packets were dropped "
+        "too. Some kernels count a packet here and in `dropped`.",
+    )
+    given_up_early: int | None = Field(
+        None,
+        description="Entries of connections without an answer that the full table gave up for new "
+        "ones within the window.",
+    )
+
+    @property
+    def full_share(self) -> float | None:
+        """How full it was at most; None where the limit is not known."""
+        if self.given_up_early:
+            return 1.0
+        return self.entries / self.limit if self.limit else None
+
+    @property
+    def lost(self) -> int:
+        """Packets that were dropped, at least."""
+        return max(self.dropped or 0, self.not_added or 0)
+
+
 class NodeUsage(TolerantModel):
     """One node with pods of the run, in the window of one trial."""
 
@@ -109,6 +141,9 @@ class NodeUsage(TolerantModel):
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
     frequency_hertz: Reading | None = Field(None, description="Mean of the CPUs, lowest of all.")
+    connection_tracking: ConnectionTracking | None = Field(
+        None, description="None where the kernel does not track, or the agent does not tell."
+    )
     clock_ahead_seconds: Reading | None = Field(
         None,
         description="By how much its clock was ahead of that of the first generator's node, which "

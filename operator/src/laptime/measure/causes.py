@@ -29,6 +29,7 @@ from laptime.measure.saturation import (
     busy_cpus,
     busy_nodes,
     full_slots,
+    lost_connections,
     thread_of_unknown_server,
     waits_in_postgres,
     worker_without_pause,
@@ -66,9 +67,10 @@ def limited_by(
     scene = Scene(server, topology, figures, usage, tiers or TierEvidence(), services)
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
+    lost = lost_connections(scene)
     slots = full_slots(scene, known)
     waits = waits_in_postgres(scene, slots)
-    every = [*cpus, *nodes, *waits, *slots]
+    every = [*cpus, *nodes, *lost, *waits, *slots]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -78,7 +80,7 @@ def limited_by(
         return _named(fullest, every)
     without_pause = worker_without_pause(scene)
     worker = [without_pause] if without_pause else []
-    for resource in [*nodes, *worker]:
+    for resource in [*nodes, *worker, *lost]:
         if _full(resource):
             return _named(resource, every)
     if _one_connection(load):

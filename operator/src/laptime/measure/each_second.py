@@ -27,7 +27,7 @@ LATENCY = "laptime_second_latency_seconds"
 ELAPSED = "laptime_second_elapsed_seconds"
 
 PHASES = ("warmup", "measured")
-KINDS = frozenset(("timeout", "connect", "reset", "status", "body", "check", "other"))
+KINDS = frozenset(("timeout", "connect", "port", "reset", "status", "body", "check", "other"))
 NO_ERROR = "none"
 """The kind of a phase without any error: a series of zeros says so, and no series says nothing."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from laptime.api.usage import (
     ComponentUsage,
+    ConnectionTracking,
     CoresOverTime,
     Neighbour,
     NodeUsage,
@@ -71,6 +72,9 @@ _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
 _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
+_TRACKED = "laptime_node_nf_conntrack_entries"
+_TRACKED_LIMIT = "laptime_node_nf_conntrack_entries_limit"
+_TRACKING_EVENTS = "laptime_node_nf_conntrack_events_total"
 _NODE_METRICS = (
     "laptime_node_cpus",
     "laptime_node_cpu_seconds_total",
@@ -80,6 +84,9 @@ _NODE_METRICS = (
     _NODE_INFO,
     _NODE_PODS,
     _NODE_PRESSURE,
+    _TRACKED,
+    _TRACKED_LIMIT,
+    _TRACKING_EVENTS,
 )
 _NEIGHBOURS = ("laptime_neighbour_cpu_seconds_total", "laptime_pod_cpu_seconds_total")
 """Pods of no run, and those of runs, of which others than the own one are neighbours too."""
@@ -474,7 +481,7 @@ def _own_cpu(node: str, pods: Mapping[str, _Pod], window: Window) -> float | Non
 
 def _node(
     name: str,
-    found: Iterable[tuple[Mapping[str, str], Series]],
+    found: Sequence[tuple[Mapping[str, str], Series]],
     window: Window,
     own_cpu: float | None,
 ) -> NodeUsage:
@@ -488,7 +495,7 @@ def _node(
         elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
             key = labels.get("mode", metric)
             counters[key] = series.merged(counters[key]) if key in counters else series
-        elif labels.get("statistic") != "min":
+        elif labels.get("statistic") != "min" and metric != _TRACKING_EVENTS:
             gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
     grown = {key: increase(series, window) for key, series in counters.items()}
     all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
@@ -522,4 +529,30 @@ def _node(
         load1=max(load) if load else None,
         memory_available_bytes=round(min(memory)) if memory else None,
         frequency_hertz=min(frequency) if frequency else None,
+        connection_tracking=_tracking(found, window),
+    )
+
+
+def _tracking(
+    found: Iterable[tuple[Mapping[str, str], Series]], window: Window
+) -> ConnectionTracking | None:
+    gauges: dict[str, tuple[float, ...]] = defaultdict(tuple)
+    events: dict[str, Series] = {}
+    for labels, series in found:
+        metric, event = labels["__name__"], labels.get("event", "")
+        if metric in (_TRACKED, _TRACKED_LIMIT):
+            gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
+        elif metric == _TRACKING_EVENTS:
+            events[event] = series.merged(events[event]) if event in events else series
+    entries, limit = gauges.get(_TRACKED), gauges.get(_TRACKED_LIMIT)
+    if not entries:
+        return None
+    grown = {event: increase(series, window) for event, series in events.items()}
+    counts = {event: None if one is None else round(one) for event, one in grown.items()}
+    return ConnectionTracking(
+        entries=round(max(entries)),
+        limit=round(min(limit)) if limit else None,
+        dropped=counts.get("drop"),
+        not_added=counts.get("insert_failed"),
+        given_up_early=counts.get("early_drop"),
     )

@@ -22,6 +22,7 @@ from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
+from laptime.measure.validity import MAX_ERROR_RATE, NO_PORT, tracking_doubt
 from laptime.measure.waits import Wait, one_lock_in_use, waits_by_kind
 
 SATURATED = 0.9
@@ -192,6 +193,26 @@ def busy_nodes(scene: Scene) -> list[Resource]:
             f"{_shares(scene, node)}"
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
+    return found
+
+
+def lost_connections(scene: Scene) -> list[Resource]:
+    """Return what kept connections from being made, in more than a thousandth of the requests.
+
+    One that finds no port ends at once; one whose first packet is dropped waits for a second.
+    """
+    many = MAX_ERROR_RATE * scene.figures.requests
+    found = []
+    if (without := scene.figures.errors_by_kind.get(NO_PORT, 0)) > many:
+        said = (
+            f"the generator had no port left to connect from for {without:,} of "
+            f"{scene.figures.requests:,} requests"
+        )
+        found.append(Resource(Cause.GENERATOR, 1.0, said))
+    for node in scene.nodes:
+        tracking, doubt = node.connection_tracking, tracking_doubt(node)
+        if tracking is not None and doubt is not None and tracking.lost > many:
+            found.append(Resource(Cause.NODE, 1.0, doubt))
     return found
 
 

@@ -37,9 +37,15 @@ MAX_STOLEN_SHARE = 0.01
 MAX_OTHERS_SHARE = 0.25
 """Of a node's CPUs. Daemons of a small node use a tenth of it and more; a quarter is somebody's
 work, and takes CPUs, caches and clock from what is measured."""
+MAX_TRACKED_SHARE = 0.9
+"""Of the entries that a node has for connections. It is read once a second: in between a load that
+opens a connection for each request goes from here to full."""
 MAX_THROTTLED_SHARE = 0.01
 MAX_RATE_DEVIATION = 0.005
 MAX_STATEMENT_DEVIATION = 0.02
+
+NO_PORT = "port"
+"""The kind of error of a request whose generator had no port left to connect from."""
 
 _HISTOGRAM_WIDTH = 0.001
 _LITTLE_MARGIN = 0.02
@@ -182,7 +188,7 @@ def judge_generator(
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
     how much of its CPU the busiest one used.
     """
-    doubtful = [_no_head_room(share)]
+    doubtful = [_no_head_room(share), _no_port(figures)]
     if load is not None and figures.latency is not None:
         doubtful += [
             _breaks_littles_law(figures, cores, load),
@@ -210,6 +216,11 @@ def _no_head_room(share: float) -> Said | None:
     if share < MAX_GENERATOR_SHARE:
         return None
     return doubts.GENERATOR_BUSY.says(share=share)
+
+
+def _no_port(figures: Figures) -> Said | None:
+    lost = figures.errors_by_kind.get(NO_PORT, 0)
+    return doubts.NO_PORT.says(lost=lost, requests=figures.requests) if lost else None
 
 
 def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | None:
@@ -321,6 +332,7 @@ def judge_usage(usage: TrialUsage | None) -> Judgement:
         elif (tier := _tier(part.component)) is not None:
             doubtful.append(doubts.TIER_HELD_BACK.says(tier=tier, share=throttled))
     doubtful += [said for node in usage.nodes for said in node_doubts(node)]
+    doubtful += [tracking_doubt(node) for node in usage.nodes]
     return Judgement.of(doubtful)
 
 
@@ -335,6 +347,20 @@ def node_doubts(node: NodeUsage) -> list[Said]:
         figures = {"cores": others, "cpus": node.cpus, "node": node.node}
         said.append(doubts.NEIGHBOURS.says(**figures))
     return said
+
+
+def tracking_doubt(node: NodeUsage) -> Said | None:
+    """Return what says that a node had no room to keep track of connections, or hardly any.
+
+    None where nobody told: that a load opens many connections is no reading.
+    """
+    tracking = node.connection_tracking
+    if tracking is None:
+        return None
+    share, lost = tracking.full_share, tracking.lost
+    if share is not None and (lost or share > MAX_TRACKED_SHARE):
+        return doubts.TRACKING_FULL.says(node=node.node, share=share, lost=lost)
+    return doubts.TRACKING_LOST.says(node=node.node, lost=lost) if lost else None
 
 
 def _tier(component: str) -> str | None:
