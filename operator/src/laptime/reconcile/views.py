@@ -14,6 +14,7 @@ from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
+from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 
 LABEL = "laptime.dev/"
@@ -77,9 +78,11 @@ class PodView:
     acknowledged: datetime | None = None
     # Why it is taken away, where Kubernetes itself says so: CamelCase reason and message.
     disruption: tuple[str, str] | None = None
-    # Name and image of its first container.
+    # Name and image of the container that it is there for: its first one, as the run asked.
     main: str = ""
     image: str | None = None
+    # What of it the cluster has changed.
+    altered: Altered = UNALTERED
     containers: tuple[ContainerView, ...] = ()
 
     @property
@@ -125,7 +128,7 @@ class PodView:
 
     @property
     def image_id(self) -> str | None:
-        """What its first container runs, as the kubelet says; None while it does not say."""
+        """What its main container runs, as the kubelet says; None while it does not say."""
         return next((one.image_id for one in self.containers if one.name == self.main), None)
 
     @property
@@ -362,6 +365,8 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
     ]
     spec = manifest.get("spec", {})
     containers = spec.get("containers") or [{}]
+    changes = altered(manifest)
+    main = next((one for one in containers if one.get("name") == changes.main), containers[0])
     limited = {
         one.get("name")
         for one in [*containers, *(spec.get("initContainers") or [])]
@@ -398,8 +403,9 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         disruption=(_said(disruption, "reason") or "", _said(disruption, "message") or "")
         if disruption.get("status") == "True"
         else None,
-        main=containers[0].get("name", ""),
-        image=_said(containers[0], "image"),
+        main=main.get("name", ""),
+        image=_said(main, "image"),
+        altered=changes,
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
 

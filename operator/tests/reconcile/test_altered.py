@@ -1,0 +1,71 @@
+"""What the cluster adds to the pods of a run is said in the trials that it took part in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from laptime.api.results import Validity
+
+from .api_server import ApiServer, Object
+from .nodes import working
+from .test_controller import operating, run_manifest, state, until
+from .test_decide import spec_of
+from .test_folding import stored
+
+COMPONENT = "laptime.dev/component"
+
+
+def mesh(pod: Object) -> None:
+    """Add a proxy to servers, whatever they ask for, and limit generators, as a LimitRange does."""
+    component = pod["metadata"]["labels"][COMPONENT]
+    if component == "server":
+        proxy = {"name": "istio-proxy", "image": "istio/proxyv2"}
+        pod["spec"]["containers"].insert(0, proxy)
+    if component == "generator":
+        pod["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "100m"}
+
+
+ADDED = (
+    "the cluster added container istio-proxy to the pod of server s0: what it does there is in the "
+    "figures"
+)
+LIMITED = "the cluster limits the generator to 100m of CPU, and nobody asked for a limit"
+
+
+async def finished(server: ApiServer, name: str, admission: Any) -> list[Object]:
+    server.add({**run_manifest(name), "spec": spec_of(1, 1, 2).to_wire()})
+    async with operating(server), working(server) as nodes:
+        nodes.admission = admission
+        await until(lambda: state(server, name) == "Succeeded")
+    trials: list[Object] = json.loads(stored(server, name).files["results.json"])["trials"]
+    return trials
+
+
+async def test_a_proxy_and_a_limit_are_said_in_each_trial_and_in_the_status() -> None:
+    server = ApiServer()
+    trials = await finished(server, "meshed", mesh)
+    for trial in trials:
+        assert trial["validity"] == Validity.DOUBTFUL
+        assert {ADDED, LIMITED} <= set(trial["validityReasons"])
+        # The image of the server is that of its own container.
+        assert trial["images"]["server"] == "sync@sha256:1"
+    (row,) = server.objects["BenchmarkRun", "default", "meshed"]["status"]["results"]
+    assert row["validity"] == Validity.DOUBTFUL
+    # Reports are made of the rows as these are.
+    for said in (ADDED, LIMITED):
+        assert f"{said} (in 2 of 2 repetitions)" in row["validityReasons"]
+
+
+async def test_a_cluster_that_changes_nothing_is_not_spoken_of() -> None:
+    trials = await finished(ApiServer(), "plain", lambda _: None)
+    assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
+
+
+async def test_pods_that_an_older_version_made_are_not_doubted() -> None:
+    def older(pod: Object) -> None:
+        mesh(pod)
+        del pod["metadata"]["annotations"]
+
+    trials = await finished(ApiServer(), "older", older)
+    assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
