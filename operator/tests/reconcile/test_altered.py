@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from laptime.api.attempts import Fault
 from laptime.api.results import Validity
+from laptime.manifests.undisturbed import pod_template
+from laptime.reconcile.diagnose import diagnose
+from laptime.reconcile.fault import whose_fault
+from laptime.reconcile.views import PodView, pod_view
 
 from .api_server import ApiServer, Object
 from .nodes import working
@@ -69,3 +77,51 @@ async def test_pods_that_an_older_version_made_are_not_doubted() -> None:
 
     trials = await finished(ApiServer(), "older", older)
     assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
+
+
+def crashing(name: str) -> PodView:
+    """Return a pod of a server of which one container ends again and again."""
+    pod = pod_template({COMPONENT: "server"}, {"containers": [OWN]})
+    return pod_view(
+        {
+            "metadata": {
+                **pod["metadata"],
+                "name": "demo-server-mine-1",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"containers": [OWN, {"name": "istio-proxy", "image": "proxyv2"}]},
+            "status": {
+                "containerStatuses": [
+                    {
+                        "name": name,
+                        "restartCount": 3,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 255, "message": "no certificate"}},
+                    }
+                ]
+            },
+        }
+    )
+
+
+OWN = {"name": "server", "image": "mine:1", "resources": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "fault"),
+    [
+        ("istio-proxy", "AddedContainerFailed", Fault.CLUSTER),
+        ("server", "CrashLoop", Fault.SERVER),
+    ],
+)
+def test_no_server_answers_for_a_container_that_is_not_its_own(
+    name: str, reason: str, fault: Fault
+) -> None:
+    problem = diagnose("server mine", [crashing(name)], datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == (reason, True)
+    assert "no certificate" in problem.message
+    assert ("container istio-proxy to the pod of server mine" in problem.message) == (
+        name == "istio-proxy"
+    )
+    assert whose_fault(problem.reason, problem.part) is fault

@@ -75,8 +75,9 @@ def pod_spec(
     }
     if init_containers:
         spec["initContainers"] = list(init_containers)
-    if ctx.images.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in ctx.images.pull_secrets]
+    secrets = [*ctx.images.pull_secrets, *(one.name for one in ctx.spec.image_pull_secrets)]
+    if secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets)]
     return spec
 
 

@@ -19,6 +19,8 @@ from laptime.plan import Leads
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
+"""How kubelets say that an image cannot be had."""
 STUCK_SECONDS = 120.0
 """A pod that should have ended for so long is on a node that is gone."""
 
@@ -81,6 +83,9 @@ class PodView:
     # Name and image of the container that it is there for: its first one, as the run asked.
     main: str = ""
     image: str | None = None
+    # With which Secrets it pulls, and which of them are not there, where it cannot.
+    pull_secrets: tuple[str, ...] = ()
+    missing_secrets: tuple[str, ...] = ()
     # What of it the cluster has changed.
     altered: Altered = UNALTERED
     containers: tuple[ContainerView, ...] = ()
@@ -109,6 +114,11 @@ class PodView:
     def live(self) -> bool:
         """Whether the pod counts: not being deleted and not over."""
         return not self.deleting and self.phase not in ("Succeeded", "Failed")
+
+    @property
+    def cannot_pull(self) -> bool:
+        """Whether one of its containers has no image."""
+        return any(one.waiting_reason in IMAGE_REASONS for one in self.containers)
 
     @property
     def marked_unready(self) -> bool:
@@ -405,6 +415,9 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         else None,
         main=main.get("name", ""),
         image=_said(main, "image"),
+        pull_secrets=tuple(
+            plain(str(one["name"])) for one in spec.get("imagePullSecrets") or [] if one.get("name")
+        ),
         altered=changes,
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
