@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
 
 from laptime.api.attempts import Fault
 from laptime.api.results import Validity
+from laptime.api.status import State
 from laptime.manifests.undisturbed import pod_template
 from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.fault import whose_fault
@@ -18,8 +21,11 @@ from laptime.reconcile.views import PodView, pod_view
 from .api_server import ApiServer, Object
 from .nodes import working
 from .test_controller import operating, run_manifest, state, until
+from .test_deadlines import in_state
+from .test_deadlines import until as world_until
 from .test_decide import spec_of
 from .test_folding import stored
+from .world import World
 
 COMPONENT = "laptime.dev/component"
 
@@ -125,3 +131,27 @@ def test_no_server_answers_for_a_container_that_is_not_its_own(
         name == "istio-proxy"
     )
     assert whose_fault(problem.reason, problem.part) is fault
+
+
+TIERS = ("postgres", "pgbouncer", "haproxy")
+
+
+@pytest.mark.parametrize("reached", [State.VERIFYING, State.RUNNING])
+def test_pods_of_a_run_that_an_older_version_began_are_not_made_anew(reached: State) -> None:
+    """Its templates have other labels, so that the hashes of all objects are other ones."""
+    world = World(spec_of(2, 1, 3), Random(1))
+    world_until(world, in_state(reached))
+    older = {name: replace(one, manifest_hash="older") for name, one in world.deployments.items()}
+    world.deployments.update(older)
+
+    def tiers() -> set[str]:
+        return {pod.name for name in TIERS for pod in world.observe().pods_of(name)}
+
+    before = tiers()
+    assert len(before) == len(TIERS)
+    while world.run.status.state in (State.VERIFYING, State.RUNNING):
+        assert tiers() == before
+        world.step()
+        world.advance()
+    assert len(world.observe().results) == 6
+    assert not any(one.lost_attempts for one in world.observe().results.values())
