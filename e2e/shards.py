@@ -43,6 +43,7 @@ SHARDS = {
     "c": (
         "runs/test_broken_runs.py",
         "runs/test_generators.py",
+        "runs/test_injected.py",
         "runs/test_own_scenario.py",
         "runs/test_scripts.py",
         "runs/test_verify_only.py",

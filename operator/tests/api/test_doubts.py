@@ -69,6 +69,14 @@ STORED = {
     "the server ran on b, and on a in trial demo-trial-001: what differs may be the nodes": (
         doubts.OTHER_NODES
     ),
+    "the cluster added init container istio-init and container istio-proxy to the pod of server "
+    "axum: what it does there is in the figures": doubts.CONTAINER_ADDED,
+    "the cluster limits the generator to 100m of CPU and 128Mi of memory, and nobody asked for a "
+    "limit": doubts.LIMIT_ADDED,
+    "the cluster gave Postgres a CPU request of 250m, and 100m was asked for": (
+        doubts.OTHER_RESOURCES
+    ),
+    "the cluster runs mirror/a:1 for server axum, and a:1 was asked for": doubts.IMAGE_REPLACED,
     "Service shop was there before: neither its pods nor its data were brought to the same state "
     "before the trial": doubts.NOT_FRESH,
     "whether others used Service shop at the same time is not known": doubts.SHARED,

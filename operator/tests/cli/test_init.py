@@ -32,6 +32,7 @@ spec:
     --duration 30s --rps=100 --http-debug=full --insecure-skip-tls-verify -e HOME=/root
   runner:
     image: registry.example/k6:1
+    imagePullSecrets: [{name: regcred}, {name: mirror}, {name: regcred}]
     env:
       - {name: K6_VUS, value: "20"}
       - {name: K6_OUT, value: cloud}
@@ -66,6 +67,8 @@ def test_a_whole_testrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         "parallelism": 4,
         "resources": {"cpu": "200m", "memory": "1Gi"},
     }
+    assert run["spec"]["imagePullSecrets"] == [{"name": "regcred"}, {"name": "mirror"}]
+    assert "imagePullSecrets:" not in "".join(one for one in printed.splitlines() if one[:1] == "#")
     assert run["spec"]["loads"][0]["script"] == {
         "configMap": "crocodile",
         "key": "main.js",
@@ -162,6 +165,13 @@ def test_of_several_addresses_none_is_taken_for_the_servers() -> None:
     values = [one["value"] for one in found.run["spec"]["loads"][0]["script"]["env"]]
     assert values == ["http://a", "http://b"]
     assert any("$(TARGET)" in line for line in found.to_write)
+
+
+def test_more_pull_secrets_than_a_run_has() -> None:
+    many = [{"name": f"s{number}"} for number in range(10)]
+    found = translated(k6_operators(runner={"imagePullSecrets": many}))
+    assert found.run["spec"]["imagePullSecrets"] == many[:8]
+    assert any("at most 8; left out are s8, s9" in line for line in found.left_out)
 
 
 def test_more_generators_than_a_run_has() -> None:

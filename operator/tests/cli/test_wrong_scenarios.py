@@ -187,6 +187,7 @@ def test_what_comes_with_laptime_could_be_anybodys(
     [
         # Names and shapes.
         ("titel", "x", "spec: unknown field titel"),
+        ("imagePullSecrets", [{"name": "a"}], "spec: unknown field imagePullSecrets"),
         ("requests", [], "spec.requests: [] should be non-empty"),
         ("requests", GONE, "spec: requests is missing"),
         ("checks", GONE, "spec: checks is missing"),
@@ -402,6 +403,7 @@ MOCK_RESET = f"{MOCK}.reset.request"
         (f"{CACHE}.volumes", [], "spec.services[0]: unknown field volumes"),
         (f"{CACHE}.securityContext", {}, "unknown field securityContext"),
         (f"{CACHE}.serviceAccountName", "admin", "unknown field serviceAccountName"),
+        (f"{CACHE}.imagePullSecrets", [{"name": "a"}], "unknown field imagePullSecrets"),
         (f"{CACHE}.resources.memory", "256", "did you leave out the unit (Mi, Gi)?"),
         (f"{CACHE}.threads", 0, "spec.services[0].threads: 0 is less than the minimum of 1"),
         # What stands for services.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from laptime.api.crd import build_scenario_crd
 from laptime.api.server import EnvironmentVariable
 from laptime.cli.generate import catalogue_crd
 from laptime.manifests.context import Manifest, RunContext
@@ -152,6 +154,20 @@ def test_pull_secrets_and_policy_reach_every_pod() -> None:
         assert all(one["imagePullPolicy"] == "Always" for one in containers(pod))
 
 
+def test_pull_secrets_of_a_run_come_on_top_of_those_of_the_chart() -> None:
+    base = context()
+    images = replace(base.images, pull_secrets=("chart", "both"))
+    spec = {**SPECS["full"], "imagePullSecrets": [{"name": "both"}, {"name": "regcred"}]}
+    found = list(pod_specs(objects(context(spec, images=images))))
+    assert found
+    for name, _, pod in found:
+        names = [one["name"] for one in pod["imagePullSecrets"]]
+        assert names == ["chart", "both", "regcred"], name
+        # Only the kubelet reads it: no container has anything of it.
+        assert "regcred" not in str(containers(pod))
+        assert "regcred" not in str(pod["volumes"])
+
+
 def _secrets(node: Any) -> Iterator[str]:
     """Yield the names of all Secrets that a part of a pod takes anything from."""
     if isinstance(node, list):
@@ -193,19 +209,29 @@ def test_of_a_secret_that_a_run_names_only_what_was_put_there_for_runs_is_taken(
     assert {one["key"] for one in found} == {"laptime-authorization"}
 
 
-def test_no_other_field_of_a_run_can_name_a_secret() -> None:
-    def fields(schema: Any) -> Iterator[str]:
-        for name, one in (schema.get("properties") or {}).items():
-            yield name
-            yield from fields(one)
-        if "items" in schema:
-            yield from fields(schema["items"])
+def _fields(schema: Any) -> Iterator[str]:
+    for name, one in (schema.get("properties") or {}).items():
+        yield name
+        yield from _fields(one)
+    if "items" in schema:
+        yield from _fields(schema["items"])
 
-    schema = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    names = set(fields(schema["properties"]["spec"]))
+
+def test_no_other_field_of_a_run_can_name_a_secret() -> None:
+    spec = catalogue_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    names = set(_fields(spec))
     assert {"env", "value", "configMap"} <= names
-    assert not {name for name in names if "secret" in name.lower() or name.endswith("From")}
+    found = {name for name in names if "secret" in name.lower() or name.endswith("From")}
+    assert found == {"imagePullSecrets"}
+    assert set(_fields(spec["properties"]["imagePullSecrets"])) == {"name"}
     assert "credentials" in names
+
+
+def test_no_field_of_a_scenario_names_a_secret() -> None:
+    schema = build_scenario_crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    names = set(_fields(schema["properties"]["spec"]))
+    assert {"env", "image", "services"} <= names
+    assert not {name for name in names if "secret" in name.lower() or "credentials" in name}
 
 
 def test_no_value_of_a_feeder_takes_anything_from_other_variables() -> None:

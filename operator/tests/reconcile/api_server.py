@@ -182,7 +182,8 @@ class ApiServer:
                 one = self.objects.get((kind, namespace or "", name or ""))
                 return web.json_response(one) if one else _not_found(name)
             case "POST":
-                return self._create(await request.json(), namespace or "")
+                dry = request.query.get("dryRun") == "All"
+                return self._create(await request.json(), namespace or "", dry=dry)
             case "PATCH":
                 applied = json.loads(await request.text())
                 return self._apply(applied, kind, namespace or "", name or "", sub)
@@ -206,12 +207,12 @@ class ApiServer:
         shown = [_shown(request, one) for one in items[begin:end]]
         return web.json_response({"metadata": metadata, "items": shown})
 
-    def _create(self, manifest: Object, namespace: str) -> web.Response:
+    def _create(self, manifest: Object, namespace: str, *, dry: bool = False) -> web.Response:
         metadata = manifest["metadata"]
         metadata["namespace"] = namespace
         if (manifest["kind"], namespace, metadata["name"]) in self.objects:
             return _refusal(409, "AlreadyExists", f"{metadata['name']} already exists")
-        return web.json_response(self.add(manifest), status=201)
+        return web.json_response(manifest if dry else self.add(manifest), status=201)
 
     def _apply(
         self, manifest: Object, kind: str, namespace: str, name: str, sub: str | None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +34,8 @@ class Nodes:
         """The nodes that take pods, the one that the scheduler likes best first."""
         self.heeding = True
         """Whether the scheduler heeds where a pod must go."""
+        self.admission: Callable[[Object], None] = lambda _: None
+        """What webhooks and LimitRanges make of a pod before it is stored."""
         self._count = 0
 
     def step(self) -> None:
@@ -59,7 +62,7 @@ class Nodes:
             else:
                 self.server.remove("Pod", "default", pod["metadata"]["name"])
         if wanted and not fitting:
-            self._start(deployment, labels, "main", {"running": {"startedAt": _now()}})
+            self._start(deployment, {"running": {"startedAt": _now()}})
 
     def _follow_job(self, job: Object) -> None:
         labels = job["spec"]["template"]["metadata"]["labels"]
@@ -68,10 +71,10 @@ class Nodes:
             if not pods:
                 said = json.dumps({"ok": True})
                 ended = {"exitCode": 0, "message": said, "finishedAt": _now()}
-                self._start(job, labels, "verify", {"terminated": ended}, "Succeeded")
+                self._start(job, {"terminated": ended}, "Succeeded")
         elif not pods:
             self.generators_started.append(labels[LABEL + "trial"])
-            self._start(job, labels, "k6", {"running": {"startedAt": _now()}})
+            self._start(job, {"running": {"startedAt": _now()}})
         elif pods[0]["metadata"]["name"] not in self.server.logs:
             name = pods[0]["metadata"]["name"]
             if labels[LABEL + "server"] in self.failing:
@@ -94,41 +97,37 @@ class Nodes:
         status = {**pod["status"], "phase": phase, "containerStatuses": [container]}
         self.server.change("Pod", "default", pod["metadata"]["name"], status=status)
 
-    def _start(
-        self, owner: Object, labels: Object, container: str, state: Object, phase: str = "Running"
-    ) -> None:
+    def _start(self, owner: Object, state: Object, phase: str = "Running") -> None:
         self._count += 1
-        template = owner["spec"]["template"]["spec"]
-        image = template["containers"][0]["image"]
+        template = deepcopy(owner["spec"]["template"])
+        main = template["spec"]["containers"][0]
         reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
-        self.server.add(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "name": f"{owner['metadata']['name']}-{self._count}",
-                    "namespace": owner["metadata"]["namespace"],
-                    "labels": labels,
-                    "ownerReferences": [reference],
-                },
-                "spec": {
-                    "containers": [{"name": container, "image": image}],
-                    "nodeName": self._schedule(template.get("affinity") or {}),
-                },
-                "status": {
-                    "phase": phase,
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                    "containerStatuses": [
-                        {
-                            "name": container,
-                            "ready": True,
-                            "state": state,
-                            "imageID": f"{image}@{self.bits.get(image, 'sha256:1')}",
-                        }
-                    ],
-                },
-            }
-        )
+        node = self._schedule(template["spec"].get("affinity") or {})
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                **template["metadata"],
+                "name": f"{owner['metadata']['name']}-{self._count}",
+                "namespace": owner["metadata"]["namespace"],
+                "ownerReferences": [reference],
+            },
+            "spec": {**template["spec"], "nodeName": node},
+            "status": {
+                "phase": phase,
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "containerStatuses": [
+                    {
+                        "name": main["name"],
+                        "ready": True,
+                        "state": state,
+                        "imageID": f"{main['image']}@{self.bits.get(main['image'], 'sha256:1')}",
+                    }
+                ],
+            },
+        }
+        self.admission(pod)
+        self.server.add(pod)
 
     def _schedule(self, affinity: Object) -> str:
         """Return a node that a pod must go to, else of those that it likes best the first one."""

@@ -32,7 +32,7 @@ KUBERNETES = {
     *("CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "DeadlineExceeded"),
     *("ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"),
     *("RunContainerError", "PodScheduled", "ReplicaFailure", "Pending", "Succeeded", "True"),
-    *("Complete", "Delete", "ExternalName", "Normal", "None", "StartError", "Warning"),
+    *("Always", "Complete", "Delete", "ExternalName", "Normal", "None", "StartError", "Warning"),
     *(
         "DisruptionTarget",
         "Running",

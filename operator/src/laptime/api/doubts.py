@@ -259,6 +259,29 @@ OTHER_NODES = Doubt(
     "alone, or more repetitions",
 )
 
+# Of what the cluster made of the pods. Another container may take from the figures, or give to
+# them: a proxy keeps connections open, and asks again.
+CONTAINER_ADDED = Doubt(
+    "the cluster added {containers} to the pod of {what}: what it does there is in the figures",
+    "have whatever adds it leave the run's namespace, or these pods, alone ([what clusters add]"
+    "(real-cluster.md#what-clusters-add-to-pods))",
+)
+LIMIT_ADDED = Doubt(
+    "the cluster limits {what} to {limits}, and nobody asked for a limit",
+    "set `resources` of that part in the run, or have the namespace's LimitRange set no default "
+    "([what clusters add](real-cluster.md#what-clusters-add-to-pods))",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
+OTHER_RESOURCES = Doubt(
+    "the cluster gave {what} {has}, and {asked} was asked for",
+    "see which admission rule, autoscaler or LimitRange changes `resources` in the namespace",
+)
+IMAGE_REPLACED = Doubt(
+    "the cluster runs {image} for {what}, and {asked} was asked for",
+    "name the image as the cluster has it, in the run or in `images` of the chart, or by its "
+    "digest",
+)
+
 # Of a Service that Laptime did not deploy. What its users get is what was measured: a bound that it
 # kept while it was warm it kept. Others can only have taken something away from it.
 NOT_FRESH = Doubt(

@@ -22,6 +22,7 @@ from laptime.api.loads import Generator, Load
 from laptime.api.names import ServerName
 from laptime.api.objectives import Objective
 from laptime.api.placement import Nodes, PlacementName
+from laptime.api.pull_secret import MAX_PULL_SECRETS, PullSecret
 from laptime.api.server import Server
 from laptime.api.topology import Topology
 
@@ -311,6 +312,17 @@ class BenchmarkRunSpec(Model):
         description="Where the pods of the run may connect to, beside each other and the cluster's "
         "DNS, where NetworkPolicies are enforced.",
         max_length=16,
+    )
+    image_pull_secrets: Annotated[
+        list[PullSecret],
+        Field(
+            max_length=MAX_PULL_SECRETS,
+            json_schema_extra=rules(rule(_UNIQUE, "two of imagePullSecrets are the same one")),
+        ),
+    ] = Field(
+        default_factory=list,
+        description="Secrets of the namespace with which images are pulled from private "
+        "registries, for every pod of the run; those of the chart come on top.",
     )
     verify_only: bool = Field(
         False,

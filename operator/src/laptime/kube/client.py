@@ -163,6 +163,24 @@ class Kube(Logs):
                 return None
             raise
 
+    async def could_create(self, manifest: Manifest) -> bool:
+        """Return whether the object could be created, by a dry run, which stores nothing.
+
+        False where one of that name exists, and where the API server would refuse it anyway.
+        """
+        try:
+            await self._json(
+                "POST",
+                RESOURCES[manifest["kind"]].path(manifest["metadata"].get("namespace")),
+                query={"fieldManager": FIELD_MANAGER, "dryRun": "All"},
+                body=manifest,
+            )
+        except KubeError as error:
+            if error.conflict or error.refused or error.terminating:
+                return False
+            raise
+        return True
+
     async def delete(self, kind: str, namespace: str, name: str, uid: str) -> Manifest | None:
         """Delete the object that has this uid and, in the background, what it owns.
 

@@ -30,6 +30,7 @@ from laptime.manifests.script_image import script_image_containers, script_volum
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
+from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.verifier import wait_container
 from laptime.plan import (
     MOST_STEPS,
@@ -110,9 +111,9 @@ def load_job(
             # Each pod learns its index, and so its segment of the load.
             **({"completionMode": "Indexed"} if parallelism > 1 else {}),
             "activeDeadlineSeconds": deadline_seconds(ctx, load),
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": placed(
+            "template": pod_template(
+                labels,
+                placed(
                     ctx,
                     component,
                     pod_spec(
@@ -125,7 +126,7 @@ def load_job(
                     [] if server.deployed else [ctx.targets[server.name].selector],
                     of_trial=True,
                 ),
-            },
+            ),
         },
     )
 

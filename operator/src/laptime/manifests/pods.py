@@ -19,6 +19,7 @@ from laptime.manifests.context import (
     RunContext,
     content_hash,
 )
+from laptime.manifests.undisturbed import pod_template
 
 USER_ID = 10001
 """User and group of every image of Laptime."""
@@ -74,8 +75,9 @@ def pod_spec(
     }
     if init_containers:
         spec["initContainers"] = list(init_containers)
-    if ctx.images.pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in ctx.images.pull_secrets]
+    secrets = [*ctx.images.pull_secrets, *(one.name for one in ctx.spec.image_pull_secrets)]
+    if secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(secrets)]
     return spec
 
 
@@ -292,12 +294,11 @@ def deployment(
     before the new one starts; with `overlap` it is only told to end before.
     """
     labels = ctx.labels(component, server=server)
-    template: Manifest = {
-        "metadata": {"labels": ctx.labels(component, server=server, trial=trial)},
-        "spec": placed(ctx, component, pod, of_trial=trial is not None),
-    }
-    if config is not None:
-        template["metadata"]["annotations"] = {CONFIG_HASH_ANNOTATION: content_hash(config)}
+    template = pod_template(
+        ctx.labels(component, server=server, trial=trial),
+        placed(ctx, component, pod, of_trial=trial is not None),
+        {CONFIG_HASH_ANNOTATION: content_hash(config)} if config is not None else None,
+    )
     return ctx.manifest(
         "apps/v1",
         "Deployment",

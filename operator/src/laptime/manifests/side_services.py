@@ -30,6 +30,7 @@ from laptime.manifests.pods import (
     variable,
 )
 from laptime.manifests.secret import owning, services_owner, services_secret_name
+from laptime.manifests.undisturbed import pod_template
 
 _LATE_SECONDS = 30
 _REFERENCE = re.compile(r"[$][$][(](SERVICE_[A-Z0-9_]+)[)]")
@@ -149,9 +150,9 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
             "parallelism": 1,
             # Only for when nobody looks: it is given up before.
             "activeDeadlineSeconds": math.ceil(ctx.spec.startup_seconds) + _LATE_SECONDS,
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": ruled(
+            "template": pod_template(
+                labels,
+                ruled(
                     ctx,
                     one.reset_component,
                     pod_spec(
@@ -162,7 +163,7 @@ def reset_job(ctx: RunContext, one: SideService, reset: Reset, purpose: str) -> 
                         user=reset.job.user if reset.job is not None else None,
                     ),
                 ),
-            },
+            ),
         },
     )
 

@@ -16,6 +16,7 @@ from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
 from laptime.manifests.tiers import target_url
+from laptime.manifests.undisturbed import pod_template
 from laptime.manifests.upstream import upstream_url
 
 VERIFY_CONTAINER = "verify"
@@ -41,9 +42,9 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
             "completions": 1,
             "parallelism": 1,
             "activeDeadlineSeconds": check_seconds(ctx),
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": ruled(
+            "template": pod_template(
+                labels,
+                ruled(
                     ctx,
                     Component.VERIFIER,
                     pod_spec(
@@ -57,7 +58,7 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
                         restart_policy="Never",
                     ),
                 ),
-            },
+            ),
         },
     )
 

@@ -1,5 +1,6 @@
 """What the generator says, as the figures of one trial."""
 
+from laptime.measure.altered import UNALTERED, Altered, altered
 from laptime.measure.figures import (
     failed_trial,
     latency_histogram,
@@ -26,23 +27,29 @@ from laptime.measure.profile_output import ProfileProblem, parse_profile_output
 from laptime.measure.script import checks_together, exceptions_together, hosts_together
 from laptime.measure.script_metrics import keeps_bound, merged_metrics, shown_metrics
 from laptime.measure.stacks import parse_stacks
-from laptime.measure.validity import error_reason
+from laptime.measure.validity import Judgement, doubted, error_reason, judge_pods
 from laptime.measure.watched import watched_result
 
 __all__ = [
     "CUT_SHORT",
     "SCRIPT",
+    "UNALTERED",
+    "Altered",
     "GeneratorError",
     "GeneratorResult",
     "Histogram",
     "HistogramError",
+    "Judgement",
     "ProfileProblem",
+    "altered",
     "checks_together",
     "cut_short",
+    "doubted",
     "error_reason",
     "exceptions_together",
     "failed_trial",
     "hosts_together",
+    "judge_pods",
     "keeps_bound",
     "kept_payload",
     "latency_histogram",

@@ -9,7 +9,7 @@ from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.placement import Nodes
 from laptime.api.results import TrialResult
-from laptime.measure.validity import Judgement
+from laptime.measure.validity import Judgement, doubted
 from laptime.plan import in_time
 
 
@@ -41,7 +41,7 @@ def on_the_same_nodes(
                         trial=known.trial,
                     )
                 )
-        judged[result.trial] = _doubted(result, elsewhere)
+        judged[result.trial] = doubted(result, Judgement.of(elsewhere))
     return [judged.get(one.trial, one) for one in sorted(results, key=lambda one: one.ordinal)]
 
 
@@ -49,16 +49,3 @@ def _listed(nodes: Sequence[str]) -> str:
     """Return the names of nodes, with how many pods each had where that is more than one."""
     counted = Counter(nodes).items()
     return " and ".join(f"{node} ({pods} pods)" if pods > 1 else node for node, pods in counted)
-
-
-def _doubted(result: TrialResult, reasons: Sequence[Said]) -> TrialResult:
-    if not reasons:
-        return result
-    known = Judgement(result.validity, tuple(map(Said, result.validity_reasons)))
-    judgement = known.and_also(Judgement.of(reasons))
-    return result.model_copy(
-        update={
-            "validity": judgement.validity,
-            "validity_reasons": list(judgement.reasons),
-        }
-    )

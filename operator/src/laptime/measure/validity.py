@@ -15,12 +15,13 @@ from itertools import pairwise
 from laptime.api import doubts
 from laptime.api.doubts import Said
 from laptime.api.loads import Load
-from laptime.api.results import Figures, Validity
+from laptime.api.results import Figures, TrialResult, Validity
 from laptime.api.script import MORE_CHECKS, CheckResult, ScriptFigures
 from laptime.api.script_load import Checks
 from laptime.api.server import Server
 from laptime.api.side_services import SIDE_PREFIX
 from laptime.api.usage import NodeUsage, TrialUsage
+from laptime.measure.altered import Altered
 from laptime.measure.generator import GeneratorPhase, GeneratorSearch, GeneratorSecond
 from laptime.measure.histogram import Histogram
 
@@ -79,6 +80,17 @@ class Judgement:
         order = (Validity.VALID, Validity.DOUBTFUL, Validity.INVALID)
         worse = max(self.validity, other.validity, key=order.index)
         return Judgement(worse, (*self.reasons, *other.reasons))
+
+
+def doubted(result: TrialResult, judgement: Judgement) -> TrialResult:
+    """Return a result with one judgement more."""
+    if not judgement.reasons:
+        return result
+    known = Judgement(result.validity, tuple(map(Said, result.validity_reasons)))
+    both = known.and_also(judgement)
+    return result.model_copy(
+        update={"validity": both.validity, "validity_reasons": list(both.reasons)}
+    )
 
 
 def judge_answers(figures: Figures, script: ScriptFigures | None = None) -> Judgement:
@@ -368,6 +380,30 @@ def _tier(component: str) -> str | None:
     if component.startswith(SIDE_PREFIX):
         return f"service {component.removeprefix(SIDE_PREFIX)}"
     return _TIERS.get(component)
+
+
+def judge_pods(pods: Iterable[tuple[str, Altered]]) -> Judgement:
+    """Judge by what the cluster made of the pods of a trial: what each is of, what differs.
+
+    What an older version of Laptime has made does not say what was asked for.
+    """
+    found = (said for what, one in pods for said in _pod_doubts(what, one))
+    return Judgement.of(dict.fromkeys(found))
+
+
+def _pod_doubts(what: str, pod: Altered) -> list[Said]:
+    said = []
+    if pod.added:
+        names = [f"{'init ' * (one in pod.prepares)}container {one}" for one in pod.added]
+        said.append(doubts.CONTAINER_ADDED.says(containers=" and ".join(names), what=what))
+    if pod.limits:
+        said.append(doubts.LIMIT_ADDED.says(what=what, limits=" and ".join(pod.limits)))
+    for has, asked in pod.resources:
+        said.append(doubts.OTHER_RESOURCES.says(what=what, has=has, asked=asked))
+    for container, image, asked in pod.images:
+        part = what if container == pod.main else f"container {container} of {what}"
+        said.append(doubts.IMAGE_REPLACED.says(what=part, image=image, asked=asked))
+    return said
 
 
 def judge_server(server: Server) -> Judgement:

@@ -18,7 +18,7 @@ from laptime.manifests.image_files import CARRIER_CONTAINER
 from laptime.manifests.placement import part_of
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place
-from laptime.reconcile.views import ContainerView, Hearing, PodView, WorkloadView
+from laptime.reconcile.views import IMAGE_REASONS, ContainerView, Hearing, PodView, WorkloadView
 
 # Start-up takes moments in which nothing is wrong yet: a pod that the scheduler has not seen, an
 # image that failed to pull once. Before this age, only what cannot mend itself is a problem.
@@ -32,7 +32,6 @@ _HEARD_SECONDS = 2.5
 _TOLD_SECONDS = 5.0
 """So long after a restart a kubelet may not have said yet how the container ended before."""
 
-_IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
 _CONFIG_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 # How a kubelet says that a pod has written more than it may; all else it evicts for is its node's
 # lack, while it runs or before it is admitted.
@@ -232,10 +231,26 @@ def _diagnose_pod(what: str, pod: PodView, now: datetime) -> Problem | None:
     if pod.unschedulable_message and pod.age(now) >= _PATIENCE_SECONDS:
         return _unschedulable(what, pod, pod.unschedulable_message)
     for container in pod.containers:
-        problem = _diagnose_container(what, pod, container, now)
+        if container.name in pod.altered.added:
+            problem = _of_a_stranger(what, pod, container, now)
+        else:
+            problem = _diagnose_container(what, pod, container, now)
         if problem:
             return problem.of(Part.SCRIPT) if container.name == SCRIPT_CONTAINER else problem
     return None
+
+
+def _of_a_stranger(
+    what: str, pod: PodView, container: ContainerView, now: datetime
+) -> Problem | None:
+    """Return what is wrong with a container that is nobody's doing but the cluster's."""
+    problem = _diagnose_container(f"container {container.name}", pod, container, now)
+    return problem and Problem(
+        "AddedContainerFailed",
+        f"the cluster added container {container.name} to the pod of {what}, and it does not get "
+        f"on: {problem.message}",
+        fatal=problem.fatal,
+    )
 
 
 def _unschedulable(what: str, pod: PodView, said: str) -> Problem:
@@ -334,12 +349,11 @@ def _diagnose_container(
             f"the image of {what} ({image}) is not a valid reference: {container.waiting_message}",
             fatal=True,
         )
-    if waiting in _IMAGE_REASONS:
+    if waiting in IMAGE_REASONS:
         return Problem(
             "ImagePullFailed",
             f"the image of {what} ({image}) cannot be pulled: "
-            f"{container.waiting_message or waiting}. Check its name and tag, and that the "
-            "cluster may pull it",
+            f"{container.waiting_message or waiting}. {_what_to_pull_with(pod)}",
         )
     if waiting in _CONFIG_REASONS and _DISK_FULL.search(container.waiting_message or ""):
         return Problem(
@@ -404,6 +418,25 @@ def _diagnose_container(
             f"{what} ended with exit code {container.exit_code}{_last_words(container)}",
         )
     return None
+
+
+def _what_to_pull_with(pod: PodView) -> str:
+    if pod.missing_secrets:
+        return (
+            f"There is no Secret {' and no Secret '.join(pod.missing_secrets)} in the run's "
+            "namespace, with which it is to be pulled: create it with kubectl create secret "
+            f"docker-registry {pod.missing_secrets[0]}, or take it out of spec.imagePullSecrets "
+            "of the run, or images.pullSecrets of the chart"
+        )
+    if pod.pull_secrets:
+        return (
+            "Check its name and tag, and that one of the Secrets with which it is pulled is for "
+            f"its registry: {', '.join(pod.pull_secrets)}"
+        )
+    return (
+        "Check its name and tag, and that the cluster may pull it; a private registry needs a "
+        "Secret in spec.imagePullSecrets"
+    )
 
 
 def _last_words(container: ContainerView) -> str:

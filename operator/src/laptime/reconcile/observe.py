@@ -40,6 +40,7 @@ from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive, single_results
 from laptime.reconcile.kubelets import Kubelets
+from laptime.reconcile.pull_secrets import PullSecrets
 from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.sightings import Sightings
 from laptime.reconcile.views import (
@@ -158,6 +159,7 @@ class Memory:
         self.desk = desk
         self.kubelets = kubelets
         self.sightings = Sightings()
+        self.pull_secrets = PullSecrets()
         self.results = ResultCache()
         self.logs: dict[str, str] = {}
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
@@ -282,7 +284,8 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         if known_as(metadata) in planned
     }
     now = datetime.now(UTC)
-    pod_views, job_views = memory.sightings.look(map(pod_view, pods), map(job_view, jobs), now)
+    seen = await memory.pull_secrets.look(kube, run.namespace, map(pod_view, pods))
+    pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now)
     for gone in set(memory.logs) - {pod.name for pod in pod_views}:
         del memory.logs[gone]
     return Observed(

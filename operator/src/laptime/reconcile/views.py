@@ -14,10 +14,13 @@ from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
+from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 
 LABEL = "laptime.dev/"
 _COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "RegistryUnavailable")
+"""How kubelets say that an image cannot be had."""
 STUCK_SECONDS = 120.0
 """A pod that should have ended for so long is on a node that is gone."""
 
@@ -77,9 +80,14 @@ class PodView:
     acknowledged: datetime | None = None
     # Why it is taken away, where Kubernetes itself says so: CamelCase reason and message.
     disruption: tuple[str, str] | None = None
-    # Name and image of its first container.
+    # Name and image of the container that it is there for: its first one, as the run asked.
     main: str = ""
     image: str | None = None
+    # With which Secrets it pulls, and which of them are not there, where it cannot.
+    pull_secrets: tuple[str, ...] = ()
+    missing_secrets: tuple[str, ...] = ()
+    # What of it the cluster has changed.
+    altered: Altered = UNALTERED
     containers: tuple[ContainerView, ...] = ()
 
     @property
@@ -108,6 +116,11 @@ class PodView:
         return not self.deleting and self.phase not in ("Succeeded", "Failed")
 
     @property
+    def cannot_pull(self) -> bool:
+        """Whether one of its containers has no image."""
+        return any(one.waiting_reason in IMAGE_REASONS for one in self.containers)
+
+    @property
     def marked_unready(self) -> bool:
         """Whether its node is taken for dead: only the node controller makes ready containers so.
 
@@ -125,7 +138,7 @@ class PodView:
 
     @property
     def image_id(self) -> str | None:
-        """What its first container runs, as the kubelet says; None while it does not say."""
+        """What its main container runs, as the kubelet says; None while it does not say."""
         return next((one.image_id for one in self.containers if one.name == self.main), None)
 
     @property
@@ -362,6 +375,8 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
     ]
     spec = manifest.get("spec", {})
     containers = spec.get("containers") or [{}]
+    changes = altered(manifest)
+    main = next((one for one in containers if one.get("name") == changes.main), containers[0])
     limited = {
         one.get("name")
         for one in [*containers, *(spec.get("initContainers") or [])]
@@ -398,8 +413,12 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         disruption=(_said(disruption, "reason") or "", _said(disruption, "message") or "")
         if disruption.get("status") == "True"
         else None,
-        main=containers[0].get("name", ""),
-        image=_said(containers[0], "image"),
+        main=main.get("name", ""),
+        image=_said(main, "image"),
+        pull_secrets=tuple(
+            plain(str(one["name"])) for one in spec.get("imagePullSecrets") or [] if one.get("name")
+        ),
+        altered=changes,
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
 

@@ -14,8 +14,18 @@ PODS = Section(
             "ImagePullFailed",
             "the image cannot be pulled: no such name or tag, no rights, or the registry is out of "
             "reach",
-            "check name and tag; `images.registry` and `images.pullSecrets` of the chart, with the "
-            "Secret in the namespace of the run",
+            "check name and tag; `spec.imagePullSecrets`, or `images.registry` and "
+            "`images.pullSecrets` of the chart, with the Secrets in the namespace of the run; the "
+            "message says which of them is not there",
+            blame=Fault.CLUSTER,
+            once_well=True,
+        ),
+        Reason(
+            "AddedContainerFailed",
+            "a container that the cluster added to the pod, such as the proxy of a mesh, does not "
+            "come up or crashes; the message has its name",
+            "have whatever adds it leave the run's namespace, or these pods, alone ([what clusters "
+            "add](real-cluster.md#what-clusters-add-to-pods))",
             blame=Fault.CLUSTER,
             once_well=True,
         ),

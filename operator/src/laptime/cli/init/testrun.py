@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from laptime.api import API_VERSION, KIND
+from laptime.api.pull_secret import MAX_PULL_SECRETS
 from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake
 
@@ -69,7 +70,7 @@ _SPEC = {
     "ports": "generators have no ports of their own",
     "initializer": "k6 reads the script in the generator itself; what is wrong with it is said",
     "starter": "generators begin together without another pod",
-    "scuttle": "generators have no proxy beside them; a mesh must leave the namespace out",
+    "scuttle": "generators ask meshes for no proxy; what adds one in spite of it is said",
     "cleanup": "deleting the run deletes all of it; history of the chart bounds how many stay",
     "cloud": "nothing is sent to Grafana Cloud k6",
     "token": "nothing is sent to Grafana Cloud k6",
@@ -81,7 +82,6 @@ _K6 = "a k6 of one's own is the administrator's choice: images.generator of the 
 _RUNNER = {
     "image": _K6,
     "imagePullPolicy": "images are the administrator's choice",
-    "imagePullSecrets": "images are the administrator's choice",
     "nodeSelector": _NODES,
     "affinity": _NODES,
     "tolerations": _NODES,
@@ -141,6 +141,8 @@ def translated(document: Document) -> Translation:
     }
     if generator := _generator(spec, runner, into):
         run["spec"]["generator"] = generator
+    if names := _pull_secrets(runner, into):
+        run["spec"]["imagePullSecrets"] = [{"name": name} for name in names]
     for key in spec:
         if key in _SPEC:
             into.left_out.append(f"spec.{key}: {_SPEC[key]}")
@@ -149,7 +151,7 @@ def translated(document: Document) -> Translation:
     for key in runner:
         if key == "image" and script.get("image"):
             into.left_out.append(f"spec.runner.image: the script is taken from it, and {_K6}")
-        elif key not in ("env", "resources"):
+        elif key not in ("env", "resources", "imagePullSecrets"):
             into.left_out.append(f"spec.runner.{key}: {_RUNNER.get(key, _POD)}")
     into.to_write += [
         "spec.servers: whether the Service is meant that the script's address names; or images, "
@@ -206,6 +208,17 @@ def _script(spec: Document, runner: Document, into: Translation) -> Document:
         "imports or opens; or one archive of `k6 archive` for all)"
     )
     return {"configMap": "k6-script", "key": name}
+
+
+def _pull_secrets(runner: Document, into: Translation) -> list[str]:
+    said = (one.get("name") for one in runner.get("imagePullSecrets") or [])
+    names = list(dict.fromkeys(str(name) for name in said if name))
+    if len(names) > MAX_PULL_SECRETS:
+        into.left_out.append(
+            f"spec.runner.imagePullSecrets: a run has at most {MAX_PULL_SECRETS}; left out are "
+            f"{', '.join(names[MAX_PULL_SECRETS:])}"
+        )
+    return names[:MAX_PULL_SECRETS]
 
 
 def _generator(spec: Document, runner: Document, into: Translation) -> Document:

@@ -32,10 +32,11 @@ _OWN = {
 
 def tier_names(situation: Situation) -> list[str]:
     """Return the components of the tiers of this run: its own, and the services of its scenario."""
-    return list(_titles(situation))
+    return list(tier_titles(situation))
 
 
-def _titles(situation: Situation) -> dict[str, str]:
+def tier_titles(situation: Situation) -> dict[str, str]:
+    """Return the same with what they are called."""
     topology = situation.spec.topology
     own = {name: said for name, said in _OWN.items() if getattr(topology, name) is not None}
     return own | {one.component: one.title for one in situation.context.scenario.services}
@@ -49,7 +50,7 @@ def _standing(situation: Situation) -> dict[str, str]:
     fresh: list[str] = []
     if situation.run.status.state in (State.VERIFYING, State.RUNNING):
         fresh = fresh_components(situation)
-    return {name: said for name, said in _titles(situation).items() if name not in fresh}
+    return {name: said for name, said in tier_titles(situation).items() if name not in fresh}
 
 
 def tiers_ready(situation: Situation) -> bool:
@@ -74,7 +75,7 @@ def tiers_ready(situation: Situation) -> bool:
                 ConditionType.TIERS_READY,
                 ConditionStatus.TRUE,
                 "Ready",
-                ", ".join(_titles(situation).values()) or "none needed",
+                ", ".join(tier_titles(situation).values()) or "none needed",
             )
         )
         return True
@@ -106,7 +107,7 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
 
     Whatever a server did meanwhile, it did without its database or its proxy.
     """
-    for name, what in _titles(situation).items():
+    for name, what in tier_titles(situation).items():
         pods = situation.observed.pods_of(name)
         # One that was evicted stays to be seen, long after another one took its place.
         problem = taken_away(what, pods[-1:])

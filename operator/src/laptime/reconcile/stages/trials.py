@@ -7,7 +7,7 @@ attempts that were lost stand in the status until the trial's result is stored, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from laptime.analysis import wording
@@ -24,7 +24,10 @@ from laptime.measure import (
     SCRIPT,
     GeneratorError,
     GeneratorResult,
+    Judgement,
+    doubted,
     failed_trial,
+    judge_pods,
     kept_payload,
     merge_results,
     parse_generator_output,
@@ -55,7 +58,7 @@ from laptime.reconcile.stages.servers import (
 )
 from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.tiers import tier_names, tier_trouble
+from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
 _SOON_SECONDS = 1.0
@@ -284,24 +287,46 @@ def _follow(
 def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialResult:
     """Return the result of an attempt as that of its trial, with the attempts before it."""
     lost = situation.lost_attempts(trial.name)
+    attempt = situation.attempt(trial)
+    pods = _pods(situation, attempt)
+    if result.figures is not None:
+        result = doubted(result, _what_was_made_of_them(situation, attempt, pods))
     return result.model_copy(
         update={
             "trial": trial.name,
             "retry": situation.run.status.retries or 0,
             "attempt": len(lost) + 1,
             "lost_attempts": lost,
-            **_what_ran_where(situation, situation.attempt(trial)),
+            **_what_ran_where(situation, attempt, pods),
         }
     )
 
 
-def _what_ran_where(situation: Situation, attempt: Trial) -> dict[str, object]:
-    """Return images and nodes of an attempt, by part; several pods of one may differ."""
-    pods = {
+def _pods(situation: Situation, attempt: Trial) -> dict[str, list[PodView]]:
+    """Return the pods of an attempt, by part."""
+    return {
         "server": server_pods(situation, attempt.server, attempt.name),
         "generator": situation.observed.pods_of("generator", trial=attempt.name),
         **{name: situation.observed.pods_of(name)[-1:] for name in tier_names(situation)},
     }
+
+
+def _what_was_made_of_them(
+    situation: Situation, attempt: Trial, pods: Mapping[str, Sequence[PodView]]
+) -> Judgement:
+    """Return the doubts that follow from what the cluster has changed of the run's own pods."""
+    titles = {"generator": "the generator", **tier_titles(situation)}
+    if situation.spec.server(attempt.server).deployed:
+        titles["server"] = f"server {attempt.server}"
+    return judge_pods(
+        (titles[part], pod.altered) for part, of in pods.items() if part in titles for pod in of
+    )
+
+
+def _what_ran_where(
+    situation: Situation, attempt: Trial, pods: Mapping[str, Sequence[PodView]]
+) -> dict[str, object]:
+    """Return images and nodes of an attempt, by part; several pods of one may differ."""
     said = {part: {pod.image_id for pod in of if pod.image_id} for part, of in pods.items()}
     if not situation.spec.server(attempt.server).deployed:
         # Which of its containers serves nobody knows.

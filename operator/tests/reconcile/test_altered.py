@@ -1,0 +1,157 @@
+"""What the cluster adds to the pods of a run is said in the trials that it took part in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from laptime.api.attempts import Fault
+from laptime.api.results import Validity
+from laptime.api.status import State
+from laptime.manifests.undisturbed import pod_template
+from laptime.reconcile.diagnose import diagnose
+from laptime.reconcile.fault import whose_fault
+from laptime.reconcile.views import PodView, pod_view
+
+from .api_server import ApiServer, Object
+from .nodes import working
+from .test_controller import operating, run_manifest, state, until
+from .test_deadlines import in_state
+from .test_deadlines import until as world_until
+from .test_decide import spec_of
+from .test_folding import stored
+from .world import World
+
+COMPONENT = "laptime.dev/component"
+
+
+def mesh(pod: Object) -> None:
+    """Add a proxy to servers, whatever they ask for, and limit generators, as a LimitRange does."""
+    component = pod["metadata"]["labels"][COMPONENT]
+    if component == "server":
+        proxy = {"name": "istio-proxy", "image": "istio/proxyv2"}
+        pod["spec"]["containers"].insert(0, proxy)
+    if component == "generator":
+        pod["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "100m"}
+
+
+ADDED = (
+    "the cluster added container istio-proxy to the pod of server s0: what it does there is in the "
+    "figures"
+)
+LIMITED = "the cluster limits the generator to 100m of CPU, and nobody asked for a limit"
+
+
+async def finished(server: ApiServer, name: str, admission: Any) -> list[Object]:
+    server.add({**run_manifest(name), "spec": spec_of(1, 1, 2).to_wire()})
+    async with operating(server), working(server) as nodes:
+        nodes.admission = admission
+        await until(lambda: state(server, name) == "Succeeded")
+    trials: list[Object] = json.loads(stored(server, name).files["results.json"])["trials"]
+    return trials
+
+
+async def test_a_proxy_and_a_limit_are_said_in_each_trial_and_in_the_status() -> None:
+    server = ApiServer()
+    trials = await finished(server, "meshed", mesh)
+    for trial in trials:
+        assert trial["validity"] == Validity.DOUBTFUL
+        assert {ADDED, LIMITED} <= set(trial["validityReasons"])
+        # The image of the server is that of its own container.
+        assert trial["images"]["server"] == "sync@sha256:1"
+    (row,) = server.objects["BenchmarkRun", "default", "meshed"]["status"]["results"]
+    assert row["validity"] == Validity.DOUBTFUL
+    # Reports are made of the rows as these are.
+    for said in (ADDED, LIMITED):
+        assert f"{said} (in 2 of 2 repetitions)" in row["validityReasons"]
+
+
+async def test_a_cluster_that_changes_nothing_is_not_spoken_of() -> None:
+    trials = await finished(ApiServer(), "plain", lambda _: None)
+    assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
+
+
+async def test_pods_that_an_older_version_made_are_not_doubted() -> None:
+    def older(pod: Object) -> None:
+        mesh(pod)
+        del pod["metadata"]["annotations"]
+
+    trials = await finished(ApiServer(), "older", older)
+    assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]
+
+
+def crashing(name: str) -> PodView:
+    """Return a pod of a server of which one container ends again and again."""
+    pod = pod_template({COMPONENT: "server"}, {"containers": [OWN]})
+    return pod_view(
+        {
+            "metadata": {
+                **pod["metadata"],
+                "name": "demo-server-mine-1",
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
+            "spec": {"containers": [OWN, {"name": "istio-proxy", "image": "proxyv2"}]},
+            "status": {
+                "containerStatuses": [
+                    {
+                        "name": name,
+                        "restartCount": 3,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 255, "message": "no certificate"}},
+                    }
+                ]
+            },
+        }
+    )
+
+
+OWN = {"name": "server", "image": "mine:1", "resources": {}}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "fault"),
+    [
+        ("istio-proxy", "AddedContainerFailed", Fault.CLUSTER),
+        ("server", "CrashLoop", Fault.SERVER),
+    ],
+)
+def test_no_server_answers_for_a_container_that_is_not_its_own(
+    name: str, reason: str, fault: Fault
+) -> None:
+    problem = diagnose("server mine", [crashing(name)], datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    assert problem is not None
+    assert (problem.reason, problem.fatal) == (reason, True)
+    assert "no certificate" in problem.message
+    assert ("container istio-proxy to the pod of server mine" in problem.message) == (
+        name == "istio-proxy"
+    )
+    assert whose_fault(problem.reason, problem.part) is fault
+
+
+TIERS = ("postgres", "pgbouncer", "haproxy")
+
+
+@pytest.mark.parametrize("reached", [State.VERIFYING, State.RUNNING])
+def test_pods_of_a_run_that_an_older_version_began_are_not_made_anew(reached: State) -> None:
+    """Its templates have other labels, so that the hashes of all objects are other ones."""
+    world = World(spec_of(2, 1, 3), Random(1))
+    world_until(world, in_state(reached))
+    older = {name: replace(one, manifest_hash="older") for name, one in world.deployments.items()}
+    world.deployments.update(older)
+
+    def tiers() -> set[str]:
+        return {pod.name for name in TIERS for pod in world.observe().pods_of(name)}
+
+    before = tiers()
+    assert len(before) == len(TIERS)
+    while world.run.status.state in (State.VERIFYING, State.RUNNING):
+        assert tiers() == before
+        world.step()
+        world.advance()
+    assert len(world.observe().results) == 6
+    assert not any(one.lost_attempts for one in world.observe().results.values())
