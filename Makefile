@@ -652,6 +652,18 @@ wrong-scenarios: install ## what is wrong with a scenario and only shows at run 
 	fi
 	$(PYTEST_E2E) --capture=no runs/test_wrong_scenarios.py
 
+# They change the release and the namespace of the chart.
+.PHONY: namespaces
+namespaces: venv ## whole runs under levels, quotas, limits, policies and users of a cluster, on one of its own
+	export LAPTIME_CLUSTER_NAME=laptime-namespaces
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	images="$(CHART_IMAGES) delay load-script server-go-nethttp"
+	$(IMAGES) $$images
+	$(MAKE) install LOADED_IMAGES="$$images"
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) --capture=no runs/test_kinds_of_namespaces.py
+
 .PHONY: seconds
 seconds: install ## a hundred trials: whether Prometheus has each second of each exactly
 	$(USE_CLUSTER)

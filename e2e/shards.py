@@ -48,9 +48,11 @@ SHARDS = {
         "runs/test_scripts.py",
         "runs/test_verify_only.py",
     ),
-    # Minutes each; parts of `make prove`: frozen-kubelet, bad-scripts, wrong-scenarios, seconds.
+    # Minutes each; parts of `make prove`: frozen-kubelet, bad-scripts, wrong-scenarios, seconds,
+    # namespaces.
     "long": (
         "runs/test_bad_scripts.py",
+        "runs/test_kinds_of_namespaces.py",
         "runs/test_wrong_scenarios.py",
         "runs/test_seconds.py::test_of_a_hundred_trials_none_is_off",
         "runs/test_frozen_kubelet.py::test_a_kubelet_that_stands_still_costs_no_server_a_trial[measuring]",

@@ -246,13 +246,93 @@ def test_no_selector_holds_a_version(render: Any) -> None:
         assert not {"helm.sh/chart", "app.kubernetes.io/version"} & set(selector)
 
 
-def test_the_network_policy_is_a_choice(render: Any) -> None:
+def test_network_policies_are_a_choice_and_each_pod_has_its_own(render: Any) -> None:
     assert render().names("NetworkPolicy") == []
-    policy = render(networkPolicy={"enabled": True, "apiServerPorts": [6444]}).find(
-        "NetworkPolicy", "laptime-operator"
-    )["spec"]
-    assert policy["policyTypes"] == ["Ingress", "Egress"]
-    assert [port["port"] for port in policy["egress"][0]["ports"]] == [53, 53, 6444]
+    rendered = render(
+        networkPolicy={"enabled": True, "apiServerPorts": [6444]}, grafana={"enabled": True}
+    )
+    dns = [53, 53, 5353, 5353, 6444]
+    found = {
+        "operator": (["health", "metrics"], [*dns, 9090]),
+        "prometheus": (["http"], [*dns, 8081, 8404, 9187, 9464, 9465]),
+        "agent": (["metrics"], dns),
+        "grafana": (["http"], [*dns, 9090]),
+        "test": ([], [*dns, 8080]),
+    }
+    assert len(rendered.names("NetworkPolicy")) == len(found)
+    pods = {
+        one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        for one in rendered.objects
+        if one["kind"] in ("Deployment", "DaemonSet")
+    }
+    assert pods | {"test"} == set(found)
+    for name, (open_ports, reached) in found.items():
+        policy = rendered.find("NetworkPolicy", f"laptime-{name}")["spec"]
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        assert policy["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == name
+        said = [one["port"] for rule in policy.get("ingress", []) for one in rule["ports"]]
+        assert said == open_ports
+        (way_out,) = policy["egress"]
+        assert [one["port"] for one in way_out["ports"]] == reached
+    # Who is not there has none; who asks another Prometheus reaches that one.
+    other = render(
+        networkPolicy={"enabled": True},
+        agent={"enabled": False},
+        prometheus={"enabled": False, "url": "https://prometheus.monitoring.svc"},
+    )
+    assert [name.rpartition("/")[2] for name in other.names("NetworkPolicy")] == [
+        "laptime-operator",
+        "laptime-test",
+    ]
+    kubelets = render(networkPolicy={"enabled": True}, agent={"enabled": False})
+    (way_out,) = kubelets.find("NetworkPolicy", "laptime-prometheus")["spec"]["egress"]
+    assert 10250 in [one["port"] for one in way_out["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "openshift", "foreign"),
+    [
+        ("auto", False, False),
+        ("auto", True, True),
+        ("force", False, True),
+        ("disabled", True, False),
+    ],
+)
+def test_a_cluster_may_choose_the_users_of_all_pods(
+    helm: Tool, said: str, openshift: bool, foreign: bool
+) -> None:
+    value = f"global.compatibility.openshift.adaptSecurityContext={said}"
+    served = ("--api-versions", "security.openshift.io/v1") if openshift else ()
+    text = helm(
+        *("template", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "--set", value, *served),
+        *("--set", "grafana.enabled=true"),
+    )
+    users: dict[str, list[Any]] = {}
+    told = []
+    for one in yaml.load_all(text, yaml.CSafeLoader):
+        if not one or one["kind"] not in ("Deployment", "DaemonSet", "Pod"):
+            continue
+        spec = one["spec"] if one["kind"] == "Pod" else one["spec"]["template"]["spec"]
+        security = spec["securityContext"]
+        assert security["runAsNonRoot"] is True
+        keys = ("runAsUser", "runAsGroup", "fsGroup")
+        users[one["metadata"]["name"]] = [security.get(key) for key in keys]
+        for container in spec["containers"]:
+            assert not set(keys) & container["securityContext"].keys()
+            told += [
+                env["value"]
+                for env in container.get("env", [])
+                if env["name"] == "LAPTIME_FOREIGN_USERS"
+            ]
+    usual = {
+        "laptime-operator": [10001, 10001, None],
+        "laptime-test": [10001, 10001, None],
+        "laptime-agent": [10001, 10001, None],
+        "laptime-prometheus": [10001, 10001, 10001],
+        "laptime-grafana": [472, 472, 472],
+    }
+    assert users == ({name: [None] * 3 for name in usual} if foreign else usual)
+    assert told == (["true"] if foreign else [])
 
 
 def test_placement_is_passed_on(render: Any) -> None:
@@ -382,6 +462,7 @@ def test_rights_of_people_are_a_choice(render: Any) -> None:
         ("prometheus.scrapeInterval=often", "scrapeInterval"),
         ("prometheus.retentionSize=1Gi", "retentionSize"),
         ("agent.hostPID=true", "hostPID"),
+        ("global.compatibility.openshift.adaptSecurityContext=yes", "adaptSecurityContext"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str) -> None:
@@ -401,7 +482,8 @@ def test_every_value_is_described() -> None:
             }
         assert node.get("description"), path
         if "properties" in node:
-            assert node["additionalProperties"] is False, path
+            # A parent chart shares more with all its charts than this one knows.
+            assert path.startswith("values.global") or node["additionalProperties"] is False, path
             for key, value in values.items():
                 check(value, node["properties"][key], f"{path}.{key}")
 

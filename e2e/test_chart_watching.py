@@ -166,12 +166,16 @@ def test_both_can_be_left_out(render: Any) -> None:
 
 def test_the_operator_may_ask_another_prometheus(render: Any) -> None:
     other = {"enabled": False, "url": "https://prometheus.example/"}
-    rendered = render(prometheus=other, networkPolicy={"enabled": True})
+    policies = {"enabled": True, "apiServerPorts": [6443]}
+    rendered = render(prometheus=other, networkPolicy=policies)
     assert _url(rendered) == "https://prometheus.example"
-    policy = rendered.find("NetworkPolicy", "laptime-operator")["spec"]
-    assert policy["egress"][1]["ports"] == [{"port": 443, "protocol": "TCP"}]
-    own = render(networkPolicy={"enabled": True}).find("NetworkPolicy", "laptime-operator")["spec"]
-    assert own["egress"][1]["ports"] == [{"port": 9090, "protocol": "TCP"}]
+
+    def reached(rendered: Rendered) -> list[int]:
+        policy = rendered.find("NetworkPolicy", "laptime-operator")["spec"]
+        return [one["port"] for one in policy["egress"][0]["ports"]]
+
+    assert reached(rendered) == [53, 53, 5353, 5353, 6443, 443]
+    assert reached(render(networkPolicy=policies)) == [53, 53, 5353, 5353, 6443, 9090]
 
 
 OTHER = "https://prometheus.example"

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from conftest import OPERATOR_NAMESPACE
+
 from .harness import Cluster, namespace_for_runs
 
 
@@ -25,3 +27,13 @@ def cluster(kubectl: Any, reader: Any, operator: str) -> Iterator[Cluster]:
     """A namespace at the restricted level in which runs are allowed; deleted afterwards."""
     with namespace_for_runs(reader) as name:
         yield Cluster(kubectl, reader, name)
+
+
+@pytest.fixture
+def image(kubectl: Any, operator: str) -> str:
+    """The operator's image, which has Python."""
+    found: str = kubectl(
+        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
+        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
+    )
+    return found

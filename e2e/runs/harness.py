@@ -29,6 +29,7 @@ _SERVED = {
     "deployments": ("Deployment", "/apis/apps/v1"),
     "endpointslices": ("EndpointSlice", "/apis/discovery.k8s.io/v1"),
     "jobs": ("Job", "/apis/batch/v1"),
+    "limitranges": ("LimitRange", "/api/v1"),
     "networkpolicies": ("NetworkPolicy", "/apis/networking.k8s.io/v1"),
     "pods": ("Pod", "/api/v1"),
     "replicasets": ("ReplicaSet", "/apis/apps/v1"),
@@ -199,11 +200,11 @@ class Cluster:
 
 
 @contextmanager
-def namespace_for_runs(reader: Any) -> Iterator[str]:
-    """Give a namespace at the restricted level in which runs are allowed; it is deleted then."""
+def namespace_for_runs(reader: Any, level: str = "restricted") -> Iterator[str]:
+    """Give a namespace at a Pod Security level in which runs are allowed; it is deleted then."""
     name = f"runs-{secrets.token_hex(4)}"
     rbac = "rbac.authorization.k8s.io"
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    labels = {"pod-security.kubernetes.io/enforce": level}
     binding = {
         "metadata": {"name": "laptime"},
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "laptime-runs"},

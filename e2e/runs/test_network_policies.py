@@ -62,15 +62,6 @@ def pod(name: str, image: str, labels: dict[str, str]) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def image(kubectl: Tool, operator: str) -> str:
-    """The operator's image, which has Python."""
-    return kubectl(
-        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
-        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
-    )
-
-
 def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, image: str) -> None:
     def start(name: str, labels: dict[str, str]) -> str:
         cluster.apply(pod(name, image, labels))

@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from conftest import OPERATOR_NAMESPACE, Tool
+from conftest import Tool
 
 from . import strangers
 from .harness import Cluster, condition, light, run_manifest
@@ -75,15 +73,6 @@ def deployment(name: str, container: dict[str, Any], volumes: list[Any]) -> dict
 
 def service(name: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
-
-
-@pytest.fixture
-def image(kubectl: Tool, operator: str) -> str:
-    """The operator's image, which has Python."""
-    return kubectl(
-        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
-        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
-    )
 
 
 def certificate(folder: Path, host: str) -> dict[str, str]:

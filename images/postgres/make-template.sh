@@ -9,7 +9,7 @@ template=$1
 
 initdb --pgdata="$template" --username=postgres --encoding=UTF8 \
     --locale-provider=builtin --builtin-locale=C.UTF-8 --locale=C \
-    --auth-local=trust --auth-host=scram-sha-256 --no-sync --no-instructions
+    --auth-local=trust --auth-host=scram-sha-256 --allow-group-access --no-sync --no-instructions
 # The configuration lives in /etc/postgresql; initdb's copies would only mislead.
 echo "include '/etc/postgresql/postgresql.conf'" >"$template/postgresql.conf"
 rm "$template/pg_hba.conf"

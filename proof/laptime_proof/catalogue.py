@@ -83,6 +83,7 @@ LONG = (
     Part("frozen-kubelet", after=("fuzz",)),
     Part("bad-scripts", after=("frozen-kubelet",)),
     Part("wrong-scenarios", after=("bad-scripts",)),
+    Part("namespaces"),
     Part("nodes"),
     Part("placements"),
     Part("lost-nodes"),

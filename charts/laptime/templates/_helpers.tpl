@@ -61,10 +61,31 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/*
+"true" where the cluster chooses which users pods run as, as OpenShift does, and refuses pods that
+say one themselves.
+*/}}
+{{- define "laptime.foreignUsers" -}}
+{{- $said := dig "compatibility" "openshift" "adaptSecurityContext" "auto" (.Values.global | default dict) -}}
+{{- if or (eq $said "force") (and (eq $said "auto") (.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+true
+{{- end -}}
+{{- end }}
+
+{{/*
+What the level asks of a pod. Takes a dict: root, and user or volumes where it has a user of its own
+or volumes that this user writes.
+*/}}
 {{- define "laptime.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 10001
-runAsGroup: 10001
+{{- if not (include "laptime.foreignUsers" .root) }}
+{{- $user := .user | default 10001 }}
+runAsUser: {{ $user }}
+runAsGroup: {{ $user }}
+{{- if .volumes }}
+fsGroup: {{ $user }}
+{{- end }}
+{{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end }}

@@ -1,7 +1,9 @@
 """Containers of the built images, run the way a restricted pod runs them.
 
-User 10001, read-only root file system, no capability, no new privileges, a writable /tmp, the
-host's network. With docker or podman where they work, else with runc on buildah's storage.
+A user that is none of the image's, of group 0, as OpenShift gives one to each namespace; read-only
+root file system, no capability, no new privileges, a writable /tmp, the host's network. That images
+run as their own user too, every run on a cluster shows. With docker or podman where they work, else
+with runc on buildah's storage.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 from imagebuild.engines import Engine
 from imagebuild.store import Store
 
-UID = 10001
+UID, GID = 54321, 0
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _docker_command(
 ) -> list[str]:
     return [
         *(client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
-        *(f"--user={UID}:{UID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
+        *(f"--user={UID}:{GID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
         *(() if "/tmp" in writable else ("--tmpfs=/tmp",)),
         *(f"--env={key}={value}" for key, value in environment.items()),
         *(f"--volume={source}:{target}:ro" for target, source in files.items()),
@@ -193,7 +195,7 @@ def _prepare_runc(
         "ociVersion": "1.0.2",
         "process": {
             "terminal": False,
-            "user": {"uid": UID, "gid": UID},
+            "user": {"uid": UID, "gid": GID},
             "args": [*config.get("Entrypoint", []), *(config.get("Cmd") or [])],
             "env": variables,
             "cwd": config.get("WorkingDir") or "/",
@@ -227,7 +229,7 @@ def _buildah(*arguments: str) -> str:
 def writable_folder(folder: Path) -> Path:
     """`folder`, made and owned by the containers' user, as an emptyDir with an fsGroup is."""
     folder.mkdir(parents=True)
-    shutil.chown(folder, UID, UID)
+    shutil.chown(folder, UID, GID)
     return folder
 
 

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from containers import UID, writable_folder
+from containers import GID, UID, writable_folder
 
 from laptime.catalog import Scenario
 
@@ -23,5 +23,5 @@ def prepare(folder: Path, scenario: Scenario) -> Path:
         for _, sql in scenario.sqlite_sql:
             connection.executescript(sql)
     for path in folder.iterdir():
-        shutil.chown(path, UID, UID)
+        shutil.chown(path, UID, GID)
     return folder

@@ -120,6 +120,7 @@ def start_bouncer(
         PGBOUNCER_INI.format(database_port=database.port, port=port) + more
     )
     with run("pgbouncer", files={"/etc/laptime": settings}) as container:
-        probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(port))
+        # Without a name it would look its own user up, who has no entry.
+        probe = ("pg_isready", "-h", "127.0.0.1", "-p", str(port), "-U", "laptime")
         container.wait_until(lambda: database.container.execute(*probe).returncode == 0, 60)
         yield Database(container, port)

@@ -31,6 +31,8 @@ class Settings:
     """The Prometheus that watches the pods of runs, and how it is asked; None: nobody watches."""
     network: Network | None = None
     """What pods of runs may reach and be reached from; None: they have no NetworkPolicies."""
+    foreign_users: bool = False
+    """Whether the cluster chooses which users the pods of runs run as."""
     extensions: frozenset[str] = frozenset()
     """Extensions of Postgres that scenarios may ask for."""
     history: HistoryLimits = field(default_factory=HistoryLimits)
@@ -80,6 +82,7 @@ def load_settings() -> Settings:
             os.environ.get("LAPTIME_PROMETHEUS_ACCESS") or "{}",
         ),
         network=_network(os.environ.get("LAPTIME_NETWORK") or ""),
+        foreign_users=_switch("LAPTIME_FOREIGN_USERS"),
         extensions=frozenset((os.environ.get("LAPTIME_EXTENSIONS") or "").split()),
         history=_history(os.environ.get("LAPTIME_HISTORY") or "{}"),
         turns=_turns(os.environ.get("LAPTIME_RUNS") or "{}"),
@@ -114,6 +117,13 @@ def _network(text: str) -> Network | None:
         raise SettingsError(
             f'LAPTIME_NETWORK is {text!r}: write {{"dns": [...], "watchers": [...]}} ({error!r})'
         ) from error
+
+
+def _switch(name: str) -> bool:
+    text = os.environ.get(name) or "false"
+    if text not in ("true", "false"):
+        raise SettingsError(f"{name} is {text!r}: write true or false")
+    return text == "true"
 
 
 def _history(text: str) -> HistoryLimits:

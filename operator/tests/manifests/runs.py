@@ -349,7 +349,11 @@ SPECS: dict[str, dict[str, Any]] = {
         "topology": {
             "postgres": {},
             "haproxy": {},
-            "delay": {"servers": "22ms", "database": "1.5ms"},
+            "delay": {
+                "servers": "22ms",
+                "database": "1.5ms",
+                "resources": {"cpu": "1", "memory": "64Mi"},
+            },
         },
         "loads": [CLOSED],
         "repetitions": 1,

@@ -126,6 +126,15 @@ def test_only_a_users_own_image_chooses_its_user() -> None:
 
 
 @pytest.mark.parametrize("spec", SPECS)
+def test_where_the_cluster_chooses_users_no_pod_says_one(spec: str) -> None:
+    for name, _, pod in pod_specs(objects(context(spec, foreign_users=True))):
+        said = [pod["securityContext"], *(one["securityContext"] for one in containers(pod))]
+        for one in said:
+            assert not {"runAsUser", "runAsGroup", "fsGroup"} & one.keys(), name
+        assert pod["securityContext"]["runAsNonRoot"] is True
+
+
+@pytest.mark.parametrize("spec", SPECS)
 def test_the_password_is_in_the_secret_only(spec: str) -> None:
     for manifest in objects(context(spec)):
         assert (PASSWORD in str(manifest)) == (manifest["kind"] == "Secret")

@@ -54,7 +54,7 @@ def test_a_generator_that_never_gets_a_pod_is_lost_to_the_cluster_and_not_to_its
     until(world, lambda world: world.run.status.lost_attempts)
     (lost,) = world.run.status.lost_attempts or []
     assert (lost.reason, lost.fault) == ("PodMissing", Fault.CLUSTER)
-    assert "the generator has no pod after 30 s" in lost.message
+    assert "the generator has no pod: kubectl describe job demo-trial-002 says why" in lost.message
 
 
 def warmed_up(warmup: str, repetitions: int = 2) -> BenchmarkRunSpec:

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from laptime.api.status import ConditionType, ServerState, State
-from laptime.reconcile.views import ContainerView, PodView
+from laptime.reconcile.views import ContainerView, PodView, parse_time
 
 from .test_decide import MANY_PASSES, spec_of
 from .world import World
@@ -125,6 +125,50 @@ def test_servers_that_a_quota_keeps_back_for_ever_are_out_and_it_is_said_why() -
     assert [(one.state, one.reason) for one in world.run.status.servers or []] == [
         (ServerState.FAILED, "PodRefused")
     ] * 2
+
+
+WANTS_LIMITS = (
+    'pods "x" is forbidden: failed quota: compute: must specify limits.cpu for: server; '
+    "limits.memory for: server"
+)
+
+
+def test_servers_without_the_limits_that_a_quota_wants_are_out_at_once_and_told_what_to_write() -> (
+    None
+):
+    world = World(spec_of(2, 1, 1), Random(1))
+    while world.run.status.state is not State.FAILED:
+        world.advance()
+        refuse(world, WANTS_LIMITS)
+        world.step()
+        assert world.passes < MANY_PASSES
+    began = parse_time(world.run.status.started_at)
+    assert began is not None
+    assert world.now - began < timedelta(seconds=20)
+    (first, *_) = world.run.status.servers or []
+    assert first.reason == "PodRefused"
+    assert WANTS_LIMITS in (first.message or "")
+    assert 'Write resources: {cpu: "1", memory: 512Mi}' in (first.message or "")
+    assert "server s0, server s1, generator" in (first.message or "")
+
+
+def test_a_tier_without_the_limits_that_a_quota_wants_ends_the_run_at_once() -> None:
+    world = World(spec_of(2, 1, 1), Random(1))
+    while world.run.status.state is not State.FAILED:
+        world.advance()
+        for name, one in world.deployments.items():
+            if name.endswith("-postgres"):
+                world.deployments[name] = replace(one, refused_message=WANTS_LIMITS)
+        world.pods = {n: pod for n, pod in world.pods.items() if pod.component != "postgres"}
+        world.step()
+        assert world.passes < MANY_PASSES
+    began = parse_time(world.run.status.started_at)
+    assert began is not None
+    assert world.now - began < timedelta(seconds=20)
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "PodRefused"
+    assert "for topology.postgres, topology.pgbouncer" in succeeded.message
 
 
 def test_a_check_that_did_not_get_to_the_database_is_made_again_and_blames_no_server() -> None:

@@ -98,6 +98,11 @@ class Delay(Model):
     database: DelayDuration | None = Field(
         None, description="Between the servers and Postgres, or the PgBouncer before it."
     )
+    resources: Resources | None = Field(
+        None,
+        description="CPU and memory of the pod that forwards; with too little it delays more than "
+        "is said here.",
+    )
 
     @property
     def servers_seconds(self) -> float:

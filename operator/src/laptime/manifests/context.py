@@ -213,6 +213,8 @@ class RunContext:
     network: Network | None = None
     """None: the administrator has switched NetworkPolicies off."""
 
+    foreign_users: bool = False
+    """Whether the cluster chooses which users pods run as, as OpenShift does."""
     longest_seconds: float | None = None
     """How long it may have the lane; None: as long as it takes."""
     placement: Placement | None = None

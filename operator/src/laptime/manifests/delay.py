@@ -55,6 +55,7 @@ def delay_objects(ctx: RunContext, links: Sequence[Link]) -> list[Manifest]:
         return []
     if ctx.images.delay is None:
         raise ValueError("there is no image for the delay: set images.delay of the chart")
+    wanted = ctx.spec.topology.delay.resources if ctx.spec.topology.delay is not None else None
     document = {
         "healthPort": HEALTH_PORT,
         "links": [
@@ -74,8 +75,8 @@ def delay_objects(ctx: RunContext, links: Sequence[Link]) -> list[Manifest]:
                 ctx,
                 "delay",
                 ctx.images.delay,
-                # No limit: what is throttled delays more than it should.
-                resources=resources(None, cpu="50m", memory="64Mi"),
+                # No limit of our own: what is throttled delays more than it should.
+                resources=resources(wanted, cpu="50m", memory="64Mi"),
                 env=[variable("LAPTIME_DELAY", json.dumps(document, separators=(",", ":")))],
                 ports={**ports, "health": HEALTH_PORT},
                 startup_probe=startup_probe(ctx, httpGet={"path": "/healthz", "port": HEALTH_PORT}),

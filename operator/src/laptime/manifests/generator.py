@@ -20,6 +20,7 @@ from laptime.manifests.meeting import MEETING_PORT, meeting_address
 from laptime.manifests.pods import (
     config_volume,
     container,
+    helper_resources,
     placed,
     pod_spec,
     resources,
@@ -87,15 +88,16 @@ def load_job(
     parallelism = ctx.spec.generator.parallelism
     labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
     volumes = client_volumes(server)
+    helper = helper_resources(ctx.spec.generator.resources)
     # What is wrong with an image shows before anything is made ready for it.
-    init = script_image_containers(ctx, load.script) if load.script is not None else []
+    init = script_image_containers(ctx, load.script, helper) if load.script is not None else []
     if load.script is not None and _has_reset(ctx, server):
         # The built-in trial does it itself while the server starts, which is a second quicker.
-        init.append(_prepare(ctx))
+        init.append(_prepare(ctx, helper))
         volumes.append(config_volume("sql", postgres_name(ctx), {RESET_KEY: RESET_KEY}))
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
-        init.append(wait_container(ctx, server))
+        init.append(wait_container(ctx, server, helper))
         volumes += script_volumes(load.script)
     else:
         volumes += feeder_volumes(ctx)
@@ -262,13 +264,13 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
     )
 
 
-def _prepare(ctx: RunContext) -> Manifest:
+def _prepare(ctx: RunContext, resources: Manifest) -> Manifest:
     """Return the container that runs the scenario's reset, from a file and without a shell."""
     return container(
         ctx,
         PREPARE_CONTAINER,
         ctx.images.operator,
-        resources=resources(None, cpu="10m", memory="64Mi"),
+        resources=resources,
         command=["laptime"],
         args=["prepare", f"/etc/laptime/{RESET_KEY}"],
         env=[variable("HOME", "/tmp"), *database_variables(ctx, postgres_name(ctx), PORT)],

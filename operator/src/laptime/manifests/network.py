@@ -8,7 +8,8 @@ from laptime.api.egress import Destination
 from laptime.manifests.context import UID_LABEL, Component, Manifest, RunContext
 
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-_DNS_PORTS = [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
+_DNS_PORT, _DNS_BEHIND = 53, 5353
+"""OpenShift's DNS answers on the second one, and its network asks policies about that."""
 
 
 def network_name(ctx: RunContext) -> str:
@@ -35,7 +36,7 @@ def network_policy(ctx: RunContext) -> Manifest:
     egress: list[Manifest] = [
         {"to": each_other},
         # Without a `to` it would be everybody's port 53: that is for the administrator to choose.
-        {"to": list(ctx.network.dns), "ports": _DNS_PORTS},
+        {"to": list(ctx.network.dns), "ports": _dns_ports(named=bool(ctx.network.dns))},
         *(_to(one) for one in ctx.spec.egress),
     ]
     return ctx.manifest(
@@ -50,6 +51,11 @@ def network_policy(ctx: RunContext) -> Manifest:
             "egress": egress,
         },
     )
+
+
+def _dns_ports(*, named: bool) -> list[Manifest]:
+    numbers = (_DNS_PORT, _DNS_BEHIND) if named else (_DNS_PORT,)
+    return [{"port": port, "protocol": name} for port in numbers for name in ("UDP", "TCP")]
 
 
 def _in(label: str, names: tuple[str, ...]) -> Manifest:

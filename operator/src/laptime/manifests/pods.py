@@ -24,6 +24,11 @@ from laptime.manifests.undisturbed import pod_template
 USER_ID = 10001
 """User and group of every image of Laptime."""
 
+# A Python of ours takes 55 MiB, and the answer that it checks may have 8 MiB of JSON.
+_HELPER_REQUESTS = {"cpu": "50m", "memory": "64Mi"}
+_HELPER_LIMITS = {"cpu": "1", "memory": "512Mi"}
+_HELPER_NEEDS = "128Mi"
+
 CONFIG_HASH_ANNOTATION = f"{GROUP}/config-hash"
 
 _WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -56,9 +61,11 @@ def pod_spec(
     """Return a pod spec of the restricted Pod Security level, without any reach into the cluster.
 
     With `own_user` false the image decides which user it runs as, as long as it is not root, or
-    `user` says it.
+    `user` says it. Where the cluster chooses the users of pods, nothing here says any.
     """
     runs_as = USER_ID if own_user else user
+    if ctx.foreign_users:
+        runs_as = None
     spec: Manifest = {
         "automountServiceAccountToken": False,
         # Variables of other Services would come into the environment of what is measured.
@@ -374,6 +381,19 @@ def resources(wanted: Resources | None, *, cpu: str, memory: str) -> Manifest:
     limits = wanted.to_wire() if wanted else {}
     requests = {"cpu": cpu, "memory": memory, **limits}
     return {"requests": requests, "limits": limits} if limits else {"requests": requests}
+
+
+def helper_resources(beside: Resources | None = None) -> Manifest:
+    """Return the resources of a container of Laptime's own that nothing is measured in.
+
+    It always has limits, which a ResourceQuota may ask of every container. In a pod whose part says
+    its resources (`beside`) it has the same, so that the pod asks for no more and stays in the
+    class Guaranteed; only memory it has as much as it needs.
+    """
+    said = beside.to_wire() if beside is not None else {}
+    if quantity(said.get("memory", _HELPER_NEEDS)) < quantity(_HELPER_NEEDS):
+        said["memory"] = _HELPER_NEEDS
+    return {"requests": _HELPER_REQUESTS | said, "limits": _HELPER_LIMITS | said}
 
 
 def quantity(text: str) -> float:

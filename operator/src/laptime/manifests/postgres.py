@@ -13,6 +13,7 @@ from laptime.manifests.pods import (
     config_volume,
     container,
     deployment,
+    helper_resources,
     pod_spec,
     quantity,
     resources,
@@ -118,8 +119,6 @@ def _extensions(ctx: RunContext) -> dict[str, str]:
 def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> Manifest:
     paths = {key: key for key in (_CONFIG_KEY, _EXTENSIONS_KEY) if key in files}
     paths |= {name: f"init.d/{name}" for name in _init_files(ctx)}
-    # What copies files of images has no more than Postgres: the pod asks for as much as without it.
-    own = resources(postgres.resources, cpu="100m", memory="256Mi")
     pod = pod_spec(
         ctx,
         [
@@ -127,7 +126,7 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
                 ctx,
                 "postgres",
                 ctx.images.postgres,
-                resources=own,
+                resources=resources(postgres.resources, cpu="100m", memory="256Mi"),
                 env=[secret_variable("POSTGRES_PASSWORD", secret_name(ctx), "password")],
                 ports={"postgres": PORT},
                 mounts={
@@ -152,7 +151,8 @@ def _deployment(ctx: RunContext, postgres: Postgres, files: dict[str, str]) -> M
             ),
             *exporter_containers(ctx, "postgres"),
         ],
-        init_containers=sql_image_containers(ctx, own),
+        # They ask for no more than Postgres: the pod is placed as without them.
+        init_containers=sql_image_containers(ctx, helper_resources(postgres.resources)),
         volumes=[
             config_volume("config", postgres_name(ctx), paths),
             # Outlives a crash of the container. A new pod makes its data anew from the scenario,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.generator import load_job
-from laptime.manifests.pods import container, resources, variable
+from laptime.manifests.pods import container, helper_resources, variable
 from laptime.manifests.server import profile_port, server_name
 from laptime.plan import PROFILE_SECONDS, Trial, profile_load
 
@@ -44,7 +44,7 @@ def _asker(ctx: RunContext, profile: Trial) -> Manifest:
         ctx,
         PROFILE_CONTAINER,
         ctx.images.operator,
-        resources=resources(None, cpu="50m", memory="64Mi"),
+        resources=helper_resources(),
         command=["laptime"],
         args=["profile"],
         env=[

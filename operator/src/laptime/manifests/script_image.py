@@ -10,7 +10,6 @@ from laptime.manifests.image_files import (
     copying_containers,
     copying_volumes,
 )
-from laptime.manifests.pods import resources
 
 SCRIPT_CONTAINER = "script"
 """Copies the files; it is of the author's image."""
@@ -18,13 +17,15 @@ SCRIPT_CONTAINER = "script"
 _FILES = "scripts"
 
 
-def script_image_containers(ctx: RunContext, script: ScriptLoad) -> list[Manifest]:
+def script_image_containers(
+    ctx: RunContext, script: ScriptLoad, resources: Manifest
+) -> list[Manifest]:
     """Return the init containers that copy the files of a script's image into its volume."""
     if script.image is None:
         return []
     words = (script.folder or SCRIPT_FOLDER, FILES_FOLDER, script.key)
     copying = Copying(SCRIPT_CONTAINER, script.image, words)
-    return copying_containers(ctx, [copying], _FILES, resources(None, cpu="10m", memory="32Mi"))
+    return copying_containers(ctx, [copying], _FILES, resources)
 
 
 def script_volumes(script: ScriptLoad) -> list[Manifest]:

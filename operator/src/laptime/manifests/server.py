@@ -104,7 +104,7 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
                 ),
             )
         ],
-        init_containers=sqlite_containers(ctx),
+        init_containers=sqlite_containers(ctx, server),
         volumes=sqlite_volumes(ctx),
         # A user's own image need not know Laptime's user: its files may belong to the user that
         # its Dockerfile names. It may be any but root.

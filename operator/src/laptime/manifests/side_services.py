@@ -19,6 +19,7 @@ from laptime.manifests.pods import (
     config_map,
     container,
     deployment,
+    helper_resources,
     literal,
     pod_spec,
     quantity,
@@ -213,7 +214,7 @@ def _asking(ctx: RunContext, one: SideService, request: ResetRequest) -> Manifes
         ctx,
         "reset",
         ctx.images.operator,
-        resources=resources(None, cpu="50m", memory="64Mi"),
+        resources=helper_resources(),
         command=["laptime"],
         args=["verify"],
         env=[

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from laptime.api.server import Server
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
     config_map,
     config_volume,
     container,
-    resources,
+    helper_resources,
     variable,
 )
 
@@ -41,7 +42,7 @@ def sqlite_volumes(ctx: RunContext) -> list[Manifest]:
     ]
 
 
-def sqlite_containers(ctx: RunContext) -> list[Manifest]:
+def sqlite_containers(ctx: RunContext, server: Server) -> list[Manifest]:
     """Return the container that makes the database before the server starts."""
     if not ctx.spec.topology.sqlite:
         return []
@@ -50,7 +51,7 @@ def sqlite_containers(ctx: RunContext) -> list[Manifest]:
             ctx,
             "seed",
             ctx.images.operator,
-            resources=resources(None, cpu="50m", memory="64Mi"),
+            resources=helper_resources(server.resources),
             command=["laptime"],
             args=["make-sqlite", _SQL_FOLDER, FILE],
             env=[variable("HOME", "/tmp")],

@@ -11,7 +11,7 @@ from laptime.api.loads import Protocol
 from laptime.api.server import Server
 from laptime.catalog import Check, Value, check_templates, names_in
 from laptime.manifests.context import Component, Manifest, RunContext
-from laptime.manifests.pods import container, pod_spec, resources, ruled, variable
+from laptime.manifests.pods import container, helper_resources, pod_spec, ruled, variable
 from laptime.manifests.postgres import PORT, postgres_name
 from laptime.manifests.secret import database_variables
 from laptime.manifests.target import client_mounts, client_variables, client_volumes
@@ -51,7 +51,12 @@ def verify_job(ctx: RunContext, server: Server) -> Manifest:
                         ctx,
                         [
                             _verifier(
-                                ctx, VERIFY_CONTAINER, server, checks, counting=server.deployed
+                                ctx,
+                                VERIFY_CONTAINER,
+                                server,
+                                checks,
+                                resources=helper_resources(),
+                                counting=server.deployed,
                             )
                         ],
                         volumes=client_volumes(server),
@@ -69,10 +74,11 @@ def check_seconds(ctx: RunContext) -> int:
     return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + len(_protocols(ctx)) * checks)
 
 
-def wait_container(ctx: RunContext, server: Server) -> Manifest:
+def wait_container(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
     """Return a container that ends when a server answers, or when it has had its time."""
     path = server.service.health_path if server.service is not None else "/healthz"
-    return _verifier(ctx, "wait", server, [Check(name="healthz", path=path)])
+    checks = [Check(name="healthz", path=path)]
+    return _verifier(ctx, "wait", server, checks, resources=resources)
 
 
 def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) -> dict[str, Any]:
@@ -114,7 +120,13 @@ def _values(ctx: RunContext, checks: Sequence[Check]) -> dict[str, Value]:
 
 
 def _verifier(
-    ctx: RunContext, name: str, server: Server, checks: Sequence[Check], counting: bool = False
+    ctx: RunContext,
+    name: str,
+    server: Server,
+    checks: Sequence[Check],
+    *,
+    resources: Manifest,
+    counting: bool = False,
 ) -> Manifest:
     # Straight to Postgres, also where the servers go through PgBouncer.
     database = (
@@ -127,7 +139,7 @@ def _verifier(
         ctx,
         name,
         ctx.images.operator,
-        resources=resources(None, cpu="50m", memory="64Mi"),
+        resources=resources,
         command=["laptime"],
         args=["verify"],
         env=[

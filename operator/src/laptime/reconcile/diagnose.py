@@ -54,6 +54,11 @@ _OUTSIDE = re.compile(
     r"\d+ node\(s\) (?:didn't match Pod's node affinity/selector"
     r"|had untolerated taint(?:\(s\)| \{[^}]*\}))"
 )
+# A quota wants limits, or a LimitRange others: nothing that waiting would change.
+_RESOURCES_WRONG = re.compile(
+    r"must specify |(?:minimum|maximum) \S+ usage per (?:Container|Pod)"
+    r"|\S+ max limit to request ratio per |must be less than or equal to \S+ limit"
+)
 # Ends of a container that nobody has seen: the node or its container runtime was started anew.
 _UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 # Reasons of pods that a kubelet does not take, or ends because its node goes down.
@@ -111,14 +116,30 @@ def diagnose(what: str, pods: Sequence[PodView], now: datetime) -> Problem | Non
     return _diagnose_pod(what, pods[-1], now) if pods else None
 
 
-def diagnose_refusal(what: str, workload: WorkloadView | None) -> Problem | None:
+def diagnose_refusal(
+    what: str, workload: WorkloadView | None, unsaid: Sequence[str] = ()
+) -> Problem | None:
     """Return why the API server refuses a Deployment's pods (quota, Pod Security), or None.
 
-    Its controller tries again and again, and somebody may make room.
+    Its controller tries again and again, and somebody may make room. What a pod says of resources
+    stays as it is, so where that is refused nobody waits; `unsaid` are the parts of the run that
+    say nothing of it.
     """
     if workload is None or workload.refused_message is None:
         return None
-    return Problem("PodRefused", f"the pod of {what} was refused: {workload.refused_message}")
+    said = f"the pod of {what} was refused: {workload.refused_message}"
+    wrong = bool(_RESOURCES_WRONG.search(workload.refused_message))
+    if wrong and unsaid:
+        said = f"{said}. {say_resources(unsaid)}"
+    return Problem("PodRefused", said, fatal=wrong)
+
+
+def say_resources(unsaid: Sequence[str]) -> str:
+    """Return what to write where a namespace bounds the resources of its pods."""
+    return (
+        f'Write resources: {{cpu: "1", memory: 512Mi}}, with what it needs, for '
+        f"{', '.join(unsaid)}: a ResourceQuota or a LimitRange may want both of all pods"
+    )
 
 
 def taken_away(what: str, pods: Sequence[PodView]) -> Problem | None:
@@ -210,6 +231,19 @@ def late(
 def _waiting(pod: PodView) -> str:
     reasons = {one.waiting_reason for one in pod.containers if one.waiting_reason}
     return f" ({', '.join(sorted(reasons))})" if reasons else ""
+
+
+def without_pod(
+    what: str, job: WorkloadView, unsaid: Sequence[str], now: datetime
+) -> Problem | None:
+    """Return that the controller of Jobs makes no pod for one; None while it is about to.
+
+    Only its events say why, which the operator may not read.
+    """
+    if job.made or job.deleting or job.age(now) < _PATIENCE_SECONDS:
+        return None
+    said = f"{what} has no pod: kubectl describe job {job.name} says why"
+    return Problem("PodMissing", f"{said}. {say_resources(unsaid)}" if unsaid else said)
 
 
 def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Problem:

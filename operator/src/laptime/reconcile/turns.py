@@ -17,6 +17,7 @@ from laptime.api.durations import format_duration, parse_duration
 from laptime.api.resources import Resources
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.topology import Delay, HAProxy, PgBouncer, Postgres, Upstream
 from laptime.manifests.pods import quantity
 from laptime.plan import plan_trials, remaining_seconds
 from laptime.reconcile.queue import Card
@@ -236,15 +237,32 @@ class _Pods:
         return self.count * quantity(str(text)) if text is not None else 0.0
 
 
-def _pods(spec: BenchmarkRunSpec, services: Sequence[SideService]) -> list[_Pods]:
-    """Return the pods of a trial that say how much they have: tiers, a server, generators."""
+def without_resources(spec: BenchmarkRunSpec, services: Sequence[SideService]) -> list[str]:
+    """Return the parts of a run whose pods have no limits, of CPU or of memory, since it says none.
+
+    All other containers of a run have limits always.
+    """
+    pods = _pods(spec, services, delays_too=True)
+    return [one.title for one in pods if None in (one.said("cpu"), one.said("memory"))]
+
+
+def _pods(
+    spec: BenchmarkRunSpec, services: Sequence[SideService], *, delays_too: bool = False
+) -> list[_Pods]:
+    """Return the pods of a trial that say how much they have: tiers, a server, generators.
+
+    Caps have never asked it of delays, which are counted where they say it.
+    """
     topology = spec.topology
-    tiers = {
+    tiers: dict[str, Postgres | PgBouncer | HAProxy | Upstream | Delay | None] = {
         "postgres": topology.postgres,
         "pgbouncer": topology.pgbouncer,
         "haproxy": topology.haproxy,
         "upstream": topology.upstream,
     }
+    delay = topology.delay
+    if delay is not None and (delays_too or delay.resources is not None):
+        tiers["delay"] = delay
     return [
         *(_Pods(f"topology.{name}", one.resources) for name, one in tiers.items() if one),
         *(_Pods(f"{one.title} of the scenario", one.resources) for one in services),

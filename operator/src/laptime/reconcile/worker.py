@@ -79,6 +79,7 @@ def context_of(
         images=settings.images.pinned(run.status.images),
         cluster_domain=settings.cluster_domain,
         network=settings.network,
+        foreign_users=settings.foreign_users,
         longest_seconds=settings.turns.caps_of(run.namespace).duration_seconds,
         placement=placement,
         placement_problem=problem,

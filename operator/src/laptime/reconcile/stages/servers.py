@@ -132,9 +132,10 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     what = f"server {server}"
     deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
     pods, limit = server_pods(situation, server, purpose), situation.spec.startup_seconds
-    refused = diagnose_refusal(what, deployment)
+    refused = diagnose_refusal(what, deployment, situation.without_resources)
     if refused is not None:
-        return replace(refused, fatal=situation.step_seconds(State.VERIFYING) >= limit)
+        late_now = situation.step_seconds(State.VERIFYING) >= limit
+        return replace(refused, fatal=refused.fatal or late_now)
     problem = diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem

@@ -122,9 +122,9 @@ def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Proble
         return None
     deployment = situation.observed.deployments.get(side_service_name(situation.context, one))
     checked_for = situation.step_seconds(State.VERIFYING)
-    refused = diagnose_refusal(one.title, deployment)
+    refused = diagnose_refusal(one.title, deployment, situation.without_resources)
     if refused is not None:
-        return replace(refused, fatal=checked_for >= limit)
+        return replace(refused, fatal=refused.fatal or checked_for >= limit)
     longest = situation.patience_seconds
     if not pods and max(checked_for, situation.step_seconds(State.RUNNING, purpose)) >= longest:
         # Not fatal: that a trial never begins, no other attempt of it would change.

@@ -38,6 +38,7 @@ from laptime.plan import (
 )
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.turns import without_resources
 from laptime.reconcile.views import STUCK_SECONDS, Observed, Run, format_time, parse_time
 from laptime.report.status import status_rows
 
@@ -87,6 +88,11 @@ class Situation:
         }
 
     # What is known ------------------------------------------------------------------------
+
+    @property
+    def without_resources(self) -> list[str]:
+        """Return the parts of the run whose pods have no limits, since it says none."""
+        return without_resources(self.spec, self.context.scenario.services)
 
     def server_state(self, name: str) -> ServerState:
         """Return what is known of a server's answers."""

@@ -126,7 +126,8 @@ def tier_trouble(situation: Situation, job: WorkloadView) -> Problem | None:
 def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) -> Problem | None:
     limit = situation.spec.startup_seconds
     deployment = situation.observed.deployments.get(f"{situation.run.name}-{name}")
-    problem = diagnose_refusal(what, deployment) or diagnose(what, pods, situation.now)
+    refused = diagnose_refusal(what, deployment, situation.without_resources)
+    problem = refused or diagnose(what, pods, situation.now)
     if problem is not None and problem.reason in ("Crashed", "CrashLoop") and name in _OWN:
         problem = words_lost(what, pods) or problem
     if problem is not None or not _since_seconds(situation) >= limit:

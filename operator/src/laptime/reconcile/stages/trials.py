@@ -43,6 +43,7 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
     unexplained,
+    without_pod,
 )
 from laptime.reconcile.fault import whose_fault
 from laptime.reconcile.stages.readings import store_readings
@@ -437,7 +438,10 @@ def _lost_or_late(
     job: WorkloadView,
     generators: list[PodView],
 ) -> Problem | None:
-    problem = _diagnosis(situation, generators)
+    missing = _of_generator(
+        without_pod("the generator", job, situation.without_resources, situation.now)
+    )
+    problem = _diagnosis(situation, generators) or missing
     wanted, startup = situation.spec.generator.parallelism, situation.spec.startup_seconds
     age = job.age(situation.now)
     longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
@@ -456,7 +460,7 @@ def _lost_or_late(
         problem = (
             _lost("the generator's pod is gone: it was deleted or killed")
             if job.made >= wanted
-            else not_ready("the generator", [], startup).of(Part.GENERATOR)
+            else missing or not_ready("the generator", [], startup).of(Part.GENERATOR)
         )
         _lose_or_fail(situation, trial, problem)
     elif problem is not None and (problem.fatal or age >= startup):

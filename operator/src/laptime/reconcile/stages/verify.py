@@ -15,6 +15,7 @@ from laptime.reconcile.diagnose import (
     late,
     not_ready,
     taken_away,
+    without_pod,
     words_lost,
 )
 from laptime.reconcile.fault import whose_fault
@@ -210,6 +211,8 @@ def _read_verdict(
     if verdict is not None:
         return verdict, None
     problem = diagnose(what, pods, situation.now)
+    if not pods:
+        problem = without_pod(what, job, (), situation.now)
     age = (pods[-1] if pods else job).age(situation.now)
     if job.failed_reason is not None:
         said = problem.message if problem else f"{job.failed_reason}: {job.failed_message}"
