@@ -337,10 +337,8 @@ def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
             {"entries": 500, "limit": 1000, "given_up_early": 1},
             "connection tracking of node worker-1 was 100% full, 0 packets dropped",
         ),
-        (
-            {"entries": 20, "limit": 1000, "not_added": 2},
-            "connection tracking of node worker-1 was 2% full, 2 packets dropped",
-        ),
+        # Two packets of a new connection at once, as DNS has them: the table had room.
+        ({"entries": 20, "limit": 1000, "dropped": 2, "not_added": 2}, ""),
         (
             {"entries": 960, "limit": None, "dropped": 5},
             "connection tracking of node worker-1 dropped 5 packets",

@@ -364,15 +364,18 @@ def node_doubts(node: NodeUsage) -> list[Said]:
 def tracking_doubt(node: NodeUsage) -> Said | None:
     """Return what says that a node had no room to keep track of connections, or hardly any.
 
-    None where nobody told: that a load opens many connections is no reading.
+    None where nobody told: that a load opens many connections is no reading. A table that has room
+    drops packets too, where two of a connection that is new come at once, as those of DNS do.
     """
     tracking = node.connection_tracking
     if tracking is None:
         return None
     share, lost = tracking.full_share, tracking.lost
-    if share is not None and (lost or share > MAX_TRACKED_SHARE):
-        return doubts.TRACKING_FULL.says(node=node.node, share=share, lost=lost)
-    return doubts.TRACKING_LOST.says(node=node.node, lost=lost) if lost else None
+    if share is None:
+        return doubts.TRACKING_LOST.says(node=node.node, lost=lost) if lost else None
+    if share <= MAX_TRACKED_SHARE:
+        return None
+    return doubts.TRACKING_FULL.says(node=node.node, share=share, lost=lost)
 
 
 def _tier(component: str) -> str | None:
