@@ -55,10 +55,10 @@ PODS = Section(
         Reason(
             "PodRefused",
             "the API server refuses the pod: a ResourceQuota, a LimitRange, an admission rule; the "
-            "message has its words. A full quota is waited for; one that wants limits which the run "
-            "does not say ends a run of which nothing was measured yet",
-            "make the quota larger, or write `resources` for the parts that the message names ([what "
-            "clusters ask of pods](real-cluster.md#what-clusters-ask-of-pods))",
+            "message has its words. A full quota is waited for; one that wants limits which the "
+            "run does not say ends a run of which nothing was measured yet",
+            "make the quota larger, or write `resources` for the parts that the message names "
+            "([what clusters ask of pods](real-cluster.md#what-clusters-ask-of-pods))",
             blame=Fault.CLUSTER,
             once_well=True,
         ),
