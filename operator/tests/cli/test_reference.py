@@ -109,7 +109,7 @@ def test_every_value_of_the_chart_has_a_row_with_its_default() -> None:
 
 def test_every_value_that_the_schema_allows_has_a_default() -> None:
     rows = _rows(values_page(VALUES_SCHEMA, VALUES))
-    assert [path for path, row in rows.items() if len(row) == 4 and not row[1]] == ["global"]
+    assert [path for path, row in rows.items() if len(row) == 4 and not row[1]] == []
 
 
 def test_a_map_of_objects_that_is_empty_says_what_they_are() -> None:

@@ -46,6 +46,7 @@ KUBERNETES = {
     *("OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError", "UnexpectedAdmissionError"),
 }
 TITLES = {"PgBouncer", "Postgres"}
+HTTP = {"Authorization", "Basic", "Bearer"}
 NEVER_SHOWN = {
     # The verdict of a server whose answers are right.
     "AnswersRight",
@@ -71,7 +72,7 @@ def _reasons_of_the_operator() -> set[str]:
                     and _WORD.fullmatch(node.value)
                 ):
                     found.add(node.value)
-    return found - KUBERNETES - TITLES - NEVER_SHOWN
+    return found - KUBERNETES - TITLES - HTTP - NEVER_SHOWN
 
 
 def _reasons_of_the_generator() -> set[str]:
