@@ -33,7 +33,7 @@ func TestTallyCountsWhatWasRecorded(t *testing.T) {
 	}
 	seen := map[string]int64{}
 	tally.EachError(func(kind string, count int64) { seen[kind] = count })
-	if len(seen) != 8 || seen["status"] != 1 || seen["reset"] != 1 || seen["timeout"] != 0 {
+	if len(seen) != 9 || seen["status"] != 1 || seen["reset"] != 1 || seen["timeout"] != 0 {
 		t.Errorf("%v", seen)
 	}
 	r.Record(&Sample{Endpoint: 0, Done: 2000, Kind: Reset})
