@@ -166,7 +166,7 @@ class Kube(Logs):
     async def could_create(self, manifest: Manifest) -> bool:
         """Return whether the object could be created, by a dry run, which stores nothing.
 
-        False where one of that name exists, and where the API server would refuse it anyway.
+        False where one of that name exists, and where the API server says no for another reason.
         """
         try:
             await self._json(
@@ -176,7 +176,7 @@ class Kube(Logs):
                 body=manifest,
             )
         except KubeError as error:
-            if error.conflict or error.refused or error.terminating:
+            if error.status:
                 return False
             raise
         return True
