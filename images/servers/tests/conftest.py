@@ -45,7 +45,7 @@ def database(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dat
     # Each once: a scenario may be made of others.
     seed = "\n".join(dict.fromkeys(files))
     with start_database(run, tmp_path_factory.mktemp("postgres"), free_port(), seed) as database:
-        seconds = database.container.wait_until(database.ready, 30)
+        seconds = database.container.wait_until(database.ready, 120)
         print(f"postgres: ready after {seconds:.2f} s")
         yield database
 
