@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from conftest import OPERATOR_NAMESPACE, Tool
+from conftest import Tool
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
-from .test_services import certificate, deployment, service
+from .own_services import OVER_TLS, certificate, deployment, service
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 # Adds a container to each pod that it is asked about, named as the path that it is asked at.
@@ -51,24 +49,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-    def log_message(self, *said):
-        pass
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("/tls/ca.crt", "/tls/key.pem")
-server = http.server.ThreadingHTTPServer(("", 8443), Handler)
-server.socket = context.wrap_socket(server.socket, server_side=True)
-server.serve_forever()
 """
 LIMIT = {"limits": [{"type": "Container", "default": {"cpu": "900m"}}]}
-
-
-@pytest.fixture
-def image(kubectl: Tool, operator: str) -> str:
-    """The operator's image, which has Python."""
-    return kubectl(
-        *("get", "deployment", "laptime-operator", "-n", OPERATOR_NAMESPACE),
-        *("-o", "jsonpath={.spec.template.spec.containers[0].image}"),
-    )
 
 
 @contextmanager
@@ -83,7 +65,7 @@ def webhooks(cluster: Cluster, kubectl: Tool, image: str, folder: Path) -> Itera
     )
     python = {
         "image": image,
-        "command": ["python3", "-c", ADDS, image],
+        "command": ["python3", "-c", ADDS + OVER_TLS, image],
         "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
         "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1},
     }

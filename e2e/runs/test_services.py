@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from conftest import Tool
 
 from . import strangers
 from .harness import Cluster, condition, light, run_manifest
+from .own_services import OVER_TLS, certificate, deployment, service
 
 GO = "docker.io/laptime/server-go-nethttp:0.1.0"
 SECRET = "Bearer of good news"
@@ -27,62 +27,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
-    def log_message(self, *said):
-        pass
-context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-context.load_cert_chain("/tls/ca.crt", "/tls/key.pem")
-server = http.server.ThreadingHTTPServer(("", 8443), Handler)
-server.socket = context.wrap_socket(server.socket, server_side=True)
-server.serve_forever()
 """
-
-
-def deployment(name: str, container: dict[str, Any], volumes: list[Any]) -> dict[str, Any]:
-    labels = {"app": name}
-    restricted = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "terminationGracePeriodSeconds": 0,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": 10001,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "volumes": volumes,
-                    "containers": [
-                        {
-                            "name": "main",
-                            "imagePullPolicy": "IfNotPresent",
-                            "securityContext": restricted,
-                            **container,
-                        }
-                    ],
-                },
-            },
-        },
-    }
-
-
-def service(name: str, **spec: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
-
-
-def certificate(folder: Path, host: str) -> dict[str, str]:
-    """Return a certificate of a host that vouches for itself, and its key."""
-    key, certificate = folder / "key.pem", folder / "ca.crt"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=shop", "-addext", f"subjectAltName=DNS:{host}"]
-    command += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
-    return {"key.pem": key.read_text(), "ca.crt": certificate.read_text()}
 
 
 def identity(cluster: Cluster, name: str) -> tuple[Any, ...]:
@@ -112,7 +57,7 @@ def test_services_of_the_namespace_are_driven_and_stay_as_they_are(
     cluster.apply({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, **secret})
     python = {
         "image": image,
-        "command": ["python3", "-c", SERVES],
+        "command": ["python3", "-c", SERVES + OVER_TLS],
         "volumeMounts": [{"name": "tls", "mountPath": "/tls"}],
         "readinessProbe": {"tcpSocket": {"port": 8443}, "periodSeconds": 1},
     }

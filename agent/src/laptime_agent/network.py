@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from laptime_agent.hierarchy import MONITOR, Hierarchy
 from laptime_agent.readings import NetworkReading
@@ -76,12 +76,7 @@ def processes_of(proc: str, uids: Iterable[str]) -> dict[str, int]:
         spelling: uid for uid in uids for spelling in (uid.encode(), uid.replace("-", "_").encode())
     }
     found: dict[str, int] = {}
-    for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
-        try:
-            with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
-                text = file.read()
-        except OSError:
-            continue
+    for process, text in _cgroups(proc):
         # It is in the pod's cgroup and not in the pod's network, but in the node's.
         if _MONITOR in text:
             continue
@@ -101,12 +96,20 @@ def process_of_node(proc: str, hierarchy: Hierarchy) -> int | None:
         return None
     if not hierarchy.group:
         return 1
+    of_node = (
+        process
+        for process, text in _cgroups(proc)
+        if hierarchy.is_of_node(text.decode("utf-8", "replace"))
+    )
+    return next(of_node, None)
+
+
+def _cgroups(proc: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the processes, the first ones first, each with its file `cgroup`."""
     for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
         try:
             with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
                 text = file.read()
         except OSError:
             continue
-        if hierarchy.is_of_node(text.decode("utf-8", "replace")):
-            return process
-    return None
+        yield process, text

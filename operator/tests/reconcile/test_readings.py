@@ -137,7 +137,7 @@ async def test_a_prometheus_that_stays_away_leaves_readings_that_say_so() -> Non
     readings = await answer_of(gone, result(datetime.now(UTC)))
     assert readings.usage.source is Source.NOBODY
     assert not readings.usage.complete
-    assert readings.usage.gaps == ["nothing is read of Prometheus: connection refused"]
+    assert readings.usage.gaps == ["nothing was read from Prometheus: connection refused"]
 
 
 async def test_what_is_stored_or_failed_is_not_asked_for() -> None:
@@ -261,6 +261,6 @@ async def test_why_prometheus_does_not_say_what_it_lacks_is_said() -> None:
             raise PrometheusError("https://prometheus.example answers 401")
 
     locked = await handed_to(Locked(HandedOn()), printed())
-    why = "nothing is read of Prometheus: https://prometheus.example answers 401"
+    why = "nothing was read from Prometheus: https://prometheus.example answers 401"
     assert locked.seconds_missing == why
     assert locked.usage.gaps == [why]

@@ -142,7 +142,7 @@ class ReadingsDesk:
                 failing_since = failing_since or clock.time()
                 if clock.time() - failing_since >= self._patience.unreachable_seconds:
                     _logger.warning("%s: no readings: %s", result.trial, error)
-                    return no_readings(result.trial, f"nothing is read of Prometheus: {error}")
+                    return no_readings(result.trial, f"nothing was read from Prometheus: {error}")
             else:
                 if readings.usage.complete or _age(end) >= self._patience.late_seconds:
                     return readings
@@ -180,7 +180,7 @@ class ReadingsDesk:
             now = clock.time()
             if isinstance(found, PrometheusError):
                 if now - answered_at >= patience.unreachable_seconds:
-                    return f"nothing is read of Prometheus: {found}"[:500]
+                    return f"nothing was read from Prometheus: {found}"[:500]
             elif found.seconds_missing <= 0:
                 return found.problem
             else:
