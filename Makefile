@@ -662,7 +662,7 @@ namespaces: venv ## whole runs under levels, quotas, limits, policies and users 
 	$(IMAGES) $$images
 	$(MAKE) install LOADED_IMAGES="$$images"
 	$(USE_CLUSTER)
-	$(PYTEST_E2E) --capture=no runs/test_kinds_of_namespaces.py
+	($(PYTEST_E2E) --capture=no runs/test_kinds_of_namespaces.py)
 
 .PHONY: seconds
 seconds: install ## a hundred trials: whether Prometheus has each second of each exactly
