@@ -60,7 +60,7 @@ class ScriptedApi(ApiServer):
 @pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     made: list[float] = []
-    monkeypatch.setattr("laptime_agent.watch.time.sleep", made.append)
+    monkeypatch.setattr("laptime_agent.watch.sleep", made.append)
     return made
 
 

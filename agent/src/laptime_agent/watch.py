@@ -8,9 +8,9 @@ import logging
 import os
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from time import sleep
 from typing import Any
 from urllib.parse import urlencode
 
@@ -133,7 +133,7 @@ class PodWatch:
                     if said != last_said:
                         logger.warning("%s: %s", self._what, said)
                     last_said = said
-                time.sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
+                sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
                 failures += 1
 
     def _path(self, **parameters: str) -> str:
