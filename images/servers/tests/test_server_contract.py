@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -16,7 +16,7 @@ from containers import answers, free_port, get
 from tiers import Database, Run
 
 from laptime.catalog import Request, scenarios
-from servers import Kind, Query, kinds, path_of, start
+from servers import Kind, Query, Server, kinds, path_of, start
 
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 RELEASE = """
@@ -27,6 +27,8 @@ CUT = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
+# A few seconds, on a machine that is full; who waits for a query that never ends takes for ever.
+SOON = 30
 every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
 with_database = pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind.needs_database], ids=str
@@ -50,9 +52,9 @@ def test_opens_no_more_connections_than_told(run: Run, kind: Kind, database: Dat
     environment = {"DATABASE_URL": database.url, "DATABASE_CONNECTIONS": "3", "THREADS": "8"}
     connections = "1" if kind.blocks_its_event_loop else "3"
     with start(run, kind, **environment) as server:
-        with locked(database, kind.query, 1.5), ThreadPoolExecutor(20) as clients:
+        with ThreadPoolExecutor(20) as clients, locked(database, kind.query):
             pending = [clients.submit(server.send, kind.query.request) for _ in range(20)]
-            server.container.wait_until(lambda: database.query(WAITING) == connections, 60)
+            wait_for_queries(server, database, connections, pending[0])
         assert {future.result() for future in pending} == {200}
 
 
@@ -97,12 +99,14 @@ def test_finishes_the_query_in_flight_and_ends_with_0(
         idle = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
         idle.request("GET", "/healthz")
         assert idle.getresponse().read()
-        with locked(database, kind.query, 1.5), ThreadPoolExecutor(1) as client:
-            pending = client.submit(server.send, kind.query.request)
-            server.container.wait_until(lambda: database.query(WAITING) == "1", 60)
-            server.container.signal(signal.SIGTERM)
+        with ThreadPoolExecutor(1) as client:
+            with locked(database, kind.query):
+                pending = client.submit(server.send, kind.query.request)
+                wait_for_queries(server, database, "1", pending)
+                server.container.signal(signal.SIGTERM)
+                time.sleep(1)  # a server that gives its queries up does it by now
             assert pending.result() == 200
-        assert server.container.wait(5) == 0
+        assert server.container.wait(SOON) == 0
         assert not answers(server.port)
 
 
@@ -110,13 +114,13 @@ def test_finishes_the_query_in_flight_and_ends_with_0(
 def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Database) -> None:
     with (
         start(run, kind, DATABASE_URL=database.url) as server,
-        locked(database, kind.query, 9),
         ThreadPoolExecutor(1) as client,
+        locked(database, kind.query),
     ):
         pending = client.submit(server.send, kind.query.request)
-        server.container.wait_until(lambda: database.query(WAITING) == "1", 60)
+        wait_for_queries(server, database, "1", pending)
         server.container.signal(signal.SIGTERM)
-        assert server.container.wait(6) == 0
+        assert server.container.wait(SOON) == 0
         with contextlib.suppress(OSError, http.client.HTTPException):
             pending.result()
 
@@ -156,13 +160,22 @@ def test_finishes_the_wait_in_flight_and_ends_with_0(
         time.sleep(0.5)
         server.container.signal(signal.SIGTERM)
         assert pending.result() == 200
-        assert server.container.wait(5) == 0
+        assert server.container.wait(SOON) == 0
+
+
+def wait_for_queries(server: Server, database: Database, number: str, request: Future[int]) -> None:
+    """Wait until so many queries wait for the lock; raises AssertionError if `request` ends."""
+    server.container.wait_until(
+        lambda: request.done() or database.query(WAITING) == number, float("inf")
+    )
+    assert not request.done(), f"it ended without waiting for the lock: {request}"
 
 
 @contextlib.contextmanager
-def locked(database: Database, query: Query, seconds: float) -> Iterator[None]:
-    """Make the query wait, for `seconds` in all or until the end of the block."""
-    sql = f"BEGIN; LOCK TABLE {query.table}; SELECT pg_sleep({seconds}); COMMIT"
+def locked(database: Database, query: Query) -> Iterator[None]:
+    """Make the query wait until the end of the block."""
+    # Not for a time: on a full machine a request may take longer to arrive than any.
+    sql = f"BEGIN; LOCK TABLE {query.table}; SELECT pg_sleep(3600); COMMIT"
 
     def hold() -> None:
         with contextlib.suppress(psycopg.OperationalError):  # it is ended below
@@ -172,6 +185,8 @@ def locked(database: Database, query: Query, seconds: float) -> Iterator[None]:
     holder.start()
     locked = "SELECT count(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"
     database.container.wait_until(lambda: database.query(locked) != "0", float("inf"))
-    yield
-    database.query(RELEASE)
-    holder.join()
+    try:
+        yield
+    finally:
+        database.query(RELEASE)
+        holder.join()
