@@ -225,6 +225,7 @@ def test_figures_are_those_of_the_kernel(
     assert node.cpus > 0
     assert node.stolen_share is not None
     assert node.busy_share is not None
+    assert node.stood_still_seconds == 0.0
     assert node.others_cores is not None
     assert work.cores_mean is not None
     busy = node.busy_share * node.cpus

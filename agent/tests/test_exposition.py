@@ -143,6 +143,7 @@ def test_the_node_is_written(sampler: Sampler) -> None:
     assert {"user", "system", "idle", "steal"} <= set(modes)
     assert modes["idle"].labels["node"] == "n1"
     assert found["laptime_node_cpus"][0].value >= 1
+    assert found["laptime_node_stood_still_seconds_total"][0].value == 0
     assert found["laptime_node_info"][0].labels["kernel"] == os.uname().release
     total = found["laptime_node_memory_total_bytes"][0].value
     assert 0 < found["laptime_node_memory_available_bytes"][0].value < total

@@ -174,6 +174,14 @@ _TRACKING_EVENTS = _Family(
 _NODE: tuple[tuple[_Family, Callable[[NodeReading], Number]], ...] = (
     (_Family("laptime_node_cpus", "gauge", "CPUs of the node."), lambda one: one.cpus),
     (
+        _Family(
+            "laptime_node_stood_still_seconds_total",
+            "counter",
+            "Time in which nothing ran on the node, since the agent began; from a second on.",
+        ),
+        lambda one: one.stood_still_seconds,
+    ),
+    (
         _Family("laptime_node_load1", "gauge", "Tasks that run or wait, mean of a minute."),
         lambda one: one.load1,
     ),

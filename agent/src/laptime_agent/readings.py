@@ -64,6 +64,8 @@ class NodeReading:
     """Its release."""
     cpu_model: str = ""
     """Empty where the kernel does not tell."""
+    stood_still_seconds: float = 0.0
+    """Since the agent began, see `Stalls`."""
 
 
 @dataclass(frozen=True, slots=True)

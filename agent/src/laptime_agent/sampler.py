@@ -14,6 +14,7 @@ from laptime_agent.network import ProcessNetwork, processes_of
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
 from laptime_agent.readings import NodeReading
+from laptime_agent.stalls import Stalls
 from laptime_agent.tracking import TrackedPod
 
 READINGS_PER_SECOND = 5
@@ -50,6 +51,7 @@ class Sampler:
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
         """All pods that are tracked; replaced and never changed, so that others may read it."""
+        self._stood_still_seconds = 0.0
         self.late_ticks = 0
         """How often the loop came more than a whole tick late."""
 
@@ -61,9 +63,13 @@ class Sampler:
     def run_for_ever(self) -> None:
         """Read at fixed moments, whatever a reading takes and whoever scrapes."""
         tick_seconds = 1.0 / READINGS_PER_SECOND
+        stalls = Stalls()
         due = time.monotonic()
+        wait = 0.0
         count = 0
         while True:
+            stalls.round_ended(max(0.0, wait))
+            self._stood_still_seconds = stalls.seconds
             self.tick(everything=count % READINGS_PER_SECOND == 0)
             count += 1
             due += tick_seconds
@@ -83,7 +89,7 @@ class Sampler:
             return
         for one in self.pods:
             one.read()
-        self.node = self._node.read()
+        self.node = self._node.read(self._stood_still_seconds)
         self.neighbours.read()
         self.connections.read()
         if self._proc is not None:

@@ -10,7 +10,12 @@ from laptime.api.isolation import Isolation, Quietness
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.usage import NodeUsage, Source, TrialUsage
 from laptime.measure.isolation import MAX_QUIET_SHARE, run_isolation, trial_isolation
-from laptime.measure.validity import MAX_OTHERS_SHARE, MAX_STOLEN_SHARE, judge_usage
+from laptime.measure.validity import (
+    MAX_OTHERS_SHARE,
+    MAX_STOLEN_SHARE,
+    MAX_STOOD_STILL_SECONDS,
+    judge_usage,
+)
 
 QUIET, NOT_KNOWN, SHARED, DISTURBED = Quietness
 
@@ -38,6 +43,8 @@ def judged(*nodes: NodeUsage, on: tuple[str, ...] = ()) -> Isolation:
         ({"others_cores": 8 * MAX_OTHERS_SHARE + 0.001}, DISTURBED),
         ({"stolen_share": MAX_STOLEN_SHARE}, QUIET),
         ({"stolen_share": MAX_STOLEN_SHARE + 0.001}, DISTURBED),
+        ({"stood_still_seconds": MAX_STOOD_STILL_SECONDS}, QUIET),
+        ({"stood_still_seconds": MAX_STOOD_STILL_SECONDS + 0.1}, DISTURBED),
         # A figure that is too low can be bad already, and cannot be good.
         ({"other_pods_cores": None}, NOT_KNOWN),
         ({"other_pods_cores": None, "others_cores": 1.0}, SHARED),

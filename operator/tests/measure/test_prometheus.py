@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -100,6 +101,35 @@ async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> N
     # A pod of which nobody knows how much it used may have used all of it.
     (one,) = (await used(axum(0.3, end=START + 4.4))).nodes
     assert one.others_cores is None
+
+
+def still(seconds: Callable[[float], float]) -> dict[str, Any]:
+    return one_series("laptime_node_stood_still_seconds_total", seconds, {"node": "n1"})
+
+
+@pytest.mark.parametrize(
+    ("counted", "seconds"),
+    [
+        (lambda _: 700.0, 0.0),
+        (lambda time: 708.5 if time > 4.5 else 700.0, 8.5),
+        # Before, and after, what was measured.
+        (lambda time: 708.5 if time > -1.5 else 700.0, 0.0),
+        (lambda time: 708.5 if time > LENGTH + 1.5 else 700.0, 0.0),
+        # The agent began anew in between.
+        (lambda time: 0.0 if time > 6.5 else 702.0 if time > 4.5 else 700.0, 2.0),
+    ],
+)
+async def test_how_long_the_node_stood_still_in_the_window(
+    counted: Callable[[float], float], seconds: float
+) -> None:
+    (one,) = (await used(server(), **{NODES: [*node(), still(counted)]})).nodes
+    assert one.stood_still_seconds == pytest.approx(seconds)
+    assert one.busy_share == pytest.approx(0.45)
+
+
+async def test_an_agent_that_does_not_tell_leaves_unknown_whether_its_node_stood_still() -> None:
+    (one,) = (await used(server())).nodes
+    assert one.stood_still_seconds is None
 
 
 async def test_connection_tracking_of_the_node_in_the_window() -> None:

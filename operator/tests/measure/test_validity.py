@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from laptime.api import doubts
 from laptime.api.doubts import Bearing, doubt
 from laptime.api.evidence import DatabaseEvidence, TierEvidence
+from laptime.api.isolation import Quietness
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import TrialReadings, TrialResult, Validity
@@ -251,6 +252,7 @@ def read(
     tiers: TierEvidence | None = None,
     stolen: float = 0.0,
     others: float | None = None,
+    still: float | None = None,
     tracking: ConnectionTracking | None = None,
     **throttled: float,
 ) -> TrialResult:
@@ -268,6 +270,7 @@ def read(
                 busy_share=0.1,
                 stolen_share=stolen,
                 others_cores=others,
+                stood_still_seconds=still,
                 connection_tracking=tracking,
             )
         ],
@@ -318,6 +321,20 @@ def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
     )
     readings = TrialReadings(trial=TRIAL.name, usage=unread, tiers=TierEvidence())
     assert "others" not in reasons(watched_result(CLEAN, readings, SPEC, LIST))
+
+
+def test_a_node_that_stood_still_makes_a_trial_doubtful() -> None:
+    said = "node worker-1 stood still for 8.1 s: nothing ran there"
+    found = read(CLEAN, still=8.12)
+    assert reasons(found) == said
+    assert found.isolation is not None
+    assert found.isolation.word is Quietness.DISTURBED
+    known = doubt(said)
+    assert known is not None
+    # A gate that was met in spite of it is met.
+    assert all(known.bears_on(metric) is Bearing.LOOKS_WORSE for metric in Metric)
+    assert reasons(read(CLEAN, still=0.0)) == ""
+    assert reasons(read(CLEAN, still=None)) == ""
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,13 @@ STOLEN_TIME = Doubt(
     "a machine with CPUs of its own, or more repetitions at another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+STOOD_STILL = Doubt(
+    "node {node} stood still for {seconds:.1f} s: nothing ran there",
+    "see what froze or paused the machine: a snapshot or a move of a virtual machine, a disk that "
+    "does not answer, memory that is used up ([nodes that stand still]"
+    "(real-cluster.md#nodes-that-stand-still))",
+    _WORSE, _WORSE, _WORSE,
+)  # fmt: skip
 NEIGHBOURS = Doubt(
     "others used at least {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
     "nodes that are there for benchmarks alone ([placement](real-cluster.md)), or another time",

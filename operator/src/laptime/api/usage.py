@@ -119,6 +119,11 @@ class NodeUsage(TolerantModel):
     stolen_share: Reading | None = Field(
         None, description="Share of all CPUs that the hypervisor gave to others."
     )
+    stood_still_seconds: Reading | None = Field(
+        None,
+        description="How long nothing ran on it: frozen, paused, or waiting for its disk. Only "
+        "what lasted for a second or longer; None where the agent does not tell.",
+    )
     others_cores: Reading | None = Field(
         None,
         description="CPU cores that everything but the run's tiers and the pods of the trial used, "

@@ -75,6 +75,7 @@ _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
 _TRACKED = "laptime_node_nf_conntrack_entries"
 _TRACKED_LIMIT = "laptime_node_nf_conntrack_entries_limit"
 _TRACKING_EVENTS = "laptime_node_nf_conntrack_events_total"
+_STOOD_STILL = "laptime_node_stood_still_seconds_total"
 _NODE_METRICS = (
     "laptime_node_cpus",
     "laptime_node_cpu_seconds_total",
@@ -84,6 +85,7 @@ _NODE_METRICS = (
     _NODE_INFO,
     _NODE_PODS,
     _NODE_PRESSURE,
+    _STOOD_STILL,
     _TRACKED,
     _TRACKED_LIMIT,
     _TRACKING_EVENTS,
@@ -492,11 +494,13 @@ def _node(
         metric = labels["__name__"]
         if metric == _NODE_INFO:
             what = labels
-        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
+        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE, _STOOD_STILL):
             key = labels.get("mode", metric)
             counters[key] = series.merged(counters[key]) if key in counters else series
         elif labels.get("statistic") != "min" and metric != _TRACKING_EVENTS:
             gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
+    # What nobody saw of it is not made up from the rest.
+    still = counters.pop(_STOOD_STILL, None)
     grown = {key: increase(series, window) for key, series in counters.items()}
     all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
     modes = {mode: value for mode, value in grown.items() if value is not None}
@@ -523,6 +527,7 @@ def _node(
         cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
+        stood_still_seconds=None if still is None else seen_growth(still, window),
         others_cores=None if others is None else others / window.seconds,
         other_pods_cores=None if other_pods is None else other_pods / window.seconds,
         cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),

@@ -35,6 +35,9 @@ INVALID_EXCEPTIONS = 0.01
 MAX_GENERATOR_SHARE = 0.9
 """A generator that uses this share of its CPU may have been the limit itself."""
 MAX_STOLEN_SHARE = 0.01
+MAX_STOOD_STILL_SECONDS = 0.5
+"""The agent counts what lasted for a second or longer; of that, so much may have been before or
+after what was measured."""
 MAX_OTHERS_SHARE = 0.25
 """Of a node's CPUs. Daemons of a small node use a tenth of it and more; a quarter is somebody's
 work, and takes CPUs, caches and clock from what is measured."""
@@ -354,6 +357,9 @@ def node_doubts(node: NodeUsage) -> list[Said]:
     stolen = node.stolen_share or 0.0
     if stolen > MAX_STOLEN_SHARE:
         said.append(doubts.STOLEN_TIME.says(share=stolen, node=node.node))
+    still = node.stood_still_seconds or 0.0
+    if still > MAX_STOOD_STILL_SECONDS:
+        said.append(doubts.STOOD_STILL.says(seconds=still, node=node.node))
     others = node.others_cores or 0.0
     if node.cpus and others > MAX_OTHERS_SHARE * node.cpus:
         figures = {"cores": others, "cpus": node.cpus, "node": node.node}
