@@ -140,12 +140,14 @@ def deploy(situation: Situation) -> Decision | None:
     reached_later = situation.run.status.state in (State.VERIFYING, State.RUNNING)
     missing = [
         manifest
-        for manifest in _tiers(situation)
+        for manifest in tier_objects(situation.context)
         if manifest["metadata"]["name"] not in stored[manifest["kind"]]
         # Once servers are verified on them, tiers stay as they are: a new version of the operator
         # must not replace a database in the middle of a run.
         or not (reached_later or _is_as_wanted(manifest, stored[manifest["kind"]]))
     ]
+    if missing:
+        missing = _placed(missing, situation)
     context = situation.context
     if context.network is not None and network_name(context) not in observed.network_policies:
         # Before there is any pod that it is about.
@@ -201,20 +203,27 @@ def deploy(situation: Situation) -> Decision | None:
     return situation.decision(State.DEPLOYING, requeue_seconds=_SOON_SECONDS)
 
 
-def _tiers(situation: Situation) -> list[dict[str, Any]]:
-    """Return the tiers, which would rather be where they were in the first trial.
+def _placed(tiers: list[dict[str, Any]], situation: Situation) -> list[dict[str, Any]]:
+    """Return tiers that would rather be where they were in the first trial.
 
     The hashes say nothing of it: what stands is not replaced because a first result is there now.
     """
-    context = situation.context
-    anywhere = tier_objects(context)
     places = situation.places_of_tiers(tier_names(situation))
     if not places.nodes:
-        return anywhere
-    there = tier_objects(replace(context, places=places))
-    for one, same in zip(there, anywhere, strict=True):
-        one["metadata"]["annotations"] = same["metadata"]["annotations"]
+        return tiers
+    anywhere = {_key(one): one["metadata"]["annotations"] for one in tiers}
+    there = [
+        one
+        for one in tier_objects(replace(situation.context, places=places))
+        if _key(one) in anywhere
+    ]
+    for one in there:
+        one["metadata"]["annotations"] = anywhere[_key(one)]
     return there
+
+
+def _key(manifest: dict[str, Any]) -> tuple[str, str]:
+    return manifest["kind"], manifest["metadata"]["name"]
 
 
 def _is_as_wanted(manifest: dict[str, Any], stored: Mapping[str, str | None]) -> bool:
