@@ -182,6 +182,49 @@ def test_errors_of_one_repetition_are_doubtful_even_when_few_in_all() -> None:
     ]
 
 
+def rows_doubts(*reasons: str) -> list[str]:
+    """Return what a row says of repetitions each of which says one of these."""
+    spec = make_spec("fastapi", repetitions=len(reasons))
+    often = Outcome(600.0, latencies=(1000,) * 1000)
+    trials, results, payloads = run(spec, lambda _: often)
+    results = [
+        one.model_copy(update={"validity": Validity.DOUBTFUL, "validity_reasons": [said]})
+        for one, said in zip(results, reasons, strict=True)
+    ]
+    return row(summarise(spec, trials, results, payloads, None, {}), "fastapi").validity_reasons
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("service db1 was held back", "service db2 was held back"),
+        ("node laptime-2 stood still for 8.1 s", "node laptime-3 stood still for 8.1 s"),
+        ("node n1.example stood still", "node n2.example stood still"),
+        ("the cluster runs postgres:17 for it", "the cluster runs postgres:18 for it"),
+        ("check 'under 5 ms' failed", "check 'under 9 ms' failed"),
+    ],
+)
+def test_what_is_said_of_two_is_not_said_of_one_twice(one: str, other: str) -> None:
+    assert rows_doubts(one, other, one) == [
+        f"{one} (in 2 of 3 repetitions)",
+        f"{other} (in 1 of 3 repetitions)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("node a-1 stood still for 8.1 s", "node a-1 stood still for 12 s"),
+        ("1,204 of 98,000 requests", "7 of 9 requests"),
+        ("a limit of 100m of CPU", "a limit of 250m of CPU"),
+        ("(p99 1.2e+04 ms)", "(p99 3e+05 ms)"),
+        ("in trial demo-trial-003: what differs", "in trial demo-trial-011: what differs"),
+    ],
+)
+def test_figures_alone_make_no_other_doubt(one: str, other: str) -> None:
+    assert rows_doubts(one, other) == [f"{one} (in 2 of 2 repetitions)"]
+
+
 def test_a_busy_generator_makes_it_doubtful() -> None:
     assert doubts(TWO, busiest_thread=0.97) == [
         "the generator used 97% of its CPU and may have been the limit (in 5 of 5 repetitions)"

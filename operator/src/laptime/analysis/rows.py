@@ -281,8 +281,12 @@ def _in_repetitions(
 
 
 def _kind_of(reason: str) -> str:
-    """Return a reason without its figures; digits in a quoted name are part of the name."""
-    return re.sub(r"'[^']*'|[\d.,]+", lambda part: part[0] if "'" in part[0] else "0", reason)
+    """Return a reason without its figures; digits in a name are part of the name."""
+    return _FIGURE.sub(lambda part: part[0] if "'" in part[0] else "0", reason)
+
+
+# Which trial another one is compared with is no difference between two reasons.
+_FIGURE = re.compile(r"'[^']*'|(?<=-trial-)\d+|(?<![\w:/@.,-])[\d.,]+")
 
 
 @dataclass(frozen=True)
