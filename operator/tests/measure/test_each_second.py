@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from laptime.measure.each_second import (
+    KINDS,
     NO_ERROR,
     TrialSeconds,
     stored,
@@ -79,6 +82,12 @@ def test_a_last_second_that_is_not_whole_is_counted_and_not_drawn(
 def test_that_there_were_no_errors_is_a_series_and_not_the_lack_of_one() -> None:
     measured = seconds([row(0, 10, []), row(1, 5, [])]).phases["measured"]
     assert measured.errors == {NO_ERROR: ((1_700_000_001_250, 0), (1_700_000_002_250, 0))}
+
+
+def test_every_kind_of_error_of_the_generator_is_known() -> None:
+    source = Path(__file__).parents[3] / "images" / "k6" / "internal" / "result" / "recorder.go"
+    (names,) = re.findall(r"kindNames = \[kinds\]string\{(.*)\}", source.read_text())
+    assert set(re.findall(r'"(\w+)"', names)) == KINDS
 
 
 def test_errors_that_an_older_generator_did_not_tell_apart_are_others() -> None:

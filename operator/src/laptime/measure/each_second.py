@@ -27,7 +27,10 @@ LATENCY = "laptime_second_latency_seconds"
 ELAPSED = "laptime_second_elapsed_seconds"
 
 PHASES = ("warmup", "measured")
-KINDS = frozenset(("timeout", "connect", "port", "reset", "status", "body", "check", "other"))
+KINDS = frozenset(
+    ("timeout", "connect", "port", "reset", "status", "body", "check", "capture", "other")
+)
+"""Those of the generator: what it says of itself may have no other label in Prometheus."""
 NO_ERROR = "none"
 """The kind of a phase without any error: a series of zeros says so, and no series says nothing."""
 
