@@ -378,6 +378,16 @@ lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five
 	$(USE_CLUSTER)
 	(export LAPTIME_LOST_NODES_TESTS=1; $(PYTEST_E2E) --capture=no --shard lost-nodes)
 
+.PHONY: own-cpus
+own-cpus: venv ## that servers had CPUs for themselves, on a node whose kubelet gives them out
+	export LAPTIME_CLUSTER_NAME=laptime-own-cpus LAPTIME_CLUSTER_SHARED_CPUS=1
+	$(CLUSTER) down
+	$(DOWN_AT_END)
+	$(IMAGES) $(CHART_IMAGES)
+	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
+	$(USE_CLUSTER)
+	(export LAPTIME_OWN_CPUS_TESTS=1; $(PYTEST_E2E) --capture=no --shard own-cpus)
+
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
 build-node:

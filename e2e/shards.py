@@ -61,6 +61,8 @@ SHARDS = {
     "placements": ("runs/test_placements.py",),
     # On four nodes, which they take away: make lost-nodes.
     "lost-nodes": ("runs/test_lost_nodes.py",),
+    # On a node whose kubelet gives out CPUs: make own-cpus.
+    "own-cpus": ("runs/test_own_cpus.py",),
     "figures": (
         "test_watching.py",
         # Whether a gain is confirmed or undecided is the machine's to say as well.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from two_nodes import FAR, ONE, TWO, Machine
 
 from laptime_agent.exposition import Exposition
 from laptime_agent.hierarchy import Hierarchy
@@ -16,49 +16,6 @@ from laptime_agent.neighbours import MOST_NEIGHBOURS, Neighbours
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
 from laptime_agent.sampler import Sampler
-
-AGENT = "aaaaaaaa-1111-2222-3333-444455556666"
-ONE, TWO, FAR = (AGENT.replace("a", letter) for letter in "bcd")
-
-
-class Machine:
-    """Two nodes with a pod each, and their agents."""
-
-    def __init__(self, folder: Path, version: int, systemd: bool) -> None:
-        self.folder, self.version, self.systemd = folder, version, systemd
-        if version == 2:
-            (folder / "cgroup.controllers").write_text("cpu memory")
-        else:
-            (folder / "cpuset").mkdir()
-        for node in ("a", "b"):
-            self.set_cpu(self.tree(node), 9)
-        self.set_cpu(self.pod("a", AGENT), 1)
-        self.set_cpu(self.pod("b", FAR), 1)
-
-    def tree(self, node: str) -> str:
-        return f"cluster/{node}/" + ("kubepods.slice" if self.systemd else "kubepods")
-
-    def pod(self, node: str, uid: str) -> str:
-        if self.systemd:
-            name = f"kubepods-burstable-pod{uid.replace('-', '_')}.slice"
-            return f"{self.tree(node)}/kubepods-burstable.slice/{name}"
-        return f"{self.tree(node)}/burstable/pod{uid}"
-
-    def set_cpu(self, group: str, seconds: int) -> None:
-        folder = self.folder / ("" if self.version == 2 else "cpuacct") / group
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.version == 2:
-            (folder / "cpu.stat").write_text(f"usage_usec {seconds * 10**6}\nuser_usec 1\n")
-        else:
-            (folder / "cpuacct.usage").write_text(f"{seconds * 10**9}\n")
-
-    def end(self, group: str) -> None:
-        shutil.rmtree(self.folder / ("" if self.version == 2 else "cpuacct") / group)
-
-    def settled(self) -> Hierarchy:
-        hierarchy = Hierarchy(str(self.folder))
-        hierarchy.settle(AGENT)
-        return hierarchy
 
 
 @pytest.fixture(params=[(1, False), (1, True), (2, False), (2, True)], ids=str)

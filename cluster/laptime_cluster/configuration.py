@@ -18,6 +18,7 @@ from laptime_cluster.layout import (
     DNS_PORT,
     DNS_SERVICE_ADDRESS,
     POD_RANGE,
+    SHARED_CPUS,
     pause_image,
 )
 from laptime_cluster.places import CONTROL, Node
@@ -206,15 +207,23 @@ def _kubelet(node: Node) -> Mapping[str, object]:
         # Five minutes by default: what has filled a disk of tests is gone sooner.
         "evictionPressureTransitionPeriod": "30s",
         **_reservations(node),
+        **({"cpuManagerPolicy": "static"} if SHARED_CPUS else {}),
     }
 
 
 def _reservations(node: Node) -> Mapping[str, object]:
-    """The memory that other nodes have; the kubelet takes all of the machine for its own."""
-    if not node.reserved_share:
-        return {}
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {"systemReserved": {"memory": f"{round(total * node.reserved_share) >> 20}Mi"}}
+    """What is not for pods: the memory that other nodes have, and CPUs that none has alone.
+
+    The kubelet takes all of the machine for its own.
+    """
+    reserved = {}
+    if node.reserved_share:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        reserved["memory"] = f"{round(total * node.reserved_share) >> 20}Mi"
+    if SHARED_CPUS:
+        # It keeps the next whole number of CPUs for all, and takes no more than this from them.
+        reserved["cpu"] = f"{1000 * SHARED_CPUS - 900}m"
+    return {"systemReserved": reserved} if reserved else {}
 
 
 def _kube_proxy(node: Node) -> Mapping[str, object]:

@@ -11,6 +11,11 @@ AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
 DISK = os.environ.get("LAPTIME_CLUSTER_DISK") or None
 """How large a disk of its own each node has, such as "8G"; None: that of the machine."""
+SHARED_CPUS = int(os.environ.get("LAPTIME_CLUSTER_SHARED_CPUS") or 0)
+"""How many CPUs of each node all pods share: its kubelet gives the others out, each to one alone.
+
+0: they share all of them.
+"""
 FIRST_NODE = "laptime"
 """The name of the first node; the others are called `laptime-2`, `laptime-3`."""
 

@@ -87,6 +87,7 @@ LONG = (
     Part("nodes"),
     Part("placements"),
     Part("lost-nodes"),
+    Part("own-cpus"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),

@@ -124,6 +124,9 @@ _POD_PEAK = _Family(
     "gauge",
     "Highest use of CPU over any second since this reader's last scrape, in cores.",
 )
+_POD_EXCLUSIVE = _Family(
+    "laptime_pod_cpus_exclusive", "gauge", "CPUs that the pod may run on and no other pod ran on."
+)
 _POD_PRESSURE = _Family(
     "laptime_pod_pressure_seconds_total",
     "counter",
@@ -285,6 +288,11 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
         yield family.head()
         for labels, one in pods:
             yield f"{family.name}{{{labels}}} {value(one)!r} {one.timestamp_ms}\n"
+    told = [(labels, one) for labels, one in pods if one.exclusive_cpus is not None]
+    if told:
+        yield _POD_EXCLUSIVE.head()
+    for labels, one in told:
+        yield f"{_POD_EXCLUSIVE.name}{{{labels}}} {one.exclusive_cpus} {one.timestamp_ms}\n"
     yield _POD_PRESSURE.head()
     for labels, one in pods:
         yield from _pressure_lines(_POD_PRESSURE.name, labels, one.pod.pressure, one.timestamp_ms)

@@ -61,12 +61,8 @@ class Hierarchy:
         group = self.group
         if not group:
             return None
-        cpusets, pressure = (
-            (self._mount, self._mount)
-            if self.version == 2
-            else (os.path.join(self._mount, "cpuset"), os.path.join(self._mount, "unified"))
-        )
-        return NodeGroup(_cpus(os.path.join(cpusets, group)), os.path.join(pressure, group))
+        pressure = self._mount if self.version == 2 else os.path.join(self._mount, "unified")
+        return NodeGroup(self.cpus_of(group), os.path.join(pressure, group))
 
     @property
     def tree_of_pods(self) -> str | None:
@@ -136,6 +132,16 @@ class Hierarchy:
         names = list(_folders(os.path.join(self._tree, pod)))
         return {one: os.path.join(pod, name) for one in ids for name in names if _is_of(name, one)}
 
+    def containers_of(self, pod: str) -> list[str]:
+        """Return the paths of all containers in a pod's cgroup, its pause among them."""
+        names = _folders(os.path.join(self._tree, pod))
+        return [os.path.join(pod, name) for name in names if not _is_monitors(name)]
+
+    def cpus_of(self, relative: str) -> frozenset[int] | None:
+        """Return the CPUs that a cgroup may run on; None where the kernel does not tell."""
+        tree = self._mount if self.version == 2 else os.path.join(self._mount, "cpuset")
+        return _cpus(os.path.join(tree, relative))
+
     def open(self, relative: str, with_pressure: bool = True) -> Cgroup:
         """Return an open cgroup; OSError when it is not there."""
         if self.version == 2:
@@ -151,6 +157,10 @@ def _is_of(name: str, container: str) -> bool:
     """Whether a cgroup of this name is a container's: ID, crio-ID, cri-containerd-ID.scope."""
     runtime, _, found = name.removesuffix(".scope").rpartition("-")
     return found == container and not runtime.endswith(MONITOR)
+
+
+def _is_monitors(name: str) -> bool:
+    return name.removesuffix(".scope").rpartition("-")[0].endswith(MONITOR)
 
 
 def _find_roots(tree: str) -> Iterator[str]:
@@ -174,7 +184,8 @@ def _cpus(group: str) -> frozenset[int] | None:
         try:
             with open(os.path.join(group, name), "rb") as file:
                 return parse_cpus(file.read().decode())
-        except OSError:
+        except (OSError, ValueError):
+            # It is gone, or has none of its own yet.
             continue
     return None
 

@@ -87,3 +87,5 @@ class PodReading:
     throttled_periods: int
     containers: Mapping[str, CgroupReading]
     network: NetworkReading | None
+    exclusive_cpus: int | None = None
+    """CPUs on which it may run and no other pod did."""

@@ -12,6 +12,7 @@ from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.neighbours import Neighbours
 from laptime_agent.network import ProcessNetwork, processes_of
 from laptime_agent.node import Node
+from laptime_agent.own_cpus import OwnCpus
 from laptime_agent.pods import Pod
 from laptime_agent.readings import NodeReading
 from laptime_agent.stalls import Stalls
@@ -47,6 +48,7 @@ class Sampler:
         self._searched_for: frozenset[str] = frozenset()
         self.neighbours = Neighbours(hierarchy)
         self.connections = ConnectionTracking(hierarchy, proc)
+        self._own_cpus = OwnCpus(hierarchy)
         self.node: NodeReading | None = None
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
@@ -92,6 +94,7 @@ class Sampler:
         self.node = self._node.read(self._stood_still_seconds)
         self.neighbours.read()
         self.connections.read()
+        self._own_cpus.read(self.pods)
         if self._proc is not None:
             self._find_networks(self._proc)
 

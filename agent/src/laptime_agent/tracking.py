@@ -30,6 +30,8 @@ class TrackedPod:
         self.trace = CpuTrace()
         self.newest: PodReading | None = None
         """The last reading; None before the first."""
+        self.exclusive_cpus: int | None = None
+        """How many CPUs are its own, which whoever looks sets; None: not known."""
         self._ended_at: float | None = None
         self._hierarchy = hierarchy
         self._searches = 0
@@ -41,6 +43,11 @@ class TrackedPod:
         # Of containers that ended: what they were throttled stays part of the pod's.
         self._ended_throttled = (0, 0)
         self._last_of_containers: dict[str, CgroupReading] = {}
+
+    @property
+    def path(self) -> str | None:
+        """Where its cgroup is; None: not there yet, or no more."""
+        return self._path if self._cgroup is not None else None
 
     @property
     def found(self) -> bool:
@@ -119,6 +126,7 @@ class TrackedPod:
             throttled_periods=max(own.throttled_periods, periods),
             containers=containers,
             network=self._read_network(),
+            exclusive_cpus=self.exclusive_cpus,
         )
 
     def _add_cpu(self, moment: int, timestamp: int, cpu: int) -> None:

@@ -103,6 +103,41 @@ async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> N
     assert one.others_cores is None
 
 
+def exclusive(name: str, cpus: Callable[[float], float], **labels: str) -> dict[str, Any]:
+    common = {"namespace": "default", "pod": name, "node": "n1", "run": "demo", **labels}
+    return one_series("laptime_pod_cpus_exclusive", cpus, common)
+
+
+async def test_cpus_that_no_other_pod_ran_on_are_the_fewest_of_the_window() -> None:
+    def fewer(time: float) -> float:
+        return 1.0 if 4 < time < 6 else 3.0
+
+    def before(time: float) -> float:
+        return 2.0 if time > -1.5 else 0.0
+
+    name = "demo-server-axum-1-a"
+    labels = {"component": "server", **TRIAL}
+    for cpus, fewest in ((fewer, 1), (before, 2), (lambda _: 0.0, 0)):
+        usage = await used([*server(), exclusive(name, cpus, **labels)])
+        axum = usage.component("server")
+        assert axum is not None
+        assert axum.exclusive_cpus == fewest
+    axum = (await used(server())).component("server")
+    assert axum is not None
+    assert axum.exclusive_cpus is None
+
+
+async def test_cpus_of_two_pods_add_up_where_both_are_known() -> None:
+    two = [*server(), *pod("demo-server-axum-1-b", "server", cores=1.0, labels=TRIAL)]
+    labels = {"component": "server", **TRIAL}
+    first = exclusive("demo-server-axum-1-a", lambda _: 2.0, **labels)
+    second = exclusive("demo-server-axum-1-b", lambda _: 1.0, **labels)
+    for told, known in (([first, second], 3), ([first], None)):
+        axum = (await used([*two, *told])).component("server")
+        assert axum is not None
+        assert axum.exclusive_cpus == known
+
+
 def still(seconds: Callable[[float], float]) -> dict[str, Any]:
     return one_series("laptime_node_stood_still_seconds_total", seconds, {"node": "n1"})
 

@@ -151,6 +151,7 @@ def _node(ordinal: int) -> NodeUsage:
         others_cores=0.2 + ordinal / 100,
         other_pods_cores=0.1 + ordinal / 100,
         neighbours=[Neighbour(pod="web-<1>", cores=ordinal / 100)],
+        stood_still_seconds=0.0,
         cpu_waiting_share=0.05,
         frequency_hertz=2.5e9,
         clock_ahead_seconds=0.012,

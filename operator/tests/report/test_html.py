@@ -16,7 +16,7 @@ from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.reasons import REASONS
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import CoresOverTime
+from laptime.api.usage import ComponentUsage, CoresOverTime
 from laptime.measure import Histogram
 from laptime.plan import plan_trials
 from laptime.report import Report, status_rows
@@ -28,6 +28,7 @@ from laptime.report.html.charts import (
     mean_by_second,
     throughput_chart,
 )
+from laptime.report.html.isolation import own_cpus
 from laptime.report.html.page import manifest_to_repeat
 from laptime.report.html.palette import (
     DARK_SERVERS,
@@ -242,6 +243,7 @@ class TestFigures:
             "Other pods": f"{0.1 + first:.2f} to {0.1 + most:.2f}",
             "Those in namespace team": f"web-<1> ({most:.2f})",
             "Stolen": "0.1%",
+            "Stood still": "0.00 s",
             "Pressure": "5.00%",
             "Frequency": "2.50 GHz",
             "Clock ahead": "12.0 ms",
@@ -249,6 +251,47 @@ class TestFigures:
         words = [line[8] for line in table(whole_page().by_id("environment").all("table")[0])]
         assert words == ["Nodes", *(wording.quietness(one.isolation) for one in REPORT.trials)]
         assert {"quiet", "shared"} <= set(words)
+
+    @pytest.mark.parametrize(
+        ("told", "said"),
+        [
+            ({}, ""),
+            (
+                {"axum": (0, 0), "fastapi": (0, 0)},
+                "No part of the run had CPUs for itself: other pods could run on all of them.",
+            ),
+            (
+                {"axum": (2, 2), "fastapi": (1, 2), "postgres": (0, 0)},
+                "CPUs that no other pod ran on: server axum 2, server fastapi 1 to 2, "
+                "postgres none.",
+            ),
+        ],
+    )
+    def test_which_parts_had_cpus_for_themselves(
+        self, told: dict[str, tuple[int, int]], said: str
+    ) -> None:
+        trials = REPORT.trials[:2]
+        parts = [
+            [
+                ComponentUsage(
+                    component="postgres" if name == "postgres" else "server",
+                    server=None if name == "postgres" else name,
+                    pods=1,
+                    exclusive_cpus=cpus[number],
+                )
+                for name, cpus in told.items()
+            ]
+            for number in range(2)
+        ]
+        changed = [
+            trial.model_copy(
+                update={"usage": trial.usage.model_copy(update={"components": components})}
+            )
+            for trial, components in zip(trials, parts, strict=True)
+            if trial.usage is not None
+        ]
+        assert len(changed) == 2
+        assert own_cpus(changed) == said
 
     def test_the_manifest_measures_the_same_again_in_the_same_order(self) -> None:
         (pre,) = whole_page().by_id("repeat").all("pre")

@@ -67,6 +67,12 @@ class ComponentUsage(TolerantModel):
     )
     received_bytes: int | None = None
     transmitted_bytes: int | None = None
+    exclusive_cpus: int | None = Field(
+        None,
+        description="CPUs that these pods could run on and no other pod ran on, fewest within the "
+        "window: those that the kubelet's static CPU manager gave them. None where the agent does "
+        "not tell.",
+    )
 
 
 class Neighbour(TolerantModel):

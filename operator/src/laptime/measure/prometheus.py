@@ -62,6 +62,7 @@ _POD_METRICS = {
     "laptime_pod_memory_peak_bytes": "memory_peak",
     "laptime_pod_network_receive_bytes_total": "received",
     "laptime_pod_network_transmit_bytes_total": "transmitted",
+    "laptime_pod_cpus_exclusive": "exclusive",
     # The exporter beside a tier is no part of what is measured.
     "laptime_container_cpu_seconds_total": "exporter_cpu",
     "laptime_container_cpu_throttled_seconds_total": "exporter_throttled",
@@ -406,6 +407,17 @@ def _component(
         known = [one for one in values if one is not None]
         return round(sum(known)) if known else None
 
+    def fewest(key: str) -> int | None:
+        # As those above: what was so at the ends of the window.
+        of_pods = [
+            min(pod.series[key].within(window.start - 1.0, window.end + 1.0), default=None)
+            if key in pod.series
+            else None
+            for pod in pods
+        ]
+        known = [one for one in of_pods if one is not None]
+        return round(sum(known)) if len(known) == len(pods) else None
+
     def own(key: str) -> float | None:
         of_pods = grown(key)
         return None if of_pods is None else max(0.0, of_pods - of_exporters(f"exporter_{key}"))
@@ -433,6 +445,7 @@ def _component(
         cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),
         received_bytes=None if received is None else round(received),
         transmitted_bytes=None if transmitted is None else round(transmitted),
+        exclusive_cpus=fewest("exclusive"),
     )
 
 

@@ -24,6 +24,8 @@ class NodeLine:
     names: str
     """Other pods of the run's own namespace, each with the most that it used in a trial."""
     stolen: str
+    still: str
+    """How long nothing ran on it."""
     waiting: str
     frequency: str
     clock: str
@@ -39,6 +41,27 @@ def node_lines(trials: Iterable[TrialResult]) -> list[NodeLine]:
     return [_line(name, by_node[name]) for name in sorted(by_node)]
 
 
+def own_cpus(trials: Iterable[TrialResult]) -> str:
+    """Return which parts of a run had CPUs for themselves, over its trials; empty: nobody told."""
+    known: dict[str, list[int]] = {}
+    for trial in trials:
+        for part in trial.usage.components if trial.usage else ():
+            if part.exclusive_cpus is not None:
+                name = f"{part.component} {part.server}" if part.server else part.component
+                known.setdefault(name, []).append(part.exclusive_cpus)
+    if not known:
+        return ""
+    if not any(map(any, known.values())):
+        return "No part of the run had CPUs for itself: other pods could run on all of them."
+    said = ", ".join(f"{name} {_count(numbers)}" for name, numbers in known.items())
+    return f"CPUs that no other pod ran on: {said}."
+
+
+def _count(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low} to {high}" if low != high else str(low or "none")
+
+
 def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
     return NodeLine(
         node=name,
@@ -48,6 +71,7 @@ def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
         other_pods=_range([one.other_pods_cores for one in read]),
         names=_names(read),
         stolen=_range([one.stolen_share for one in read], 100, "%"),
+        still=_range([one.stood_still_seconds for one in read], 1, " s"),
         waiting=_range([one.cpu_waiting_share for one in read], 100, "%"),
         frequency=_range([one.frequency_hertz for one in read], 1e-9, " GHz"),
         clock=_range([one.clock_ahead_seconds for one in read], 1e3, " ms"),

@@ -16,7 +16,7 @@ from laptime.api import API_VERSION, KIND
 from laptime.api.profile import Profile
 from laptime.catalog import document_of
 from laptime.report.contents import Report
-from laptime.report.html.isolation import node_lines
+from laptime.report.html.isolation import node_lines, own_cpus
 from laptime.report.html.limits import watchers
 from laptime.report.html.palette import (
     DARK_SERVERS,
@@ -67,6 +67,7 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
         nodes=sorted({n.node for t in report.trials if t.usage for n in t.usage.nodes}),
         isolation=wording.isolation(report.summary.isolation) if report.measured else "",
         node_lines=node_lines(report.trials),
+        own_cpus=own_cpus(report.trials),
         published=published_tables(report.published) if report.published else [],
         profiles=shown_profiles(profiles),
         manifest=manifest_to_repeat(report),
