@@ -46,6 +46,11 @@ class Node:
         for name, uid in pods.items():
             used = self.seconds if name in self.runs else 0.03
             self.machine.container("a", uid, name, self.where[name], used)
+            # What is above containers may run on all that any of them may, and on more.
+            above = Path(self.machine.pod("a", uid))
+            for group in (above, above.parent, above.parent.parent):
+                self.machine.set_cpu(str(group), self.seconds)
+                self.machine.set_cpus(str(group), "0-3")
         self.machine.container("b", FAR, "far", "4-7", self.seconds)
 
     def look(self) -> int | None:

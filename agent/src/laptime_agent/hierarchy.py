@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from laptime_agent.cgroups import Cgroup, CgroupV1, CgroupV2, CpuCounter
 _DEEPEST_ROOT = 4
 MONITOR = "conmon"
 """CRI-O's process for each container: its cgroup has the container's id too, beside that one."""
+# systemd's names have more before it, and '_' for '-'.
+_POD = re.compile(r"(?:.*-)?pod([0-9a-f][-_0-9a-f]*)(?:\.slice)?")
 _QUALITY_CLASSES = ("burstable", "besteffort", "guaranteed")
 
 
@@ -98,11 +101,8 @@ class Hierarchy:
         """Return the paths of the cgroups of all pods of the own node, by their uids."""
         if not self._settled:
             return {}
-        # systemd's names have more before `pod`, and '_' for '-'.
-        return {
-            name.removesuffix(".slice").rpartition("pod")[2].replace("_", "-"): path
-            for name, path in self._pods()
-        }
+        found = ((_POD.fullmatch(name), path) for name, path in self._pods())
+        return {pod[1].replace("_", "-"): path for pod, path in found if pod}
 
     def find_pod(self, uid: str, search_roots: bool) -> str | None:
         """Return the path of a pod's cgroup below the tree, None when there is none (yet).
