@@ -61,6 +61,12 @@ SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] 
 # Stops the cluster of the recipe, however the recipe ends.
 DOWN_AT_END := down() { code=$$?; trap - EXIT INT TERM; $(CLUSTER) down || code=1; exit $$code; }; \
 	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
+# A cluster that only this recipe has, by the name that it has set; the images of the chart are there.
+define own_cluster
+$(CLUSTER) down
+$(DOWN_AT_END)
+$(IMAGES) $(CHART_IMAGES)
+endef
 # KUBECONFIG of the cluster in use, for the rest of the recipe.
 USE_CLUSTER := export KUBECONFIG="$(OWN_KUBECONFIG)"; [ -n "$$KUBECONFIG" ] || KUBECONFIG="$$($(CLUSTER) kubeconfig)";
 
@@ -361,9 +367,7 @@ nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, 
 .PHONY: placements
 placements: venv ## runs in placements on three nodes, by the commands of docs/real-cluster.md
 	export LAPTIME_CLUSTER_NAME=laptime-placements
-	$(CLUSTER) down
-	$(DOWN_AT_END)
-	$(IMAGES) $(CHART_IMAGES)
+	$(own_cluster)
 	$(MAKE) install NODES=3 LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_PLACEMENTS_TESTS=1; $(PYTEST_E2E) --capture=no --shard placements)
@@ -371,9 +375,7 @@ placements: venv ## runs in placements on three nodes, by the commands of docs/r
 .PHONY: lost-nodes
 lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five times each, on four nodes
 	export LAPTIME_CLUSTER_NAME=laptime-lost-nodes
-	$(CLUSTER) down
-	$(DOWN_AT_END)
-	$(IMAGES) $(CHART_IMAGES)
+	$(own_cluster)
 	$(MAKE) install NODES=4 LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_LOST_NODES_TESTS=1; $(PYTEST_E2E) --capture=no --shard lost-nodes)
@@ -381,9 +383,7 @@ lost-nodes: venv ## nodes frozen, drained, cut off and killed in mid-trial, five
 .PHONY: own-cpus
 own-cpus: venv ## that servers had CPUs for themselves, on a node whose kubelet gives them out
 	export LAPTIME_CLUSTER_NAME=laptime-own-cpus LAPTIME_CLUSTER_SHARED_CPUS=1
-	$(CLUSTER) down
-	$(DOWN_AT_END)
-	$(IMAGES) $(CHART_IMAGES)
+	$(own_cluster)
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_OWN_CPUS_TESTS=1; $(PYTEST_E2E) --capture=no --shard own-cpus)
@@ -532,9 +532,7 @@ bench-alike: install ## how often like servers are told apart: 100 runs, going o
 .PHONY: bench-nodes
 bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck, on four nodes (RUNS=5)
 	export LAPTIME_CLUSTER_NAME=laptime-bench-nodes
-	$(CLUSTER) down
-	$(DOWN_AT_END)
-	$(IMAGES) $(CHART_IMAGES)
+	$(own_cluster)
 	$(CLUSTER) up --nodes 4
 	# The second and the fourth have CPUs of their own where the machine has two.
 	kubectl="$$($(CLUSTER) path kubectl) --kubeconfig $$($(CLUSTER) kubeconfig)"
@@ -549,9 +547,7 @@ bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck
 .PHONY: bench-lanes
 bench-lanes: venv ## a factor measured beside a run in another lane, and alone, on four nodes (PAIRS=2)
 	export LAPTIME_CLUSTER_NAME=laptime-bench-lanes
-	$(CLUSTER) down
-	$(DOWN_AT_END)
-	$(IMAGES) $(CHART_IMAGES)
+	$(own_cluster)
 	$(CLUSTER) up --nodes 4
 	# The third and the fourth have CPUs of their own where the machine has two.
 	kubectl="$$($(CLUSTER) path kubectl) --kubeconfig $$($(CLUSTER) kubeconfig)"
