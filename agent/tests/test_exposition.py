@@ -7,6 +7,7 @@ import shutil
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -143,7 +144,11 @@ def test_the_node_is_written(sampler: Sampler) -> None:
     assert {"user", "system", "idle", "steal"} <= set(modes)
     assert modes["idle"].labels["node"] == "n1"
     assert found["laptime_node_cpus"][0].value >= 1
-    assert found["laptime_node_stood_still_seconds_total"][0].value == 0
+    assert "laptime_node_stood_still_seconds_total" not in found
+    assert sampler.node is not None
+    sampler.node = replace(sampler.node, stood_still_seconds=2.5)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    assert found["laptime_node_stood_still_seconds_total"][0].value == 2.5
     assert found["laptime_node_info"][0].labels["kernel"] == os.uname().release
     total = found["laptime_node_memory_total_bytes"][0].value
     assert 0 < found["laptime_node_memory_available_bytes"][0].value < total

@@ -25,6 +25,7 @@ class Node:
         self.machine.set_cpus("cluster/a", "0-3")
         self.machine.set_cpus("cluster/b", "4-7")
         self.seconds = 0.0
+        self.everything = "0-3"
         self.machine.set_cpu(self.machine.pod("a", TWO), 1)
         self.where = {"agent": "0-3", "server": "0-3", "pause": "0-3", "other": "0-3"}
         self.runs = {"agent", "server", "other"}
@@ -50,7 +51,7 @@ class Node:
             above = Path(self.machine.pod("a", uid))
             for group in (above, above.parent, above.parent.parent):
                 self.machine.set_cpu(str(group), self.seconds)
-                self.machine.set_cpus(str(group), "0-3")
+                self.machine.set_cpus(str(group), self.everything)
         self.machine.container("b", FAR, "far", "4-7", self.seconds)
 
     def look(self) -> int | None:
@@ -88,11 +89,37 @@ def test_a_smaller_set_in_which_others_run_is_not(node: Node) -> None:
     assert node.look() == 1
 
 
-def test_others_that_do_not_run_are_nobody(node: Node) -> None:
+def test_others_that_may_run_everywhere_and_do_not_are_nobody(node: Node) -> None:
     node.where.update(server="2-3", agent="0-1")
     assert node.look() == 0
     node.runs -= {"other"}
     assert node.look() == 2
+
+
+def test_others_in_a_smaller_set_are_others_although_they_idle(node: Node) -> None:
+    # What all share is nobody's own, however little the others need of it.
+    node.where.update(server="0-1", agent="0-1", other="2-3")
+    node.runs -= {"agent"}
+    assert node.look() == 0
+    # As with reserved CPUs on which no pod may run.
+    node.where.update(server="1-3", agent="1-3", other="1-3")
+    node.runs -= {"other"}
+    assert node.look() == 0
+
+
+def test_a_pause_that_begins_takes_nothing_away(node: Node) -> None:
+    node.where.update(server="2-3", agent="0-1", other="0-1")
+    assert node.look() == 2
+    node.machine.container("a", ONE, "new", "0-3", 3.0)
+    node.go_on()
+    node.own.read([node.pod])
+    assert node.pod.exclusive_cpus == 2
+
+
+def test_pods_that_are_all_kept_from_some_cpus_have_none_for_themselves(node: Node) -> None:
+    node.everything = "1-3"
+    node.where.update(server="1-3", agent="1-3", other="1-3", pause="1-3")
+    assert node.look() == 0
 
 
 def test_a_container_beside_it_in_the_shared_set_takes_nothing_away(node: Node) -> None:

@@ -76,7 +76,7 @@ def test_a_thread_that_was_ready_and_had_no_cpu_says_nothing_of_its_node(
 ) -> None:
     schedule = tmp_path / "schedstat"
     schedule.write_text("5 1000 3\n")
-    one = Stalls(str(schedule))
+    one = Stalls(schedule=str(schedule))
     began = time.monotonic()
     time.sleep(soon)
     waited = int(1e9 * (time.monotonic() - began))
@@ -85,14 +85,46 @@ def test_a_thread_that_was_ready_and_had_no_cpu_says_nothing_of_its_node(
     assert one.seconds == 0.0
     time.sleep(soon)
     one.round_ended(0.0)
+    assert one.seconds is not None
     assert one.seconds >= 0.9 * soon
 
 
-def test_a_kernel_that_does_not_tell_counts_all_of_it(tmp_path: Path, soon: float) -> None:
-    one = Stalls(str(tmp_path / "none"))
+@pytest.mark.parametrize("said", [None, "0 0 0\n"])
+def test_where_the_kernel_does_not_tell_who_waits_for_a_cpu_nothing_is_known(
+    tmp_path: Path, soon: float, said: str | None
+) -> None:
+    schedule = tmp_path / "schedstat"
+    if said is not None:
+        schedule.write_text(said)
+    one = Stalls(schedule=str(schedule))
     time.sleep(soon)
     one.round_ended(0.0)
-    assert one.seconds >= 0.9 * soon
+    assert one.seconds is None
+
+
+def counted(soon: float, *used: float) -> float:
+    """Return what is counted where pods use so many CPU seconds in each round, the last a stall."""
+    seconds = 100.0
+
+    def pods() -> float:
+        return seconds
+
+    one = Stalls(pods)
+    for number, more in enumerate(used, 1):
+        seconds += more
+        if number == len(used):
+            time.sleep(soon)
+        one.round_ended(0.0)
+    assert one.seconds is not None
+    return one.seconds
+
+
+def test_pods_that_went_on_show_that_the_agent_alone_stood_still(soon: float) -> None:
+    assert counted(soon, 0.0, 0.6 * soon) == 0.0
+    assert counted(soon, 0.0, 0.0) >= 0.9 * soon
+    # Many CPUs that were busy before it and after it use much in the rest of the round.
+    assert counted(soon, 9.0, 17.0) >= 0.9 * soon
+    assert counted(soon, 9.0, 19.0) == 0.0
 
 
 def test_short_ones_do_not_add_up(soon: float) -> None:

@@ -48,5 +48,5 @@ def test_a_server_that_asks_for_a_whole_cpu_has_it_and_the_report_says_so(cluste
     assert cpus_of(trials["axum"]) == {"server": 1, "generator": 0, "postgres": 0}
     assert cpus_of(trials["twin"]) == {"server": 0, "generator": 0, "postgres": 0}
     _, report = read_results(text)
-    said = "CPUs that no other pod ran on:"
+    said = "CPUs that no other pod could run on:"
     assert said in to_html(report, {})

@@ -125,7 +125,7 @@ _POD_PEAK = _Family(
     "Highest use of CPU over any second since this reader's last scrape, in cores.",
 )
 _POD_EXCLUSIVE = _Family(
-    "laptime_pod_cpus_exclusive", "gauge", "CPUs that the pod may run on and no other pod ran on."
+    "laptime_pod_cpus_exclusive", "gauge", "CPUs that the pod may run on and no other pod may."
 )
 _POD_PRESSURE = _Family(
     "laptime_pod_pressure_seconds_total",
@@ -146,6 +146,11 @@ _NODE_CPU = _Family(
     "laptime_node_cpu_seconds_total",
     "counter",
     "CPU time of the node by mode; steal is what the hypervisor gave to others.",
+)
+_NODE_STILL = _Family(
+    "laptime_node_stood_still_seconds_total",
+    "counter",
+    "Time in which nothing ran on the node, since the agent began; from a second on.",
 )
 _NODE_FREQUENCY = _Family(
     "laptime_node_cpu_frequency_hertz", "gauge", "Lowest and mean frequency of the CPUs."
@@ -176,14 +181,6 @@ _TRACKING_EVENTS = _Family(
 )
 _NODE: tuple[tuple[_Family, Callable[[NodeReading], Number]], ...] = (
     (_Family("laptime_node_cpus", "gauge", "CPUs of the node."), lambda one: one.cpus),
-    (
-        _Family(
-            "laptime_node_stood_still_seconds_total",
-            "counter",
-            "Time in which nothing ran on the node, since the agent began; from a second on.",
-        ),
-        lambda one: one.stood_still_seconds,
-    ),
     (
         _Family("laptime_node_load1", "gauge", "Tasks that run or wait, mean of a minute."),
         lambda one: one.load1,
@@ -347,6 +344,9 @@ def _node_lines(labels: str, node: NodeReading) -> Iterator[str]:
     for family, value in _NODE:
         yield family.head()
         yield f"{family.name}{{{labels}}} {value(node)!r} {stamp}\n"
+    if node.stood_still_seconds is not None:
+        yield _NODE_STILL.head()
+        yield f"{_NODE_STILL.name}{{{labels}}} {node.stood_still_seconds!r} {stamp}\n"
     if node.frequency_hertz is not None:
         yield _NODE_FREQUENCY.head()
         for statistic, hertz in zip(("min", "mean"), node.frequency_hertz, strict=True):

@@ -14,7 +14,7 @@ _DEEPEST_ROOT = 4
 MONITOR = "conmon"
 """CRI-O's process for each container: its cgroup has the container's id too, beside that one."""
 # systemd's names have more before it, and '_' for '-'.
-_POD = re.compile(r"(?:.*-)?pod([0-9a-f][-_0-9a-f]*)(?:\.slice)?")
+_POD = re.compile(r"(?:.*-)?pod([-\w]+)(?:\.slice)?")
 _QUALITY_CLASSES = ("burstable", "besteffort", "guaranteed")
 
 

@@ -40,6 +40,13 @@ class Neighbours:
         with self._lock:
             self._told[source] = pods
 
+    def cpu_seconds(self) -> float | None:
+        """Return the CPU time of all pods of the node now; None where it is not known."""
+        try:
+            return None if self._tree is None else self._tree.nanoseconds() / 1e9
+        except (OSError, ValueError):
+            return None
+
     def read(self) -> None:
         """Take a reading of everything."""
         with self._lock:

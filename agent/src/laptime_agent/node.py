@@ -51,7 +51,7 @@ class Node:
         self._frequency: tuple[float, float] | None = None
         self._frequency_due = 0.0
 
-    def read(self, stood_still_seconds: float = 0.0) -> NodeReading:
+    def read(self, stood_still_seconds: float | None = None) -> NodeReading:
         """Return the state of the node now, and what is known of how long it stood still."""
         timestamp_ms = time.time_ns() // 1_000_000
         stat = self._stat.read()

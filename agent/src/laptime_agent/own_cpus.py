@@ -1,8 +1,8 @@
 """How many CPUs a pod of a run has for itself, as the kubelet's static CPU manager gives them.
 
 A set of CPUs that is smaller than the node's says nothing by itself: others may be in it too. So
-all containers of the node are looked at, and those that ran there are others. Those that did not,
-such as the pause of each pod, which may run anywhere and never does, are nobody.
+all containers of the node are looked at. Those that may run everywhere and do not are nobody: the
+pause of each pod is one, which the CPU manager moves nowhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from laptime_agent.tracking import TrackedPod
 
 LOOK_SECONDS = 5.0
 RAN_SHARE = 0.01
-"""Of one CPU, since the last look. To start a pause takes less."""
+"""Of one CPU, since the last look: more is none of a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,9 @@ class OwnCpus:
             return
         self._due = now + LOOK_SECONDS
         tracked = {one.path: one for one in pods if one.path is not None}
-        every = self._hierarchy.cpus_of(self._hierarchy.group)
-        if every is None or self._hierarchy.tree_of_pods is None:
+        tree = self._hierarchy.tree_of_pods
+        every = None if tree is None else self._hierarchy.cpus_of(tree)
+        if every is None:
             return
         # Those that the API server names, and not the pause.
         sets = {
@@ -63,24 +64,25 @@ class OwnCpus:
         for path, pod in tracked.items():
             pod.exclusive_cpus = None
             if before is not None and sets[path]:
-                others = self._ran(there, path, before, now)
+                others = self._others(there, path, every, before, now)
                 own = frozenset[int]().union(*(one.cpus for one in sets[path].values()))
                 pod.exclusive_cpus = len(own - others)
 
-    def _ran(
+    def _others(
         self,
         there: Mapping[str, Mapping[str, _Container]],
         own: str,
+        every: frozenset[int],
         before: tuple[float, Mapping[str, _Container]],
         now: float,
     ) -> frozenset[int]:
-        """Return the CPUs of all containers of other pods that ran since the last look."""
+        """Return the CPUs that containers of other pods may run on, and pauses would not."""
         least = RAN_SHARE * (now - before[0]) * 1e9
         found: frozenset[int] = frozenset()
         for path, containers in there.items():
             for name, one in containers.items() if path != own else ():
-                known = before[1].get(name)
-                if one.nanoseconds - (known.nanoseconds if known else 0) > least:
+                known = before[1].get(name, one)
+                if one.cpus != every or one.nanoseconds - known.nanoseconds > least:
                     found |= one.cpus
         return found
 

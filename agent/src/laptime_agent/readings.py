@@ -64,8 +64,8 @@ class NodeReading:
     """Its release."""
     cpu_model: str = ""
     """Empty where the kernel does not tell."""
-    stood_still_seconds: float = 0.0
-    """Since the agent began, see `Stalls`."""
+    stood_still_seconds: float | None = None
+    """Since the agent began, see `Stalls`; None where the kernel does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ class PodReading:
     containers: Mapping[str, CgroupReading]
     network: NetworkReading | None
     exclusive_cpus: int | None = None
-    """CPUs on which it may run and no other pod did."""
+    """CPUs on which it may run and no other pod may."""

@@ -53,7 +53,7 @@ class Sampler:
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
         """All pods that are tracked; replaced and never changed, so that others may read it."""
-        self._stood_still_seconds = 0.0
+        self._stood_still_seconds: float | None = None
         self.late_ticks = 0
         """How often the loop came more than a whole tick late."""
 
@@ -65,14 +65,16 @@ class Sampler:
     def run_for_ever(self) -> None:
         """Read at fixed moments, whatever a reading takes and whoever scrapes."""
         tick_seconds = 1.0 / READINGS_PER_SECOND
-        stalls = Stalls()
+        stalls = Stalls(self.neighbours.cpu_seconds)
         due = time.monotonic()
         wait = 0.0
         count = 0
         while True:
             stalls.round_ended(max(0.0, wait))
+            stood_still = stalls.seconds != self._stood_still_seconds
             self._stood_still_seconds = stalls.seconds
-            self.tick(everything=count % READINGS_PER_SECOND == 0)
+            # The reading after one says when it ended.
+            self.tick(everything=stood_still or count % READINGS_PER_SECOND == 0)
             count += 1
             due += tick_seconds
             wait = due - time.monotonic()

@@ -28,7 +28,7 @@ SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 # A few seconds, on a machine that is full; who waits for a query that never ends takes for ever.
-SOON = 30
+SOON = 15
 every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
 with_database = pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind.needs_database], ids=str

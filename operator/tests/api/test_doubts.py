@@ -18,7 +18,7 @@ STORED = {
     "no right answer, mostly status (9 of 9 requests)": doubts.NO_RIGHT_ANSWER,
     "the generator used 95% of its CPU and may have been the limit": doubts.GENERATOR_BUSY,
     "the generator was held back by a CPU limit in 3% of time": doubts.GENERATOR_HELD_BACK,
-    "node a stood still for 8.1 s: nothing ran there": doubts.STOOD_STILL,
+    "node a stood still for 8.1 s: nothing was seen to run there": doubts.STOOD_STILL,
     "1,204 of 98,000 requests had no port to connect from: that is the generator's limit and not "
     "the server's": doubts.NO_PORT,
     "connection tracking of node a was 96% full, 1,203 packets dropped": doubts.TRACKING_FULL,

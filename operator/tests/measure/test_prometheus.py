@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -138,28 +139,80 @@ async def test_cpus_of_two_pods_add_up_where_both_are_known() -> None:
         assert axum.exclusive_cpus == known
 
 
-def still(seconds: Callable[[float], float]) -> dict[str, Any]:
-    return one_series("laptime_node_stood_still_seconds_total", seconds, {"node": "n1"})
+def frozen(begin: float, end: float, last: float = LENGTH + 5.0, **labels: str) -> dict[str, Any]:
+    """Return what the agent of a node tells that is frozen from and to these times since START."""
+    samples = [(-4.63 + number, 700.0) for number in range(80)]
+    told = [(time, value) for time, value in samples if time < begin]
+    # The first reading afterwards is taken at once.
+    told += [(end, 700.0 + end - begin)]
+    told += [(time, 700.0 + end - begin) for time, _ in samples if time > end]
+    return {
+        "metric": {"__name__": "laptime_node_stood_still_seconds_total", "node": "n1", **labels},
+        "values": [[START + time, repr(value)] for time, value in told if time <= last],
+    }
 
 
 @pytest.mark.parametrize(
-    ("counted", "seconds"),
+    ("begin", "end", "until", "seconds"),
     [
-        (lambda _: 700.0, 0.0),
-        (lambda time: 708.5 if time > 4.5 else 700.0, 8.5),
-        # Before, and after, what was measured.
-        (lambda time: 708.5 if time > -1.5 else 700.0, 0.0),
-        (lambda time: 708.5 if time > LENGTH + 1.5 else 700.0, 0.0),
-        # The agent began anew in between.
-        (lambda time: 0.0 if time > 6.5 else 702.0 if time > 4.5 else 700.0, 2.0),
+        (2.0, 9.5, LENGTH, 7.5),
+        # Across an end of what was measured: the part of it within, until the last answer.
+        (-8.0, 2.0, LENGTH, 2.0),
+        (7.5, 15.5, 15.6, 8.0),
+        (4.0, 34.0, 34.5, 30.0),
+        (9.6, 17.6, 17.7, 8.0),
+        # Requests that were under way when the load was over wait as well.
+        (LENGTH + 0.2, 18.0, 18.2, 7.8),
+        (2.0, 9.5, 21.0, 7.5),
+        # Before it, and after the last answer.
+        (-7.0, -0.5, LENGTH, 0.0),
+        (LENGTH + 1.0, LENGTH + 4.0, LENGTH + 0.5, 0.0),
     ],
 )
-async def test_how_long_the_node_stood_still_in_the_window(
-    counted: Callable[[float], float], seconds: float
+async def test_how_long_the_node_stood_still_until_the_last_answer(
+    begin: float, end: float, until: float, seconds: float
 ) -> None:
-    (one,) = (await used(server(), **{NODES: [*node(), still(counted)]})).nodes
+    wanted = replace(WANTED, until=START + until)
+    told = frozen(begin, end, until + 5.0)
+    prometheus = FakePrometheus({PODS: server(), NODES: [*node(), told]})
+    usage = await trial_usage(prometheus, wanted)
+    (one,) = usage.nodes
     assert one.stood_still_seconds == pytest.approx(seconds)
+    assert usage.complete
     assert one.busy_share == pytest.approx(0.45)
+    # So far as that is samples are asked for, and no further.
+    ((_, asked),) = [one for one in prometheus.asked if "stood_still" in one[1]["query"]]
+    assert float(asked["time"]) == pytest.approx(START + max(until, LENGTH) + 5.0)
+    milliseconds = int(asked["query"].rpartition("[")[2].removesuffix("ms]"))
+    assert milliseconds == pytest.approx(1000 * (max(until, LENGTH) + 10), abs=2)
+
+
+async def test_a_node_that_nobody_has_heard_of_since_may_still_stand_still() -> None:
+    told = frozen(7.5, 60.0, LENGTH + 5.0)
+    usage = await used(server(), **{NODES: [*node(), told]})
+    assert usage.nodes[0].stood_still_seconds is None
+    assert usage.gaps == ["it is not known whether node n1 stood still"]
+
+
+async def test_each_agent_of_a_node_counts_for_itself() -> None:
+    # Another one that began when the first one ended, and two beside each other.
+    old = frozen(2.0, 4.0, 6.0, instance="old")
+    new = frozen(8.0, 9.2, instance="new")
+    (one,) = (await used(server(), **{NODES: [*node(), old, new]})).nodes
+    assert one.stood_still_seconds == pytest.approx(1.2)
+    beside = frozen(2.0, 4.0, instance="old")
+    (one,) = (await used(server(), **{NODES: [*node(), beside, new]})).nodes
+    assert one.stood_still_seconds == pytest.approx(2.0)
+
+
+async def test_an_agent_that_began_anew_within_what_was_measured_counts_from_nothing() -> None:
+    series = one_series(
+        "laptime_node_stood_still_seconds_total",
+        lambda time: 1.5 if time > 6.5 else 702.0 if time > 4.5 else 700.0,
+        {"node": "n1"},
+    )
+    (one,) = (await used(server(), **{NODES: [*node(), series]})).nodes
+    assert one.stood_still_seconds == pytest.approx(1.0 + 1.0, abs=0.01)
 
 
 async def test_an_agent_that_does_not_tell_leaves_unknown_whether_its_node_stood_still() -> None:

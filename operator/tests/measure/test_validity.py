@@ -324,15 +324,16 @@ def test_others_who_use_a_quarter_of_a_node_make_a_trial_doubtful() -> None:
 
 
 def test_a_node_that_stood_still_makes_a_trial_doubtful() -> None:
-    said = "node worker-1 stood still for 8.1 s: nothing ran there"
+    said = "node worker-1 stood still for 8.1 s: nothing was seen to run there"
     found = read(CLEAN, still=8.12)
     assert reasons(found) == said
     assert found.isolation is not None
     assert found.isolation.word is Quietness.DISTURBED
     known = doubt(said)
     assert known is not None
-    # A gate that was met in spite of it is met.
-    assert all(known.bears_on(metric) is Bearing.LOOKS_WORSE for metric in Metric)
+    assert known.bears_on(Metric.REQUESTS_PER_SECOND) is Bearing.LOOKS_WORSE
+    # After a rest a server may answer sooner than it would have.
+    assert known.bears_on(Metric.P99) is Bearing.EITHER
     assert reasons(read(CLEAN, still=0.0)) == ""
     assert reasons(read(CLEAN, still=None)) == ""
 

@@ -262,7 +262,7 @@ class TestFigures:
             ),
             (
                 {"axum": (2, 2), "fastapi": (1, 2), "postgres": (0, 0)},
-                "CPUs that no other pod ran on: server axum 2, server fastapi 1 to 2, "
+                "CPUs that no other pod could run on: server axum 2, server fastapi 1 to 2, "
                 "postgres none.",
             ),
         ],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -269,24 +268,15 @@ def _in_repetitions(
 
     `covered` is, by trial, a reason that the row says already for all of them together.
     """
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[tuple[str, ...], list[str]] = {}
     for result in measured:
         for reason in result.validity_reasons:
             if reason != covered.get(result.trial):
-                by_kind.setdefault(_kind_of(reason), []).append(reason)
+                by_kind.setdefault(doubts.about(reason), []).append(reason)
     return [
         Said(f"{reasons[0]} (in {len(reasons)} of {len(measured)} repetitions)")
         for reasons in by_kind.values()
     ]
-
-
-def _kind_of(reason: str) -> str:
-    """Return a reason without its figures; digits in a name are part of the name."""
-    return _FIGURE.sub(lambda part: part[0] if "'" in part[0] else "0", reason)
-
-
-# Which trial another one is compared with is no difference between two reasons.
-_FIGURE = re.compile(r"'[^']*'|(?<=-trial-)\d+|(?<![\w:/@.,-])[\d.,]+")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ Said = NewType("Said", str)
 """What a doubt of the list says, with its figures."""
 
 _FIGURE = re.compile(r"\{[^}]*\}")
+_NO_NAME = "trial"
+"""The field of the trial that another one is compared with: no difference between two reasons."""
+_WITH_FIGURES = "mostly"
+"""The field that has figures among its words."""
+_OF_OLDER_VERSIONS = re.compile(r"'[^']*'|[\d.,]+")
 _NUMBER = r"[-+\d.,e]+%?"
 _REPEATED = r"( \(in \d+ of \d+ repetitions\))?"
 
@@ -63,6 +68,16 @@ class Doubt:
         """Return whether a reason is this doubt, whatever its figures are."""
         return self._pattern.fullmatch(reason) is not None
 
+    def about(self, reason: str) -> tuple[str, ...] | None:
+        """Return what a reason of this kind is about, without its figures; None: it is no such."""
+        found = self._pattern.fullmatch(reason)
+        if found is None:
+            return None
+        names = {name: said for name, said in found.groupdict().items() if name != _NO_NAME}
+        if _WITH_FIGURES in names:
+            names[_WITH_FIGURES] = re.sub(r"\d+", "0", names[_WITH_FIGURES])
+        return (self.kind, *(names[one] for one in sorted(names)))
+
     def bears_on(self, metric: Metric) -> Bearing:
         """Return how it bears on a figure."""
         if metric is Metric.REQUESTS_PER_SECOND:
@@ -73,7 +88,7 @@ class Doubt:
     def _pattern(self) -> re.Pattern[str]:
         # A figure is a number; a name may be anything, also the words of another doubt.
         parts = [
-            re.escape(literal) + ("" if field is None else _NUMBER if how else ".*")
+            re.escape(literal) + ("" if field is None else _NUMBER if how else f"(?P<{field}>.*)")
             for literal, field, how, _ in Formatter().parse(self.text)
         ]
         return re.compile("".join(parts) + _REPEATED, re.DOTALL)
@@ -94,7 +109,7 @@ NO_REQUEST = Doubt(
     "nothing where that is meant; compare servers by the metrics of the script",
 )
 ALL_TOO_LATE = Doubt(
-    "no answer came within the measured time: {late} right ones came after it",
+    "no answer came within the measured time: {late:d} right ones came after it",
     "measure for several times as long as one request takes (`duration`)",
 )
 # A request that fails costs a server less, or more, than the work. Percentiles count it as slower
@@ -236,12 +251,13 @@ STOLEN_TIME = Doubt(
     "a machine with CPUs of its own, or more repetitions at another time",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
+# A closed load whose generator stood still gave the server a rest.
 STOOD_STILL = Doubt(
-    "node {node} stood still for {seconds:.1f} s: nothing ran there",
+    "node {node} stood still for {seconds:.1f} s: nothing was seen to run there",
     "see what froze or paused the machine: a snapshot or a move of a virtual machine, a disk that "
     "does not answer, memory that is used up ([nodes that stand still]"
     "(real-cluster.md#nodes-that-stand-still))",
-    _WORSE, _WORSE, _WORSE,
+    _WORSE, _EITHER, _EITHER,
 )  # fmt: skip
 NEIGHBOURS = Doubt(
     "others used at least {cores:.2g} of the {cpus:d} CPUs of node {node} meanwhile",
@@ -340,6 +356,17 @@ DOUBTS = tuple(one for one in globals().copy().values() if isinstance(one, Doubt
 def doubt(reason: str) -> Doubt | None:
     """Return the doubt that a reason is; None for one of another version."""
     return next((one for one in DOUBTS if one.said(reason)), None)
+
+
+def about(reason: str) -> tuple[str, ...]:
+    """Return what a reason is about: the same for those that differ in their figures alone."""
+    every = (one.about(reason) for one in DOUBTS)
+    known = next((one for one in every if one is not None), None)
+    if known is not None:
+        return known
+    # Nobody knows its names; what is quoted is one.
+    quoted = _OF_OLDER_VERSIONS.sub(lambda part: part[0] if "'" in part[0] else "0", reason)
+    return (quoted,)
 
 
 def bearing(reason: str, metric: Metric) -> Bearing:

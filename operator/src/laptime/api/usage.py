@@ -69,9 +69,8 @@ class ComponentUsage(TolerantModel):
     transmitted_bytes: int | None = None
     exclusive_cpus: int | None = Field(
         None,
-        description="CPUs that these pods could run on and no other pod ran on, fewest within the "
-        "window: those that the kubelet's static CPU manager gave them. None where the agent does "
-        "not tell.",
+        description="CPUs that these pods alone could run on, fewest within the window: those that "
+        "the kubelet's static CPU manager gave them. None where the agent does not tell.",
     )
 
 
@@ -128,7 +127,8 @@ class NodeUsage(TolerantModel):
     stood_still_seconds: Reading | None = Field(
         None,
         description="How long nothing ran on it: frozen, paused, or waiting for its disk. Only "
-        "what lasted for a second or longer; None where the agent does not tell.",
+        "what lasted for a second or longer, until the last answer was there; None where the agent "
+        "does not tell.",
     )
     others_cores: Reading | None = Field(
         None,

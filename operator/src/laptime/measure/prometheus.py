@@ -40,6 +40,7 @@ from laptime.measure.timeseries import (
     increase,
     seen_growth,
     spans,
+    stood_still,
 )
 
 KUBELET_MARGIN_SECONDS = 60.0
@@ -266,17 +267,25 @@ async def _usage_of_agent(
     if not nodes:
         return usage
     found = await query_samples(
-        query, node_query(nodes, wanted.window), wanted.window.end + AGENT_MARGIN_SECONDS
+        query, node_query(nodes, wanted.whole), wanted.whole.end + AGENT_MARGIN_SECONDS
     )
     by_node: dict[str, list[tuple[Mapping[str, str], Series]]] = defaultdict(list)
     for labels, series in clocks.in_the_windows_time(found):
         by_node[labels["node"]].append((labels, series))
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
+    gaps += [
+        f"it is not known whether node {node} stood still"
+        for node in sorted(by_node)
+        if _counts_stalls(by_node[node]) and _stood_still(by_node[node], wanted.whole) is None
+    ]
     gaps += clocks.gaps(wanted.window)
     read = [
         _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window)).model_copy(
-            update={"clock_ahead_seconds": clocks.ahead(name)}
+            update={
+                "clock_ahead_seconds": clocks.ahead(name),
+                "stood_still_seconds": _stood_still(by_node[name], wanted.whole),
+            }
         )
         for name in sorted(by_node.keys() & seen)
     ]
@@ -507,13 +516,11 @@ def _node(
         metric = labels["__name__"]
         if metric == _NODE_INFO:
             what = labels
-        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE, _STOOD_STILL):
+        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
             key = labels.get("mode", metric)
             counters[key] = series.merged(counters[key]) if key in counters else series
-        elif labels.get("statistic") != "min" and metric != _TRACKING_EVENTS:
+        elif labels.get("statistic") != "min" and metric not in (_TRACKING_EVENTS, _STOOD_STILL):
             gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
-    # What nobody saw of it is not made up from the rest.
-    still = counters.pop(_STOOD_STILL, None)
     grown = {key: increase(series, window) for key, series in counters.items()}
     all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
     modes = {mode: value for mode, value in grown.items() if value is not None}
@@ -540,7 +547,6 @@ def _node(
         cpu_model=what.get("cpu_model"),
         busy_share=busy / total if total else None,
         stolen_share=modes.get("steal", 0.0) / total if total else None,
-        stood_still_seconds=None if still is None else seen_growth(still, window),
         others_cores=None if others is None else others / window.seconds,
         other_pods_cores=None if other_pods is None else other_pods / window.seconds,
         cpu_waiting_share=None if waiting is None else min(1.0, waiting / window.seconds),
@@ -549,6 +555,23 @@ def _node(
         frequency_hertz=min(frequency) if frequency else None,
         connection_tracking=_tracking(found, window),
     )
+
+
+def _counts_stalls(found: Iterable[tuple[Mapping[str, str], Series]]) -> bool:
+    return any(labels["__name__"] == _STOOD_STILL for labels, _ in found)
+
+
+def _stood_still(found: Iterable[tuple[Mapping[str, str], Series]], window: Window) -> float | None:
+    """Return how long a node stood still; None where nobody counted it to the end of the window.
+
+    Each agent counts for itself: a new one, or that of another release, begins with nothing.
+    """
+    of_agents = [
+        stood_still(series, window)
+        for labels, series in found
+        if labels["__name__"] == _STOOD_STILL
+    ]
+    return max((one for one in of_agents if one is not None), default=None)
 
 
 def _tracking(

@@ -38,6 +38,13 @@ class TrialWindow:
     run: str
     trial: str
     window: Window
+    until: float | None = None
+    """When the last answer was there, where that is later than the window's end (Unix seconds)."""
+
+    @property
+    def whole(self) -> Window:
+        """The window, and the time in which answers to its requests were waited for."""
+        return Window(self.window.start, max(self.window.end, self.until or self.window.end))
 
     def __post_init__(self) -> None:
         for name in (self.namespace, self.run, self.trial):

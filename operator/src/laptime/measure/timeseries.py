@@ -127,6 +127,25 @@ def seen_growth(series: Series, window: Window) -> float:
     return math.fsum(max(0.0, after - before) for before, after in pairwise(values))
 
 
+def stood_still(series: Series, window: Window) -> float | None:
+    """Return for how many seconds of a window a counter of seconds says that all stood still.
+
+    Each growth is a time that ended with the sample which has it, and began so many seconds before.
+    None where the samples do not reach the window's end: what is not over was not counted yet.
+    """
+    if not series.times or series.times[-1] < window.end:
+        return None
+    # One that began within the window began with nothing.
+    before = (-math.inf, 0.0 if series.times[0] > window.start else series.values[0])
+    seconds = 0.0
+    for time, value in zip(series.times, series.values, strict=True):
+        grown = value - before[1] if value >= before[1] else value
+        begin = max(before[0], time - grown, window.start)
+        seconds += max(0.0, min(time, window.end) - begin)
+        before = (time, value)
+    return seconds
+
+
 def highest_rate(all_series: Iterable[Series], window: Window, seconds: float = 1.0) -> float:
     """Return the highest growth per second of several counters together.
 

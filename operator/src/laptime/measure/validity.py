@@ -37,7 +37,7 @@ MAX_GENERATOR_SHARE = 0.9
 MAX_STOLEN_SHARE = 0.01
 MAX_STOOD_STILL_SECONDS = 0.5
 """The agent counts what lasted for a second or longer; of that, so much may have been before or
-after what was measured."""
+after what was measured, and says little about it."""
 MAX_OTHERS_SHARE = 0.25
 """Of a node's CPUs. Daemons of a small node use a tenth of it and more; a quarter is somebody's
 work, and takes CPUs, caches and clock from what is measured."""

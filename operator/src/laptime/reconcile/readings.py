@@ -118,20 +118,23 @@ class ReadingsDesk:
         return readings.model_copy(update={"trial": result.trial, "seconds_missing": missing})
 
     async def _usage(self, query: Query, run: Run, result: TrialResult) -> TrialReadings:
-        begin, end = parse_time(result.started_at), parse_time(result.finished_at)
-        if begin is None or end is None or end <= begin:
+        begin, last = parse_time(result.started_at), parse_time(result.finished_at)
+        if begin is None or last is None or last <= begin:
             return no_readings(result.trial, "the trial has no window of time")
+        end = last
         if result.figures is not None:
             # A load of some duration has its throughput of that window; the last answers to it, or
             # the last time-outs, can come long after, when there is nothing left to do.
             end = min(end, begin + timedelta(seconds=result.figures.window_seconds))
         window = Window(begin.timestamp(), end.timestamp())
-        wanted = TrialWindow(run.namespace, run.name, result.attempt_name, window)
+        wanted = TrialWindow(
+            run.namespace, run.name, result.attempt_name, window, until=last.timestamp()
+        )
         # Of the pods of somebody else's Service nothing is read, wherever they are.
         nodes = dict(result.nodes)
         if any(one.name == result.server and not one.deployed for one in run.spec.servers):
             nodes.pop("server", None)
-        await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(end)))
+        await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(last)))
         failing_since: float | None = None
         clock = asyncio.get_running_loop()
         while True:
@@ -144,7 +147,7 @@ class ReadingsDesk:
                     _logger.warning("%s: no readings: %s", result.trial, error)
                     return no_readings(result.trial, f"nothing was read from Prometheus: {error}")
             else:
-                if readings.usage.complete or _age(end) >= self._patience.late_seconds:
+                if readings.usage.complete or _age(last) >= self._patience.late_seconds:
                     return readings
             await asyncio.sleep(self._patience.again_seconds)
 

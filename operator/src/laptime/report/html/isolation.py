@@ -54,7 +54,7 @@ def own_cpus(trials: Iterable[TrialResult]) -> str:
     if not any(map(any, known.values())):
         return "No part of the run had CPUs for itself: other pods could run on all of them."
     said = ", ".join(f"{name} {_count(numbers)}" for name, numbers in known.items())
-    return f"CPUs that no other pod ran on: {said}."
+    return f"CPUs that no other pod could run on: {said}."
 
 
 def _count(numbers: Sequence[int]) -> str:
