@@ -24,6 +24,13 @@ SAID = {
 }
 
 
+TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+LEAVES = [
+    {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    for taint in TAINTS
+]
+
+
 def said_of(part: str) -> Manifest:
     """Return rules that name the part wherever they can."""
     return {
@@ -49,8 +56,36 @@ def test_every_pod_of_a_run_has_the_rules_of_its_part(name: str) -> None:
     for _, template, pod in found:
         labels = template["metadata"]["labels"]
         part = part_of(labels[COMPONENT_LABEL])
-        assert {key: pod[key] for key in said_of(part)} == said_of(part)
+        said = said_of(part)
+        assert {key: pod[key] for key in said} == {
+            **said,
+            "tolerations": [*said["tolerations"], *LEAVES],
+        }
         assert labels["laptime.dev/placement"] == "isolated"
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_every_pod_of_a_run_leaves_a_node_that_is_gone(name: str) -> None:
+    for _, _, pod in pod_specs(objects(context(name))):
+        assert pod["tolerations"] == LEAVES
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ({"operator": "Exists"}, []),
+        ({"key": TAINTS[0], "operator": "Exists"}, LEAVES[1:]),
+        ({"key": TAINTS[1], "operator": "Exists", "effect": "NoExecute"}, LEAVES[:1]),
+        ({"key": TAINTS[1], "operator": "Exists", "effect": "NoSchedule"}, LEAVES),
+        ({"key": "laptime", "operator": "Exists"}, LEAVES),
+    ],
+)
+def test_what_a_placement_says_of_nodes_that_are_gone_is_its_own(
+    said: Manifest, left: list[Manifest]
+) -> None:
+    ctx = placed_in(context("full"), servers={"tolerations": [said]})
+    deployment = server_deployment(ctx, ctx.spec.server("axum"), None)
+    assert deployment["spec"]["template"]["spec"]["tolerations"] == [said, *left]
 
 
 def test_each_component_belongs_to_one_part() -> None:

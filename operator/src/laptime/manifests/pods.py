@@ -47,6 +47,12 @@ _FACTORS = {
 }
 
 
+NODE_GONE_SECONDS = 60
+"""So long after the cluster has found out that a node is gone (some 50 s) its pods are given up and
+made on another one; with a node that comes back sooner they go on."""
+_NODE_GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
 def pod_spec(
     ctx: RunContext,
     containers: Sequence[Manifest],
@@ -130,13 +136,38 @@ def placed(
 def ruled(ctx: RunContext, component: Component | str, pod: Manifest) -> Manifest:
     """Return a pod spec with what the run's placement says of the pods of a component.
 
-    All that is asked for holds at once: the rules of the placement, and those of the trials.
+    All that is asked for holds at once: the rules of the placement, and those of the trials. What
+    the placement does not say of nodes that are gone is said here.
     """
-    if ctx.placement is None:
-        return pod
-    rules = ctx.placement.of(component)
+    rules = {} if ctx.placement is None else ctx.placement.of(component)
     affinity = _both(pod.get("affinity") or {}, rules.get("affinity") or {})
-    return {**pod, **rules, **({"affinity": affinity} if affinity else {})}
+    tolerations = [*(rules.get("tolerations") or []), *_leaving(rules.get("tolerations") or [])]
+    return {
+        **pod,
+        **rules,
+        "tolerations": tolerations,
+        **({"affinity": affinity} if affinity else {}),
+    }
+
+
+def _leaving(tolerations: Sequence[Manifest]) -> list[Manifest]:
+    """Return for how long a pod stays on a node that is gone, of the taints that nothing tolerates.
+
+    The API server says five minutes where nothing is said, longer than a run waits for anything.
+    """
+    return [
+        {
+            "key": taint,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": NODE_GONE_SECONDS,
+        }
+        for taint in _NODE_GONE
+        if not any(
+            one.get("key") in (None, taint) and one.get("effect") in (None, "NoExecute")
+            for one in tolerations
+        )
+    ]
 
 
 def _both(one: Manifest, other: Manifest) -> Manifest:
