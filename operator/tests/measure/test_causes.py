@@ -122,6 +122,29 @@ def test_where_a_service_was_not_watched_its_cpu_is_not_known() -> None:
     assert "whether a CPU was busy is not known" in unseen.evidence
 
 
+def test_what_fills_a_node_is_what_ran_there() -> None:
+    where = {"server": ["worker-1"], "postgres": [], "generator": ["far"], "haproxy": ["far", "b"]}
+    usage = TrialUsage(
+        source=Source.AGENT,
+        resolution_seconds=1.0,
+        complete=True,
+        components=[
+            ComponentUsage(component=name, pods=1, cores_mean=0.3, cores_peak=0.3, nodes=nodes)
+            for name, nodes in where.items()
+        ],
+        nodes=[
+            NodeUsage(node="worker-1", cpus=1, busy_share=0.99, stolen_share=0.0),
+            NodeUsage(node="b", cpus=1, busy_share=0.3, stolen_share=0.0),
+        ],
+    )
+    found = cause_of(Trial(usage=usage))
+    assert found.cause is Cause.NODE
+    assert found.evidence == (
+        "node worker-1 was busy for 99% of its 1 CPUs; no part has reached a limit of its own; "
+        "cores: server 0.30, postgres 0.30"
+    )
+
+
 def test_a_full_pool_in_front_of_a_lock_is_named_beside_it() -> None:
     found = cause_of(
         Trial(server={"databaseConnections": 5}, database=waiting({"Lock:tuple": 4.1}, on_cpu=0.8))

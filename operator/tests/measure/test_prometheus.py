@@ -54,7 +54,7 @@ async def test_a_whole_trial() -> None:
     assert usage.resolution_seconds == 1.0
     axum = usage.component("server")
     assert axum is not None
-    assert (axum.server, axum.pods) == ("axum", 1)
+    assert (axum.server, axum.pods, axum.nodes) == ("axum", 1, ["n1"])
     assert axum.cpu_seconds == pytest.approx(15.0)
     assert axum.cores_mean == pytest.approx(1.5)
     assert axum.cores_peak == pytest.approx(1.5)

@@ -44,6 +44,9 @@ class ComponentUsage(TolerantModel):
     component: str
     server: str | None = None
     pods: int
+    nodes: list[str] = Field(
+        default_factory=list, description="Those that the pods ran on; empty: not known."
+    )
     cpu_seconds: Reading | None = Field(
         None, description="CPU time within the window; None when the samples do not tell."
     )

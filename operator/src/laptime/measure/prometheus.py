@@ -439,6 +439,7 @@ def _component(
         component=component,
         server=server,
         pods=len(pods),
+        nodes=sorted({pod.node for pod in pods if pod.node}),
         cpu_seconds=cpu,
         cores_mean=None if cpu is None else cpu / window.seconds,
         cores_peak=_peak(pods, window),

@@ -187,10 +187,11 @@ def busy_nodes(scene: Scene) -> list[Resource]:
             continue
         stolen = node.stolen_share or 0.0
         taken = f", {stolen:.1%} of them taken by the hypervisor" if stolen >= 0.01 else ""
+        shares = _shares(scene, node)
         said = (
             f"node {node.node} was busy for {min(1.0, node.busy_share + stolen):.0%} of its "
-            f"{node.cpus} CPUs{taken}; no part has reached a limit of its own; cores: "
-            f"{_shares(scene, node)}"
+            f"{node.cpus} CPUs{taken}; no part has reached a limit of its own"
+            f"{f'; cores: {shares}' if shares else ''}"
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
     return found
@@ -317,6 +318,8 @@ def _shares(scene: Scene, node: NodeUsage) -> str:
         (part.cores_mean, part.component)
         for part in parts
         if part.cores_mean is not None and part.cores_mean >= _SHOWN_CORES
+        # How much a part of several nodes used on each of them is not known.
+        if part.nodes in ([], [node.node])
     ]
     others = node.others_cores
     if others is not None and others >= _SHOWN_CORES:
