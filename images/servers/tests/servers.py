@@ -74,7 +74,7 @@ class Server:
     port: int
     start_seconds: float
 
-    def send(self, request: Request, number: int = 0, seconds: float = 60) -> int:
+    def send(self, request: Request, number: int = 0, seconds: float = 10) -> int:
         """Status of one request of a load; `number` chooses its id. Raises OSError."""
         path = path_of(request, number)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
