@@ -155,8 +155,7 @@ class Hierarchy:
 
 def _is_of(name: str, container: str) -> bool:
     """Whether a cgroup of this name is a container's: ID, crio-ID, cri-containerd-ID.scope."""
-    runtime, _, found = name.removesuffix(".scope").rpartition("-")
-    return found == container and not runtime.endswith(MONITOR)
+    return name.removesuffix(".scope").rpartition("-")[2] == container and not _is_monitors(name)
 
 
 def _is_monitors(name: str) -> bool:

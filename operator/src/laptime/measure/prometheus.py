@@ -274,17 +274,18 @@ async def _usage_of_agent(
         by_node[labels["node"]].append((labels, series))
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
+    still = {node: _stood_still(by_node[node], wanted.whole) for node in sorted(by_node)}
     gaps += [
         f"it is not known whether node {node} stood still"
-        for node in sorted(by_node)
-        if _counts_stalls(by_node[node]) and _stood_still(by_node[node], wanted.whole) is None
+        for node, seconds in still.items()
+        if seconds is None and _counts_stalls(by_node[node])
     ]
     gaps += clocks.gaps(wanted.window)
     read = [
         _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window)).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
-                "stood_still_seconds": _stood_still(by_node[name], wanted.whole),
+                "stood_still_seconds": still[name],
             }
         )
         for name in sorted(by_node.keys() & seen)
