@@ -29,6 +29,7 @@ WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 # Of who waits for the lock: on a full machine all of them take a while to come to it.
 PATIENT = 60
+MOST_PROFILES = 5
 every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
 with_database = pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind.needs_database], ids=str
@@ -136,13 +137,18 @@ def test_a_profile_under_load_names_a_function_of_the_server(
     # Without a database a server does nothing itself, or waits: its libraries do all the work.
     request = kind.query.request if kind.needs_database else Request(name="hi", path="/healthz")
     expected = kind.own_code if kind.needs_database else ""
+    stacks: list[str] = []
     with start(run, kind, **environment) as server, ThreadPoolExecutor(5) as clients:
-        profile = clients.submit(get, port, "/profile?seconds=3", 60)
-        while not profile.done():
-            list(clients.map(server.send, [request] * 20))
-        status, body = profile.result()
-    assert status == 200, body
-    stacks = body.decode().splitlines()
+        # A profile samples by CPU time: on a full machine one has a few samples, all of them of the libraries.
+        for _ in range(MOST_PROFILES):
+            profile = clients.submit(get, port, "/profile?seconds=3", 60)
+            while not profile.done():
+                list(clients.map(server.send, [request] * 20))
+            status, body = profile.result()
+            assert status == 200, body
+            stacks += body.decode().splitlines()
+            if any(expected in stack for stack in stacks):
+                break
     assert any(expected in stack for stack in stacks), stacks
     for stack in stacks:
         assert int(stack.rpartition(" ")[2]) > 0
