@@ -16,15 +16,25 @@ from .test_decide import MANY_PASSES, spec_of
 from .world import World
 
 
-def world_with_a_lost_connection(reason: str = "ConnectionLost") -> tuple[World, PodView]:
-    """Return a world whose verifier said this of its server just now, and the server's pod."""
-    world = World(spec_of(1, 1, 1), Random(1))
-    while not (verifiers := [p for p in world.pods.values() if p.component == "verifier"]):
+def verifiers(world: World) -> list[PodView]:
+    return [p for p in world.pods.values() if p.component == "verifier"]
+
+
+def check_finds(world: World, reason: str) -> None:
+    """Have the next check end now, and say this of its server."""
+    before = {one.name for one in verifiers(world)}
+    while not (new := [one for one in verifiers(world) if one.name not in before]):
         world.step()
         world.advance()
     verdict = json.dumps({"ok": False, "reason": reason, "message": "it broke"})
     ended = ContainerView("verify", exit_code=0, exit_message=verdict, ended_at=world.now)
-    world.pods[verifiers[0].name] = replace(verifiers[0], phase="Succeeded", containers=(ended,))
+    world.pods[new[0].name] = replace(new[0], phase="Succeeded", containers=(ended,))
+
+
+def world_with_a_lost_connection(reason: str = "ConnectionLost") -> tuple[World, PodView]:
+    """Return a world whose verifier said this of its server just now, and the server's pod."""
+    world = World(spec_of(1, 1, 1), Random(1))
+    check_finds(world, reason)
     (server,) = (p for p in world.pods.values() if p.component == "server")
     alive = replace(
         server, ready=True, containers=(ContainerView("server", ready=True, running=True),)
@@ -52,13 +62,40 @@ def test_a_crash_that_shows_a_moment_later_is_named_and_not_the_lost_connection(
     assert state_of_first(world) == (ServerState.FAILED, "OutOfMemory")
 
 
-def test_a_lost_connection_without_a_crash_is_called_that_after_some_seconds() -> None:
-    world, _ = world_with_a_lost_connection()
+@pytest.mark.parametrize("reason", ["ConnectionLost", "NotReachable", "TimedOut"])
+def test_a_server_that_gives_no_answer_without_a_crash_is_out_after_a_second_check(
+    reason: str,
+) -> None:
+    world, _ = world_with_a_lost_connection(reason)
     for seconds in (0, 10):
         assert state_of_first(world) == (ServerState.PENDING, None)
         world.now += timedelta(seconds=seconds)
         world.step()
-    assert state_of_first(world) == (ServerState.FAILED, "ConnectionLost")
+    assert state_of_first(world) == (ServerState.PENDING, reason)
+    progress = world.run.status.condition(ConditionType.PROGRESSING)
+    assert progress is not None and "it is checked once more" in progress.message
+    (job,) = {name for name in world.jobs_started if "-verify-" in name}
+    assert job not in world.jobs
+    check_finds(world, reason)
+    world.step()
+    assert state_of_first(world) == (ServerState.PENDING, reason)
+    world.now += timedelta(seconds=10)
+    world.step()
+    assert state_of_first(world) == (ServerState.FAILED, reason)
+    assert world.jobs_started.count(job) == 2
+
+
+def test_a_server_that_answers_when_it_is_checked_a_second_time_takes_part() -> None:
+    world, _ = world_with_a_lost_connection("TimedOut")
+    for seconds in (0, 10):
+        world.now += timedelta(seconds=seconds)
+        world.step()
+    assert state_of_first(world) == (ServerState.PENDING, "TimedOut")
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of_first(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+    assert state_of_first(world) == (ServerState.VERIFIED, None)
 
 
 def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> None:
@@ -77,7 +114,7 @@ def test_wrong_answers_of_a_server_replaced_meanwhile_are_asked_for_again() -> N
 def test_a_check_whose_words_are_lost_on_a_full_disk_is_made_again(code: int) -> None:
     world, _ = world_with_a_lost_connection()
     (job,) = (name for name in world.jobs_started if "-verify-" in name)
-    (verifier,) = (p for p in world.pods.values() if p.component == "verifier")
+    (verifier,) = verifiers(world)
     silent = ContainerView("verify", exit_code=code, ended_at=world.now)
     phase = "Failed" if code else "Succeeded"
     world.pods[verifier.name] = replace(verifier, phase=phase, containers=(silent,))

@@ -6,10 +6,10 @@ from laptime.api.reasons.reason import Reason, Section
 
 ANSWERS = Section(
     "Answers that are not right",
-    "The server is out, since its figures would be about other work. The message has the "
-    "request, what was expected and what came: [what a right answer "
-    "is](scenarios.md#what-a-right-answer-is). `kubectl laptime verify FILE` shows all "
-    "answers beside what was expected.",
+    "The server is out, since its figures would be about other work; where no answer came, "
+    "after a second check had none either. The message has the request, what was expected and "
+    "what came: [what a right answer is](scenarios.md#what-a-right-answer-is). "
+    "`kubectl laptime verify FILE` shows all answers beside what was expected.",
     (
         Reason(
             "NotReachable",

@@ -36,8 +36,10 @@ from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
 _CRASH_SEEN_SECONDS = 5.0
+# No answer came. So it is of a server that hangs, and of a node that has just come back.
+_NO_ANSWER = ("ConnectionLost", "NotReachable", "TimedOut")
 # Through HAProxy a broken connection is a 502 or a 503.
-_CRASH_REASONS = ("ConnectionLost", "NotReachable", "TimedOut", "WrongStatus")
+_CRASH_REASONS = (*_NO_ANSWER, "WrongStatus")
 
 
 def verify(situation: Situation) -> Decision | None:
@@ -101,10 +103,17 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     if verdict is not None and problem is None and _may_have_crashed(situation, server, verdict):
         return None
     if verdict is not None:
+        wrong = Problem(*_reason_and_words(verdict, server))
+        if problem is None and wrong.reason in _NO_ANSWER and not _asked_twice(situation, server):
+            # By a Job of the same name. That there was a first one outlives the operator here.
+            again = Problem(wrong.reason, f"{wrong.message}; it is checked once more")
+            situation.set_server(server, ServerState.PENDING, again)
+            situation.actions.append(Delete("Job", job_name))
+            reset_again(situation, job_name)
+            return again
         if not _answers_kept(situation, server, job):
             return None
         # A server that crashes gives no answers: its own problem says more than that.
-        wrong = Problem(*_reason_and_words(verdict, server))
         return _refuse(situation, server, job_name, problem or wrong)
     if verifier_problem is not None and verifier_problem.fatal:
         return _refuse(situation, server, job_name, problem or verifier_problem)
@@ -118,6 +127,10 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         job_of_it = verify_job(situation.context, situation.spec.server(server))
         situation.actions.append(Create(with_pods(situation, server, job_name, job_of_it)))
     return problem or verifier_problem
+
+
+def _asked_twice(situation: Situation, server: str) -> bool:
+    return situation.server_reason(server) in _NO_ANSWER
 
 
 def _answers_kept(situation: Situation, server: str, job: WorkloadView | None) -> bool:
