@@ -139,7 +139,7 @@ def test_a_profile_under_load_names_a_function_of_the_server(
     expected = kind.own_code if kind.needs_database else ""
     stacks: list[str] = []
     with start(run, kind, **environment) as server, ThreadPoolExecutor(5) as clients:
-        # A profile samples by CPU time: on a full machine one has a few samples, all of them of the libraries.
+        # A profile samples by CPU time: on a full machine it has few samples, all of libraries.
         for _ in range(MOST_PROFILES):
             profile = clients.submit(get, port, "/profile?seconds=3", 60)
             while not profile.done():

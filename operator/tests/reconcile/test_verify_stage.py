@@ -73,7 +73,8 @@ def test_a_server_that_gives_no_answer_without_a_crash_is_out_after_a_second_che
         world.step()
     assert state_of_first(world) == (ServerState.PENDING, reason)
     progress = world.run.status.condition(ConditionType.PROGRESSING)
-    assert progress is not None and "it is checked once more" in progress.message
+    assert progress is not None
+    assert "it is checked once more" in progress.message
     (job,) = {name for name in world.jobs_started if "-verify-" in name}
     assert job not in world.jobs
     check_finds(world, reason)
