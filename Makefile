@@ -102,7 +102,7 @@ grafana-image:
 demo: LOADED_IMAGES := $(CHART_IMAGES)
 # Nodes of a cluster of one's own get no label from here.
 ifneq ($(if $(OWN_KUBECONFIG),,$(filter-out 1 2,$(NODES))),)
-demo: HELM_FLAGS += --values examples/nodes-of-their-own.yaml
+demo: HELM_FLAGS += --values charts/laptime/values-three-nodes.yaml
 PARTED_NODES := parted-nodes
 endif
 demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, chart, a first comparison, its table (NODES=3: on three nodes)
@@ -127,7 +127,7 @@ cluster: ## start the embedded Kubernetes, does nothing when it runs (NODES=3: w
 	say "Embedded Kubernetes"
 	$(CLUSTER) up $(if $(NODES),--nodes $(NODES))
 
-# Each part of a run has a node to itself: examples/nodes-of-their-own.yaml.
+# Each part of a run has a node to itself: charts/laptime/values-three-nodes.yaml.
 .PHONY: parted-nodes
 parted-nodes: cluster
 	$(USE_CLUSTER)

@@ -241,6 +241,15 @@ def test_labels_are_escaped() -> None:
     assert escaped('a"b\\c\nd') == 'a\\"b\\\\c\\nd'
 
 
+def test_the_endpoint_is_on_ipv6_where_the_pod_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POD_IP", "2001:db8::7")
+    server = make_server(0, str.encode, lambda: True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    asked = urllib.request.urlopen(f"http://[::1]:{server.server_port}/metrics").read()
+    server.shutdown()
+    assert asked == b"::1"
+
+
 @pytest.fixture
 def address(sampler: Sampler) -> Iterator[str]:
     exposition = Exposition(sampler, "n1", own_metrics(sampler))

@@ -26,3 +26,11 @@ def test_laptime_chooses_users_unless_the_cluster_does(monkeypatch: pytest.Monke
     monkeypatch.setenv("LAPTIME_FOREIGN_USERS", "yes")
     with pytest.raises(SettingsError, match="LAPTIME_FOREIGN_USERS is 'yes': write true or false"):
         load_settings()
+
+
+def test_kopf_answers_on_the_family_of_addresses_that_the_pod_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert load_settings().liveness_endpoint == "http://0.0.0.0:8080/healthz"
+    monkeypatch.setenv("POD_IP", "2001:db8::7")
+    assert load_settings().liveness_endpoint == "http://[::]:8080/healthz"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6
 
 from laptime_agent.exposition import CONTENT_TYPE
 
@@ -18,6 +20,10 @@ def make_server(
     `render` gets the address of who asks. Connections are kept: a new one each second would cost
     more than the metrics.
     """
+
+    class Server(ThreadingHTTPServer):
+        # The pod's addresses may all be of IPv6.
+        address_family = AF_INET6 if ":" in os.environ.get("POD_IP", "") else AF_INET
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -43,6 +49,6 @@ def make_server(
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing: a line each second is of no use."""
 
-    server = ThreadingHTTPServer(("", port), Handler)
+    server = Server(("", port), Handler)
     server.daemon_threads = True
     return server

@@ -37,14 +37,14 @@ func run(settings settings) error {
 	if err != nil {
 		return err
 	}
-	if err := listenForProfiles(settings.profilePort); err != nil {
+	if err := listenForProfiles(settings.host, settings.profilePort); err != nil {
 		return err
 	}
 	handler := routes(store, newUpstream(settings.upstreamURL))
 	if settings.accessLog {
 		handler = logAccess(handler)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(settings.port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort(settings.host, strconv.Itoa(settings.port)))
 	if err != nil {
 		return err
 	}

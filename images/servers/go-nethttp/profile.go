@@ -20,11 +20,11 @@ import (
 const mostProfileSeconds = 600
 
 // listenForProfiles serves profiles on a port of their own; 0 is none.
-func listenForProfiles(port int) error {
+func listenForProfiles(host string, port int) error {
 	if port == 0 {
 		return nil
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("0.0.0.0", strconv.Itoa(port)))
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // settings is what the environment says.
@@ -15,6 +16,7 @@ type settings struct {
 	preparedStatements  bool
 	upstreamURL         string // empty: the run has no upstream
 	profilePort         int    // 0: nobody asks for a profile
+	host                string // all addresses of the pod, of the family that it has
 }
 
 // readSettings reads the variables of docs/servers.md; its error names one that cannot be.
@@ -29,6 +31,10 @@ func readSettings(variable func(string) string) (settings, error) {
 		preparedStatements:  reader.truth("DATABASE_PREPARED_STATEMENTS", true),
 		upstreamURL:         variable("UPSTREAM_URL"),
 		profilePort:         reader.atLeastOne("PROFILE_PORT", 0),
+		host:                "0.0.0.0",
+	}
+	if strings.Contains(variable("POD_IP"), ":") {
+		read.host = "::"
 	}
 	return read, reader.err
 }

@@ -254,9 +254,9 @@ def free_port() -> int:
     raise OSError("no port is free")
 
 
-def get(port: int, path: str, seconds: float = 10) -> tuple[int, bytes]:
+def get(port: int, path: str, seconds: float = 10, host: str = "127.0.0.1") -> tuple[int, bytes]:
     """Status and body of one request on a connection of its own. Raises OSError."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    connection = http.client.HTTPConnection(host, port, timeout=seconds)
     try:
         connection.request("GET", path, headers={"Connection": "close"})
         response = connection.getresponse()
@@ -265,9 +265,9 @@ def get(port: int, path: str, seconds: float = 10) -> tuple[int, bytes]:
         connection.close()
 
 
-def answers(port: int, path: str = "/healthz") -> bool:
+def answers(port: int, path: str = "/healthz", host: str = "127.0.0.1") -> bool:
     """Whether a request gets the status 200."""
     try:
-        return get(port, path, 1)[0] == 200
+        return get(port, path, 1, host)[0] == 200
     except (OSError, http.client.HTTPException):
         return False

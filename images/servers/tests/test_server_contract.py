@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -91,6 +92,24 @@ def test_is_healthy_before_its_database_and_answers_once_it_is_there(run: Run, k
         with contextlib.suppress(TimeoutError):
             assert server.send(kind.query.request, seconds=2) == 500
         assert answers(server.port)
+
+
+@pytest.mark.parametrize(
+    "kind", {one.image: one for one in kinds()}.values(), ids=lambda kind: kind.image
+)
+def test_listens_on_ipv6_where_the_pod_has_such_an_address(run: Run, kind: Kind) -> None:
+    port, profiles = free_port(), free_port()
+    environment = {
+        "PORT": str(port),
+        "PROFILE_PORT": str(profiles),
+        "POD_IP": "::1",
+        "DATABASE_URL": f"postgresql://laptime:secret@[::1]:{free_port()}/laptime",
+        **kind.environment,
+    }
+    with run(kind.image, environment=environment) as container:
+        container.wait_until(lambda: answers(port, host="::1"), 60)
+        assert not answers(profiles, "/nothing", host="::1")
+        socket.create_connection(("::1", profiles), timeout=10).close()
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -89,7 +89,7 @@ def load_settings() -> Settings:
         placements=_placements(os.environ.get("LAPTIME_PLACEMENTS") or "{}"),
         log_level=os.environ.get("LAPTIME_LOG_LEVEL", "INFO").upper(),
         metrics_port=_port("LAPTIME_METRICS_PORT", 8081),
-        liveness_endpoint=os.environ.get("LAPTIME_LIVENESS", "http://0.0.0.0:8080/healthz"),
+        liveness_endpoint=os.environ.get("LAPTIME_LIVENESS") or _liveness(),
     )
 
 
@@ -162,6 +162,12 @@ def _placements(text: str) -> Placements:
             f"LAPTIME_PLACEMENTS is {text!r}: write what the chart's value placements says "
             f"({error})"
         ) from error
+
+
+def _liveness() -> str:
+    """Return where kopf says that it lives: at all addresses of the family that the pod has."""
+    host = "[::]" if ":" in os.environ.get("POD_IP", "") else "0.0.0.0"
+    return f"http://{host}:8080/healthz"
 
 
 def _port(name: str, otherwise: int) -> int:

@@ -529,11 +529,13 @@ def containers(pod: Manifest) -> list[Manifest]:
 def environment(container: Manifest) -> dict[str, str]:
     """Return the environment as the container sees it, expanded as the kubelet does it.
 
-    A variable from a Secret has the value `<secret>/<key>`.
+    A variable from a Secret has the value `<secret>/<key>`, one of the pod the path of its field.
     """
     seen: dict[str, str] = {}
     for variable in container.get("env", []):
-        if "valueFrom" in variable:
+        if "fieldRef" in variable.get("valueFrom", ()):
+            seen[variable["name"]] = variable["valueFrom"]["fieldRef"]["fieldPath"]
+        elif "valueFrom" in variable:
             reference = variable["valueFrom"]["secretKeyRef"]
             seen[variable["name"]] = f"{reference['name']}/{reference['key']}"
         else:

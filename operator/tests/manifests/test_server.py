@@ -37,6 +37,7 @@ def with_env(*env: dict[str, str]) -> dict[str, Any]:
 def test_the_contract_is_in_the_environment() -> None:
     seen = server_environment("full", "sync")
     assert seen == {
+        "POD_IP": "status.podIP",
         "PORT": "8080",
         "WORKERS": "4",
         "DATABASE_CONNECTIONS": "5",
@@ -50,6 +51,13 @@ def test_without_pgbouncer_the_database_is_postgres() -> None:
     assert server_environment("direct", "axum")["DATABASE_URL"].endswith(
         "@demo-postgres:5432/laptime"
     )
+
+
+def test_an_address_of_the_run_is_the_one_that_counts() -> None:
+    variables = pod(with_env({"name": "POD_IP", "value": "::1"}), "own")["containers"][0]["env"]
+    assert [one for one in variables if one["name"] == "POD_IP"] == [
+        {"name": "POD_IP", "value": "::1"}
+    ]
 
 
 def test_without_a_database_there_is_no_url() -> None:

@@ -128,10 +128,11 @@ def _watched(result: TrialResult, chance: random.Random) -> TrialResult:
                 ),
                 throttled_share=0.0,
                 working_set_bytes=mebibytes * 2**20,
+                nodes=nodes,
             )
-            for component, cores, mebibytes in (
-                ("server", of_server, 78),
-                ("postgres", of_postgres, 210),
+            for component, cores, mebibytes, nodes in (
+                ("server", of_server, 78, ["node-1"]),
+                ("postgres", of_postgres, 210, [f"node-{2 + result.repetition % 2}"]),
             )
         ],
         nodes=[_node(result.ordinal)],

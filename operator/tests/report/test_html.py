@@ -225,6 +225,17 @@ class TestFigures:
         lines = table(whole_page().by_id("environment").all("table")[0])[1:]
         assert [line[0] for line in lines] == [str(one.ordinal) for one in REPORT.trials]
 
+    def test_each_part_has_the_nodes_that_it_ran_on(self) -> None:
+        (used,) = [
+            one for one in whole_page().by_id("load-closed").all("table") if "each part" in one.text
+        ]
+        head, *lines = table(used)
+        assert head[-1] == "Node"
+        assert {(line[1], line[-1]) for line in lines} == {
+            ("server", "node-1"),
+            ("postgres", "node-2, node-3"),
+        }
+
     def test_what_else_the_nodes_did_has_its_figures_and_a_word(self) -> None:
         section = whole_page().by_id("isolation")
         last = max(REPORT.trials, key=lambda one: one.ordinal)

@@ -12,7 +12,7 @@ from serving.settings import Settings
 
 _settings = Settings.from_environment()
 
-bind = f"0.0.0.0:{_settings.port}"
+bind = f"[{_settings.host}]:{_settings.port}"
 workers = _settings.workers
 threads = _settings.threads
 keepalive = limits.KEEP_ALIVE_SECONDS

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from socket import AF_INET6
 from urllib.parse import parse_qs, urlsplit
 
 from serving.settings import Settings
@@ -56,7 +57,9 @@ def serve_profiles(settings: Settings) -> None:
     """
     if settings.profile_port is not None:
         allow_profile(settings)
-        server = HTTPServer(("0.0.0.0", settings.profile_port), _Handler)
+        server = (_ServerOnIPv6 if ":" in settings.host else HTTPServer)(
+            (settings.host, settings.profile_port), _Handler
+        )
         threading.Thread(target=server.serve_forever, name="profile", daemon=True).start()
 
 
@@ -119,6 +122,10 @@ def _whole_stacks(folded: str) -> Iterator[str]:
 
 def _is_function(frame: str) -> bool:
     return frame.isprintable() and _FUNCTION.fullmatch(frame) is not None
+
+
+class _ServerOnIPv6(HTTPServer):
+    address_family = AF_INET6
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -25,6 +25,12 @@ class Settings:
     database_prepared_statements: bool = True
     upstream_url: str | None = None
     profile_port: int | None = None
+    pod_ip: str = ""
+
+    @property
+    def host(self) -> str:
+        """All addresses of the pod, of the family that it has."""
+        return "::" if ":" in self.pod_ip else "0.0.0.0"
 
     @property
     def sqlite_file(self) -> Path | None:
@@ -51,6 +57,7 @@ class Settings:
                 if variables.get("PROFILE_PORT")
                 else None
             ),
+            pod_ip=variables.get("POD_IP") or "",
         )
 
 

@@ -22,7 +22,7 @@ def serve(application: str, settings: Settings) -> None:
     serve_profiles(settings)
     uvicorn.run(
         application,
-        host="0.0.0.0",
+        host=settings.host,
         port=settings.port,
         workers=settings.workers,
         loop="uvloop",

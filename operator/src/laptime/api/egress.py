@@ -9,7 +9,19 @@ from pydantic import ConfigDict, Field
 from laptime.api.base import Model, rule, rules
 
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_BLOCK = f"^{_BYTE}([.]{_BYTE}){{3}}/(3[0-2]|[12]?[0-9])$"
+_BLOCK = f"{_BYTE}([.]{_BYTE}){{3}}/(3[0-2]|[12]?[0-9])"
+_GROUP = "[0-9a-fA-F]{1,4}"
+# Eight groups, or fewer around one `::`.
+_GROUPS = "|".join(
+    [
+        f"({_GROUP}:){{7}}{_GROUP}",
+        f"({_GROUP}:){{1,7}}:",
+        *(f"({_GROUP}:){{1,{n}}}(:{_GROUP}){{1,{7 - n}}}" for n in range(1, 7)),
+        f":(:{_GROUP}){{1,7}}",
+        "::",
+    ]
+)
+_RANGE = f"^({_BLOCK}|({_GROUPS})/(12[0-8]|1[01][0-9]|[1-9]?[0-9]))$"
 _NAMESPACE = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
 
@@ -27,14 +39,14 @@ class Destination(Model):
     )
     cidr: str | None = Field(
         None,
-        description="A range of IPv4 addresses; of Services those of their pods.",
+        description="A range of addresses, of IPv4 or IPv6; of Services those of their pods.",
         json_schema_extra=rules(
             rule(
-                f"self.matches('{_BLOCK}')",
-                "must be a range of IPv4 addresses such as 203.0.113.7/32 or 10.0.0.0/8",
+                f"self.matches('{_RANGE}')",
+                "must be a range of addresses such as 203.0.113.7/32, 10.0.0.0/8 or 2001:db8::/32",
             ),
-            minLength=9,
-            maxLength=18,
+            minLength=4,
+            maxLength=43,
         ),
     )
     namespace: str | None = Field(

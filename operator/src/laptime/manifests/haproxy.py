@@ -8,10 +8,12 @@ from laptime.api.server import Server
 from laptime.api.topology import HAProxy
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
+    POD_ADDRESS,
     config_map,
     config_volume,
     container,
     deployment,
+    pod_address_variable,
     pod_spec,
     quantity,
     resources,
@@ -55,6 +57,7 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
                 "haproxy",
                 ctx.images.haproxy,
                 resources=resources(tier.resources, cpu="50m", memory="64Mi"),
+                env=[pod_address_variable()],
                 ports=ports,
                 mounts={"/etc/laptime": "config"},
                 startup_probe=startup_probe(
@@ -101,7 +104,7 @@ resolvers cluster
 
 _METRICS = f"""\
 frontend metrics
-    bind :{METRICS_PORT}
+    bind "${{{POD_ADDRESS}}}:{METRICS_PORT}"
     monitor-uri /healthz
     http-request use-service prometheus-exporter if {{ path /metrics }}
     http-request return status 404
@@ -148,7 +151,7 @@ def _server(ctx: RunContext, tier: HAProxy, server: Server) -> str:
     # until TCP tries again, a second later or three, when the server has long been there.
     return f"""\
 frontend to-{server.name}
-    bind :{haproxy_port(ctx, server)}
+    bind "${{{POD_ADDRESS}}}:{haproxy_port(ctx, server)}"
     use_backend health-{server.name} if {{ path /healthz }}
     default_backend server-{server.name}
 

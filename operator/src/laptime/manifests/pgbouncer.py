@@ -78,7 +78,7 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
     )
     timeout = max(120, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     settings: dict[str, str | int] = {
-        "listen_addr": "0.0.0.0",
+        "listen_addr": "*",
         "listen_port": PORT,
         # No socket file: the root file system is read-only, and nobody would use it.
         "unix_socket_dir": "",

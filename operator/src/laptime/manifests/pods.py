@@ -22,6 +22,7 @@ from laptime.manifests.context import (
 from laptime.manifests.undisturbed import pod_template
 
 USER_ID = 10001
+POD_ADDRESS = "POD_IP"
 """User and group of every image of Laptime."""
 
 # A Python of ours takes 55 MiB, and the answer that it checks may have 8 MiB of JSON.
@@ -442,6 +443,11 @@ def quantity(text: str) -> float:
 def variable(name: str, value: str) -> Manifest:
     """Return an environment variable with exactly this value."""
     return {"name": name, "value": literal(value)}
+
+
+def pod_address_variable() -> Manifest:
+    """Return POD_IP: what listens on one family of addresses knows by it which the pod's is."""
+    return {"name": POD_ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
 def secret_variable(name: str, secret: str, key: str) -> Manifest:

@@ -6,8 +6,10 @@ from laptime.api.server import Server
 from laptime.manifests import delay, pgbouncer, postgres
 from laptime.manifests.context import TRIAL_LABEL, Component, Manifest, RunContext
 from laptime.manifests.pods import (
+    POD_ADDRESS,
     container,
     deployment,
+    pod_address_variable,
     pod_spec,
     resources,
     service,
@@ -134,6 +136,8 @@ def database_address(ctx: RunContext) -> tuple[str, int]:
 def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manifest]:
     own = [one for one in server.env if one.name not in _RESERVED]
     environment = side_variables(ctx)
+    if not any(one.name == POD_ADDRESS for one in own):
+        environment.append(pod_address_variable())
     environment += [{"name": one.name, "value": expanded(one.value)} for one in own]
     environment += [
         variable("PORT", str(server.listen_port)),

@@ -6,10 +6,12 @@ hardly ever change.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socket import AF_INET, AF_INET6
 
 from prometheus_client import Metric
 from prometheus_client.utils import floatToGoString
@@ -43,6 +45,10 @@ Answer = Callable[[str, str, str], tuple[str, bytes]]
 def serve(port: int, answer: Answer) -> None:
     """Answer every GET on a port, in threads of their own."""
 
+    class Server(ThreadingHTTPServer):
+        # The pod's addresses may all be of IPv6.
+        address_family = AF_INET6 if ":" in os.environ.get("POD_IP", "") else AF_INET
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
@@ -57,6 +63,6 @@ def serve(port: int, answer: Answer) -> None:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("0.0.0.0", port), Handler)
+    server = Server(("", port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

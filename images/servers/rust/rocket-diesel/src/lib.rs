@@ -3,7 +3,7 @@
 mod answer;
 mod tasks;
 
-use std::{collections::HashSet, net::Ipv4Addr};
+use std::collections::HashSet;
 
 use clap::Parser;
 use rocket::{
@@ -49,7 +49,7 @@ pub fn connect(settings: &DatabaseSettings) -> Result<Option<TaskStore>, Address
 #[must_use]
 pub fn rocket(settings: &ServerSettings, store: Option<TaskStore>) -> Rocket<Build> {
     let config = RocketConfig {
-        address: Ipv4Addr::UNSPECIFIED.into(),
+        address: settings.host(),
         port: settings.port,
         log_level: LogLevel::Critical,
         cli_colors: false,

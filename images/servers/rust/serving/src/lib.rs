@@ -54,7 +54,7 @@ where
     F: Future<Output = Result<(), Failure>>,
 {
     if let Some(port) = settings.profile_port {
-        profile::listen(port)?;
+        profile::listen(settings.host(), port)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(settings.workers.get())

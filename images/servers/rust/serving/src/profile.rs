@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{IpAddr, TcpListener, TcpStream},
     num::NonZeroU16,
     thread,
     time::Duration,
@@ -21,14 +21,14 @@ const MOST_SECONDS: u64 = 600;
 const MOST_REQUEST_BYTES: u64 = 8192;
 const CLIENT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers `GET /profile?seconds=N` on `port` with what the CPU did in the N seconds from then on.
+/// Answers `GET /profile?seconds=N` on a port with what the CPU did in the N seconds from then on.
 ///
 /// It has a thread of its own, which waits: it takes nothing from the requests of the server.
 ///
 /// # Errors
 /// When the port is taken.
-pub fn listen(port: NonZeroU16) -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port.get()))?;
+pub fn listen(host: IpAddr, port: NonZeroU16) -> io::Result<()> {
+    let listener = TcpListener::bind((host, port.get()))?;
     thread::Builder::new()
         .name("profile".into())
         .spawn(move || answer_all(&listener))?;
@@ -132,7 +132,7 @@ mod tests {
     }
 
     fn asked(request: &str) -> String {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || answer_all(&listener));
         let mut stream = TcpStream::connect(address).unwrap();

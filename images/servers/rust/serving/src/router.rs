@@ -1,7 +1,5 @@
 //! A router that is served until SIGTERM.
 
-use std::net::Ipv4Addr;
-
 use axum::{
     Json, Router,
     extract::Request,
@@ -25,7 +23,7 @@ use crate::{Failure, GRACE, ServerSettings};
 /// When the port is taken or the signal cannot be caught.
 pub async fn serve(settings: &ServerSettings, routes: Router) -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, settings.port))
+    let listener = TcpListener::bind((settings.host(), settings.port))
         .await?
         .tap_io(|stream| {
             // An answer must not wait for the acknowledgement of the one before.

@@ -1,6 +1,9 @@
 //! What the environment says, as docs/servers.md lists it.
 
-use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    num::{NonZeroU16, NonZeroU32, NonZeroUsize},
+};
 
 use clap::{ArgAction, Args};
 
@@ -19,6 +22,20 @@ pub struct ServerSettings {
     /// The port that profiles can be had on; without it there are none.
     #[arg(long, env = "PROFILE_PORT")]
     pub profile_port: Option<NonZeroU16>,
+    /// The pod's own address; without it that is one of IPv4.
+    #[arg(long, env = "POD_IP")]
+    pub pod_ip: Option<IpAddr>,
+}
+
+impl ServerSettings {
+    /// All addresses of the pod, of the family that it has.
+    #[must_use]
+    pub fn host(&self) -> IpAddr {
+        match self.pod_ip {
+            Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+            _ => Ipv4Addr::UNSPECIFIED.into(),
+        }
+    }
 }
 
 /// The settings of a server that has a database.

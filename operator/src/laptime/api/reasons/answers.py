@@ -14,9 +14,9 @@ ANSWERS = Section(
         Reason(
             "NotReachable",
             "no connection to the server",
-            "listen on `0.0.0.0` at `PORT`, not on `127.0.0.1`; look for a NetworkPolicy in the "
-            "namespace; a name that is not found: `networkPolicy.runs.dns` has to name the "
-            "cluster's DNS",
+            "listen on `0.0.0.0` (of IPv6 `::`) at `PORT`, not on `127.0.0.1`; look for a "
+            "NetworkPolicy in the namespace; a name that is not found: `networkPolicy.runs.dns` "
+            "has to name the cluster's DNS",
         ),
         Reason(
             "TimedOut",

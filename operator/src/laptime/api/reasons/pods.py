@@ -106,8 +106,8 @@ PODS = Section(
         Reason(
             "NotReady",
             "its container runs and `/healthz` does not answer 200 in time",
-            "look at its log; listen on `0.0.0.0:$PORT`; give a slow starter or a slow pull a "
-            "longer `startupTimeout`",
+            "look at its log; listen on `0.0.0.0:$PORT` (of IPv6 `[::]:$PORT`); give a slow "
+            "starter or a slow pull a longer `startupTimeout`",
             blame=Blame.PART,
         ),
         Reason(

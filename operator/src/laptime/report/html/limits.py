@@ -63,6 +63,8 @@ class Use:
     peak_cores: str
     throttled: str
     memory: str
+    nodes: str
+    """Where it ran, by name."""
 
 
 def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> list[Use]:
@@ -82,6 +84,7 @@ def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> l
                     _most([one.cores_peak for one in used]),
                     _share([one.throttled_share for one in used]),
                     _mebibytes([one.working_set_bytes for one in used]),
+                    ", ".join(sorted({name for one in used for name in one.nodes})) or "-",
                 )
             )
     return found
