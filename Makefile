@@ -175,11 +175,13 @@ endif
 # registry of one's own has what was pushed to it. Without a registry of its own it is pulled from
 # images.registry, as all that is built here.
 BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.repository=laptime/prometheus,images.prometheus.tag=
+# The DNS of the embedded cluster is a process of its control plane.
+CLUSTER_DNS := --set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16,networkPolicy.runs.dns[1].ipBlock.cidr=fd6c:10:203::/48'
 ifeq ($(OWN_KUBECONFIG),)
-# The DNS of the embedded cluster is a process of its control plane. Nobody else's is what stands there: tests
+# Nobody else's is what stands there: tests
 # apply CRDs by kubectl, and Helm would leave those alone.
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set 'watching.namespaces={*}' \
-	--set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16'
+	$(CLUSTER_DNS)
 else ifneq ($(REGISTRY),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
 endif
@@ -402,6 +404,15 @@ own-cpus: venv ## that servers had CPUs for themselves, on a node whose kubelet 
 	$(MAKE) install LOADED_IMAGES="$(CHART_IMAGES)"
 	$(USE_CLUSTER)
 	(export LAPTIME_OWN_CPUS_TESTS=1; $(PYTEST_E2E) --capture=no --shard own-cpus)
+
+.PHONY: ipv6
+ipv6: venv ## whole runs on three nodes that have addresses of IPv6 alone: tiers, policies, scripts, several generators
+	export LAPTIME_CLUSTER_NAME=laptime-ipv6 LAPTIME_CLUSTER_FAMILY=ipv6
+	$(own_cluster)
+	$(IMAGES) $(E2E_IMAGES)
+	$(MAKE) install NODES=3 LOADED_IMAGES="$(E2E_IMAGES)"
+	$(USE_CLUSTER)
+	$(PYTEST_E2E) $(addprefix runs/test_,complete_run.py generators.py http2.py network_policies.py scripts.py services.py side_services.py)
 
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
@@ -708,7 +719,7 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 	"$${inside[@]}" docker-registry serve "$$folder/config.yml" >"$$folder/log" 2>&1 & registry=$$!
 	say "The demo, from a registry"
 	"$${inside[@]}" $(MAKE) demo KUBECONFIG="$$($(CLUSTER) kubeconfig)" REGISTRY=localhost:5000 $(if $(ENGINE),ENGINE=$(ENGINE)) \
-		HELM_FLAGS="--set networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16 $(HELM_FLAGS)"
+		HELM_FLAGS="$(CLUSTER_DNS) $(HELM_FLAGS)"
 	say "What was pulled"
 	grep -o 'GET /v2/laptime/[^ ]*manifests/[^ ]*' "$$folder/log" | sort | uniq -c
 

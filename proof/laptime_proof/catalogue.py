@@ -88,6 +88,7 @@ LONG = (
     Part("placements"),
     Part("lost-nodes"),
     Part("own-cpus"),
+    Part("ipv6"),
     Part("own-cluster"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),
