@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from laptime_cluster import api
-from laptime_cluster.layout import API_ADDRESS, DNS_PORT, DNS_SERVICE_ADDRESS
+from laptime_cluster.layout import API_ADDRESS, DNS_PORT, DNS_SERVICE_ADDRESS, FAMILIES
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _NAME = "system:coredns"
@@ -68,7 +68,7 @@ def _objects() -> Mapping[str, Mapping[str, object]]:
                 "namespace": "kube-system",
                 "labels": {**labels, "kubernetes.io/service-name": "kube-dns"},
             },
-            "addressType": "IPv4",
+            "addressType": f"IPv{FAMILIES[0].version}",
             "endpoints": [{"addresses": [API_ADDRESS], "conditions": {"ready": True}}],
             "ports": [
                 {"name": f"dns-{protocol.lower()}", "port": DNS_PORT, "protocol": protocol}

@@ -10,9 +10,8 @@ from pathlib import Path
 from laptime_cluster.commands import run
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
-    API_ADDRESS,
     API_URL,
-    FIRST_SERVICE_ADDRESS,
+    FAMILIES,
     NAME,
     PKI,
 )
@@ -34,8 +33,8 @@ class Certificate:
 
 _API_SERVER_NAMES = (
     "IP:127.0.0.1",
-    f"IP:{API_ADDRESS}",
-    f"IP:{FIRST_SERVICE_ADDRESS}",
+    *(f"IP:{family.api_address}" for family in FAMILIES),
+    *(f"IP:{family.first_service_address}" for family in FAMILIES),
     "DNS:localhost",
     "DNS:kubernetes",
     "DNS:kubernetes.default",
@@ -80,7 +79,7 @@ def _of_kubelet(node: Node) -> Certificate:
         kubelet_certificate(node),
         f"system:node:{node.name}",
         "system:nodes",
-        alternative_names=(f"IP:{node.address}", f"DNS:{node.name}"),
+        alternative_names=(*(f"IP:{one}" for one in node.addresses), f"DNS:{node.name}"),
     )
 
 

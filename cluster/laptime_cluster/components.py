@@ -15,8 +15,8 @@ from laptime_cluster.layout import (
     API_PORT,
     AUDITED_USER,
     COREDNS_BIN,
+    FAMILIES,
     KUBERNETES_BIN,
-    SERVICE_RANGE,
     SOURCE,
 )
 from laptime_cluster.places import CONTROL, Node
@@ -25,6 +25,7 @@ from laptime_cluster.processes import Daemon
 _ETCD_URL = "http://127.0.0.1:2379"
 _ETCD_PEER_URL = "http://127.0.0.1:2380"
 
+_SERVICE_RANGES = ",".join(family.service_range for family in FAMILIES)
 _AUDIT = (
     (
         f"--audit-policy-file={configuration.AUDIT_POLICY}",
@@ -70,7 +71,7 @@ API_SERVER = Daemon(
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={key_path('service-account')}",
         f"--service-account-signing-key-file={key_path('service-account')}",
-        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-cluster-ip-range={_SERVICE_RANGES}",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         f"--requestheader-client-ca-file={certificate_path('front-proxy-ca')}",
@@ -95,7 +96,7 @@ CONTROLLER_MANAGER = Daemon(
         f"--service-account-private-key-file={key_path('service-account')}",
         f"--root-ca-file={certificate_path('ca')}",
         "--use-service-account-credentials",
-        f"--service-cluster-ip-range={SERVICE_RANGE}",
+        f"--service-cluster-ip-range={_SERVICE_RANGES}",
         "--leader-elect=false",
         # It makes this folder, by default a fixed one of the machine that `down` must not remove.
         f"--flex-volume-plugin-dir={CONTROL.state}/volume-plugins",
@@ -144,7 +145,7 @@ def of_kubelet(node: Node) -> tuple[Daemon, ...]:
                 f"--root-dir={node.state}/kubelet",
                 f"--cert-dir={node.state}/pki",
                 f"--hostname-override={node.name}",
-                f"--node-ip={node.address}",
+                f"--node-ip={','.join(node.addresses)}",
             ),
         ),
         Daemon(

@@ -13,11 +13,13 @@ from laptime_cluster.certificates import (
 )
 from laptime_cluster.layout import (
     API_ADDRESS,
+    API_HOST,
     AUDITED_USER,
     CNI_PLUGINS,
     DNS_PORT,
     DNS_SERVICE_ADDRESS,
-    POD_RANGE,
+    FAMILIES,
+    HAS_IPV6,
     SHARED_CPUS,
     pause_image,
 )
@@ -119,24 +121,37 @@ disabled_plugins = [
 """
 
 
+# To look for others with a pod's address takes up to two seconds, for which `ptp` waits. The kernel
+# is told not to before there is the link; `tuning` wants another plugin before it.
+_ADDRESSES_AT_ONCE = (
+    {"type": "loopback"},
+    {
+        "type": "tuning",
+        "sysctl": {
+            "net.ipv6.conf.all.accept_dad": "0",
+            "net.ipv6.conf.default.accept_dad": "0",
+        },
+    },
+)
+
+
 def _cni(node: Node) -> Mapping[str, object]:
     # A routed pair per pod instead of a bridge: traffic between pods passes the rules of kube-proxy
     # also in kernels without bridge netfilter, and a pod starts with one plugin call less.
+    pair = {
+        "type": "ptp",
+        "mtu": 1500,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": str(node.state / "cni" / "networks"),
+            "ranges": [[{"subnet": pods}] for pods in node.pod_ranges],
+            "routes": [{"dst": family.everywhere} for family in FAMILIES],
+        },
+    }
     return {
         "cniVersion": "1.0.0",
         "name": "laptime",
-        "plugins": [
-            {
-                "type": "ptp",
-                "mtu": 1500,
-                "ipam": {
-                    "type": "host-local",
-                    "dataDir": str(node.state / "cni" / "networks"),
-                    "ranges": [[{"subnet": node.pod_range}]],
-                    "routes": [{"dst": "0.0.0.0/0"}],
-                },
-            }
-        ],
+        "plugins": [*(_ADDRESSES_AT_ONCE if HAS_IPV6 else ()), pair],
     }
 
 
@@ -155,7 +170,7 @@ def _corefile() -> str:
 .:{DNS_PORT} {{
     bind {API_ADDRESS}
     errors
-    ready {API_ADDRESS}:8181
+    ready {API_HOST}:8181
     template ANY ANY . {{
         rcode NXDOMAIN
     }}
@@ -235,7 +250,7 @@ def _kube_proxy(node: Node) -> Mapping[str, object]:
         "metricsBindAddress": "127.0.0.1:10249",
         "healthzBindAddress": "127.0.0.1:10256",
         "hostnameOverride": node.name,
-        "clusterCIDR": POD_RANGE,
+        "clusterCIDR": ",".join(family.pod_range for family in FAMILIES),
         "clientConnection": {"kubeconfig": str(kubeconfig_path("kube-proxy")), **_QUICK_CLIENT},
         # A new pod is reachable through its Service after at most this time.
         "nftables": {"minSyncPeriod": "100ms", "syncPeriod": "30s"},

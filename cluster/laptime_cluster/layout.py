@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 DEFAULT_NAME = "laptime-cluster"
@@ -46,8 +48,6 @@ NODES = STATE / "nodes.json"
 FINGERPRINT = STATE / "fingerprint"
 NAMESPACE_FILES = RUN / "namespaces"
 
-# Only the link to the host needs addresses that no other cluster has: all else is inside.
-LINK_PREFIX_LENGTH = 30
 _LINKS = 2**14
 """So many links of four addresses each are in 10.203.0.0/16."""
 _NUMBER = (
@@ -59,18 +59,112 @@ HOST_LINK = f"laptime{_NUMBER}"
 """Its alias is the cluster's name: two names may have one number."""
 HOST_PEER = "host0"
 """The other end of that link, in the control plane."""
-HOST_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 1}"
-API_ADDRESS = f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 2}"
-"""Of the API server and of CoreDNS, for the machine and for the nodes."""
-NODE_PREFIX_LENGTH = 24
-CONTROL_ADDRESS = "10.204.0.1"
-"""Of the control plane in the network of the nodes, which is a bridge there."""
-POD_RANGE = "10.201.0.0/16"
-SERVICE_RANGE = "10.202.0.0/16"
-FIRST_SERVICE_ADDRESS = "10.202.0.1"
-DNS_SERVICE_ADDRESS = "10.202.0.10"
+
+
+@dataclass(frozen=True)
+class Family:
+    """The addresses of a cluster in IPv4 or in IPv6.
+
+    Only the link to the host needs some that no other cluster has: all else is inside.
+    """
+
+    version: int
+    keyword: str
+    """What nftables calls the family."""
+    host_address: str
+    api_address: str
+    """Of the API server and of CoreDNS, for the machine and for the nodes."""
+    link_prefix_length: int
+    nodes: str
+    """How an address in the network of the nodes is made from a number."""
+    node_prefix_length: int
+    pods: str
+    """How the range of a node's pods is made from the node's number."""
+    pod_range: str
+    services: str
+    """How the address of a Service is made from a number."""
+    service_range: str
+    everywhere: str
+    nobody: str
+    """An address that nobody has."""
+
+    @property
+    def control_address(self) -> str:
+        """Of the control plane in the network of the nodes, which is a bridge there."""
+        return self.nodes.format(1)
+
+    @property
+    def first_service_address(self) -> str:
+        """Of the API server's Service."""
+        return self.services.format(1)
+
+    @property
+    def dns_service_address(self) -> str:
+        """Of CoreDNS' Service."""
+        return self.services.format(10)
+
+
+IPV4 = Family(
+    version=4,
+    keyword="ip",
+    host_address=f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 1}",
+    api_address=f"10.203.{_NUMBER >> 6}.{(_NUMBER & 63) * 4 + 2}",
+    link_prefix_length=30,
+    nodes="10.204.0.{}",
+    node_prefix_length=24,
+    pods="10.201.{}.0/24",
+    pod_range="10.201.0.0/16",
+    services="10.202.0.{}",
+    service_range="10.202.0.0/16",
+    everywhere="0.0.0.0/0",
+    nobody="255.255.255.255",
+)
+# The same numbers stand at the same places, also where they are read as hexadecimal ones.
+IPV6 = Family(
+    version=6,
+    keyword="ip6",
+    host_address=f"fd6c:10:203:{_NUMBER:x}::1",
+    api_address=f"fd6c:10:203:{_NUMBER:x}::2",
+    link_prefix_length=64,
+    nodes="fd6c:10:204::{}",
+    node_prefix_length=64,
+    pods="fd6c:10:201:{}::/64",
+    pod_range="fd6c:10:201::/48",
+    services="fd6c:10:202::{}",
+    service_range="fd6c:10:202::/112",
+    everywhere="::/0",
+    nobody="100::",
+)
+_FAMILIES = {"ipv4": (IPV4,), "ipv6": (IPV6,), "dual": (IPV4, IPV6)}
+WANTED_FAMILY = os.environ.get("LAPTIME_CLUSTER_FAMILY") or None
+"""Which addresses a new cluster is to have; None: those that it had before, or IPv4."""
+if WANTED_FAMILY not in (None, *_FAMILIES):
+    sys.exit(
+        f"error: LAPTIME_CLUSTER_FAMILY is {WANTED_FAMILY!r}; it can be {', '.join(_FAMILIES)}"
+    )
+FAMILY_FILE = STATE / "family"
+"""Which addresses there are, for all commands that come after `up`."""
+
+
+def _started_family() -> str | None:
+    try:
+        return FAMILY_FILE.read_text(encoding="utf-8")
+    except OSError:
+        # An earlier version of this program knew but one, and wrote nothing down.
+        return "ipv4" if OWNER_MARK.exists() else None
+
+
+FAMILY = _started_family() or WANTED_FAMILY or "ipv4"
+FAMILIES = _FAMILIES[FAMILY]
+"""The first is the one of the API server and of Services that ask for none."""
+HAS_IPV6 = IPV6 in FAMILIES
+API_ADDRESS = FAMILIES[0].api_address
+FIRST_SERVICE_ADDRESS = FAMILIES[0].first_service_address
+DNS_SERVICE_ADDRESS = FAMILIES[0].dns_service_address
 API_PORT = 6443
-API_URL = f"https://{API_ADDRESS}:{API_PORT}"
+API_HOST = f"[{API_ADDRESS}]" if FAMILIES[0].version == 6 else API_ADDRESS
+"""As it stands before a port."""
+API_URL = f"https://{API_HOST}:{API_PORT}"
 DNS_PORT = 53
 
 CGROUP = NAME

@@ -29,10 +29,13 @@ from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
     CACHE,
     DISK,
+    FAMILY,
+    FAMILY_FILE,
     FINGERPRINT,
     OWNER_MARK,
     RUN,
     STATE,
+    WANTED_FAMILY,
 )
 from laptime_cluster.places import CONTROL, Node
 from laptime_cluster.processes import Daemon
@@ -48,12 +51,16 @@ def up(count: int | None = None) -> None:
     """Start the cluster unless it is healthy already; leftovers of an earlier one are removed.
 
     `count` is how many nodes it is to have; where nobody says, as many as the earlier one, or one.
-    Raises ClusterError where a healthy one has another number, and where a control plane works and
-    a node does not.
+    Raises ClusterError where a healthy one has another number, where any has addresses of another
+    family, and where a control plane works and a node does not.
     """
     _require_root()
     if count is not None and not 1 <= count <= places.MOST_NODES:
         raise ClusterError(f"a cluster has 1 to {places.MOST_NODES} nodes, not {count}")
+    if WANTED_FAMILY not in (None, FAMILY):
+        raise ClusterError(
+            f"there is a cluster with the addresses {FAMILY}, not {WANTED_FAMILY}: `down` first"
+        )
     with locks.exclusively(STATE.parent, "`up` or `down`"):
         if _is_healthy():
             there = len(places.nodes())
@@ -148,6 +155,7 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     say("creating namespaces, control groups and certificates")
     STATE.mkdir(mode=0o711)
     OWNER_MARK.touch()
+    FAMILY_FILE.write_text(FAMILY, encoding="utf-8")
     RUN.mkdir(mode=0o711)
     nodes = places.record(count, cgroups.machine_cpus())
     cgroups.create(CONTROL)

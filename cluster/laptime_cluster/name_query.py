@@ -9,25 +9,35 @@ import sys
 
 
 def resolve(server: str, name: str, timeout_seconds: float = 1.0) -> str | None:
-    """The IPv4 address of `name` as told by `server`, or None when it does not answer with one."""
+    """The address of `name` as told by `server`, in whose family it is asked for.
+
+    None when it does not answer with one.
+    """
+    family = socket.AF_INET6 if ":" in server else socket.AF_INET
+    kind, length = (28, 16) if family == socket.AF_INET6 else (1, 4)  # AAAA or A
     labels = b"".join(bytes([len(part)]) + part.encode() for part in name.rstrip(".").split("."))
     query = (
-        struct.pack(">6H", 0x4C54, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
+        struct.pack(">6H", 0x4C54, 0x0100, 1, 0, 0, 0)
+        + labels
+        + b"\0"
+        + struct.pack(">2H", kind, 1)
     )
     try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        with socket.socket(family, socket.SOCK_DGRAM) as udp:
             udp.settimeout(timeout_seconds)
             udp.connect((server, 53))
             udp.send(query)
             answer = udp.recv(1500)
     except OSError:
         return None
-    # With a single A record, which is all such a Service has, the address ends the answer section.
+    # With a single record, which is all such a Service has, the address ends the answer section.
     header = struct.unpack(">6H", answer[:12])
     if header[0] != 0x4C54 or header[3] != 1:
         return None
     record = answer[len(query) :]
-    return socket.inet_ntoa(record[-4:]) if len(record) >= 16 else None
+    if len(record) < 12 + length:
+        return None
+    return socket.inet_ntop(family, record[-length:])
 
 
 if __name__ == "__main__":

@@ -18,19 +18,15 @@ from pathlib import Path
 from laptime_cluster import cgroups
 from laptime_cluster.commands import ClusterError, run
 from laptime_cluster.layout import (
-    API_ADDRESS,
-    CONTROL_ADDRESS,
     DNS_SERVICE_ADDRESS,
-    HOST_ADDRESS,
+    FAMILIES,
+    HAS_IPV6,
     HOST_LINK,
     HOST_PEER,
-    LINK_PREFIX_LENGTH,
     NAME,
     NAMESPACE_FILES,
-    NODE_PREFIX_LENGTH,
     OWNER_MARK,
     RUN,
-    SERVICE_RANGE,
     STATE,
 )
 from laptime_cluster.places import CONTROL, Node, Place, nodes
@@ -53,13 +49,21 @@ _ONLINE = Path("/sys/devices/system/cpu/online")
 _BRIDGE = "nodes0"
 _NODE_LINK = "node0"
 _NOWHERE = "nowhere0"
-_LINK_RANGE = ip_network(f"{HOST_ADDRESS}/{LINK_PREFIX_LENGTH}", strict=False)
+# All that is not of the cluster is "unreachable" at once, instead of after a wait.
+_NO_WAY_OUT = tuple(f"-{family.version} route add unreachable default" for family in FAMILIES)
 _CREATED = STATE / "created-folders.json"
 
+_IPV6_SETTINGS = {
+    "net/ipv6/conf/all/forwarding": "1",
+    # To look for others with an address takes up to two seconds, in which nobody can use it.
+    "net/ipv6/conf/all/accept_dad": "0",
+    "net/ipv6/conf/default/accept_dad": "0",
+}
 # Load without keep-alive leaves one tracked connection per request behind; with the default of two
 # minutes in TIME_WAIT the table of the kernel (262,144 entries) is full after half a minute.
 _SETTINGS = {
     "net/ipv4/ip_forward": "1",
+    **(_IPV6_SETTINGS if HAS_IPV6 else {}),
     "net/netfilter/nf_conntrack_tcp_timeout_time_wait": "5",
     "net/netfilter/nf_conntrack_tcp_timeout_close_wait": "10",
     "net/netfilter/nf_conntrack_tcp_timeout_fin_wait": "10",
@@ -90,46 +94,77 @@ def create_networks(there: Sequence[Node]) -> None:
         # Not `ip netns add`: that leaves a mount at /run/netns behind.
         place.network_namespace.touch()
         run(["unshare", f"--net={place.network_namespace}", "true"])
+        _apply_settings(place)
     _ip(
         CONTROL,
         "link set lo up",
         f"link add {HOST_LINK} type veth peer name {HOST_PEER}",
         f"link set {HOST_LINK} alias {NAME}",
         f"link set {HOST_LINK} netns {os.getpid()}",
-        f"address add {API_ADDRESS}/{LINK_PREFIX_LENGTH} dev {HOST_PEER}",
+        *(
+            f"address add {family.api_address}/{family.link_prefix_length} dev {HOST_PEER}"
+            for family in FAMILIES
+        ),
         f"link set {HOST_PEER} up",
         f"link add {_BRIDGE} type bridge",
-        f"address add {CONTROL_ADDRESS}/{NODE_PREFIX_LENGTH} dev {_BRIDGE}",
+        *_addresses(CONTROL, _BRIDGE),
         f"link set {_BRIDGE} up",
         *(command for node in there for command in _cable(node)),
         # Services, for what the API server calls by their names: kube-proxy is on nodes only.
-        f"route add {SERVICE_RANGE} via {there[0].address}",
-        # Everything else is "unreachable" at once, instead of after a wait.
-        "route add unreachable default",
+        *(
+            f"route add {family.service_range} via {address}"
+            for family, address in zip(FAMILIES, there[0].addresses, strict=True)
+        ),
+        *_NO_WAY_OUT,
     )
     for node in there:
         _ip(
             node,
             "link set lo up",
-            f"address add {node.address}/{NODE_PREFIX_LENGTH} dev {_NODE_LINK}",
+            *_addresses(node, _NODE_LINK),
             f"link set {_NODE_LINK} up",
-            f"route add {API_ADDRESS} via {CONTROL_ADDRESS}",
-            *(f"route add {one.pod_range} via {one.address}" for one in there if one != node),
+            *(f"route add {one.api_address} via {one.control_address}" for one in FAMILIES),
+            *(route for one in there if one != node for route in _routes_to_pods(one)),
             # Addresses of Services need a route before kube-proxy's rules see the packet: into a
             # bridge that has no ports.
             f"link add {_NOWHERE} type bridge",
             f"link set {_NOWHERE} up",
-            f"route add {SERVICE_RANGE} dev {_NOWHERE} src {node.address}",
-            "route add unreachable default",
+            *(
+                f"route add {family.service_range} dev {_NOWHERE} src {address}"
+                for family, address in zip(FAMILIES, node.addresses, strict=True)
+            ),
+            *_NO_WAY_OUT,
         )
-    run(["ip", "address", "add", f"{HOST_ADDRESS}/{LINK_PREFIX_LENGTH}", "dev", HOST_LINK])
+    for family in FAMILIES:
+        address = f"{family.host_address}/{family.link_prefix_length}"
+        at_once = ["nodad"] if family.version == 6 else []
+        run(["ip", "address", "add", address, "dev", HOST_LINK, *at_once])
     run(["ip", "link", "set", HOST_LINK, "up"])
+
+
+def _apply_settings(place: Place) -> None:
+    """Set what the kernel has for each network namespace; links that come later inherit it."""
     script = "; ".join(
         f"if [ -e /proc/sys/{key} ]; then echo {value} > /proc/sys/{key}; fi"
         for key, value in _SETTINGS.items()
     )
-    for place in (CONTROL, *there):
-        run(inside_network(place, ["sh", "-c", script]))
+    run(inside_network(place, ["sh", "-c", script]))
+
+
+def _addresses(place: Place, link: str) -> tuple[str, ...]:
+    """The commands that give a place its addresses in the network of the nodes."""
+    return tuple(
+        f"address add {address}/{family.node_prefix_length} dev {link}"
+        for family, address in zip(FAMILIES, place.addresses, strict=True)
+    )
+
+
+def _routes_to_pods(node: Node) -> tuple[str, ...]:
+    """The commands that have others send to a node what is for its pods."""
+    return tuple(
+        f"route add {pods} via {address}"
+        for pods, address in zip(node.pod_ranges, node.addresses, strict=True)
+    )
 
 
 def _cable(node: Node) -> tuple[str, ...]:
@@ -139,7 +174,7 @@ def _cable(node: Node) -> tuple[str, ...]:
         f"link add {node.port} type veth peer name {_NODE_LINK} netns {there}",
         f"link set {node.port} master {_BRIDGE}",
         f"link set {node.port} up",
-        f"route add {node.pod_range} via {node.address}",
+        *_routes_to_pods(node),
     )
 
 
@@ -173,11 +208,14 @@ def _refuse_overlap() -> None:
     """Another use of the addresses on the host would make the API server unreachable."""
     for link in json.loads(run(["ip", "-json", "address"])):
         for address in link.get("addr_info", ()):
-            if address.get("family") == "inet":
-                used = ip_network(f"{address['local']}/{address['prefixlen']}", strict=False)
-                if used.overlaps(_LINK_RANGE):
+            used = ip_network(f"{address['local']}/{address['prefixlen']}", strict=False)
+            for family in FAMILIES:
+                needed = ip_network(
+                    f"{family.host_address}/{family.link_prefix_length}", strict=False
+                )
+                if used.version == needed.version and used.overlaps(needed):
                     raise ClusterError(
-                        f"the cluster needs the addresses {_LINK_RANGE}, which {link['ifname']} of "
+                        f"the cluster needs the addresses {needed}, which {link['ifname']} of "
                         f"this machine uses ({used}); set LAPTIME_CLUSTER_NAME to another name"
                     )
 

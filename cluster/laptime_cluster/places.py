@@ -10,7 +10,7 @@ from pathlib import Path
 
 from laptime_cluster.layout import (
     CGROUP,
-    CONTROL_ADDRESS,
+    FAMILIES,
     FIRST_NODE,
     NAMESPACE_FILES,
     NODES,
@@ -27,8 +27,13 @@ class Place:
     """Something with daemons: a network namespace, a control group and folders of its own."""
 
     name: str
-    address: str
-    """In the network of the nodes."""
+    addresses: tuple[str, ...]
+    """In the network of the nodes, one for each family."""
+
+    @property
+    def address(self) -> str:
+        """The one of the first family."""
+        return self.addresses[0]
 
     @property
     def state(self) -> Path:
@@ -75,21 +80,19 @@ class Place:
 class Node(Place):
     """A node: its kubelet, what that needs, and its share of the machine."""
 
-    pod_range: str
+    pod_ranges: tuple[str, ...]
+    """One for each family."""
     cpus: tuple[int, ...]
     """Those that its daemons and pods run on."""
     reserved_share: float
     """The share of the machine's memory that is not for its pods."""
+    port: str
+    """The end of its cable in the control plane."""
 
     @property
     def mount_namespace(self) -> Path:
         """The file that keeps its mount namespace."""
         return NAMESPACE_FILES / self.name / "mount"
-
-    @property
-    def port(self) -> str:
-        """The end of its cable in the control plane."""
-        return f"port{self.address.rpartition('.')[2]}"
 
     @property
     def containerd_root(self) -> Path:
@@ -102,7 +105,7 @@ class Node(Place):
         return self.run / "containerd.sock"
 
 
-CONTROL = Place("control", CONTROL_ADDRESS)
+CONTROL = Place("control", tuple(family.control_address for family in FAMILIES))
 
 
 def make_nodes(count: int, cpus: Sequence[int]) -> tuple[Node, ...]:
@@ -110,10 +113,11 @@ def make_nodes(count: int, cpus: Sequence[int]) -> tuple[Node, ...]:
     return tuple(
         Node(
             name=FIRST_NODE if number == 0 else f"{FIRST_NODE}-{number + 1}",
-            address=f"{CONTROL_ADDRESS.rpartition('.')[0]}.{_FIRST_NODE_ADDRESS + number}",
-            pod_range=f"10.201.{number}.0/24",
+            addresses=tuple(one.nodes.format(_FIRST_NODE_ADDRESS + number) for one in FAMILIES),
+            pod_ranges=tuple(family.pods.format(number) for family in FAMILIES),
             cpus=share,
             reserved_share=1 - 1 / count,
+            port=f"port{_FIRST_NODE_ADDRESS + number}",
         )
         for number, share in enumerate(shares(cpus, count))
     )

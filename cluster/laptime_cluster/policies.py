@@ -12,16 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from typing import Any
 
-from laptime_cluster.layout import CONTROL_ADDRESS
+from laptime_cluster.layout import FAMILIES, Family
 
 TABLE = "laptime-policies"
 Object = Mapping[str, Any]
 
 _OVER = ("Succeeded", "Failed")
-# An address that nobody has: a rule for no pod must not become one for all.
-_NOBODY: tuple[Object, ...] = ({"status": {"podIP": "255.255.255.255"}},)
+# How neighbours find each other: without it nothing that is allowed arrives.
+_NEIGHBOURS = ", ".join(
+    f"nd-{one}"
+    for one in ("neighbor-solicit", "neighbor-advert", "router-solicit", "router-advert")
+)
 
 
 @dataclass(frozen=True)
@@ -33,10 +37,24 @@ class _Peers:
 
 
 def ruleset(
-    pods: Iterable[Object], namespaces: Iterable[Object], policies: Iterable[Object]
+    pods: Iterable[Object],
+    namespaces: Iterable[Object],
+    policies: Iterable[Object],
+    *,
+    families: Sequence[Family] = FAMILIES,
 ) -> str:
     """Return the script for `nft -f` that enforces the policies, and replaces what was before."""
-    world = _World(pods, namespaces)
+    objects = (list(pods), list(namespaces), list(policies))
+    return "".join(_table(*objects, family) for family in families)
+
+
+def _table(
+    pods: Iterable[Object],
+    namespaces: Iterable[Object],
+    policies: Iterable[Object],
+    family: Family,
+) -> str:
+    world = _World(pods, namespaces, family)
     chains: list[str] = []
     jumps: dict[str, list[str]] = {"Egress": [], "Ingress": []}
     wanted = sorted(
@@ -50,18 +68,19 @@ def ruleset(
             name = f"{direction.lower()}-{number}"
             lines = [line for policy in selecting for line in world.allowed(policy, pod, direction)]
             # A pod always reaches itself.
-            own = f"ip {_SIDES[direction]} {_address(pod)} return"
+            own = f"{family.keyword} {_SIDES[direction]} {_address(pod)} return"
             body = "\n".join(f"    {line}" for line in dict.fromkeys([own, *lines, "drop"]))
             chains.append(f"  chain {name} {{\n{body}\n  }}")
             found.append(f"{_address(pod)} : jump {name}")
-    leaving = _jumps("saddr", jumps["Egress"])
+    neighbours = f"icmpv6 type {{ {_NEIGHBOURS} }} accept" if family.version == 6 else ""
+    leaving = _jumps(f"{family.keyword} saddr", jumps["Egress"])
     hooks = {
         "forward": [
-            f"ip saddr {CONTROL_ADDRESS} accept",
+            f"{family.keyword} saddr {family.control_address} accept",
             leaving,
-            _jumps("daddr", jumps["Ingress"]),
+            _jumps(f"{family.keyword} daddr", jumps["Ingress"]),
         ],
-        "input": [leaving],
+        "input": [neighbours, leaving],
     }
     for hook, lines in hooks.items():
         body = "\n".join(f"    {line}" for line in lines if line)
@@ -69,7 +88,7 @@ def ruleset(
             f"  chain {hook} {{\n    type filter hook {hook} priority 10;\n"
             f"    ct state established,related accept\n{body}\n  }}"
         )
-    table = f"table ip {TABLE}"
+    table = f"table {family.keyword} {TABLE}"
     return f"{table}\ndelete {table}\n{table} {{\n" + "\n".join(chains) + "\n}\n"
 
 
@@ -78,7 +97,7 @@ _SIDES = {"Egress": "daddr", "Ingress": "saddr"}
 
 
 def _jumps(side: str, found: Sequence[str]) -> str:
-    return f"ip {side} vmap {{ {', '.join(found)} }}" if found else ""
+    return f"{side} vmap {{ {', '.join(found)} }}" if found else ""
 
 
 def _address(pod: Object) -> str:
@@ -89,8 +108,14 @@ def _address(pod: Object) -> str:
 class _World:
     """The pods and namespaces that selectors are about."""
 
-    def __init__(self, pods: Iterable[Object], namespaces: Iterable[Object]) -> None:
-        self.pods = sorted(filter(_has_a_network, pods), key=_address)
+    def __init__(
+        self, pods: Iterable[Object], namespaces: Iterable[Object], family: Family
+    ) -> None:
+        self._family = family
+        # A rule for no pod must not become one for all.
+        self._nobody: tuple[Object, ...] = ({"status": {"podIP": family.nobody}},)
+        own = (_in_family(pod, family) for pod in filter(_has_a_network, pods))
+        self.pods = sorted((pod for pod in own if pod is not None), key=_address)
         self._labels = {one["metadata"]["name"]: _labels(one) for one in namespaces}
 
     def selects(self, policy: Object, pod: Object, direction: str) -> bool:
@@ -118,9 +143,10 @@ class _World:
 
     def _peers(self, peer: Object, namespace: str) -> _Peers:
         if "ipBlock" in peer:
-            # The cluster has no IPv6: what is only there is nobody.
-            six = ":" in peer["ipBlock"]["cidr"]
-            return _Peers(pods=_NOBODY) if six else _Peers(block=peer["ipBlock"])
+            # What is only in another family is nobody.
+            if ip_network(peer["ipBlock"]["cidr"], strict=False).version != self._family.version:
+                return _Peers(pods=self._nobody)
+            return _Peers(block=peer["ipBlock"])
         where = peer.get("namespaceSelector")
         return _Peers(
             pods=tuple(
@@ -133,13 +159,13 @@ class _World:
                     else matches(where, self._labels.get(pod["metadata"]["namespace"], {}))
                 )
             )
-            or _NOBODY
+            or self._nobody
         )
 
     def _rules(
         self, peers: _Peers, port: Object | None, pod: Object, egress: bool
     ) -> Iterator[str]:
-        side = "daddr" if egress else "saddr"
+        side = f"{self._family.keyword} {'daddr' if egress else 'saddr'}"
         if port is None or not isinstance(port.get("port"), str):
             yield f"{_whom(peers, side)}{_port(port)}return"
             return
@@ -154,11 +180,11 @@ class _World:
 def _whom(peers: _Peers, side: str) -> str:
     if peers.block is not None:
         excepted = peers.block.get("except") or []
-        but = f"ip {side} != {{ {', '.join(sorted(excepted))} }} " if excepted else ""
-        return f"ip {side} {peers.block['cidr']} {but}"
+        but = f"{side} != {{ {', '.join(sorted(excepted))} }} " if excepted else ""
+        return f"{side} {peers.block['cidr']} {but}"
     if not peers.pods:
         return ""
-    return f"ip {side} {{ {', '.join(sorted(_address(pod) for pod in peers.pods))} }} "
+    return f"{side} {{ {', '.join(sorted(_address(pod) for pod in peers.pods))} }} "
 
 
 def _port(port: Object | None) -> str:
@@ -207,6 +233,15 @@ def _has_a_network(pod: Object) -> bool:
     status = pod.get("status") or {}
     own = not (pod.get("spec") or {}).get("hostNetwork")
     return own and bool(status.get("podIP")) and status.get("phase") not in _OVER
+
+
+def _in_family(pod: Object, family: Family) -> Object | None:
+    """The pod with its address of a family, or None when it has none there."""
+    status = pod["status"]
+    for one in status.get("podIPs") or [{"ip": status["podIP"]}]:
+        if ip_address(one["ip"]).version == family.version:
+            return {**pod, "status": {**status, "podIP": one["ip"]}}
+    return None
 
 
 def _labels(one: Object) -> Mapping[str, str]:

@@ -27,7 +27,7 @@ def test_a_list_of_cpus_is_read() -> None:
 def test_no_two_nodes_have_a_path_or_an_address_in_common() -> None:
     nodes = make_nodes(100, range(4))
     for what in (
-        *("name", "address", "pod_range", "port", "state", "run", "cgroup"),
+        *("name", "addresses", "pod_ranges", "port", "state", "run", "cgroup"),
         *("network_namespace", "mount_namespace"),
     ):
         assert len({getattr(node, what) for node in nodes}) == 100, what

@@ -1,12 +1,14 @@
 """What the rules of nftables allow is what the NetworkPolicies say."""
 
 import os
+import re
 import shutil
 import subprocess
 from typing import Any
 
 import pytest
 
+from laptime_cluster.layout import IPV4, IPV6, Family
 from laptime_cluster.policies import matches, ruleset
 
 NAMESPACES = [
@@ -16,12 +18,17 @@ NAMESPACES = [
 SAME_RUN = {"podSelector": {"matchLabels": {"run": "a"}}}
 
 
-def pod(name: str, address: str, namespace: str = "runs", **labels: str) -> dict[str, Any]:
-    ports = [{"name": "metrics", "containerPort": 9000 + int(address.rpartition(".")[2])}]
+def pod(name: str, *addresses: str, namespace: str = "runs", **labels: str) -> dict[str, Any]:
+    number = int(re.split("[.:]", addresses[0])[-1])
+    ports = [{"name": "metrics", "containerPort": 9000 + number}]
     return {
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "spec": {"containers": [{"name": "main", "ports": ports}]},
-        "status": {"podIP": address, "phase": "Running"},
+        "status": {
+            "podIP": addresses[0],
+            "podIPs": [{"ip": address} for address in addresses],
+            "phase": "Running",
+        },
     }
 
 
@@ -29,8 +36,8 @@ PODS = [
     pod("server", "10.201.0.3", run="a"),
     pod("postgres", "10.201.0.4", run="a"),
     pod("stranger", "10.201.0.5"),
-    pod("prometheus", "10.201.0.6", "watch", app="prometheus"),
-    pod("elsewhere", "10.201.0.7", "other", run="a"),
+    pod("prometheus", "10.201.0.6", namespace="watch", app="prometheus"),
+    pod("elsewhere", "10.201.0.7", namespace="other", run="a"),
 ]
 
 
@@ -43,10 +50,12 @@ def policy(namespace: str = "runs", **spec: Any) -> dict[str, Any]:
 
 
 def chains(
-    *policies: dict[str, Any], pods: list[dict[str, Any]] | None = None
+    *policies: dict[str, Any],
+    pods: list[dict[str, Any]] | None = None,
+    family: Family = IPV4,
 ) -> dict[str, list[str]]:
     """Return the rules of each chain."""
-    text = ruleset(PODS if pods is None else pods, NAMESPACES, policies)
+    text = ruleset(PODS if pods is None else pods, NAMESPACES, policies, families=(family,))
     _is_accepted_by_the_kernel(text)
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -194,6 +203,70 @@ def test_pods_of_the_node_and_those_that_are_over_have_no_rules() -> None:
     new = pod("new", "10.201.0.9", run="a")
     del new["status"]["podIP"]
     assert set(chains(policy(), pods=[on_the_node, over, new])) == {"forward", "input"}
+
+
+PODS_OF_BOTH = [
+    pod("server", "10.201.0.3", "fd6c:10:201::3", run="a"),
+    pod("postgres", "10.201.0.4", "fd6c:10:201::4", run="a"),
+]
+
+
+def test_a_pod_is_known_by_its_address_in_each_family() -> None:
+    pods = [*PODS_OF_BOTH, pod("old", "10.201.0.5", run="a"), pod("new", "fd6c::6", run="a")]
+    same_run = policy(ingress=[{"from": [SAME_RUN]}])
+    assert chains(same_run, pods=pods)["ingress-0"] == [
+        "ip saddr 10.201.0.3 return",
+        "ip saddr { 10.201.0.3, 10.201.0.4, 10.201.0.5 } return",
+        "drop",
+    ]
+    found = chains(same_run, pods=pods, family=IPV6)
+    assert found["ingress-0"] == [
+        "ip6 saddr fd6c:10:201::3 return",
+        "ip6 saddr { fd6c:10:201::3, fd6c:10:201::4, fd6c::6 } return",
+        "drop",
+    ]
+    assert found["forward"][1:3] == [
+        "ct state established,related accept",
+        "ip6 saddr fd6c:10:204::1 accept",
+    ]
+    text = ruleset(pods, NAMESPACES, [same_run], families=(IPV4, IPV6))
+    assert text == "".join(
+        ruleset(pods, NAMESPACES, [same_run], families=(one,)) for one in (IPV4, IPV6)
+    )
+    assert "table ip laptime-policies {" in text
+    assert "table ip6 laptime-policies {" in text
+    _is_accepted_by_the_kernel(text)
+
+
+def test_a_pod_that_may_send_nothing_still_finds_its_node() -> None:
+    nothing = policy(policyTypes=["Ingress", "Egress"])
+    (asked, *rest) = chains(nothing, pods=PODS_OF_BOTH, family=IPV6)["input"][2:]
+    assert asked.startswith("icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert,")
+    assert asked.endswith("accept")
+    assert [line.split(" vmap")[0] for line in rest] == ["ip6 saddr"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "rules"),
+    [
+        ({"from": [{"ipBlock": {"cidr": "fd6c::/16"}}]}, ["ip6 saddr fd6c::/16 return"]),
+        (
+            {
+                "from": [{"ipBlock": {"cidr": "::/0", "except": ["fd6c:10:201:1::/64"]}}],
+                "ports": [{"port": "metrics"}],
+            },
+            ["ip6 saddr ::/0 ip6 saddr != { fd6c:10:201:1::/64 } tcp dport 9003 return"],
+        ),
+        ({"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}, ["ip6 saddr { 100:: } return"]),
+        (
+            {"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]},
+            ["ip6 saddr { 100:: } return"],
+        ),
+    ],
+)
+def test_a_rule_allows_what_it_says_in_ipv6(rule: dict[str, Any], rules: list[str]) -> None:
+    found = chains(policy(ingress=[rule]), pods=PODS_OF_BOTH, family=IPV6)["ingress-0"]
+    assert found == ["ip6 saddr fd6c:10:201::3 return", *rules, "drop"]
 
 
 @pytest.mark.parametrize(

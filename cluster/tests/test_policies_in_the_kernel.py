@@ -6,10 +6,12 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 
+from laptime_cluster.layout import IPV4, IPV6, Family
 from laptime_cluster.policies import ruleset
 
 pytestmark = pytest.mark.skipif(
@@ -22,7 +24,8 @@ import socket, threading
 def serve(listener):
     while True:
         listener.accept()
-for listener in [socket.create_server(("", port)) for port in (53, 80, 9100)]:
+both = {"family": socket.AF_INET6, "dualstack_ipv6": True}
+for listener in [socket.create_server(("", port), **both) for port in (53, 80, 9100)]:
     threading.Thread(target=serve, args=(listener,)).start()
 print("there", flush=True)
 """
@@ -32,29 +35,35 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.ar
 class Machine:
     """A node and its pods, each a network namespace."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, family: Family) -> None:
         self._stack = stack
+        self.family = family
         self._processes: dict[str, int] = {}
-        self.addresses: dict[str, str] = {"node": "10.201.0.1"}
+        self.addresses: dict[str, str] = {"node": self._address(1)}
         self._namespace("node")
         self.run("node", "tee /proc/sys/net/ipv4/ip_forward", "1")
-        self.run("node", "ip address add 10.201.0.1/32 dev lo")
+        self.run("node", "tee /proc/sys/net/ipv6/conf/all/forwarding", "1")
+        self.run("node", f"ip address add {self._address(1)} dev lo")
         self.listen("node")
 
     def pod(self, name: str) -> None:
         number = len(self.addresses) + 1
-        address = self.addresses[name] = f"10.201.0.{number}"
+        address = self.addresses[name] = self._address(number)
+        node = self.addresses["node"]
         self._namespace(name)
         link, there = f"veth{number}", self._processes[name]
         self.run("node", f"ip link add {link} type veth peer name eth0 netns {there}")
         self.run("node", f"ip link set {link} up")
-        self.run("node", f"ip route add {address} dev {link} src 10.201.0.1")
+        if self.family == IPV6:
+            # As `ptp` does: a neighbour answers only for what the link itself has.
+            self.run("node", f"ip address add {node} dev {link}")
+        self.run("node", f"ip route add {address} dev {link} src {node}")
         for command in (
-            f"ip address add {address}/32 dev eth0",
+            f"ip address add {address} dev eth0",
             "ip link set eth0 up",
             "ip link set lo up",
-            "ip route add 10.201.0.1 dev eth0",
-            "ip route add default via 10.201.0.1",
+            f"ip route add {node} dev eth0",
+            f"ip route add default via {node}",
         ):
             self.run(name, command)
         self.listen(name)
@@ -80,9 +89,14 @@ class Machine:
             found = threads.map(lambda way: self.reaches(*way), asked)
             return dict(zip(asked, found, strict=True))
 
+    def _address(self, number: int) -> str:
+        return str(ip_network(self.family.pods.format(0))[number])
+
     def _namespace(self, name: str) -> None:
         sleeping = ["unshare", "--net", "sh", "-c", "echo there; exec sleep 600"]
         self._processes[name] = self._start(sleeping).pid
+        for which in ("all", "default"):
+            self.run(name, f"tee /proc/sys/net/ipv6/conf/{which}/accept_dad", "0")
         self.run(name, "ip link set lo up")
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
@@ -106,10 +120,10 @@ def _ended(process: subprocess.Popen[bytes]) -> ExitStack:
     return stack
 
 
-@pytest.fixture
-def machine() -> Iterator[Machine]:
+@pytest.fixture(params=[IPV4, IPV6], ids=["ipv4", "ipv6"])
+def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
     with ExitStack() as stack:
-        made = Machine(stack)
+        made = Machine(stack, request.param)
         for name in ("server", "postgres", "stranger", "prometheus"):
             made.pod(name)
         yield made
@@ -146,7 +160,10 @@ def test_connections_are_those_that_a_policy_allows(machine: Machine) -> None:
             ],
             "egress": [
                 {"to": [{"podSelector": of_the_run}]},
-                {"to": [{"ipBlock": {"cidr": "10.201.0.1/32"}}], "ports": [{"port": 53}]},
+                {
+                    "to": [{"ipBlock": {"cidr": str(ip_network(machine.addresses["node"]))}}],
+                    "ports": [{"port": 53}],
+                },
             ],
         },
     }
@@ -166,7 +183,8 @@ def test_connections_are_those_that_a_policy_allows(machine: Machine) -> None:
         ("node", "server", 80): True,
     }
     assert machine.all_of(ways) == dict.fromkeys(ways, True)
-    machine.run("node", "nft -f -", ruleset(pods, namespaces, [policy]))
+    families = (machine.family,)
+    machine.run("node", "nft -f -", ruleset(pods, namespaces, [policy], families=families))
     assert machine.all_of(ways) == ways
-    machine.run("node", "nft -f -", ruleset(pods, namespaces, []))
+    machine.run("node", "nft -f -", ruleset(pods, namespaces, [], families=families))
     assert machine.all_of(ways) == dict.fromkeys(ways, True)
