@@ -59,7 +59,7 @@ def up(count: int | None = None) -> None:
         raise ClusterError(f"a cluster has 1 to {places.MOST_NODES} nodes, not {count}")
     if WANTED_FAMILY not in (None, FAMILY):
         raise ClusterError(
-            f"there is a cluster with the addresses {FAMILY}, not {WANTED_FAMILY}: `down` first"
+            f"the cluster there is has the addresses {FAMILY}, not {WANTED_FAMILY}: `down` first"
         )
     with locks.exclusively(STATE.parent, "`up` or `down`"):
         if _is_healthy():

@@ -1,6 +1,7 @@
 """Three nodes on one machine: apart, joined by a network, and taken away in several ways.
 
-Runs a second cluster beside one that may be in use; needs root and some five minutes (make nodes).
+Once with IPv4 and once with IPv6 alone. Runs a second cluster beside one that may be in use; needs
+root and some ten minutes (make nodes; PYTEST_ADDOPTS="-k ipv6": the second half).
 """
 
 import errno
@@ -12,14 +13,23 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from laptime_cluster.layout import DNS_SERVICE_ADDRESS, FIRST_SERVICE_ADDRESS, SOURCE, version
+from laptime_cluster.layout import IPV4, IPV6, SOURCE, Family, version
 from laptime_cluster.places import shares
-from tests.throwaway import NAME, cluster, kubectl, pod, processes_of_the_cluster, start_pods
+from tests.throwaway import (
+    ENVIRONMENT,
+    NAME,
+    cluster,
+    kubectl,
+    pod,
+    processes_of_the_cluster,
+    start_pods,
+)
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("LAPTIME_NODES_TESTS") != "1",
@@ -30,7 +40,7 @@ NODES = ("laptime", "laptime-2", "laptime-3")
 PORT = 8080
 LISTEN = """
 import socket, sys
-listener = socket.create_server(("", 8080))
+listener = socket.create_server(("", 8080), family=socket.AF_INET6, dualstack_ipv6=True)
 print("there", flush=True)
 while True:
     listener.accept()[0].sendall(sys.argv[1].encode())
@@ -65,13 +75,17 @@ while True:
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def three_nodes() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True, params=["ipv4", "ipv6"])
+def family(request: pytest.FixtureRequest) -> Iterator[Family]:
+    """Start three nodes; what their addresses are."""
     cluster("down")
+    ENVIRONMENT["LAPTIME_CLUSTER_FAMILY"] = request.param
     cluster("up", "--nodes", "3")
+    # As for everybody who does not say it again.
+    del ENVIRONMENT["LAPTIME_CLUSTER_FAMILY"]
     # A pod on each: `one` on the first, `two` on the second.
     start_pods(*(pod(name, node, app=name) for name, node in zip(PODS, NODES, strict=True)))
-    yield
+    yield {"ipv4": IPV4, "ipv6": IPV6}[request.param]
     cluster("down")
 
 
@@ -164,7 +178,9 @@ def test_each_node_runs_on_its_own_cpus() -> None:
         assert [os.sched_getaffinity(one) for one in kubelets] == [set(cpus)]
 
 
-def test_pods_of_different_nodes_reach_each_other_by_address_and_by_service() -> None:
+def test_pods_of_different_nodes_reach_each_other_by_address_and_by_service(
+    family: Family,
+) -> None:
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -177,7 +193,7 @@ def test_pods_of_different_nodes_reach_each_other_by_address_and_by_service() ->
         said = {(a, b): ask(a, addresses[b]) for a in PODS for b in PODS}
         assert said == {(a, b): b for a in PODS for b in PODS}
         for name in PODS:
-            command = inside(name, sys.executable, str(query), DNS_SERVICE_ADDRESS,
+            command = inside(name, sys.executable, str(query), family.dns_service_address,
                              "two.default.svc.cluster.local")  # fmt: skip
             address = subprocess.check_output(command, text=True).strip()
 
@@ -186,34 +202,58 @@ def test_pods_of_different_nodes_reach_each_other_by_address_and_by_service() ->
 
             wait(f"the Service for {name}", served, 10)
             # The API server says nothing until it is spoken to.
-            assert ask(name, FIRST_SERVICE_ADDRESS, 443) == "connected"
+            assert ask(name, family.first_service_address, 443) == "connected"
     kubectl("delete", "service", "two")
 
 
-def test_there_is_no_way_out_of_any_node() -> None:
-    found = json.loads(subprocess.check_output(["ip", "-json", "-4", "address"], text=True))
-    of_the_machine = [
-        address["local"]
+def addresses_within(command: list[str]) -> dict[str, list[str]]:
+    """Return the addresses of each link that are of more than the link, as a command sees them."""
+    found = json.loads(subprocess.check_output([*command, "ip", "-json", "address"], text=True))
+    return {
+        link["ifname"]: [
+            address["local"] for address in link["addr_info"] if address["scope"] == "global"
+        ]
         for link in found
-        for address in link["addr_info"]
-        if address["scope"] == "global"
-        and Path(f"/sys/class/net/{link['ifname']}/ifalias").read_text().strip() != NAME
+    }
+
+
+def test_nodes_and_pods_have_addresses_of_the_family_and_no_others(family: Family) -> None:
+    for name in PODS:
+        (known,) = read(f"pod/{name}")["status"]["podIPs"]
+        assert addresses_within(inside(name)) == {"lo": [], "eth0": [known["ip"]]}
+        assert ip_address(known["ip"]) in ip_network(family.pod_range)
+    for place in ("control", *NODES):
+        there = addresses_within(["nsenter", f"--net=/run/{NAME}/namespaces/{place}/network"])
+        found = [address for addresses in there.values() for address in addresses]
+        assert found
+        assert {ip_address(address).version for address in found} == {family.version}
+
+
+def test_there_is_no_way_out_of_any_node(family: Family) -> None:
+    nowhere = "192.0.2.1" if family == IPV4 else "2001:db8::1"
+    of_the_machine = [
+        address
+        for link, addresses in addresses_within([]).items()
+        for address in addresses
+        if Path(f"/sys/class/net/{link}/ifalias").read_text().strip() != NAME
     ]
     assert of_the_machine
     for place in ("control", *NODES):
-        for address in ("192.0.2.1", *of_the_machine):
+        for address in ("192.0.2.1", "2001:db8::1", *of_the_machine):
             namespace = f"/run/{NAME}/namespaces/{place}/network"
             command = ["nsenter", f"--net={namespace}", "ip", "route", "get", address]
             said = subprocess.run(command, capture_output=True, text=True, check=False)
-            assert "No route to host" in said.stderr, f"{place} has a way to {address}"
+            refused = ("No route to host", "Network is unreachable")
+            assert said.stderr.strip().endswith(refused), f"{place} has a way to {address}"
     for name in PODS:
         # At once, and not because nobody answers in time.
-        assert ask(name, "192.0.2.1") == f"OSError {errno.EHOSTUNREACH}"
+        unreachable = errno.EHOSTUNREACH if family == IPV4 else errno.ENETUNREACH
+        assert ask(name, nowhere) == f"OSError {unreachable}"
 
 
-def test_policies_hold_between_nodes() -> None:
+def test_policies_hold_between_nodes(family: Family) -> None:
     selector = {"podSelector": {"matchLabels": {"app": "one"}}}
-    policy = {
+    policy: dict[str, Any] = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": {"name": "two"},
@@ -230,8 +270,14 @@ def test_policies_hold_between_nodes() -> None:
         wait("the policy", lambda: ask("three", addresses["two"]) == "TimeoutError None", 10)
         assert ask("one", addresses["two"]) == "two"
         assert ask("two", addresses["one"]) == "TimeoutError None"
+        # All pods but those of the first node.
+        block = {"cidr": family.pod_range, "except": [family.pods.format(0)]}
+        policy["spec"]["ingress"] = [{"from": [{"ipBlock": block}]}]
+        kubectl("apply", "-f", "-", text=json.dumps(policy))
+        wait("the block", lambda: ask("three", addresses["two"]) == "two", 10)
+        assert ask("one", addresses["two"]) == "TimeoutError None"
         kubectl("delete", "networkpolicy", "two")
-        wait("its end", lambda: ask("three", addresses["two"]) == "two", 10)
+        wait("its end", lambda: ask("one", addresses["two"]) == "two", 10)
 
 
 def test_images_are_loaded_into_all_nodes_and_a_clock_can_be_wrong_on_one() -> None:
@@ -390,6 +436,17 @@ def test_a_stopped_node_is_dead_and_runs_its_pods_again_when_it_starts() -> None
     wait("the pod", runs_again, 60)
     with listening("two") as addresses:
         assert ask("one", addresses["two"]) == "two"
+
+
+def test_other_addresses_are_refused_and_the_cluster_stays(
+    family: Family, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENT, "LAPTIME_CLUSTER_FAMILY", "dual")
+    refused = cluster("up", check=False)
+    assert refused.returncode == 1
+    assert f"has the addresses ipv{family.version}, not dual: `down` first" in refused.stderr
+    # Only a new one would have others.
+    assert cluster("status").returncode == 0
 
 
 def test_another_number_of_nodes_is_refused_and_the_cluster_stays() -> None:
