@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 
 DEFAULT_NAME = "laptime-cluster"
@@ -119,12 +120,13 @@ IPV4 = Family(
     everywhere="0.0.0.0/0",
     nobody="255.255.255.255",
 )
+_LINK6 = ip_network(f"fd6c:10:203:{_NUMBER:x}::/64")
 # The same numbers stand at the same places, also where they are read as hexadecimal ones.
 IPV6 = Family(
     version=6,
     keyword="ip6",
-    host_address=f"fd6c:10:203:{_NUMBER:x}::1",
-    api_address=f"fd6c:10:203:{_NUMBER:x}::2",
+    host_address=str(_LINK6[1]),
+    api_address=str(_LINK6[2]),
     link_prefix_length=64,
     nodes="fd6c:10:204::{}",
     node_prefix_length=64,
@@ -139,6 +141,7 @@ _FAMILIES = {"ipv4": (IPV4,), "ipv6": (IPV6,), "dual": (IPV4, IPV6)}
 WANTED_FAMILY = os.environ.get("LAPTIME_CLUSTER_FAMILY") or None
 """Which addresses a new cluster is to have; None: those that it had before, or IPv4."""
 if WANTED_FAMILY not in (None, *_FAMILIES):
+    # Nothing can be imported without addresses: there is nobody yet who would catch an error.
     sys.exit(
         f"error: LAPTIME_CLUSTER_FAMILY is {WANTED_FAMILY!r}; it can be {', '.join(_FAMILIES)}"
     )

@@ -72,6 +72,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(health, "summary", lambda: "")
     monkeypatch.setattr(lifecycle, "_PATIENCE_SECONDS", -1)
     monkeypatch.setattr("laptime_cluster.lifecycle.time.sleep", lambda seconds: None)
+    # Whatever the one beside the tests has.
+    monkeypatch.setattr(lifecycle, "FAMILY", "ipv4")
+    monkeypatch.setattr(lifecycle, "WANTED_FAMILY", None)
     # What `up` does beside looking.
     monkeypatch.setattr(lifecycle, "STATE", tmp_path / "state")
     for name in ("_require_root", "_require_disk", "_build_node"):
@@ -144,6 +147,18 @@ def test_up_says_how_to_bring_a_node_back_and_removes_nothing(
 def test_up_removes_nothing_for_a_node_that_does_not_get_ready(world: World) -> None:
     world.problems = ["the node laptime-2 is not ready"]
     with pytest.raises(ClusterError, match=r"the node laptime-2 is not ready; .*`start NODE`"):
+        lifecycle.up()
+    assert world.record.exists()
+
+
+@pytest.mark.parametrize("is_healthy", [True, False])
+def test_up_removes_nothing_that_has_other_addresses_than_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_healthy: bool
+) -> None:
+    if not is_healthy:
+        world.dead.add("etcd")
+    monkeypatch.setattr(lifecycle, "WANTED_FAMILY", "ipv6")
+    with pytest.raises(ClusterError, match="has the addresses ipv4, not ipv6: `down` first"):
         lifecycle.up()
     assert world.record.exists()
 

@@ -1,12 +1,18 @@
 """What each node has of the machine, and what no two of them share."""
 
 import json
+import os
+import re
+import subprocess
+import sys
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 
 from laptime_cluster import configuration, places
 from laptime_cluster.cgroups import parse_cpus
+from laptime_cluster.layout import SOURCE
 from laptime_cluster.places import make_nodes, shares
 
 
@@ -34,6 +40,27 @@ def test_no_two_nodes_have_a_path_or_an_address_in_common() -> None:
     written = [path for node in nodes for path in configuration.files([node])]
     of_control = len(configuration.files([]))
     assert len(set(written)) == len(written) - 99 * of_control
+
+
+# In a process of its own: a module knows the addresses from its start.
+CONFIGURED = """
+from laptime_cluster import components, configuration, places
+nodes = places.make_nodes(3, (0, 1))
+print(*configuration.files(nodes).values(), *map(repr, components.every(nodes)))
+"""
+
+
+@pytest.mark.parametrize(("family", "versions"), [("ipv4", {4}), ("ipv6", {6}), ("dual", {4, 6})])
+def test_what_daemons_are_told_has_addresses_of_the_family_alone(
+    family: str, versions: set[int]
+) -> None:
+    own = {"LAPTIME_CLUSTER_NAME": "laptime-unheard-of", "LAPTIME_CLUSTER_FAMILY": family}
+    said = subprocess.check_output(
+        [sys.executable, "-c", CONFIGURED], cwd=SOURCE, env={**os.environ, **own}, text=True
+    )
+    found = {ip_address(word) for word in re.findall(r"fd6c:[0-9a-f:]+|\d+\.\d+\.\d+\.\d+", said)}
+    used = {one for one in found if not (one.is_loopback or one.is_unspecified)}
+    assert {one.version for one in used} == versions
 
 
 def test_one_node_has_all_of_the_machine_and_of_two_each_has_half() -> None:

@@ -53,21 +53,35 @@ def test_a_folder_of_someone_else_is_not_removed(
     assert (no_cluster / "precious").exists()
 
 
-def _cluster(command: str) -> subprocess.CompletedProcess[str]:
+def _cluster(command: str, family: str = "ipv4") -> subprocess.CompletedProcess[str]:
     """Run a command of the program for a cluster that there is not."""
+    own = {"LAPTIME_CLUSTER_NAME": "laptime-refused", "LAPTIME_CLUSTER_FAMILY": family}
     return subprocess.run(
         [sys.executable, "cluster.py", command],
         cwd=Path(__file__).parents[1],
-        env={**os.environ, "LAPTIME_CLUSTER_NAME": "laptime-refused"},
+        env={**os.environ, **own},
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_a_link_of_another_cluster_with_the_same_number_is_left_alone() -> None:
+def test_addresses_that_there_are_not_are_refused_in_one_line() -> None:
+    refused = _cluster("up", "ipv5")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "error: LAPTIME_CLUSTER_FAMILY is 'ipv5'; it can be ipv4, ipv6, dual\n"
+    )
+
+
+@pytest.mark.parametrize("family", ["ipv4", "ipv6"])
+def test_a_link_of_another_cluster_with_the_same_number_is_left_alone(family: str) -> None:
     number = 1 + int.from_bytes(hashlib.sha256(b"laptime-refused").digest()[:4]) % (2**14 - 1)
-    link, address = f"laptime{number}", f"10.203.{number >> 6}.{(number & 63) * 4 + 1}/30"
+    link = f"laptime{number}"
+    address = {
+        "ipv4": f"10.203.{number >> 6}.{(number & 63) * 4 + 1}/30",
+        "ipv6": f"fd6c:10:203:{number:x}::1/64",
+    }[family]
 
     def ip(*words: str) -> None:
         subprocess.run(["ip", *words], check=True)
@@ -77,7 +91,7 @@ def test_a_link_of_another_cluster_with_the_same_number_is_left_alone() -> None:
         ip("link", "set", link, "alias", "another-cluster")
         ip("address", "add", address, "dev", link)
         assert _cluster("down").returncode == 0
-        refused = _cluster("up")
+        refused = _cluster("up", family)
         assert refused.returncode == 1
         assert f"which {link} of this machine uses" in refused.stderr
         assert "set LAPTIME_CLUSTER_NAME to another name" in refused.stderr
