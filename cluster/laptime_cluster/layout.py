@@ -14,7 +14,12 @@ AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
 DISK = os.environ.get("LAPTIME_CLUSTER_DISK") or None
 """How large a disk of its own each node has, such as "8G"; None: that of the machine."""
-SHARED_CPUS = int(os.environ.get("LAPTIME_CLUSTER_SHARED_CPUS") or 0)
+_SHARED_CPUS = os.environ.get("LAPTIME_CLUSTER_SHARED_CPUS") or "0"
+if not (_SHARED_CPUS.isascii() and _SHARED_CPUS.isdigit()):
+    sys.exit(
+        f"error: LAPTIME_CLUSTER_SHARED_CPUS is {_SHARED_CPUS!r}; it can be a number such as 1"
+    )
+SHARED_CPUS = int(_SHARED_CPUS)
 """How many CPUs of each node all pods share: its kubelet gives the others out, each to one alone.
 
 0: they share all of them.

@@ -115,7 +115,15 @@ class _World:
         # A rule for no pod must not become one for all.
         self._nobody: tuple[Object, ...] = ({"status": {"podIP": family.nobody}},)
         own = (_in_family(pod, family) for pod in filter(_has_a_network, pods))
-        self.pods = sorted((pod for pod in own if pod is not None), key=_address)
+        # A node that was killed gives addresses out again, and its old pods are still known: nft
+        # takes none of the rules where one address is in them twice.
+        youngest = {
+            _address(pod): pod
+            for pod in sorted(
+                filter(None, own), key=lambda one: one["metadata"]["creationTimestamp"]
+            )
+        }
+        self.pods = [youngest[address] for address in sorted(youngest)]
         self._labels = {one["metadata"]["name"]: _labels(one) for one in namespaces}
 
     def selects(self, policy: Object, pod: Object, direction: str) -> bool:

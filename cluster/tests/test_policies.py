@@ -22,7 +22,12 @@ def pod(name: str, *addresses: str, namespace: str = "runs", **labels: str) -> d
     number = int(re.split("[.:]", addresses[0])[-1])
     ports = [{"name": "metrics", "containerPort": 9000 + number}]
     return {
-        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "creationTimestamp": f"2026-01-01T00:00:{number % 60:02}Z",
+        },
         "spec": {"containers": [{"name": "main", "ports": ports}]},
         "status": {
             "podIP": addresses[0],
@@ -72,6 +77,17 @@ def _is_accepted_by_the_kernel(text: str) -> None:
         command = ["unshare", "--net", "sh", "-c", "nft -f - < /dev/stdin"]
         done = subprocess.run(command, input=text + text, capture_output=True, text=True)
         assert done.returncode == 0, f"{done.stderr}\n{text}"
+
+
+def test_of_two_pods_with_one_address_the_youngest_has_it() -> None:
+    old = pod("server", "10.201.0.3", run="a")
+    new = pod("stranger", "10.201.0.3")
+    new["metadata"]["creationTimestamp"] = "2026-01-01T00:01:00Z"
+    # Only the old one is selected; where both are, the kernel takes none of the rules.
+    assert "ingress-0" in chains(policy(policyTypes=["Ingress"]), pods=[old])
+    assert "ingress-0" not in chains(policy(policyTypes=["Ingress"]), pods=[new, old])
+    new["metadata"]["labels"] = {"run": "a"}
+    assert "ingress-0" in chains(policy(policyTypes=["Ingress"]), pods=[old, new])
 
 
 def test_without_a_policy_everything_is_allowed() -> None:

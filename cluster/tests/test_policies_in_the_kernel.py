@@ -138,7 +138,12 @@ def test_connections_are_those_that_a_policy_allows(machine: Machine) -> None:
     def pod(name: str, namespace: str, **labels: str) -> dict[str, Any]:
         ports = [{"name": "metrics", "containerPort": 9100}]
         return {
-            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": labels,
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            },
             "spec": {"containers": [{"name": "main", "ports": ports}]},
             "status": {"podIP": machine.addresses[name], "phase": "Running"},
         }

@@ -74,6 +74,17 @@ def test_addresses_that_there_are_not_are_refused_in_one_line() -> None:
     )
 
 
+def test_a_number_of_cpus_that_is_none_is_refused_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAPTIME_CLUSTER_SHARED_CPUS", "two")
+    refused = _cluster("status", "ipv4")
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        "error: LAPTIME_CLUSTER_SHARED_CPUS is 'two'; it can be a number such as 1\n"
+    )
+
+
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_a_link_of_another_cluster_with_the_same_number_is_left_alone(family: str) -> None:
     number = 1 + int.from_bytes(hashlib.sha256(b"laptime-refused").digest()[:4]) % (2**14 - 1)
