@@ -233,7 +233,7 @@ def _text(field: str, length: int) -> str:
     if field.endswith(("healthPath", "script.folder")):
         return "/".ljust(length, "a")
     if field.endswith("cidr"):
-        return {9: "1.2.3.4/8", 18: "203.113.111.222/32"}.get(length, "1" * length)
+        return {4: "::/0", 43: f"{'ffff:' * 7}ffff/128"}.get(length, "1" * length)
     if field.endswith(("precision", "smallestDifference")):
         return "12.34%" if length == 6 else "1" * (length - 1) + "%"
     durations = (

@@ -8,10 +8,13 @@ from typing import Any
 
 # The end of a program that says what `Handler` answers: its pod has a `certificate` at /tls.
 OVER_TLS = """
+import socket
 Handler.log_message = lambda *said: None
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
 context.load_cert_chain("/tls/ca.crt", "/tls/key.pem")
-server = http.server.ThreadingHTTPServer(("", 8443), Handler)
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 # and IPv4 too
+server = Server(("", 8443), Handler)
 server.socket = context.wrap_socket(server.socket, server_side=True)
 server.serve_forever()
 """

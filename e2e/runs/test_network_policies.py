@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ PROMETHEUS = (
     f"/api/v1/namespaces/{OPERATOR_NAMESPACE}/services/laptime-prometheus:9090/proxy/api/v1"
 )
 SERVES = """
-import http.server, threading
+import http.server, socket, threading
+class Server(http.server.HTTPServer):
+    address_family = socket.AF_INET6 # and IPv4 too
 for port in (8000, 8001):
-    server = http.server.HTTPServer(("", port), http.server.SimpleHTTPRequestHandler)
+    server = Server(("", port), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever).start()
 """
 CONNECTS = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
@@ -75,7 +78,7 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
         return kubectl.run("exec", "-n", cluster.namespace, source, *command).returncode == 0
 
     outside = start("outside", {})
-    egress = [{"cidr": f"{outside}/32", "ports": [8001]}]
+    egress = [{"cidr": str(ip_network(outside)), "ports": [8001]}]
     # Long enough to try all ways while it is measured.
     small: dict[str, Any] = {"loads": light("15s"), "topology": POSTGRES_ALONE, "repetitions": 1}
     manifest = run_manifest("alone", [AXUM], egress=egress, **small)
@@ -150,18 +153,26 @@ def address_of_node(cluster: Cluster) -> str:
     return address
 
 
+def in_url(address: str, port: int = 8000) -> str:
+    """Return it as it stands in a URL."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
 ANSWERS = """
-import http.server, sys, threading
+import http.server, socket, sys, threading
+class Server(http.server.HTTPServer):
+    address_family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
 for address in sys.argv[1:]:
-    server = http.server.HTTPServer((address, 8000), http.server.SimpleHTTPRequestHandler)
+    server = Server((address, 8000), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever).start()
 print("there", flush=True)
 """
 BEYOND = {"the network": "203.0.113.7", "the cloud's metadata": "169.254.169.254"}
+BEYOND_IPV6 = {"the network": "2001:db8::7", "the cloud's metadata": "fd00:ec2::254"}
 
 
 @contextmanager
-def beyond(kubeconfig: str) -> Iterator[dict[str, str]]:
+def beyond(kubeconfig: str, addresses: dict[str, str]) -> Iterator[dict[str, str]]:
     """Have somebody answer at addresses outside of the cluster; give them with their ports.
 
     The embedded cluster has no way out, so they stand on its node. Of another cluster nobody knows.
@@ -172,26 +183,27 @@ def beyond(kubeconfig: str) -> Iterator[dict[str, str]]:
         return
     inside = ["nsenter", f"--net={network}"]
     try:
-        for address in BEYOND.values():
+        for address in addresses.values():
             # What was left by a test that was killed may stand there.
             subprocess.run([*inside, "ip", "address", "replace", address, "dev", "lo"], check=True)
-        command = [*inside, sys.executable, "-c", ANSWERS, *BEYOND.values()]
+        command = [*inside, sys.executable, "-c", ANSWERS, *addresses.values()]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as there:
             try:
                 assert there.stdout is not None
                 assert there.stdout.readline() == b"there\n"
-                yield {name: f"{address}:8000" for name, address in BEYOND.items()}
+                yield {name: in_url(address) for name, address in addresses.items()}
             finally:
                 there.kill()
     finally:
-        for address in BEYOND.values():
+        for address in addresses.values():
             subprocess.run([*inside, "ip", "address", "del", address, "dev", "lo"], check=False)
 
 
 @pytest.fixture
-def outer(kubeconfig: str) -> Iterator[dict[str, str]]:
+def outer(kubeconfig: str, cluster: Cluster) -> Iterator[dict[str, str]]:
     """Places outside of the cluster that answer."""
-    with beyond(kubeconfig) as places:
+    on_ipv6 = ":" in address_of_node(cluster)
+    with beyond(kubeconfig, BEYOND_IPV6 if on_ipv6 else BEYOND) as places:
         yield places
 
 
@@ -210,17 +222,17 @@ def test_a_script_reaches_its_server_and_nobody_else(
     kubectl("wait", *ready, "pod/outside", "pod/another")
     service = f"{OPERATOR_NAMESPACE}.svc"
     places = {
-        "another run": f"{cluster.get('pod', 'another')['status']['podIP']}:8000",
+        "another run": in_url(cluster.get("pod", "another")["status"]["podIP"]),
         "the operator": f"laptime-operator.{service}:8081",
         "Prometheus": f"laptime-prometheus.{service}:9090",
         "the API server": "kubernetes.default.svc:443",
-        "the node": f"{address_of_node(cluster)}:10250",
+        "the node": in_url(address_of_node(cluster), 10250),
         **outer,
     }
 
     def reaches(place: str) -> bool:
         host, _, port = place.rpartition(":")
-        command = ("--", "python3", "-c", CONNECTS, host, port)
+        command = ("--", "python3", "-c", CONNECTS, host.strip("[]"), port)
         return kubectl.run("exec", "-n", cluster.namespace, "outside", *command).returncode == 0
 
     # Whoever is of no run reaches all of them: else nothing would be shown.

@@ -46,7 +46,8 @@ def test_services_of_the_namespace_are_driven_and_stay_as_they_are(
     cluster: Cluster, kubectl: Tool, image: str, tmp_path: Path
 ) -> None:
     listens = {"readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}}
-    cluster.apply(deployment("plain", {"image": GO, **listens}, []))
+    own = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    cluster.apply(deployment("plain", {"image": GO, "env": [own], **listens}, []))
     ports = [{"name": "web", "port": 80, "targetPort": 8080}]
     cluster.apply(service("plain", selector={"app": "plain"}, ports=ports))
     tls = certificate(tmp_path, f"secure.{cluster.namespace}.svc")

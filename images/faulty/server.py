@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -134,13 +135,19 @@ class Handler(BaseHTTPRequestHandler):
         """Write no access log."""
 
 
+class Server(ThreadingHTTPServer):
+    """Listens on the family of addresses that the pod has."""
+
+    address_family = socket.AF_INET6 if ":" in os.environ.get("POD_IP", "") else socket.AF_INET
+
+
 def main() -> None:
     """Serve until SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     if FAULT == "crash-at-start":
         time.sleep(0.2)
         sys.exit("cannot start: the fault was asked for")
-    ThreadingHTTPServer(("0.0.0.0", PORT), Handler).serve_forever()
+    Server(("", PORT), Handler).serve_forever()
 
 
 main()
