@@ -102,7 +102,7 @@ grafana-image:
 demo: LOADED_IMAGES := $(CHART_IMAGES)
 # Nodes of a cluster of one's own get no label from here.
 ifneq ($(if $(OWN_KUBECONFIG),,$(filter-out 1 2,$(NODES))),)
-demo: HELM_FLAGS += --values charts/laptime/values-three-nodes.yaml
+demo: PLACED := --values charts/laptime/values-three-nodes.yaml
 PARTED_NODES := parted-nodes
 endif
 demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, chart, a first comparison, its table (NODES=3: on three nodes)
@@ -212,7 +212,7 @@ install: venv ready-cluster ## install or upgrade the chart in the cluster
 		esac
 	fi
 	if ! "$$helm" upgrade --install laptime charts/laptime --namespace $(NAMESPACE) \
-		--create-namespace $(INSTALL_VALUES) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
+		--create-namespace $(INSTALL_VALUES) $(PLACED) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
 		--wait --timeout 180s >"$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" 2>&1; then
 		cat "$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" >&2
 		kubectl="$$($(CLUSTER) path kubectl)"

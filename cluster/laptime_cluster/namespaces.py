@@ -208,6 +208,8 @@ def _refuse_overlap() -> None:
     """Another use of the addresses on the host would make the API server unreachable."""
     for link in json.loads(run(["ip", "-json", "address"])):
         for address in link.get("addr_info", ()):
+            if "local" not in address:
+                continue
             used = ip_network(f"{address['local']}/{address['prefixlen']}", strict=False)
             for family in FAMILIES:
                 needed = ip_network(

@@ -194,7 +194,7 @@ class SimulatedCluster:
         count = self._parallelism if component == "generator" else 1
         if name not in self._with_pod:
             self._with_pod.add(name)
-            server = name.removeprefix("demo-verify-") if component == "verifier" else None
+            server = name.split("-", 2)[2] if component == "verifier" else None
             for index in range(count):
                 self._add_pod(component, name, server, job.trial, index)
             self.jobs[name] = replace(job, made=count)

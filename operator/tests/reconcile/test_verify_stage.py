@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from laptime.api.status import ConditionType, ServerState, State
+from laptime.api.topology import HAProxy
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
 from .test_decide import MANY_PASSES, spec_of
@@ -26,6 +27,7 @@ def check_finds(world: World, reason: str) -> None:
     while not (new := [one for one in verifiers(world) if one.name not in before]):
         world.step()
         world.advance()
+        assert world.passes < MANY_PASSES
     verdict = json.dumps({"ok": False, "reason": reason, "message": "it broke"})
     ended = ContainerView("verify", exit_code=0, exit_message=verdict, ended_at=world.now)
     world.pods[new[0].name] = replace(new[0], phase="Succeeded", containers=(ended,))
@@ -75,15 +77,71 @@ def test_a_server_that_gives_no_answer_without_a_crash_is_out_after_a_second_che
     progress = world.run.status.condition(ConditionType.PROGRESSING)
     assert progress is not None
     assert "it is checked once more" in progress.message
-    (job,) = {name for name in world.jobs_started if "-verify-" in name}
-    assert job not in world.jobs
     check_finds(world, reason)
     world.step()
     assert state_of_first(world) == (ServerState.PENDING, reason)
     world.now += timedelta(seconds=10)
     world.step()
     assert state_of_first(world) == (ServerState.FAILED, reason)
-    assert world.jobs_started.count(job) == 2
+    server, *_ = world.run.status.servers or []
+    assert server.message is not None
+    assert f"(its first check: {reason})" in server.message
+    assert checks(world) == 2
+
+
+def checks(world: World) -> int:
+    """Return how many checks there were, each with a pod of the server of its own."""
+    jobs = [name for name in world.jobs_started if "-verify-" in name or "-again-" in name]
+    assert len(jobs) == len(set(jobs))
+    return len(jobs)
+
+
+def test_a_first_check_that_ends_late_leaves_the_second_one_its_time() -> None:
+    world, _ = world_with_a_lost_connection("TimedOut")
+    world.now += timedelta(seconds=230)
+    check_again(world)
+    assert state_of_first(world) == (ServerState.PENDING, "TimedOut")
+    while world.run.status.state is not State.SUCCEEDED:
+        assert state_of_first(world)[0] is not ServerState.FAILED
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    assert checks(world) == 2
+
+
+@pytest.mark.parametrize(("proxy", "often"), [(HAProxy(), 2), (None, 1)])
+def test_behind_haproxy_a_wrong_status_may_be_the_proxys(proxy: HAProxy | None, often: int) -> None:
+    spec = spec_of(1, 1, 1)
+    topology = spec.topology.model_copy(update={"haproxy": proxy})
+    spec = spec.model_copy(update={"topology": topology})
+    world = World(spec, Random(1))
+    check_finds(world, "WrongStatus")
+    if often == 2:
+        check_again(world)
+        check_finds(world, "WrongStatus")
+    check_again(world)
+    assert state_of_first(world) == (ServerState.FAILED, "WrongStatus")
+    assert checks(world) == often
+
+
+def check_again(world: World) -> None:
+    """Let pass what a server has for saying that it crashed."""
+    for seconds in (0, 10):
+        world.now += timedelta(seconds=seconds)
+        world.step()
+
+
+def test_of_a_run_that_is_over_no_server_is_said_to_be_checked_once_more() -> None:
+    world, _ = world_with_a_lost_connection("TimedOut")
+    check_again(world)
+    assert state_of_first(world) == (ServerState.PENDING, "TimedOut")
+    spec = world.run.spec.model_copy(update={"cancel": True})
+    world.run = replace(world.run, spec=spec)
+    while world.run.status.state is not State.CANCELLED:
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    assert state_of_first(world) == (ServerState.PENDING, None)
 
 
 def test_a_server_that_answers_when_it_is_checked_a_second_time_takes_part() -> None:

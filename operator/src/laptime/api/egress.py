@@ -45,6 +45,10 @@ class Destination(Model):
                 f"self.matches('{_RANGE}')",
                 "must be a range of addresses such as 203.0.113.7/32, 10.0.0.0/8 or 2001:db8::/32",
             ),
+            rule(
+                "!self.matches('^::[fF]{4}:')",
+                "write a range of IPv4 addresses as 10.0.0.0/8, and not as one of IPv6",
+            ),
             minLength=4,
             maxLength=43,
         ),

@@ -116,8 +116,11 @@ class ServerStatus(TolerantModel):
 
     name: str = Field(description="Name of the server in the spec.")
     state: ServerState = Field(description="Whether its answers were right.")
-    reason: str | None = Field(None, description="CamelCase: why it is out.")
-    message: str | None = Field(None, description="Why it is out, with what to do.")
+    reason: str | None = Field(
+        None,
+        description="CamelCase: why it is out; while it is Pending, why it is checked once more.",
+    )
+    message: str | None = Field(None, description="The same in words, with what to do.")
     image: str | None = Field(None, description="The image that its pod ran.")
     leads_to: str | None = Field(
         None,

@@ -22,8 +22,8 @@ from laptime.manifests.context import (
 from laptime.manifests.undisturbed import pod_template
 
 USER_ID = 10001
-POD_ADDRESS = "POD_IP"
 """User and group of every image of Laptime."""
+POD_ADDRESS = "POD_IP"
 
 # A Python of ours takes 55 MiB, and the answer that it checks may have 8 MiB of JSON.
 _HELPER_REQUESTS = {"cpu": "50m", "memory": "64Mi"}

@@ -23,19 +23,19 @@ VERIFY_CONTAINER = "verify"
 _START_SECONDS = 120
 
 
-def verify_name(ctx: RunContext, server: Server) -> str:
-    """Return the name of the Job."""
-    return ctx.object_name("verify", server.name)
+def verify_name(ctx: RunContext, server: Server, again: bool = False) -> str:
+    """Return the name of the Job; `again`: of the one that checks a server a second time."""
+    return ctx.object_name("again" if again else "verify", server.name)
 
 
-def verify_job(ctx: RunContext, server: Server) -> Manifest:
+def verify_job(ctx: RunContext, server: Server, again: bool = False) -> Manifest:
     """Return the Job; its verdict is in the termination message of its pod."""
     labels = ctx.labels(Component.VERIFIER, server=server.name)
     checks = ctx.scenario.counting_checks
     return ctx.manifest(
         "batch/v1",
         "Job",
-        verify_name(ctx, server),
+        verify_name(ctx, server, again),
         labels,
         spec={
             "backoffLimit": 0,

@@ -24,15 +24,15 @@ pub struct ServerSettings {
     pub profile_port: Option<NonZeroU16>,
     /// The pod's own address; without it that is one of IPv4.
     #[arg(long, env = "POD_IP")]
-    pub pod_ip: Option<IpAddr>,
+    pub pod_ip: Option<String>,
 }
 
 impl ServerSettings {
     /// All addresses of the pod, of the family that it has.
     #[must_use]
     pub fn host(&self) -> IpAddr {
-        match self.pod_ip {
-            Some(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        match &self.pod_ip {
+            Some(address) if address.contains(':') => Ipv6Addr::UNSPECIFIED.into(),
             _ => Ipv4Addr::UNSPECIFIED.into(),
         }
     }

@@ -118,6 +118,7 @@ def clean_up(situation: Situation) -> list[str]:
     Secrets belong to ConfigMaps, and go with them.
     """
     observed, run = situation.observed, situation.run
+    situation.forget_first_checks()
     keep = {
         results_name(run.name),
         scenario_name(run.name),

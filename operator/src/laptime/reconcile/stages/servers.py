@@ -7,7 +7,7 @@ from typing import Any
 
 from laptime.api.status import State
 from laptime.manifests.server import server_deployment, server_service
-from laptime.manifests.verifier import check_seconds, verify_name
+from laptime.manifests.verifier import check_seconds
 from laptime.plan import Trial
 from laptime.reconcile.actions import Apply
 from laptime.reconcile.diagnose import (
@@ -87,13 +87,11 @@ def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
     return _in_the_way(situation, trial.server, trial.name, limit)
 
 
-def never_checked(situation: Situation, server: str) -> Problem | None:
+def never_checked(situation: Situation, server: str, job_name: str) -> Problem | None:
     """Return why the check of a server does not come to an end; None while it may."""
-    ctx = situation.context
-    job_name = verify_name(ctx, ctx.spec.server(server))
     limit = situation.patience_seconds
     if job_name in situation.observed.jobs:
-        limit += check_seconds(ctx)
+        limit += check_seconds(situation.context)
     if situation.step_seconds(State.VERIFYING) < limit:
         return None
     if job_name in situation.observed.jobs:

@@ -98,6 +98,10 @@ class Situation:
         """Return what is known of a server's answers."""
         return self._servers[name].state
 
+    def checked_once(self, name: str) -> bool:
+        """Whether the first check of a server that is pending got no answer."""
+        return self._servers[name].reason is not None
+
     def server_reason(self, name: str) -> str:
         """Return the CamelCase reason why a server is out."""
         return self._servers[name].reason or "Failed"
@@ -267,6 +271,12 @@ class Situation:
             leads_to=self._servers[name].leads_to,
         )
 
+    def forget_first_checks(self) -> None:
+        """Have no finding stand at a server that is not going to be checked once more now."""
+        for name, server in self._servers.items():
+            if server.state is ServerState.PENDING and server.reason is not None:
+                self.set_server(name, ServerState.PENDING)
+
     def remember_target(self, name: str, fingerprint: str) -> None:
         """Record where the Service of a server leads to, once and for the whole run."""
         server = self._servers[name]
@@ -318,8 +328,8 @@ class Situation:
         old, summary = self.run.status, self.observed.summary
         now = format_time(self.now)
         servers = [self._servers[server.name] for server in self.spec.servers]
-        before = (old.state, old.current_trial, [one.state for one in old.servers or []])
-        goes_on = before == (state, current_trial, [one.state for one in servers])
+        before = (old.state, old.current_trial, [_step(one) for one in old.servers or []])
+        goes_on = before == (state, current_trial, [_step(one) for one in servers])
         return RunStatus(
             observed_generation=self.run.generation,
             state=state,
@@ -412,3 +422,8 @@ class Situation:
             seconds -= min(first, max(0.0, job.age(self.now)))
         profiling = profiling_seconds(self.spec, self.profiles_left())
         return seconds + OVERHEAD_SECONDS * len(self._unchecked()) + profiling
+
+
+def _step(server: ServerStatus) -> tuple[ServerState, str | None]:
+    """Return what changes when a server is done with, and when its second check begins."""
+    return server.state, server.reason

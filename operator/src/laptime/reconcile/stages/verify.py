@@ -6,7 +6,7 @@ from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.api.text import plain
 from laptime.manifests.result import answers_config_map, answers_name
-from laptime.manifests.verifier import verify_job
+from laptime.manifests.verifier import verify_job, verify_name
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import (
     Part,
@@ -59,7 +59,11 @@ def verify(situation: Situation) -> Decision | None:
 
 def _verify_one(situation: Situation, server: str) -> Problem | None:
     """Take one server a step further; return what is wrong with it so far."""
-    job_name = f"{situation.run.name}-verify-{server}"
+    again = situation.checked_once(server)
+    checked = situation.spec.server(server)
+    job_name = verify_name(situation.context, checked, again)
+    if again and (first := verify_name(situation.context, checked)) in situation.observed.jobs:
+        situation.actions.append(Delete("Job", first))
     job = situation.observed.jobs.get(job_name)
     verdict, verifier_problem = _read_verdict(situation, job, server)
     if verdict is not None and verdict.get("ok"):
@@ -72,7 +76,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     problem = (
         side_problem(situation, job_name)
         or server_problem(situation, server, job_name)
-        or never_checked(situation, server)
+        or never_checked(situation, server, job_name)
     )
     if problem is not None and problem.fatal and not _excused(problem):
         if problem.part is Part.TIER:
@@ -104,13 +108,14 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return None
     if verdict is not None:
         wrong = Problem(*_reason_and_words(verdict, server))
-        if problem is None and wrong.reason in _NO_ANSWER and not _asked_twice(situation, server):
-            # By a Job of the same name. That there was a first one outlives the operator here.
-            again = Problem(wrong.reason, f"{wrong.message}; it is checked once more")
-            situation.set_server(server, ServerState.PENDING, again)
-            situation.actions.append(Delete("Job", job_name))
-            reset_again(situation, job_name)
-            return again
+        if again:
+            first_reason = situation.server_reason(server)
+            wrong = Problem(wrong.reason, f"{wrong.message} (its first check: {first_reason})")
+        elif problem is None and _no_answer(situation, wrong.reason):
+            # By a Job of another name, which has a fresh pod of the server, and its own time.
+            more = Problem(wrong.reason, f"{wrong.message}; it is checked once more")
+            situation.set_server(server, ServerState.PENDING, more)
+            return more
         if not _answers_kept(situation, server, job):
             return None
         # A server that crashes gives no answers: its own problem says more than that.
@@ -124,13 +129,14 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
             # Of a check that is made again.
             situation.actions.append(Delete("ConfigMap", stale))
             return problem
-        job_of_it = verify_job(situation.context, situation.spec.server(server))
+        job_of_it = verify_job(situation.context, checked, again)
         situation.actions.append(Create(with_pods(situation, server, job_name, job_of_it)))
     return problem or verifier_problem
 
 
-def _asked_twice(situation: Situation, server: str) -> bool:
-    return situation.server_reason(server) in _NO_ANSWER
+def _no_answer(situation: Situation, reason: str) -> bool:
+    behind_proxy = situation.spec.topology.haproxy is not None
+    return reason in (_CRASH_REASONS if behind_proxy else _NO_ANSWER)
 
 
 def _answers_kept(situation: Situation, server: str, job: WorkloadView | None) -> bool:
