@@ -412,7 +412,7 @@ ipv6: venv ## whole runs on three nodes that have addresses of IPv6 alone: tiers
 	$(IMAGES) $(E2E_IMAGES)
 	$(MAKE) install NODES=3 LOADED_IMAGES="$(E2E_IMAGES)"
 	$(USE_CLUSTER)
-	$(PYTEST_E2E) $(addprefix runs/test_,complete_run.py generators.py http2.py network_policies.py scripts.py services.py side_services.py)
+	($(PYTEST_E2E) $(addprefix runs/test_,complete_run.py generators.py http2.py network_policies.py scripts.py services.py side_services.py))
 
 # What tests need, built beforehand, so that no compiler runs beside them.
 .PHONY: build-node build-helm build-chart-images build-test-images
