@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -175,27 +175,34 @@ BEYOND_IPV6 = {"the network": "2001:db8::7", "the cloud's metadata": "fd00:ec2::
 def beyond(kubeconfig: str, addresses: dict[str, str]) -> Iterator[dict[str, str]]:
     """Have somebody answer at addresses outside of the cluster; give them with their ports.
 
-    The embedded cluster has no way out, so they stand on its node. Of another cluster nobody knows.
+    The embedded cluster has no way out, so they stand on each of its nodes. Of another cluster
+    nobody knows.
     """
-    network = Path("/run") / Path(kubeconfig).parent.name / "namespaces" / "laptime" / "network"
-    if not network.exists():
-        yield {}
-        return
+    folder = Path("/run") / Path(kubeconfig).parent.name / "namespaces"
+    nodes = [one / "network" for one in sorted(folder.glob("laptime*"))]
+    with ExitStack() as stack:
+        for network in nodes:
+            stack.enter_context(_answering(network, list(addresses.values())))
+        yield {name: in_url(address) for name, address in addresses.items()} if nodes else {}
+
+
+@contextmanager
+def _answering(network: Path, addresses: list[str]) -> Iterator[None]:
     inside = ["nsenter", f"--net={network}"]
     try:
-        for address in addresses.values():
+        for address in addresses:
             # What was left by a test that was killed may stand there.
             subprocess.run([*inside, "ip", "address", "replace", address, "dev", "lo"], check=True)
-        command = [*inside, sys.executable, "-c", ANSWERS, *addresses.values()]
+        command = [*inside, sys.executable, "-c", ANSWERS, *addresses]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as there:
             try:
                 assert there.stdout is not None
                 assert there.stdout.readline() == b"there\n"
-                yield {name: in_url(address) for name, address in addresses.items()}
+                yield
             finally:
                 there.kill()
     finally:
-        for address in addresses.values():
+        for address in addresses:
             subprocess.run([*inside, "ip", "address", "del", address, "dev", "lo"], check=False)
 
 
