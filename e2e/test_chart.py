@@ -185,6 +185,7 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
     environment = {one["name"]: one.get("value") for one in container["env"]}
     assert environment == {
         "LAPTIME_NAMESPACE": None,
+        "POD_IP": None,
         "LAPTIME_IMAGES_FILE": "/etc/laptime/images.json",
         "LAPTIME_CLUSTER_DOMAIN": "cluster.local",
         "LAPTIME_LOG_LEVEL": "info",
