@@ -178,8 +178,7 @@ BUILT_PROMETHEUS := --set images.prometheus.registry=,images.prometheus.reposito
 # The DNS of the embedded cluster is a process of its control plane.
 CLUSTER_DNS := --set 'networkPolicy.runs.dns[0].ipBlock.cidr=10.203.0.0/16,networkPolicy.runs.dns[1].ipBlock.cidr=fd6c:10:203::/48'
 ifeq ($(OWN_KUBECONFIG),)
-# Nobody else's is what stands there: tests
-# apply CRDs by kubectl, and Helm would leave those alone.
+# Nobody else's is what stands there: tests apply CRDs by kubectl, and Helm would leave those alone.
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set 'watching.namespaces={*}' \
 	$(CLUSTER_DNS)
 else ifneq ($(REGISTRY),)

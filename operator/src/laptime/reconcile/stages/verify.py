@@ -62,8 +62,9 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
     again = situation.checked_once(server)
     checked = situation.spec.server(server)
     job_name = verify_name(situation.context, checked, again)
-    if again and (first := verify_name(situation.context, checked)) in situation.observed.jobs:
-        situation.actions.append(Delete("Job", first))
+    first = situation.observed.jobs.get(verify_name(situation.context, checked))
+    if again and first is not None and not first.deleting:
+        situation.actions.append(Delete("Job", first.name))
     job = situation.observed.jobs.get(job_name)
     verdict, verifier_problem = _read_verdict(situation, job, server)
     if verdict is not None and verdict.get("ok"):
