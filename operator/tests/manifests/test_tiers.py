@@ -271,7 +271,7 @@ def test_haproxy_asks_quickly_whether_a_server_is_there() -> None:
 def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
     text = config("full", "demo-haproxy", "haproxy.cfg")
     found = re.findall(
-        r"frontend to-(\S+)\n    bind \"\$\{POD_IP\}:(\d+)\"\n"
+        r"frontend to-(\S+)\n    bind \"\$\{POD_IP\}:(\d+),127.0.0.1:\2\"\n"
         r"    use_backend (\S+) if { path /healthz }\n    default_backend (\S+)\n",
         text,
     )

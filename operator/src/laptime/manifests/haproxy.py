@@ -31,6 +31,11 @@ _LEAST_CONNECTIONS = 4000
 _MOST_THREADS = 64
 
 
+def _bind(port: int) -> str:
+    """Return where a frontend listens: where the network reaches it, and `kubectl port-forward`."""
+    return f'bind "${{{POD_ADDRESS}}}:{port},127.0.0.1:{port}"'
+
+
 def haproxy_name(ctx: RunContext) -> str:
     """Return the name of the Deployment, the Service and the ConfigMap."""
     return ctx.object_name("haproxy")
@@ -104,7 +109,7 @@ resolvers cluster
 
 _METRICS = f"""\
 frontend metrics
-    bind "${{{POD_ADDRESS}}}:{METRICS_PORT}"
+    {_bind(METRICS_PORT)}
     monitor-uri /healthz
     http-request use-service prometheus-exporter if {{ path /metrics }}
     http-request return status 404
@@ -151,7 +156,7 @@ def _server(ctx: RunContext, tier: HAProxy, server: Server) -> str:
     # until TCP tries again, a second later or three, when the server has long been there.
     return f"""\
 frontend to-{server.name}
-    bind "${{{POD_ADDRESS}}}:{haproxy_port(ctx, server)}"
+    {_bind(haproxy_port(ctx, server))}
     use_backend health-{server.name} if {{ path /healthz }}
     default_backend server-{server.name}
 
