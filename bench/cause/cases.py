@@ -70,6 +70,13 @@ CASES = (
         server={"workers": 2, "resources": {"cpu": "300m", "memory": "128Mi"}},
     ),
     Case(
+        "unevenWorkers",
+        "of two processes that wait 8 ms and compute for 8 ms one has 15 connections: 125 "
+        "requests/s at most, and the other one is busy half of the time",
+        env={"PROCESSES": "2", "HOLD": "8ms", "BURN": "8ms"},
+        server={"workers": 2},
+    ),
+    Case(
         "serverConcurrency",
         "4 requests at once, which wait 25 ms without any CPU",
         env={"SLOTS": "4", "HOLD": "25ms"},

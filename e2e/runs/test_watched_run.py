@@ -92,6 +92,13 @@ def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(seen: Seen) -
         assert 0.1 < server["coresMean"] < (1.2 if result["server"] == "sync" else 2.0)
         assert server["coresPeak"] >= server["coresMean"] * 0.95
         assert server["workingSetBytes"] > 1_000_000
+        processes = server["processes"]
+        assert sum(one["cores"] for one in processes) == pytest.approx(
+            server["coresMean"], rel=0.1
+        ), server
+        # One does the work, and the pause that every pod has does none.
+        assert processes[0]["cores"] > 0.9 * server["coresMean"]
+        assert (processes[-1]["command"], processes[-1]["cores"]) == ("pause", 0.0)
         assert readings["tiers"]["database"]["statements"] >= result["figures"]["requests"] * 0.9
         assert readings["tiers"]["proxy"]["sessionsMean"] >= 0
         assert readings["tiers"]["pool"]["poolSize"] == 25

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"os"
 	"os/signal"
 	"runtime"
 	"syscall"
@@ -57,9 +58,16 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(max(1, s.workers))
 	stopped, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	threads := max(1, s.workers)
+	if s.processes > 1 {
+		if os.Getenv(workerVariable) == "" {
+			return fork(s.port, s.processes, stopped.Done())
+		}
+		threads = 1
+	}
+	runtime.GOMAXPROCS(threads)
 	config, err := pgxpool.ParseConfig(s.databaseURL)
 	if err != nil {
 		// pgx takes care that the password is not in it.
@@ -83,7 +91,6 @@ func run() error {
 	mux.HandleFunc("GET /talk", echo)
 	mux.HandleFunc("POST /echo.Echo/Say", call)
 	listener := &http.Server{
-		Addr:              fmt.Sprintf(":%d", s.port),
 		Handler:           mux,
 		ReadHeaderTimeout: 10 * time.Second,
 		Protocols:         &http.Protocols{},
@@ -96,7 +103,11 @@ func run() error {
 		defer cancel()
 		_ = listener.Shutdown(ending)
 	}()
-	if err := listener.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	socket, err := listen(s.port)
+	if err != nil {
+		return err
+	}
+	if err := listener.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"runtime"
 	"testing"
 	"time"
@@ -38,4 +39,38 @@ func TestBurnUsesTheCPUTimeThatItIsTold(t *testing.T) {
 	if spent := used() - before; spent < 20*time.Millisecond {
 		t.Fatalf("only %v were used", spent)
 	}
+}
+
+func TestALaterWorkerHasOneConnectionAtATime(t *testing.T) {
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	one := &oneAtATime{Listener: socket, free: make(chan struct{}, 1)}
+	for range 2 {
+		client, err := net.Dial("tcp", socket.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+	}
+	accepted := make(chan net.Conn)
+	go func() {
+		for range 2 {
+			connection, err := one.Accept()
+			if err != nil {
+				t.Error(err)
+			}
+			accepted <- connection
+		}
+	}()
+	first := <-accepted
+	select {
+	case <-accepted:
+		t.Fatal("the second connection was taken beside the first one")
+	case <-time.After(50 * time.Millisecond):
+	}
+	first.Close()
+	(<-accepted).Close()
 }

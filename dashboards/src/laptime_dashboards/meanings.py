@@ -46,6 +46,7 @@ PERCENTILES = {
 CAUSES = {
     "serverCpu": ("CPU of the server", "blue"),
     "serverConcurrency": ("concurrency of the server", "blue"),
+    "unevenWorkers": ("one full worker of several", "blue"),
     "pgbouncerPool": ("pool of PgBouncer", "purple"),
     "databaseConnections": ("connections to the database", "purple"),
     "postgresCpu": ("CPU of Postgres", "purple"),

@@ -18,6 +18,7 @@ from laptime.api.usage import (
     ConnectionTracking,
     CoresOverTime,
     NodeUsage,
+    ProcessUsage,
     Source,
     TrialUsage,
 )
@@ -64,6 +65,8 @@ class Trial:
     throttled: Mapping[str, float] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     """Highest use over any second; 5 % above the mean where it says nothing else."""
+    processes: Sequence[tuple[str, float]] | None = None
+    """Of the server: command and cores; None: the agent does not tell."""
     each_second: float | None = None
     """The lowest use of the server over any second; None: no series."""
     waiting: Mapping[str, float] = field(default_factory=dict)
@@ -99,6 +102,7 @@ def cause_of(trial: Trial) -> LimitedBy:
                 cores_over_time=_over_time(trial) if name == "server" else None,
                 throttled_share=trial.throttled.get(name, 0.0),
                 cpu_waiting_share=trial.waiting.get(name, 0.0),
+                processes=_processes(trial) if name == "server" else None,
             )
             for name in names
         ],
@@ -135,6 +139,12 @@ def cause_of(trial: Trial) -> LimitedBy:
         ByDesign(**trial.known),
         trial.services,
     )
+
+
+def _processes(trial: Trial) -> list[ProcessUsage] | None:
+    if trial.processes is None:
+        return None
+    return [ProcessUsage(command=command, cores=cores) for command, cores in trial.processes]
 
 
 def _over_time(trial: Trial) -> CoresOverTime | None:
@@ -575,6 +585,28 @@ CASES = {
         Cause.DATABASE_CONNECTIONS,
         "whose pool has 2 connections",
     ),
+    "one worker has more connections than it can serve": (
+        Trial(
+            topology={},
+            server={"preset": "fastapi-async", "workers": 3},
+            cores={"server": 1.74},
+            processes=[("python", 0.97), ("python", 0.42), ("python", 0.35), ("python", 0.0)],
+        ),
+        Cause.UNEVEN_WORKERS,
+        "the busiest of the server's 3 worker processes used 0.97 of the 1 core that it can use, "
+        "the others 0.35 to 0.42",
+    ),
+    "one worker of an image of one's own has": (
+        Trial(
+            topology={},
+            server={**OWN_IMAGE, "workers": 2},
+            cores={"server": 1.25},
+            processes=[("node", 0.94), ("node", 0.31), ("sh", 0.0), ("pause", 0.0)],
+        ),
+        Cause.UNEVEN_WORKERS,
+        "the busiest of the server's 2 worker processes used 0.94 of the 1 core that it can use, "
+        "the other one 0.31",
+    ),
     "workers that share the connections unevenly": (
         Trial(
             topology={},
@@ -584,7 +616,7 @@ CASES = {
             server_time=latency(13.0, least=10.0, spread=2.0),
             known={"requests_at_once": 40, "wait_seconds": 10.0},
         ),
-        Cause.SERVER_CONCURRENCY,
+        Cause.UNEVEN_WORKERS,
         "56.0 of 100 requests were being worked on, though each of the 4 workers works on 40",
     ),
     "workers that have a place for every connection": (

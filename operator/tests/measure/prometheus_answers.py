@@ -98,6 +98,17 @@ def pod(
         )
 
 
+def process(pod: str, number: int, command: str, cores: float, **options: Any) -> dict[str, Any]:
+    """Return the agent's series of a process of a server."""
+    labels = {
+        **{"namespace": "default", "pod": pod, "node": "n1", "run": "demo"},
+        **{"component": "server", "server": "axum", "trial": "demo-trial-001"},
+        **{"process": str(number), "command": command},
+    }
+    metric = "laptime_pod_process_cpu_seconds_total"
+    return one_series(metric, _linear(cores), labels, **options)
+
+
 def node(
     name: str = "n1", steal: float = 0.1, all_pods: float | None = None
 ) -> Iterable[dict[str, Any]]:

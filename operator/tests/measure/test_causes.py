@@ -14,12 +14,14 @@ from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
+    OWN_IMAGE,
     SMALL_POSTGRES,
     Trial,
     cause_of,
     closed,
     connections,
     full_pool,
+    latency,
     open_load,
     queued,
     waiting,
@@ -69,6 +71,68 @@ def test_a_worker_that_hardly_paused_is_what_was_nearest() -> None:
 def test_a_full_node_comes_before_the_worker_that_waits_for_it() -> None:
     trial = Trial(server=ALONE, cores={"server": 0.64}, waiting={"server": 0.3}, busy=0.97)
     assert cause_of(trial).cause is Cause.NODE
+
+
+EVEN: dict[str, Trial] = {
+    "threads of one process": Trial(
+        topology={},
+        server={**OWN_IMAGE, "workers": 2},
+        cores={"server": 0.97},
+        processes=[("mine", 0.95), ("nginx", 0.02), ("sh", 0.0), ("pause", 0.0)],
+    ),
+    "threads by the preset": Trial(
+        topology={},
+        cores={"server": 1.0},
+        processes=[("server", 0.95), ("server", 0.05), ("pause", 0.0)],
+    ),
+    "a process that computes on several cores": Trial(
+        topology={},
+        server={**OWN_IMAGE, "workers": 2},
+        cores={"server": 1.6},
+        processes=[("java", 1.4), ("java", 0.2), ("pause", 0.0)],
+    ),
+    "hardly uneven": Trial(
+        topology={},
+        server={"preset": "fastapi-async", "workers": 2},
+        cores={"server": 1.72},
+        processes=[("python", 0.92), ("python", 0.8), ("python", 0.0)],
+    ),
+    "nothing waits": Trial(
+        topology={},
+        load=closed(2),
+        server={"preset": "fastapi-async", "workers": 4},
+        server_time=latency(0.002),
+        cores={"server": 1.86},
+        processes=[("python", 0.94), ("python", 0.92), ("python", 0.0), ("python", 0.0)],
+    ),
+    "nobody says how many": Trial(
+        topology={},
+        server=OWN_IMAGE,
+        cores={"server": 1.25},
+        processes=[("node", 0.94), ("node", 0.31)],
+    ),
+    "nobody tells": Trial(
+        topology={}, server={"preset": "fastapi-async", "workers": 3}, cores={"server": 1.74}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_workers_that_are_not_uneven_are_never_called_so(name: str) -> None:
+    found = cause_of(EVEN[name])
+    assert Cause.UNEVEN_WORKERS not in (found.cause, *found.also)
+
+
+def test_a_full_worker_is_named_beside_what_was_asked_for() -> None:
+    workers = Trial(
+        topology={},
+        load=open_load(1000),
+        server={"preset": "fastapi-async", "workers": 2},
+        cores={"server": 1.2},
+        processes=[("python", 0.95), ("python", 0.25), ("python", 0.0)],
+    )
+    found = cause_of(workers)
+    assert (found.cause, found.also) == (Cause.OFFERED_LOAD, [Cause.UNEVEN_WORKERS])
 
 
 @pytest.mark.parametrize("name", CASES)

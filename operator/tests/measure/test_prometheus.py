@@ -27,6 +27,7 @@ from tests.measure.prometheus_answers import (
     node,
     one_series,
     pod,
+    process,
     tracking,
 )
 
@@ -126,6 +127,45 @@ async def test_cpus_that_no_other_pod_ran_on_are_the_fewest_of_the_window() -> N
     axum = (await used(server())).component("server")
     assert axum is not None
     assert axum.exclusive_cpus is None
+
+
+async def test_each_process_of_a_server_is_told_of() -> None:
+    name = "demo-server-axum-1-a"
+    workers = [
+        process(name, 7, "pause", 0.0),
+        process(name, 41, "gunicorn", 0.01),
+        process(name, 42, "gunicorn", 0.94),
+        process(name, 43, "gunicorn", 0.55),
+    ]
+    axum = (await used([*server(), *workers])).component("server")
+    assert axum is not None
+    assert axum.processes is not None
+    found = [(one.command, round(one.cores, 3)) for one in axum.processes]
+    assert found == [("gunicorn", 0.94), ("gunicorn", 0.55), ("gunicorn", 0.01), ("pause", 0.0)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        # Nobody followed who used the rest of the pod's 1.5 cores.
+        [process("demo-server-axum-1-a", 41, "axum", 1.2)],
+        # It ended in the middle: what another one used since is not known.
+        [
+            process("demo-server-axum-1-a", 41, "axum", 0.7),
+            process("demo-server-axum-1-a", 42, "axum", 0.8, end=START + 4.4),
+        ],
+    ],
+    ids=["nobody tells", "too little of it", "one ended"],
+)
+async def test_of_processes_that_are_not_all_known_nothing_is_said(
+    told: list[dict[str, Any]],
+) -> None:
+    usage = await used([*server(), *told])
+    axum = usage.component("server")
+    assert axum is not None
+    assert axum.processes is None
+    assert axum.cores_mean == pytest.approx(1.5)
 
 
 async def test_cpus_of_two_pods_add_up_where_both_are_known() -> None:

@@ -24,7 +24,12 @@ from laptime.plan.experiments import (
 from tests.fuzz.specs import make
 
 CONNECTIONS, THREADS, WORKERS, CPU = Resource
-TRIED = (Cause.SERVER_CPU, Cause.SERVER_CONCURRENCY, Cause.DATABASE_CONNECTIONS)
+TRIED = (
+    Cause.SERVER_CPU,
+    Cause.SERVER_CONCURRENCY,
+    Cause.UNEVEN_WORKERS,
+    Cause.DATABASE_CONNECTIONS,
+)
 
 
 def server(**fields: Any) -> Server:
@@ -61,6 +66,7 @@ def tried(spec: BenchmarkRunSpec, *resources: Resource) -> dict[str, Server]:
         (Cause.DATABASE_CONNECTIONS, {}, (CONNECTIONS,)),
         # AnyIO's 40 threads are no setting: another worker has 40 more.
         (Cause.SERVER_CONCURRENCY, {}, (WORKERS,)),
+        (Cause.UNEVEN_WORKERS, {"workers": 2}, (WORKERS,)),
         # With a second thread it would do without what a single one has.
         (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 1}, (WORKERS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 4}, (THREADS,)),

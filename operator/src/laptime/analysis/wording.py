@@ -17,6 +17,7 @@ _MANY = 4
 _CAUSES = {
     Cause.SERVER_CPU: "server CPU",
     Cause.SERVER_CONCURRENCY: "server threads",
+    Cause.UNEVEN_WORKERS: "uneven workers",
     Cause.PGBOUNCER_POOL: "PgBouncer pool",
     Cause.DATABASE_CONNECTIONS: "database connections",
     Cause.POSTGRES_CPU: "Postgres CPU",

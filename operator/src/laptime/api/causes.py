@@ -14,6 +14,8 @@ class Cause(StrEnum):
 
     SERVER_CPU = "serverCpu"
     SERVER_CONCURRENCY = "serverConcurrency"
+    UNEVEN_WORKERS = "unevenWorkers"
+    """One worker of a server is full, while others have room for what waits for it."""
     PGBOUNCER_POOL = "pgbouncerPool"
     DATABASE_CONNECTIONS = "databaseConnections"
     POSTGRES_CPU = "postgresCpu"

@@ -38,6 +38,13 @@ class CoresOverTime(TolerantModel):
         }
 
 
+class ProcessUsage(TolerantModel):
+    """A process of a server, its threads included."""
+
+    command: str = Field(description="What the kernel calls it: at most 15 characters.")
+    cores: Reading = Field(description="CPU cores, mean of the window.")
+
+
 class ComponentUsage(TolerantModel):
     """All pods of one component of a run, in the window of one trial."""
 
@@ -74,6 +81,11 @@ class ComponentUsage(TolerantModel):
         None,
         description="CPUs that these pods alone could run on, fewest within the window: those that "
         "the kubelet's static CPU manager gave them. None where the agent does not tell.",
+    )
+    processes: list[ProcessUsage] | None = Field(
+        None,
+        description="Of a server: its processes, the busiest first, at most 64. None where the "
+        "agent does not tell, or of too little of the CPU time.",
     )
 
 

@@ -31,6 +31,7 @@ from laptime.measure.saturation import (
     full_slots,
     lost_connections,
     thread_of_unknown_server,
+    uneven_workers,
     waits_in_postgres,
     worker_without_pause,
 )
@@ -70,7 +71,9 @@ def limited_by(
     lost = lost_connections(scene)
     slots = full_slots(scene, known)
     waits = waits_in_postgres(scene, slots)
-    every = [*cpus, *nodes, *lost, *waits, *slots]
+    uneven = uneven_workers(scene)
+    of_several = [uneven] if uneven else []
+    every = [*cpus, *nodes, *lost, *of_several, *waits, *slots]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -87,6 +90,9 @@ def limited_by(
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
+    for resource in of_several:
+        if _full(resource):
+            return _named(resource, every)
     thread = thread_of_unknown_server(scene)
     if thread is not None:
         return LimitedBy(cause=Cause.UNKNOWN, evidence=thread, also=_near(every, Cause.UNKNOWN))
@@ -103,7 +109,7 @@ def limited_by(
     for found in (
         _hidden_slots(scene, every),
         _work_per_connection(scene, load, known),
-        _uneven_workers(scene, load, known, every),
+        _places_left(scene, load, known, every),
     ):
         if found is not None:
             return _named(found, every)
@@ -238,7 +244,7 @@ def _hidden_slots(scene: Scene, every: list[Resource]) -> Resource | None:
     return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
 
 
-def _uneven_workers(
+def _places_left(
     scene: Scene, load: Load, known: ByDesign, every: list[Resource]
 ) -> Resource | None:
     """Recognise workers of which some are full while others have places left.
@@ -258,7 +264,7 @@ def _uneven_workers(
         f"{workers} workers works on {places} at once and nothing was busy: some workers had more "
         "connections than that and others had places left"
     )
-    return Resource(Cause.SERVER_CONCURRENCY, 1.0, said)
+    return Resource(Cause.UNEVEN_WORKERS, 1.0, said)
 
 
 def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource | None:

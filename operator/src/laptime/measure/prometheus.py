@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
+from typing import TypeVar
 
 from laptime.api.usage import (
     ComponentUsage,
@@ -20,6 +21,7 @@ from laptime.api.usage import (
     CoresOverTime,
     Neighbour,
     NodeUsage,
+    ProcessUsage,
     Source,
     TrialUsage,
 )
@@ -71,6 +73,9 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_POD_PROCESS = "laptime_pod_process_cpu_seconds_total"
+_TOLD_OF_PROCESSES = 0.9
+"""Of the CPU time of a pod: below that there are processes that nobody followed."""
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
 _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
@@ -102,6 +107,7 @@ _KUBELET_METRICS = {
     "container_memory_working_set_bytes": "working_set",
     "container_memory_max_usage_bytes": "memory_peak",
 }
+_Key = TypeVar("_Key")
 _IDLE = ("idle", "iowait", "steal")
 _INTERRUPTS = ("irq", "softirq")
 
@@ -111,12 +117,20 @@ class _Pod:
     component: str
     server: str | None
     node: str | None
-    series: dict[str, Series]
+    series: dict[str, Series] = field(default_factory=dict)
+    processes: dict[tuple[str, str], Series] = field(default_factory=dict)
+    """By the id of the process and its command."""
 
     def add(self, key: str, series: Series) -> None:
-        # A new agent goes on with the same counter under another `instance`.
-        known = self.series.get(key)
-        self.series[key] = series if known is None else known.merged(series)
+        _add(self.series, key, series)
+
+    def add_process(self, labels: Mapping[str, str], series: Series) -> None:
+        _add(self.processes, (labels.get("process", ""), labels.get("command", "")), series)
+
+
+def _add(known: dict[_Key, Series], key: _Key, series: Series) -> None:
+    # A new agent goes on with the same counter under another `instance`.
+    known[key] = known[key].merged(series) if key in known else series
 
 
 async def trial_usage(
@@ -156,7 +170,7 @@ async def trial_usage(
 def agent_query(wanted: TrialWindow) -> str:
     """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers."""
     labels = {
-        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE))),
+        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, _POD_PROCESS))),
         "namespace": ("=", wanted.namespace),
         "run": ("=", wanted.run),
         # Tiers have no trial; servers and generators of other trials are none of ours.
@@ -214,13 +228,16 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
             if (labels.get("resource"), labels.get("kind")) != ("cpu", "some"):
                 continue
             key = "waiting"
-        if key is None:
+        if key is None and name != _POD_PROCESS:
             continue
         pod = pods.setdefault(
             labels["pod"],
-            _Pod(labels.get("component", ""), labels.get("server"), labels.get("node"), {}),
+            _Pod(labels.get("component", ""), labels.get("server"), labels.get("node")),
         )
-        pod.add(key, series)
+        if key is None:
+            pod.add_process(labels, series)
+        else:
+            pod.add(key, series)
     return pods
 
 
@@ -234,7 +251,7 @@ def _pods_of_kubelet(
         # A pod of another trial that is still being deleted has no say in this window.
         if part is None or key is None or series.covered(wanted.window) == 0.0:
             continue
-        pod = pods.setdefault(labels["pod"], _Pod(part[0], part[1], labels.get("node"), {}))
+        pod = pods.setdefault(labels["pod"], _Pod(part[0], part[1], labels.get("node")))
         pod.add(key, series)
     return pods
 
@@ -457,7 +474,26 @@ def _component(
         received_bytes=None if received is None else round(received),
         transmitted_bytes=None if transmitted is None else round(transmitted),
         exclusive_cpus=fewest("exclusive"),
+        processes=_processes(pods, window),
     )
+
+
+def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
+    """Return what each process used; None where not all that used something were followed."""
+    found: list[ProcessUsage] = []
+    for pod in pods:
+        grown = {key: increase(series, window) for key, series in pod.processes.items()}
+        used = [
+            ProcessUsage(command=command, cores=seconds / window.seconds)
+            for (_, command), seconds in grown.items()
+            if seconds is not None
+        ]
+        cpu = increase(pod.series["cpu"], window)
+        told = sum(one.cores for one in used) * window.seconds
+        if not used or cpu is None or told < _TOLD_OF_PROCESSES * cpu:
+            return None
+        found += used
+    return sorted(found, key=lambda one: (-one.cores, one.command))
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

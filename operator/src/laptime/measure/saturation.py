@@ -20,6 +20,7 @@ from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.catalog import processes_of
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
 from laptime.measure.validity import MAX_ERROR_RATE, NO_PORT, tracking_doubt
@@ -36,6 +37,10 @@ _SHOWN_CORES = 0.02
 _SHOWN_IDLE = 0.05
 _ONE_THREAD = 1.1
 """A server whose peak is above its workers' cores by more than this has other threads as well."""
+_UNEVEN = 0.8
+"""Workers whose mean is above this part of the busiest one's use have hardly more to give."""
+_WAITING = 0.5
+"""Requests at the server that nobody computes: below that, none waits for the full worker."""
 _RUNS_AT_LEAST = 0.5
 """A worker that ran for less than this part of the window waited for more than a CPU."""
 _COARSEST = 3.0
@@ -241,6 +246,36 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     )
     busy = min(1.0, used.cores_mean + used.cpu_waiting_share)
     return Resource(Cause.SERVER_CPU, busy, said)
+
+
+def uneven_workers(scene: Scene) -> Resource | None:
+    """Return the busiest worker of a server, where others of its kind used far less.
+
+    Each process has the connections that it accepted: one that has too many is full while others
+    have room. Only where at least as many processes of one command as the server has workers are
+    seen: threads of one process share their work.
+    """
+    server, used = scene.server, scene.component("server")
+    if used is None or not used.processes or used.pods != 1 or not knows_threads(server):
+        return None
+    alike = [one.cores for one in used.processes if one.command == used.processes[0].command]
+    workers = processes_of(server)
+    if workers < 2 or len(alike) < workers:
+        return None
+    # Whoever forked them has their command and hardly computes.
+    busiest, *others = alike[:workers]
+    mean = sum(others) / len(others)
+    waiting = scene.at_server - sum(alike)
+    if busiest > _ONE_THREAD or mean > _UNEVEN * busiest or waiting < _WAITING:
+        return None
+    lowest, highest = min(others), max(others)
+    apart = f"{lowest:.2f}" if highest - lowest < _SHOWN_CORES else f"{lowest:.2f} to {highest:.2f}"
+    said = (
+        f"the busiest of the server's {workers} worker processes used {busiest:.2f} of the 1 core "
+        f"that it can use, {'the other one' if workers == 2 else 'the others'} {apart}: what it "
+        "has to do is not spread evenly over them"
+    )
+    return Resource(Cause.UNEVEN_WORKERS, min(1.0, busiest), said)
 
 
 def thread_of_unknown_server(scene: Scene) -> str | None:

@@ -83,6 +83,9 @@ def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
         # and with several they have pools and locks.
         threaded = _threads_count(server) and (_threads(server) or 1) > 1
         return [Resource.THREADS if threaded else Resource.WORKERS]
+    if cause is Cause.UNEVEN_WORKERS:
+        # Of more workers each has fewer connections, the full one too.
+        return [Resource.WORKERS]
     if cause is not Cause.SERVER_CPU:
         return []
     limit = _cores(server)
