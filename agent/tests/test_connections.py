@@ -19,8 +19,8 @@ from laptime_agent.connections import ConnectionTracking, parse_tracking
 from laptime_agent.exposition import Exposition
 from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.main import own_metrics
-from laptime_agent.network import process_of_node
 from laptime_agent.node import Node
+from laptime_agent.processes import process_of_node
 from laptime_agent.readings import TrackingReading
 from laptime_agent.sampler import Sampler
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from cgroup_maker import MOUNT, RealPod, real_pod
@@ -29,6 +29,23 @@ sys.stdin.readline()
 """
 
 
+# Forks a worker for each line that it reads, that works or waits as it says; tells their numbers.
+FORK = """
+import os, signal, sys
+workers = []
+for line in sys.stdin:
+    worker = os.fork()
+    while worker == 0:
+        if line == "wait\\n":
+            signal.pause()
+    workers.append(worker)
+    print(worker, flush=True)
+for worker in workers:
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+"""
+
+
 @pytest.fixture
 def pod() -> Iterator[RealPod]:
     try:
@@ -38,9 +55,11 @@ def pod() -> Iterator[RealPod]:
         pytest.skip(f"no cgroups can be made here: {error}")
 
 
-def sampler_of(made: RealPod) -> Sampler:
+def sampler_of(made: RealPod, component: str = "") -> Sampler:
     sampler = Sampler(Hierarchy(str(MOUNT)), Node(), "/proc")
-    pod = Pod(made.uid, made.uid, "default", "burner", {}, {"main": made.container}, False, False)
+    labels = {"component": component}
+    containers = {"main": made.container}
+    pod = Pod(made.uid, made.uid, "default", "burner", labels, containers, False, False)
     sampler.tell("test", {made.uid: pod})
     return sampler
 
@@ -110,3 +129,47 @@ def test_a_limit_shows_as_throttling_and_the_end_of_the_pod_as_its_end(pod: Real
     assert not tracked.found
     # The next scrapes still have what was read last.
     assert tracked.newest == reading
+
+
+def test_of_a_servers_workers_one_is_full_and_the_other_idle(
+    pod: RealPod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("laptime_agent.search._FIRST_PAUSE_SECONDS", 0.0)
+    sampler = sampler_of(pod, "server")
+
+    def processes() -> Mapping[int, float]:
+        # Those that are found after a reading are in the next one.
+        sampler.tick(everything=True)
+        sampler.tick(everything=True)
+        (tracked,) = sampler.pods
+        assert tracked.newest is not None
+        return tracked.newest.processes
+
+    with subprocess.Popen(
+        [sys.executable, "-c", FORK],
+        preexec_fn=pod.enter,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        known = {server.pid}
+        assert processes().keys() == known
+        workers = []
+        for kind in ("work", "wait"):
+            server.stdin.write(f"{kind}\n")
+            server.stdin.flush()
+            workers.append(int(server.stdout.readline()))
+            known.add(workers[-1])
+            assert processes().keys() == known
+        full, idle = workers
+        first = processes()
+        while processes()[full] < first[full] + 0.3:
+            time.sleep(0.05)
+        kernel_before = pod.cpu_nanoseconds() / 1e9
+        last = processes()
+        kernel_after = pod.cpu_nanoseconds() / 1e9
+    assert last[idle] - first[idle] < 0.05
+    assert last[server.pid] - first[server.pid] < 0.05
+    assert kernel_before - 0.1 < sum(last.values()) < kernel_after + 0.1

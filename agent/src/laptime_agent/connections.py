@@ -11,7 +11,8 @@ import time
 
 from laptime_agent.files import KernelFile, open_if_there
 from laptime_agent.hierarchy import Hierarchy
-from laptime_agent.network import ProcessNetwork, process_of_node
+from laptime_agent.network import ProcessNetwork
+from laptime_agent.processes import process_of_node
 from laptime_agent.readings import TrackingReading
 
 EVENTS = ("drop", "early_drop", "insert_failed")

@@ -127,6 +127,11 @@ _POD_PEAK = _Family(
 _POD_EXCLUSIVE = _Family(
     "laptime_pod_cpus_exclusive", "gauge", "CPUs that the pod may run on and no other pod may."
 )
+_POD_PROCESS = _Family(
+    "laptime_pod_process_cpu_seconds_total",
+    "counter",
+    "CPU time of a process of a server, its threads included.",
+)
 _POD_PRESSURE = _Family(
     "laptime_pod_pressure_seconds_total",
     "counter",
@@ -301,6 +306,11 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
     for labels, one, network in networks:
         sent = network.transmitted_bytes
         yield f"{_POD_TRANSMITTED.name}{{{labels}}} {sent} {one.timestamp_ms}\n"
+    yield _POD_PROCESS.head()
+    for labels, one in pods:
+        for process, seconds in one.processes.items():
+            series = f'{_POD_PROCESS.name}{{{labels},process="{process}"}}'
+            yield f"{series} {seconds!r} {one.timestamp_ms}\n"
     for container_family, of_container in _CONTAINER:
         yield container_family.head()
         for labels, one in pods:

@@ -129,7 +129,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--cgroups", default="/sys/fs/cgroup", help="where the cgroups of the host are mounted"
     )
     parser.add_argument(
-        "--proc", help="where /proc of the host is mounted; left out: no figures of the network"
+        "--proc",
+        help="where /proc of the host is mounted; left out: no figures of networks and processes",
     )
     parser.add_argument("--port", type=int, default=9464, help="port of /metrics (%(default)s)")
     options = parser.parse_args(arguments)

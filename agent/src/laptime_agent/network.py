@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 
-from laptime_agent.hierarchy import MONITOR, Hierarchy
 from laptime_agent.readings import NetworkReading
 
 _LARGEST_BYTES = 65536
-_MONITOR = f"-{MONITOR}-".encode()
 
 
 class ProcessNetwork:
@@ -64,52 +61,3 @@ def parse_devices(text: bytes) -> NetworkReading:
             received += int(numbers[0])
             transmitted += int(numbers[8])
     return NetworkReading(received, transmitted)
-
-
-def processes_of(proc: str, uids: Iterable[str]) -> dict[str, int]:
-    """Return one process of each pod, by the pod's uid; pods without a process are left out.
-
-    The cgroup of every process of the node is looked at: `cgroup.procs` shows nobody the processes
-    of a PID namespace that is not below his own, and to share the host's would be a privilege.
-    """
-    wanted = {
-        spelling: uid for uid in uids for spelling in (uid.encode(), uid.replace("-", "_").encode())
-    }
-    found: dict[str, int] = {}
-    for process, text in _cgroups(proc):
-        # It is in the pod's cgroup and not in the pod's network, but in the node's.
-        if _MONITOR in text:
-            continue
-        for spelling, uid in wanted.items():
-            if spelling in text:
-                found.setdefault(uid, process)
-    return found
-
-
-def process_of_node(proc: str, hierarchy: Hierarchy) -> int | None:
-    """Return a process that is in the node's own network namespace; None where none is known.
-
-    Where the node is the whole machine, that is its first one; else one in the control group which
-    the kubelet works in, and in none of its pods.
-    """
-    if hierarchy.tree_of_pods is None:
-        return None
-    if not hierarchy.group:
-        return 1
-    of_node = (
-        process
-        for process, text in _cgroups(proc)
-        if hierarchy.is_of_node(text.decode("utf-8", "replace"))
-    )
-    return next(of_node, None)
-
-
-def _cgroups(proc: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the processes, the first ones first, each with its file `cgroup`."""
-    for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
-        try:
-            with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
-                text = file.read()
-        except OSError:
-            continue
-        yield process, text

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 RUN_LABEL = "laptime.dev/run"
+SERVER = "server"
+"""The component that a pod is in which a server runs."""
 _LABELS = {
     "run": RUN_LABEL,
     "component": "laptime.dev/component",

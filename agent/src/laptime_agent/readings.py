@@ -89,3 +89,5 @@ class PodReading:
     network: NetworkReading | None
     exclusive_cpus: int | None = None
     """CPUs on which it may run and no other pod may."""
+    processes: Mapping[int, float] = field(default_factory=dict)
+    """Seconds of CPU time by the number of the process; empty where they are not told."""

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from laptime_agent.connections import ConnectionTracking
 from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.neighbours import Neighbours
-from laptime_agent.network import ProcessNetwork, processes_of
 from laptime_agent.node import Node
 from laptime_agent.own_cpus import OwnCpus
 from laptime_agent.pods import Pod
 from laptime_agent.readings import NodeReading
+from laptime_agent.search import ProcessSearch
 from laptime_agent.stalls import Stalls
 from laptime_agent.tracking import TrackedPod
 
@@ -22,9 +22,6 @@ READINGS_PER_SECOND = 5
 """How often the CPU counters are read, for the peak; all else is read once a second."""
 
 _ROOTS_SECONDS = 5.0
-# To find a process of a pod, every process of the node is looked at: less and less often in vain.
-_FIRST_SEARCH_SECONDS = 1.0
-_LONGEST_SEARCH_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -32,20 +29,18 @@ logger = logging.getLogger(__name__)
 class Sampler:
     """Reads the pods that it is told of, and the node.
 
-    `proc` is where the host's /proc is; None leaves the network of pods and the node out.
+    `proc` is where the host's /proc is; None leaves the network of pods and the node out, and
+    the processes of servers.
     """
 
     def __init__(self, hierarchy: Hierarchy, node: Node, proc: str | None) -> None:
         self._hierarchy = hierarchy
         self._node = node
-        self._proc = proc
+        self._search = None if proc is None else ProcessSearch(proc)
         self._wanted: dict[object, Mapping[str, Pod]] = {}
         self._lock = threading.Lock()
         self._tracked: dict[str, TrackedPod] = {}
         self._roots_due = 0.0
-        self._search_due = 0.0
-        self._search_seconds = _FIRST_SEARCH_SECONDS
-        self._searched_for: frozenset[str] = frozenset()
         self.neighbours = Neighbours(hierarchy)
         self.connections = ConnectionTracking(hierarchy, proc)
         self._own_cpus = OwnCpus(hierarchy)
@@ -97,8 +92,8 @@ class Sampler:
         self.neighbours.read()
         self.connections.read()
         self._own_cpus.read(self.pods)
-        if self._proc is not None:
-            self._find_networks(self._proc)
+        if self._search is not None:
+            self._search.look(self.pods)
 
     def _reconcile(self) -> None:
         with self._lock:
@@ -123,21 +118,3 @@ class Sampler:
         for one in missing:
             if not one.find(search_roots) and search_roots:
                 self._roots_due = now + _ROOTS_SECONDS
-
-    def _find_networks(self, proc: str) -> None:
-        waiting = {one.pod.cgroup_uid: one for one in self.pods if one.wants_network}
-        if not waiting:
-            return
-        now = time.monotonic()
-        if not frozenset(waiting) <= self._searched_for:
-            self._search_due, self._search_seconds = now, _FIRST_SEARCH_SECONDS
-        if now < self._search_due:
-            return
-        self._search_due = now + self._search_seconds
-        self._search_seconds = min(_LONGEST_SEARCH_SECONDS, 2 * self._search_seconds)
-        self._searched_for = frozenset(waiting)
-        for uid, process in processes_of(proc, waiting).items():
-            try:
-                waiting[uid].follow(ProcessNetwork(proc, process))
-            except OSError:
-                continue

@@ -1,15 +1,16 @@
-"""One pod of a run: finds its cgroups and a process of it, and reads them."""
+"""One pod of a run: finds its cgroups, is told of its processes, and reads them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from laptime_agent.cgroups import Cgroup
 from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.network import ProcessNetwork
 from laptime_agent.peaks import CpuPeak
-from laptime_agent.pods import Pod
+from laptime_agent.pods import SERVER, Pod
+from laptime_agent.processes import ProcessTimes
 from laptime_agent.readings import CgroupReading, NetworkReading, PodReading
 from laptime_agent.trace import CpuTrace
 
@@ -40,6 +41,7 @@ class TrackedPod:
         self._cgroup: Cgroup | None = None
         self._containers: dict[str, tuple[str, Cgroup]] = {}
         self._network: ProcessNetwork | None = None
+        self._processes = ProcessTimes()
         # Of containers that ended: what they were throttled stays part of the pod's.
         self._ended_throttled = (0, 0)
         self._last_of_containers: dict[str, CgroupReading] = {}
@@ -70,6 +72,11 @@ class TrackedPod:
         """Whether a process of the pod is still looked for."""
         return self.found and self._network is None and not self.pod.host_network
 
+    @property
+    def wants_processes(self) -> bool:
+        """Whether each process of the pod is told of, and so looked for: it is a server's."""
+        return self.found and self.pod.labels.get("component") == SERVER
+
     def find(self, search_roots: bool) -> bool:
         """Look for the pod's cgroup, after a while less often; returns whether it is open now."""
         now = time.monotonic()
@@ -89,6 +96,10 @@ class TrackedPod:
     def follow(self, network: ProcessNetwork) -> None:
         """Take the network from a process of the pod."""
         self._network = network
+
+    def follow_processes(self, proc: str, processes: Iterable[int]) -> None:
+        """Take the CPU time of these processes too; `proc` is where the host's /proc is."""
+        self._processes.follow(proc, processes)
 
     def read_cpu(self) -> None:
         """Take a reading of the CPU counter alone; the first of a pod is one of everything."""
@@ -127,6 +138,7 @@ class TrackedPod:
             containers=containers,
             network=self._read_network(),
             exclusive_cpus=self.exclusive_cpus,
+            processes=self._processes.read(),
         )
 
     def _add_cpu(self, moment: int, timestamp: int, cpu: int) -> None:
@@ -143,6 +155,7 @@ class TrackedPod:
             self._end_container(name)
         if self._network is not None:
             self._network.close()
+        self._processes.close()
         self._cgroup = self._network = None
         self._ended_at = time.monotonic()
 

@@ -1,0 +1,128 @@
+"""The processes of the node: which of them are a pod's, and how much CPU time they have used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from laptime_agent.files import KernelFile, open_if_there
+from laptime_agent.hierarchy import MONITOR, Hierarchy
+
+MOST_PROCESSES = 64
+"""Processes of a pod that are told of one by one.
+
+Each is a series of its own in Prometheus, and some servers have a process for each connection.
+"""
+
+_MONITOR = f"-{MONITOR}-".encode()
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessTimes:
+    """The CPU time of processes.
+
+    The file of each is kept open: it goes on to be that of this process and of no other one, which
+    may soon have the same number, and it is read every second.
+    """
+
+    __slots__ = ("_files",)
+
+    def __init__(self) -> None:
+        self._files: dict[int, KernelFile] = {}
+
+    def follow(self, proc: str, processes: Iterable[int]) -> None:
+        """Take these processes too; of more than can be told, those that have used most by now."""
+        seconds = self.read()
+        for process in processes:
+            if process in seconds:
+                continue
+            file = open_if_there(f"{proc}/{process}/stat")
+            if file is None:
+                continue
+            self._files[process] = file
+            used = self._read(process, file)
+            if used is None:
+                continue
+            seconds[process] = used
+            # One by one, so that never many more files are open than will be kept.
+            if len(seconds) > MOST_PROCESSES:
+                idlest = min(seconds, key=lambda one: (seconds[one], -one))
+                del seconds[idlest]
+                self._files.pop(idlest).close()
+
+    def read(self) -> dict[int, float]:
+        """Return the CPU time of each process in seconds; those that ended are let go of."""
+        used = ((process, self._read(process, file)) for process, file in list(self._files.items()))
+        return {process: seconds for process, seconds in used if seconds is not None}
+
+    def close(self) -> None:
+        """Let go of all processes."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _read(self, process: int, file: KernelFile) -> float | None:
+        try:
+            return parse_cpu_seconds(file.read())
+        except OSError:
+            self._files.pop(process).close()
+            return None
+
+
+def parse_cpu_seconds(text: bytes) -> float:
+    """Return the CPU time of a process and its threads, of its file /proc/PID/stat.
+
+    That of its children is not in it.
+    """
+    # The name of the program is in parentheses, and may have such and spaces in it.
+    fields = text[text.rindex(b")") + 1 :].split(None, 13)
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+
+
+def processes_of(proc: str, uids: Iterable[str]) -> dict[str, list[int]]:
+    """Return the processes of each pod, the first ones first, by the pod's uid.
+
+    Pods without a process are left out. The cgroup of every process of the node is looked at:
+    `cgroup.procs` shows nobody the processes of a PID namespace that is not below his own, and to
+    share the host's would be a privilege.
+    """
+    wanted = {
+        spelling: uid for uid in uids for spelling in (uid.encode(), uid.replace("-", "_").encode())
+    }
+    found: dict[str, list[int]] = {}
+    for process, text in _cgroups(proc):
+        # It is in the pod's cgroup and not in the pod's network, but in the node's.
+        if _MONITOR in text:
+            continue
+        for uid in {uid for spelling, uid in wanted.items() if spelling in text}:
+            found.setdefault(uid, []).append(process)
+    return found
+
+
+def process_of_node(proc: str, hierarchy: Hierarchy) -> int | None:
+    """Return a process that is in the node's own network namespace; None where none is known.
+
+    Where the node is the whole machine, that is its first one; else one in the control group which
+    the kubelet works in, and in none of its pods.
+    """
+    if hierarchy.tree_of_pods is None:
+        return None
+    if not hierarchy.group:
+        return 1
+    of_node = (
+        process
+        for process, text in _cgroups(proc)
+        if hierarchy.is_of_node(text.decode("utf-8", "replace"))
+    )
+    return next(of_node, None)
+
+
+def _cgroups(proc: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the processes, the first ones first, each with its file `cgroup`."""
+    for process in sorted(int(name) for name in os.listdir(proc) if name.isdigit()):
+        try:
+            with open(f"{proc}/{process}/cgroup", "rb", buffering=0) as file:
+                text = file.read()
+        except OSError:
+            continue
+        yield process, text
