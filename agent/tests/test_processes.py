@@ -19,7 +19,8 @@ from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.main import own_metrics
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
-from laptime_agent.processes import MOST_PROCESSES, ProcessTimes, parse_cpu_seconds, processes_of
+from laptime_agent.processes import MOST_PROCESSES, ProcessTimes, parse_stat, processes_of
+from laptime_agent.readings import ProcessReading
 from laptime_agent.sampler import Sampler
 from laptime_agent.search import Pauses
 
@@ -92,8 +93,8 @@ def test_the_monitor_of_a_container_is_no_process_of_the_pod(tmp_path: Path) -> 
 
 def test_the_name_of_a_program_may_be_anything() -> None:
     for name in ("nginx", "tmux: server", "a) S (b", "1 (2) 3) ", ")\n"):
-        seconds = parse_cpu_seconds(STAT.format(7, name, 188).encode())
-        assert seconds == 200 / TICKS_PER_SECOND
+        reading = parse_stat(STAT.format(7, name, 188).encode())
+        assert reading == ProcessReading(name, 200 / TICKS_PER_SECOND)
 
 
 def test_the_threads_of_a_process_count_and_its_children_do_not() -> None:
@@ -112,7 +113,8 @@ def test_the_threads_of_a_process_count_and_its_children_do_not() -> None:
     # Each is told in whole ticks of 10 ms.
     assert own > 0.55
     assert of_children > 0.25
-    assert told == {worker.pid: pytest.approx(own, abs=0.1)}
+    assert told.keys() == {worker.pid}
+    assert told[worker.pid].cpu_seconds == pytest.approx(own, abs=0.1)
     times.close()
 
 
@@ -247,6 +249,7 @@ def test_each_process_of_a_server_is_told_with_the_time_of_the_reading(node: Pat
                 "node": "n1",
                 "component": "server",
                 "server": "axum",
+                "command": "sleep",
             }
             assert 0 <= one.value < 1
             assert float(str(one.timestamp)) * 1000 == pytest.approx(reading.timestamp_ms, abs=1)

@@ -143,7 +143,7 @@ def test_of_a_servers_workers_one_is_full_and_the_other_idle(
         sampler.tick(everything=True)
         (tracked,) = sampler.pods
         assert tracked.newest is not None
-        return tracked.newest.processes
+        return {one: read.cpu_seconds for one, read in tracked.newest.processes.items()}
 
     with subprocess.Popen(
         [sys.executable, "-c", FORK],

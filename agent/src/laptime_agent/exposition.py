@@ -308,9 +308,10 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
         yield f"{_POD_TRANSMITTED.name}{{{labels}}} {sent} {one.timestamp_ms}\n"
     yield _POD_PROCESS.head()
     for labels, one in pods:
-        for process, seconds in one.processes.items():
-            series = f'{_POD_PROCESS.name}{{{labels},process="{process}"}}'
-            yield f"{series} {seconds!r} {one.timestamp_ms}\n"
+        for number, process in one.processes.items():
+            which = _labels({"process": str(number), "command": process.command})
+            series = f"{_POD_PROCESS.name}{{{labels},{which}}}"
+            yield f"{series} {process.cpu_seconds!r} {one.timestamp_ms}\n"
     for container_family, of_container in _CONTAINER:
         yield container_family.head()
         for labels, one in pods:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from laptime_agent.files import KernelFile, open_if_there
 from laptime_agent.hierarchy import MONITOR, Hierarchy
+from laptime_agent.readings import ProcessReading
 
 MOST_PROCESSES = 64
 """Processes of a pod that are told of one by one.
@@ -32,28 +33,28 @@ class ProcessTimes:
 
     def follow(self, proc: str, processes: Iterable[int]) -> None:
         """Take these processes too; of more than can be told, those that have used most by now."""
-        seconds = self.read()
+        known = self.read()
         for process in processes:
-            if process in seconds:
+            if process in known:
                 continue
             file = open_if_there(f"{proc}/{process}/stat")
             if file is None:
                 continue
             self._files[process] = file
-            used = self._read(process, file)
-            if used is None:
+            reading = self._read(process, file)
+            if reading is None:
                 continue
-            seconds[process] = used
+            known[process] = reading
             # One by one, so that never many more files are open than will be kept.
-            if len(seconds) > MOST_PROCESSES:
-                idlest = min(seconds, key=lambda one: (seconds[one], -one))
-                del seconds[idlest]
+            if len(known) > MOST_PROCESSES:
+                idlest = min(known, key=lambda one: (known[one].cpu_seconds, -one))
+                del known[idlest]
                 self._files.pop(idlest).close()
 
-    def read(self) -> dict[int, float]:
-        """Return the CPU time of each process in seconds; those that ended are let go of."""
-        used = ((process, self._read(process, file)) for process, file in list(self._files.items()))
-        return {process: seconds for process, seconds in used if seconds is not None}
+    def read(self) -> dict[int, ProcessReading]:
+        """Return a reading of each process by its number; those that ended are let go of."""
+        read = ((process, self._read(process, file)) for process, file in list(self._files.items()))
+        return {process: reading for process, reading in read if reading is not None}
 
     def close(self) -> None:
         """Let go of all processes."""
@@ -61,22 +62,22 @@ class ProcessTimes:
             file.close()
         self._files.clear()
 
-    def _read(self, process: int, file: KernelFile) -> float | None:
+    def _read(self, process: int, file: KernelFile) -> ProcessReading | None:
         try:
-            return parse_cpu_seconds(file.read())
+            return parse_stat(file.read())
         except OSError:
             self._files.pop(process).close()
             return None
 
 
-def parse_cpu_seconds(text: bytes) -> float:
-    """Return the CPU time of a process and its threads, of its file /proc/PID/stat.
-
-    That of its children is not in it.
-    """
+def parse_stat(text: bytes) -> ProcessReading:
+    """Return the reading of a process, of its file /proc/PID/stat."""
     # The name of the program is in parentheses, and may have such and spaces in it.
-    fields = text[text.rindex(b")") + 1 :].split(None, 13)
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+    begin, end = text.index(b"("), text.rindex(b")")
+    fields = text[end + 1 :].split(None, 13)
+    ticks = int(fields[11]) + int(fields[12])
+    command = text[begin + 1 : end].decode("utf-8", "replace")
+    return ProcessReading(command, ticks / _TICKS_PER_SECOND)
 
 
 def processes_of(proc: str, uids: Iterable[str]) -> dict[str, list[int]]:

@@ -77,6 +77,15 @@ class CpuReading:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessReading:
+    """A process, its threads included and its children not."""
+
+    command: str
+    """What the kernel calls it now."""
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class PodReading:
     """One pod; its containers by name."""
 
@@ -89,5 +98,5 @@ class PodReading:
     network: NetworkReading | None
     exclusive_cpus: int | None = None
     """CPUs on which it may run and no other pod may."""
-    processes: Mapping[int, float] = field(default_factory=dict)
-    """Seconds of CPU time by the number of the process; empty where they are not told."""
+    processes: Mapping[int, ProcessReading] = field(default_factory=dict)
+    """By the number of the process; empty where they are not told."""
