@@ -596,6 +596,18 @@ CASES = {
         "the busiest of the server's 3 worker processes used 0.97 of the 1 core that it can use, "
         "the others 0.35 to 0.42",
     ),
+    "one of more workers than are told of": (
+        Trial(
+            topology={},
+            server={"preset": "fastapi-async", "workers": 20},
+            cores={"server": 2.4},
+            peaks={"server": 2.6},
+            processes=[("python", 0.95), *(("python", 0.1) for _ in range(15))],
+        ),
+        Cause.UNEVEN_WORKERS,
+        "the busiest of the server's 20 worker processes used 0.95 of the 1 core that it can use, "
+        "the others 0.10",
+    ),
     "one worker of an image of one's own has": (
         Trial(
             topology={},

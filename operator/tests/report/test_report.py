@@ -16,7 +16,14 @@ from laptime.api.loads import Load
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import NetworkPath, ResultRow, Saturation, Tie
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import ComponentUsage, CoresOverTime, RowUsage, Source, TrialUsage
+from laptime.api.usage import (
+    ComponentUsage,
+    CoresOverTime,
+    ProcessUsage,
+    RowUsage,
+    Source,
+    TrialUsage,
+)
 from laptime.catalog import scenarios
 from laptime.plan import Trial
 from laptime.report import (
@@ -407,6 +414,22 @@ def test_cpu_over_time_is_left_out_before_anything_else() -> None:
     assert all(trial["endpoints"] for trial in smaller["trials"])
     smaller = json.loads(to_json(report, compact - 50_000))
     assert smaller["leftOut"] == ["trials.usage.components.coresOverTime", "trials.endpoints"]
+
+
+def test_processes_are_left_out_before_requests_are() -> None:
+    first = REPORT.trials[0]
+    processes = [ProcessUsage(command="gunicorn", cores=0.5)] * 16
+    part = ComponentUsage(component="server", pods=1, cores_mean=8.0, processes=processes)
+    usage = TrialUsage(source=Source.AGENT, complete=True, components=[part])
+    report = replace(REPORT, trials=[first.model_copy(update={"usage": usage})])
+    compact = len(json.dumps(json.loads(to_json(report)), separators=(",", ":")).encode())
+    smaller = json.loads(to_json(report, compact - 100))
+    assert smaller["leftOut"] == ["trials.usage.components.processes"]
+    (kept,) = smaller["trials"]
+    (server,) = kept["usage"]["components"]
+    assert "processes" not in server
+    assert server["coresMean"] == 8.0
+    assert kept["endpoints"]
 
 
 def test_lists_of_numbers_stand_in_one_line_and_texts_as_they_are() -> None:

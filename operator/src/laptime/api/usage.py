@@ -38,6 +38,10 @@ class CoresOverTime(TolerantModel):
         }
 
 
+MOST_PROCESSES = 16
+"""Of a server's processes that are kept of each trial."""
+
+
 class ProcessUsage(TolerantModel):
     """A process of a server, its threads included."""
 
@@ -84,7 +88,7 @@ class ComponentUsage(TolerantModel):
     )
     processes: list[ProcessUsage] | None = Field(
         None,
-        description="Of a server: its processes, the busiest first, at most 64. None where the "
+        description="Of a server: its processes, the busiest first, at most 16. None where the "
         "agent does not tell, or of too little of the CPU time.",
     )
 

@@ -16,6 +16,7 @@ from statistics import median
 from typing import TypeVar
 
 from laptime.api.usage import (
+    MOST_PROCESSES,
     ComponentUsage,
     ConnectionTracking,
     CoresOverTime,
@@ -493,7 +494,7 @@ def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
         if not used or cpu is None or told < _TOLD_OF_PROCESSES * cpu:
             return None
         found += used
-    return sorted(found, key=lambda one: (-one.cores, one.command))
+    return sorted(found, key=lambda one: (-one.cores, one.command))[:MOST_PROCESSES]
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

@@ -19,7 +19,7 @@ from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import MOST_PROCESSES, ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.catalog import processes_of
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
@@ -260,7 +260,7 @@ def uneven_workers(scene: Scene) -> Resource | None:
         return None
     alike = [one.cores for one in used.processes if one.command == used.processes[0].command]
     workers = processes_of(server)
-    if workers < 2 or len(alike) < workers:
+    if workers < 2 or len(alike) < min(workers, MOST_PROCESSES):
         return None
     # Whoever forked them has their command and hardly computes.
     busiest, *others = alike[:workers]

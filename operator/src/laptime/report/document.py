@@ -117,13 +117,12 @@ def _in_a_line(numbers: re.Match[str]) -> str:
     return f"[{' '.join(numbers[0][1:-1].split())}]"
 
 
-def _without_curves(trial: dict[str, Any]) -> dict[str, Any]:
+def _without_detail(trial: dict[str, Any], detail: str) -> dict[str, Any]:
     usage = trial.get("usage")
     if usage is None:
         return trial
     parts = [
-        {key: value for key, value in part.items() if key != "coresOverTime"}
-        for part in usage["components"]
+        {key: value for key, value in part.items() if key != detail} for part in usage["components"]
     ]
     return {**trial, "usage": {**usage, "components": parts}}
 
@@ -143,11 +142,12 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         document = {**document, "scenario": {**scenario, "document": None}}
         copies = ["scenario.document"]
         yield {**document, "leftOut": copies}
-    left_out = copies
-    trials = [_without_curves(trial) for trial in document["trials"]]
-    if trials != document["trials"]:
-        left_out = [*left_out, "trials.usage.components.coresOverTime"]
-        yield {**document, "trials": trials, "leftOut": left_out}
+    left_out, trials = copies, document["trials"]
+    for detail in ("coresOverTime", "processes"):
+        whole, trials = trials, [_without_detail(trial, detail) for trial in trials]
+        if trials != whole:
+            left_out = [*left_out, f"trials.usage.components.{detail}"]
+            yield {**document, "trials": trials, "leftOut": left_out}
     if any("script" in trial for trial in trials):
         left_out = [*left_out, "trials.script"]
     trials = [
