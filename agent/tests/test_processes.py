@@ -19,7 +19,13 @@ from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.main import own_metrics
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
-from laptime_agent.processes import MOST_PROCESSES, ProcessTimes, parse_stat, processes_of
+from laptime_agent.processes import (
+    MOST_PROCESSES,
+    MOST_THREADS,
+    ProcessTimes,
+    parse_stat,
+    processes_of,
+)
 from laptime_agent.readings import ProcessReading
 from laptime_agent.sampler import Sampler
 from laptime_agent.search import Pauses
@@ -115,6 +121,68 @@ def test_the_threads_of_a_process_count_and_its_children_do_not() -> None:
     assert of_children > 0.25
     assert told.keys() == {worker.pid}
     assert told[worker.pid].cpu_seconds == pytest.approx(own, abs=0.1)
+    times.close()
+
+
+# Two threads that want the same CPU, at the same time.
+RIVALS = """
+import os, sys, threading, time
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+child = os.fork()
+if child == 0:
+    while True:
+        pass
+print(flush=True)
+while time.thread_time() < 0.3:
+    pass
+with open("/proc/thread-self/schedstat") as file:
+    print(file.read(), flush=True)
+sys.stdin.readline()
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_the_time_that_a_process_was_ready_and_had_no_cpu_is_the_kernels() -> None:
+    times = ProcessTimes()
+    with subprocess.Popen(
+        [sys.executable, "-c", RIVALS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as worker:
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        times.follow("/proc", [worker.pid])
+        begun = times.read()[worker.pid].waiting_seconds
+        waited = int(worker.stdout.readline().split()[1]) / 1e9
+        told = times.read()[worker.pid].waiting_seconds
+        worker.communicate("end\n")
+    assert begun is not None
+    assert told is not None
+    # Its rival had the CPU half of the time.
+    assert waited > 0.1
+    assert begun < told
+    assert told >= waited
+
+
+def test_what_ended_threads_waited_stays_and_too_many_are_not_told(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(STAT.format(7, "worker", 188))
+    times = ProcessTimes()
+
+    def threads(waited: dict[int, float]) -> float | None:
+        shutil.rmtree(tmp_path / "7" / "task", ignore_errors=True)
+        for number, seconds in waited.items():
+            (tmp_path / "7" / "task" / str(number)).mkdir(parents=True)
+            text = f"500 {seconds * 1e9:.0f} 3\n"
+            (tmp_path / "7" / "task" / str(number) / "schedstat").write_text(text)
+        times.follow(str(tmp_path), [7])
+        return times.read()[7].waiting_seconds
+
+    assert threads({7: 1.0, 8: 2.0}) == pytest.approx(3.0)
+    assert threads({7: 1.5}) == pytest.approx(3.5)
+    # A new one of the same number.
+    assert threads({7: 1.5, 8: 0.25}) == pytest.approx(3.75)
+    assert threads(dict.fromkeys(range(7, 8 + MOST_THREADS), 0.0)) is None
+    assert threads({7: 1.5}) is None
     times.close()
 
 

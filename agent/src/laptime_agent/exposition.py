@@ -143,6 +143,11 @@ _POD_RECEIVED = _Family(
 _POD_TRANSMITTED = _Family(
     "laptime_pod_network_transmit_bytes_total", "counter", "Bytes sent, without the loopback."
 )
+_POD_PROCESS_WAITING = _Family(
+    "laptime_pod_process_cpu_waiting_seconds_total",
+    "counter",
+    "Time in which threads of a process of a server were ready and had no CPU, summed over them.",
+)
 _NODE_INFO = _Family("laptime_node_info", "gauge", "Kernel and CPU model of the node.")
 _NODE_CLOCK = _Family(
     "laptime_node_clock_seconds", "gauge", "The node's own time when it was asked (Unix time)."
@@ -306,12 +311,19 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
     for labels, one, network in networks:
         sent = network.transmitted_bytes
         yield f"{_POD_TRANSMITTED.name}{{{labels}}} {sent} {one.timestamp_ms}\n"
+    of_processes = [
+        (f"{labels},{_labels({'process': str(number), 'command': process.command})}", one, process)
+        for labels, one in pods
+        for number, process in one.processes.items()
+    ]
     yield _POD_PROCESS.head()
-    for labels, one in pods:
-        for number, process in one.processes.items():
-            which = _labels({"process": str(number), "command": process.command})
-            series = f"{_POD_PROCESS.name}{{{labels},{which}}}"
-            yield f"{series} {process.cpu_seconds!r} {one.timestamp_ms}\n"
+    for labels, one, process in of_processes:
+        yield f"{_POD_PROCESS.name}{{{labels}}} {process.cpu_seconds!r} {one.timestamp_ms}\n"
+    yield _POD_PROCESS_WAITING.head()
+    for labels, one, process in of_processes:
+        if process.waiting_seconds is not None:
+            waited = process.waiting_seconds
+            yield f"{_POD_PROCESS_WAITING.name}{{{labels}}} {waited!r} {one.timestamp_ms}\n"
     for container_family, of_container in _CONTAINER:
         yield container_family.head()
         for labels, one in pods:

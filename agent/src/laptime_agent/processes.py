@@ -1,11 +1,12 @@
-"""The processes of the node: which of them are a pod's, and how much CPU time they have used."""
+"""The processes of the node: which of them are a pod's, and how much CPU time they had."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from laptime_agent.files import KernelFile, open_if_there
+from laptime_agent.files import KernelFile
 from laptime_agent.hierarchy import MONITOR, Hierarchy
 from laptime_agent.readings import ProcessReading
 
@@ -15,63 +16,114 @@ MOST_PROCESSES = 64
 Each is a series of its own in Prometheus, and some servers have a process for each connection.
 """
 
+MOST_THREADS = 64
+"""Of a process: of one that has or had more it is not told how long they waited, which costs a file
+to be read for each of them every second."""
+
 _MONITOR = f"-{MONITOR}-".encode()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class ProcessTimes:
-    """The CPU time of processes.
+    """The CPU time of processes, which is read every second."""
 
-    The file of each is kept open: it goes on to be that of this process and of no other one, which
-    may soon have the same number, and it is read every second.
-    """
-
-    __slots__ = ("_files",)
+    __slots__ = ("_processes",)
 
     def __init__(self) -> None:
-        self._files: dict[int, KernelFile] = {}
+        self._processes: dict[int, _Process] = {}
 
     def follow(self, proc: str, processes: Iterable[int]) -> None:
         """Take these processes too; of more than can be told, those that have used most by now."""
         known = self.read()
-        for process in processes:
-            if process in known:
+        for number in processes:
+            if number in known:
                 continue
-            file = open_if_there(f"{proc}/{process}/stat")
-            if file is None:
+            try:
+                self._processes[number] = _Process(f"{proc}/{number}")
+            except OSError:
                 continue
-            self._files[process] = file
-            reading = self._read(process, file)
+            reading = self._read(number)
             if reading is None:
                 continue
-            known[process] = reading
+            known[number] = reading
             # One by one, so that never many more files are open than will be kept.
             if len(known) > MOST_PROCESSES:
                 idlest = min(known, key=lambda one: (known[one].cpu_seconds, -one))
                 del known[idlest]
-                self._files.pop(idlest).close()
+                self._processes.pop(idlest).close()
 
     def read(self) -> dict[int, ProcessReading]:
         """Return a reading of each process by its number; those that ended are let go of."""
-        read = ((process, self._read(process, file)) for process, file in list(self._files.items()))
-        return {process: reading for process, reading in read if reading is not None}
+        read = ((number, self._read(number)) for number in list(self._processes))
+        return {number: reading for number, reading in read if reading is not None}
 
     def close(self) -> None:
         """Let go of all processes."""
-        for file in self._files.values():
-            file.close()
-        self._files.clear()
+        for process in self._processes.values():
+            process.close()
+        self._processes.clear()
 
-    def _read(self, process: int, file: KernelFile) -> ProcessReading | None:
+    def _read(self, number: int) -> ProcessReading | None:
         try:
-            return parse_stat(file.read())
+            return self._processes[number].read()
         except OSError:
-            self._files.pop(process).close()
+            self._processes.pop(number).close()
             return None
 
 
+class _Process:
+    """A process by its folder in /proc.
+
+    Its file `stat` is kept open: it goes on to be that of this process and of no other one, which
+    may soon have the same number.
+
+    Raises:
+        OSError: there is no such process; on `read`, it has ended.
+    """
+
+    __slots__ = ("_stat", "_threads", "_waited", "_waiting")
+
+    def __init__(self, folder: str) -> None:
+        self._stat = KernelFile(f"{folder}/stat")
+        self._threads: str | None = f"{folder}/task"
+        self._waited: dict[str, int] = {}
+        self._waiting = 0
+
+    def read(self) -> ProcessReading:
+        waiting = self._read_waiting()
+        # After the threads, which are found by the number: this fails if that is another's now.
+        return replace(parse_stat(self._stat.read()), waiting_seconds=waiting)
+
+    def close(self) -> None:
+        self._stat.close()
+
+    def _read_waiting(self) -> float | None:
+        """The sum over all threads, those that ended included; None where it is not known."""
+        if self._threads is None:
+            return None
+        try:
+            threads = os.listdir(self._threads)
+        except OSError:
+            threads = []
+        if not 0 < len(threads) <= MOST_THREADS:
+            self._threads = None
+            return None
+        waited: dict[str, int] = {}
+        for thread in threads:
+            try:
+                with open(f"{self._threads}/{thread}/schedstat", "rb", buffering=0) as file:
+                    waited[thread] = int(file.read().split()[1])
+            except OSError:
+                continue
+            grown = waited[thread] - self._waited.get(thread, 0)
+            # A thread of another one's number began with nothing.
+            self._waiting += grown if grown >= 0 else waited[thread]
+        self._waited = waited
+        return self._waiting / 1e9 if waited else None
+
+
 def parse_stat(text: bytes) -> ProcessReading:
-    """Return the reading of a process, of its file /proc/PID/stat."""
+    """Return the reading of a process, of its file /proc/PID/stat; of waiting that says nothing."""
     # The name of the program is in parentheses, and may have such and spaces in it.
     begin, end = text.index(b"("), text.rindex(b")")
     fields = text[end + 1 :].split(None, 13)

@@ -83,6 +83,8 @@ class ProcessReading:
     command: str
     """What the kernel calls it now."""
     cpu_seconds: float
+    waiting_seconds: float | None = None
+    """How long its threads were ready and had no CPU, summed over them; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ class Trial:
     throttled: Mapping[str, float] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     """Highest use over any second; 5 % above the mean where it says nothing else."""
-    processes: Sequence[tuple[str, float]] | None = None
-    """Of the server: command and cores; None: the agent does not tell."""
+    processes: Sequence[tuple[str, float] | tuple[str, float, float]] | None = None
+    """Of the server: command, cores and share of waiting; None: the agent does not tell."""
     each_second: float | None = None
     """The lowest use of the server over any second; None: no series."""
     waiting: Mapping[str, float] = field(default_factory=dict)
@@ -144,7 +144,10 @@ def cause_of(trial: Trial) -> LimitedBy:
 def _processes(trial: Trial) -> list[ProcessUsage] | None:
     if trial.processes is None:
         return None
-    return [ProcessUsage(command=command, cores=cores) for command, cores in trial.processes]
+    return [
+        ProcessUsage(command=command, cores=cores, waiting_share=waited[0] if waited else None)
+        for command, cores, *waited in trial.processes
+    ]
 
 
 def _over_time(trial: Trial) -> CoresOverTime | None:
@@ -595,6 +598,18 @@ CASES = {
         Cause.UNEVEN_WORKERS,
         "the busiest of the server's 3 worker processes used 0.97 of the 1 core that it can use, "
         "the others 0.35 to 0.42",
+    ),
+    "one worker has them and waits for the node's CPUs as well": (
+        Trial(
+            topology={},
+            server={"preset": "fastapi-async", "workers": 2},
+            cores={"server": 1.22},
+            busy=0.82,
+            processes=[("python", 0.8, 0.14), ("python", 0.42, 0.1), ("python", 0.0, 0.0)],
+        ),
+        Cause.UNEVEN_WORKERS,
+        "used 0.80 of the 1 core that it can use and waited for a CPU of the node in another 14% "
+        "of the time, the other one 0.42",
     ),
     "one of more workers than are told of": (
         Trial(

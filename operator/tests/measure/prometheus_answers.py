@@ -98,14 +98,16 @@ def pod(
         )
 
 
-def process(pod: str, number: int, command: str, cores: float, **options: Any) -> dict[str, Any]:
-    """Return the agent's series of a process of a server."""
+def process(
+    pod: str, number: int, command: str, cores: float, what: str = "cpu", **options: Any
+) -> dict[str, Any]:
+    """Return the agent's series of a process of a server; `cpu_waiting` is what it waited."""
     labels = {
         **{"namespace": "default", "pod": pod, "node": "n1", "run": "demo"},
         **{"component": "server", "server": "axum", "trial": "demo-trial-001"},
         **{"process": str(number), "command": command},
     }
-    metric = "laptime_pod_process_cpu_seconds_total"
+    metric = f"laptime_pod_process_{what}_seconds_total"
     return one_series(metric, _linear(cores), labels, **options)
 
 

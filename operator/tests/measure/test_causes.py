@@ -97,6 +97,18 @@ EVEN: dict[str, Trial] = {
         cores={"server": 1.72},
         processes=[("python", 0.92), ("python", 0.8), ("python", 0.0)],
     ),
+    "threads of it that waited at once": Trial(
+        topology={},
+        server={"preset": "fastapi-sync", "workers": 2},
+        cores={"server": 1.0},
+        processes=[("python", 0.65, 0.6), ("python", 0.3, 0.1)],
+    ),
+    "it hardly ran": Trial(
+        topology={},
+        server={"preset": "fastapi-sync", "workers": 2},
+        cores={"server": 0.6},
+        processes=[("python", 0.4, 0.55), ("python", 0.2, 0.1)],
+    ),
     "nothing waits": Trial(
         topology={},
         load=closed(2),

@@ -136,12 +136,15 @@ async def test_each_process_of_a_server_is_told_of() -> None:
         process(name, 41, "gunicorn", 0.01),
         process(name, 42, "gunicorn", 0.94),
         process(name, 43, "gunicorn", 0.55),
+        process(name, 42, "gunicorn", 0.25, "cpu_waiting"),
     ]
     axum = (await used([*server(), *workers])).component("server")
     assert axum is not None
     assert axum.processes is not None
     found = [(one.command, round(one.cores, 3)) for one in axum.processes]
     assert found == [("gunicorn", 0.94), ("gunicorn", 0.55), ("gunicorn", 0.01), ("pause", 0.0)]
+    assert axum.processes[0].waiting_share == pytest.approx(0.25)
+    assert axum.processes[1].waiting_share is None
 
 
 @pytest.mark.parametrize(

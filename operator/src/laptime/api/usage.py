@@ -47,6 +47,11 @@ class ProcessUsage(TolerantModel):
 
     command: str = Field(description="What the kernel calls it: at most 15 characters.")
     cores: Reading = Field(description="CPU cores, mean of the window.")
+    waiting_share: Reading | None = Field(
+        None,
+        description="Share of the window in which a thread of it was ready and had no CPU, summed "
+        "over its threads. None where the agent does not tell.",
+    )
 
 
 class ComponentUsage(TolerantModel):

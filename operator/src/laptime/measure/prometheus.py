@@ -75,6 +75,8 @@ _POD_METRICS = {
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
 _POD_PROCESS = "laptime_pod_process_cpu_seconds_total"
+_POD_PROCESS_WAITING = "laptime_pod_process_cpu_waiting_seconds_total"
+_OF_PROCESSES = (_POD_PROCESS, _POD_PROCESS_WAITING)
 _TOLD_OF_PROCESSES = 0.9
 """Of the CPU time of a pod: below that there are processes that nobody followed."""
 _NODE_INFO = "laptime_node_info"
@@ -108,6 +110,7 @@ _KUBELET_METRICS = {
     "container_memory_working_set_bytes": "working_set",
     "container_memory_max_usage_bytes": "memory_peak",
 }
+_Process = tuple[str, str]
 _Key = TypeVar("_Key")
 _IDLE = ("idle", "iowait", "steal")
 _INTERRUPTS = ("irq", "softirq")
@@ -119,14 +122,17 @@ class _Pod:
     server: str | None
     node: str | None
     series: dict[str, Series] = field(default_factory=dict)
-    processes: dict[tuple[str, str], Series] = field(default_factory=dict)
-    """By the id of the process and its command."""
+    processes: dict[_Process, Series] = field(default_factory=dict)
+    """CPU time by the number of the process and its command."""
+    waiting: dict[_Process, Series] = field(default_factory=dict)
+    """Time that their threads were ready and had no CPU."""
 
     def add(self, key: str, series: Series) -> None:
         _add(self.series, key, series)
 
     def add_process(self, labels: Mapping[str, str], series: Series) -> None:
-        _add(self.processes, (labels.get("process", ""), labels.get("command", "")), series)
+        known = self.processes if labels["__name__"] == _POD_PROCESS else self.waiting
+        _add(known, (labels.get("process", ""), labels.get("command", "")), series)
 
 
 def _add(known: dict[_Key, Series], key: _Key, series: Series) -> None:
@@ -171,7 +177,7 @@ async def trial_usage(
 def agent_query(wanted: TrialWindow) -> str:
     """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers."""
     labels = {
-        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, _POD_PROCESS))),
+        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, *_OF_PROCESSES))),
         "namespace": ("=", wanted.namespace),
         "run": ("=", wanted.run),
         # Tiers have no trial; servers and generators of other trials are none of ours.
@@ -229,7 +235,7 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
             if (labels.get("resource"), labels.get("kind")) != ("cpu", "some"):
                 continue
             key = "waiting"
-        if key is None and name != _POD_PROCESS:
+        if key is None and name not in _OF_PROCESSES:
             continue
         pod = pods.setdefault(
             labels["pod"],
@@ -484,9 +490,14 @@ def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
     found: list[ProcessUsage] = []
     for pod in pods:
         grown = {key: increase(series, window) for key, series in pod.processes.items()}
+        waited = {key: increase(series, window) for key, series in pod.waiting.items()}
         used = [
-            ProcessUsage(command=command, cores=seconds / window.seconds)
-            for (_, command), seconds in grown.items()
+            ProcessUsage(
+                command=key[1],
+                cores=seconds / window.seconds,
+                waiting_share=_share(waited.get(key), window),
+            )
+            for key, seconds in grown.items()
             if seconds is not None
         ]
         cpu = increase(pod.series["cpu"], window)
@@ -495,6 +506,10 @@ def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
             return None
         found += used
     return sorted(found, key=lambda one: (-one.cores, one.command))[:MOST_PROCESSES]
+
+
+def _share(seconds: float | None, window: Window) -> float | None:
+    return None if seconds is None else seconds / window.seconds
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

@@ -19,7 +19,14 @@ from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
-from laptime.api.usage import MOST_PROCESSES, ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import (
+    MOST_PROCESSES,
+    ComponentUsage,
+    NodeUsage,
+    ProcessUsage,
+    Source,
+    TrialUsage,
+)
 from laptime.catalog import processes_of
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
@@ -258,24 +265,36 @@ def uneven_workers(scene: Scene) -> Resource | None:
     server, used = scene.server, scene.component("server")
     if used is None or not used.processes or used.pods != 1 or not knows_threads(server):
         return None
-    alike = [one.cores for one in used.processes if one.command == used.processes[0].command]
+    alike = [one for one in used.processes if one.command == used.processes[0].command]
     workers = processes_of(server)
     if workers < 2 or len(alike) < min(workers, MOST_PROCESSES):
         return None
     # Whoever forked them has their command and hardly computes.
     busiest, *others = alike[:workers]
-    mean = sum(others) / len(others)
-    waiting = scene.at_server - sum(alike)
-    if busiest > _ONE_THREAD or mean > _UNEVEN * busiest or waiting < _WAITING:
+    full, mean = _busy(busiest), sum(map(_busy, others)) / len(others)
+    waiting = scene.at_server - sum(one.cores for one in alike)
+    if busiest.cores > _ONE_THREAD or mean > _UNEVEN * full or waiting < _WAITING:
         return None
-    lowest, highest = min(others), max(others)
+    lowest, highest = others[-1].cores, others[0].cores
     apart = f"{lowest:.2f}" if highest - lowest < _SHOWN_CORES else f"{lowest:.2f} to {highest:.2f}"
+    ready = full - busiest.cores
+    waited = f" and waited for a CPU of the node in another {ready:.0%} of the time"
     said = (
-        f"the busiest of the server's {workers} worker processes used {busiest:.2f} of the 1 core "
-        f"that it can use, {'the other one' if workers == 2 else 'the others'} {apart}: what it "
-        "has to do is not spread evenly over them"
+        f"the busiest of the server's {workers} worker processes used {busiest.cores:.2f} of the 1 "
+        f"core that it can use{waited if ready >= 0.01 else ''}, "
+        f"{'the other one' if workers == 2 else 'the others'} {apart}: what it has to do is not "
+        "spread evenly over them"
     )
-    return Resource(Cause.UNEVEN_WORKERS, min(1.0, busiest), said)
+    return Resource(Cause.UNEVEN_WORKERS, min(1.0, full), said)
+
+
+def _busy(process: ProcessUsage) -> float:
+    """Return for which part of the time a process ran or was ready, of one thread at a time.
+
+    Where several threads were ready at once nobody knows how long one of them was.
+    """
+    busy = process.cores + (process.waiting_share or 0.0)
+    return busy if process.cores >= _RUNS_AT_LEAST and busy <= _ONE_THREAD else process.cores
 
 
 def thread_of_unknown_server(scene: Scene) -> str | None:
