@@ -605,7 +605,8 @@ CASES = {
             server={"preset": "fastapi-async", "workers": 2},
             cores={"server": 1.22},
             busy=0.82,
-            processes=[("python", 0.8, 0.14), ("python", 0.42, 0.1), ("python", 0.0, 0.0)],
+            waiting={"server": 0.14},
+            processes=[("python", 0.8, 0.31), ("python", 0.42, 0.1), ("python", 0.0, 0.0)],
         ),
         Cause.UNEVEN_WORKERS,
         "used 0.80 of the 1 core that it can use and waited for a CPU of the node in another 14% "

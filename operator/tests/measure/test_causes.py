@@ -101,6 +101,7 @@ EVEN: dict[str, Trial] = {
         topology={},
         server={"preset": "fastapi-sync", "workers": 2},
         cores={"server": 1.0},
+        waiting={"server": 0.5},
         processes=[("python", 0.65, 0.6), ("python", 0.3, 0.1)],
     ),
     "it hardly ran": Trial(

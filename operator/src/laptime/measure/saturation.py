@@ -271,7 +271,8 @@ def uneven_workers(scene: Scene) -> Resource | None:
         return None
     # Whoever forked them has their command and hardly computes.
     busiest, *others = alike[:workers]
-    full, mean = _busy(busiest), sum(map(_busy, others)) / len(others)
+    full, *rest = (_busy(one, used) for one in (busiest, *others))
+    mean = sum(rest) / len(rest)
     waiting = scene.at_server - sum(one.cores for one in alike)
     if busiest.cores > _ONE_THREAD or mean > _UNEVEN * full or waiting < _WAITING:
         return None
@@ -288,12 +289,16 @@ def uneven_workers(scene: Scene) -> Resource | None:
     return Resource(Cause.UNEVEN_WORKERS, min(1.0, full), said)
 
 
-def _busy(process: ProcessUsage) -> float:
+def _busy(process: ProcessUsage, pod: ComponentUsage) -> float:
     """Return for which part of the time a process ran or was ready, of one thread at a time.
 
-    Where several threads were ready at once nobody knows how long one of them was.
+    Its threads together waited for no longer than any task of the pod did, or several waited at
+    once; where they did so while another one ran, nobody knows how long one of them was ready.
     """
-    busy = process.cores + (process.waiting_share or 0.0)
+    waited = process.waiting_share or 0.0
+    if pod.cpu_waiting_share is not None:
+        waited = min(waited, pod.cpu_waiting_share)
+    busy = process.cores + waited
     return busy if process.cores >= _RUNS_AT_LEAST and busy <= _ONE_THREAD else process.cores
 
 
