@@ -104,6 +104,14 @@ EVEN: dict[str, Trial] = {
         waiting={"server": 0.5},
         processes=[("python", 0.65, 0.6), ("python", 0.3, 0.1)],
     ),
+    "the others were kept from running": Trial(
+        topology={},
+        server={"preset": "fastapi-async", "workers": 2},
+        cores={"server": 1.11},
+        busy=0.85,
+        waiting={"server": 0.32},
+        processes=[("python", 0.62, 0.3), ("python", 0.49, 0.31)],
+    ),
     "it hardly ran": Trial(
         topology={},
         server={"preset": "fastapi-sync", "workers": 2},

@@ -271,8 +271,9 @@ def uneven_workers(scene: Scene) -> Resource | None:
         return None
     # Whoever forked them has their command and hardly computes.
     busiest, *others = alike[:workers]
-    full, *rest = (_busy(one, used) for one in (busiest, *others))
-    mean = sum(rest) / len(rest)
+    full = _busy(busiest, used)
+    # As busy as they may have been: they are called idle only if they were.
+    mean = sum(min(1.0, one.cores + _waited(one, used)) for one in others) / len(others)
     waiting = scene.at_server - sum(one.cores for one in alike)
     if busiest.cores > _ONE_THREAD or mean > _UNEVEN * full or waiting < _WAITING:
         return None
@@ -286,20 +287,27 @@ def uneven_workers(scene: Scene) -> Resource | None:
         f"{'the other one' if workers == 2 else 'the others'} {apart}: what it has to do is not "
         "spread evenly over them"
     )
-    return Resource(Cause.UNEVEN_WORKERS, min(1.0, full), said)
+    return Resource(Cause.UNEVEN_WORKERS, full, said)
 
 
 def _busy(process: ProcessUsage, pod: ComponentUsage) -> float:
     """Return for which part of the time a process ran or was ready, of one thread at a time.
 
-    Its threads together waited for no longer than any task of the pod did, or several waited at
-    once; where they did so while another one ran, nobody knows how long one of them was ready.
+    Where threads waited while another one ran, nobody knows how long one of them was ready.
+    """
+    busy = process.cores + _waited(process, pod)
+    if process.cores < _RUNS_AT_LEAST or busy > _ONE_THREAD:
+        return process.cores
+    return min(1.0, busy)
+
+
+def _waited(process: ProcessUsage, pod: ComponentUsage) -> float:
+    """Return the share of time in which a process waited for a CPU: at most that of its pod.
+
+    It is the sum over its threads, of which several may have waited at once.
     """
     waited = process.waiting_share or 0.0
-    if pod.cpu_waiting_share is not None:
-        waited = min(waited, pod.cpu_waiting_share)
-    busy = process.cores + waited
-    return busy if process.cores >= _RUNS_AT_LEAST and busy <= _ONE_THREAD else process.cores
+    return waited if pod.cpu_waiting_share is None else min(waited, pod.cpu_waiting_share)
 
 
 def thread_of_unknown_server(scene: Scene) -> str | None:
