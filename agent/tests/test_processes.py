@@ -21,7 +21,6 @@ from laptime_agent.node import Node
 from laptime_agent.pods import Pod
 from laptime_agent.processes import (
     MOST_PROCESSES,
-    MOST_THREADS,
     ProcessTimes,
     parse_stat,
     processes_of,
@@ -100,7 +99,7 @@ def test_the_monitor_of_a_container_is_no_process_of_the_pod(tmp_path: Path) -> 
 def test_the_name_of_a_program_may_be_anything() -> None:
     for name in ("nginx", "tmux: server", "a) S (b", "1 (2) 3) ", ")\n"):
         reading = parse_stat(STAT.format(7, name, 188).encode())
-        assert reading == ProcessReading(name, 200 / TICKS_PER_SECOND)
+        assert reading == ProcessReading(name, 1, 200 / TICKS_PER_SECOND)
 
 
 def test_the_threads_of_a_process_count_and_its_children_do_not() -> None:
@@ -124,16 +123,16 @@ def test_the_threads_of_a_process_count_and_its_children_do_not() -> None:
     times.close()
 
 
-# Two threads that want the same CPU, at the same time.
+# Wants the CPU that a child of it wants too, once it is told to.
 RIVALS = """
-import os, sys, threading, time
+import os, sys, time
 os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+sys.stdin.readline()
 child = os.fork()
 if child == 0:
     while True:
         pass
-print(flush=True)
-while time.thread_time() < 0.3:
+while time.thread_time() < 0.4:
     pass
 with open("/proc/thread-self/schedstat") as file:
     print(file.read(), flush=True)
@@ -143,47 +142,26 @@ os.waitpid(child, 0)
 """
 
 
-def test_the_time_that_a_process_was_ready_and_had_no_cpu_is_the_kernels() -> None:
+def test_how_long_a_main_thread_was_ready_and_had_no_cpu_is_the_kernels() -> None:
     times = ProcessTimes()
     with subprocess.Popen(
         [sys.executable, "-c", RIVALS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as worker:
+        assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdout.readline()
         times.follow("/proc", [worker.pid])
-        begun = times.read()[worker.pid].waiting_seconds
-        waited = int(worker.stdout.readline().split()[1]) / 1e9
-        told = times.read()[worker.pid].waiting_seconds
+        before = times.read()[worker.pid].main_thread
+        worker.stdin.write("begin\n")
+        worker.stdin.flush()
+        running, waiting, _ = map(int, worker.stdout.readline().split())
+        after = times.read()[worker.pid].main_thread
         worker.communicate("end\n")
-    assert begun is not None
-    assert told is not None
-    # Its rival had the CPU half of the time.
-    assert waited > 0.1
-    assert begun < told
-    assert told >= waited
-
-
-def test_what_ended_threads_waited_stays_and_too_many_are_not_told(tmp_path: Path) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "stat").write_text(STAT.format(7, "worker", 188))
-    times = ProcessTimes()
-
-    def threads(waited: dict[int, float]) -> float | None:
-        shutil.rmtree(tmp_path / "7" / "task", ignore_errors=True)
-        for number, seconds in waited.items():
-            (tmp_path / "7" / "task" / str(number)).mkdir(parents=True)
-            text = f"500 {seconds * 1e9:.0f} 3\n"
-            (tmp_path / "7" / "task" / str(number) / "schedstat").write_text(text)
-        times.follow(str(tmp_path), [7])
-        return times.read()[7].waiting_seconds
-
-    assert threads({7: 1.0, 8: 2.0}) == pytest.approx(3.0)
-    assert threads({7: 1.5}) == pytest.approx(3.5)
-    # A new one of the same number.
-    assert threads({7: 1.5, 8: 0.25}) == pytest.approx(3.75)
-    assert threads(dict.fromkeys(range(7, 8 + MOST_THREADS), 0.0)) is None
-    assert threads({7: 1.5}) is None
     times.close()
+    assert before is not None
+    assert after is not None
+    assert after[0] >= running / 1e9 > before[0]
+    # Its rival had the CPU half of the time.
+    assert after[1] >= waiting / 1e9 > 0.1
 
 
 def test_a_process_that_ended_is_let_go_of_and_the_others_go_on() -> None:
@@ -254,6 +232,7 @@ def enter_pod(node: Path, process: int) -> None:
     proc = node / "proc"
     add_process(proc, process, f"4:cpu,cpuacct:/kubepods/burstable/pod{UID}/4f\n")
     (proc / str(process) / "stat").symlink_to(f"/proc/{process}/stat")
+    (proc / str(process) / "schedstat").symlink_to(f"/proc/{process}/schedstat")
     (proc / str(process) / "net").symlink_to(f"/proc/{process}/net")
 
 
@@ -312,6 +291,7 @@ def test_each_process_of_a_server_is_told_with_the_time_of_the_reading(node: Pat
         assert samples.keys() == {str(first.pid), str(second.pid)}
         for one in samples.values():
             assert one.labels == {
+                "parent": str(os.getpid()),
                 "namespace": "default",
                 "pod": "axum-1",
                 "node": "n1",

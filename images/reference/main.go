@@ -44,6 +44,7 @@ type server struct {
 	settings
 	pool  *pgxpool.Pool
 	slots chan struct{}
+	main  chan chan struct{} // of a worker process: what its main thread burns, one after the other
 }
 
 func main() {
@@ -80,6 +81,10 @@ func run() error {
 	}
 	defer pool.Close()
 	one := &server{settings: s, pool: pool}
+	burning := make(chan chan struct{})
+	if os.Getenv(workerVariable) != "" {
+		one.main = burning
+	}
 	if s.slots > 0 {
 		one.slots = make(chan struct{}, s.slots)
 	}
@@ -107,10 +112,20 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	if err := listener.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	ended := make(chan error, 1)
+	go func() { ended <- listener.Serve(socket) }()
+	for {
+		select {
+		case burnt := <-burning:
+			burn(s.burn)
+			close(burnt)
+		case err := <-ended:
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			return err
+		}
 	}
-	return nil
 }
 
 // statement is the only one of a request.
@@ -127,7 +142,13 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 		defer func() { <-s.slots }()
 	}
 	time.Sleep(s.hold)
-	burn(s.burn)
+	if s.main == nil {
+		burn(s.burn)
+	} else {
+		burnt := make(chan struct{})
+		s.main <- burnt
+		<-burnt
+	}
 	rows, err := s.pool.Query(r.Context(), s.statement(), s.pause.Seconds(), s.rows)
 	if err == nil {
 		var users []user

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 )
@@ -14,6 +15,14 @@ const workerVariable = "WORKER_PROCESS"
 
 // inherited is the descriptor of the socket that all worker processes accept from.
 const inherited = 3
+
+// The main function of a worker process stays in its main thread, where all that is to be computed is,
+// as in most servers that have several processes.
+func init() {
+	if os.Getenv(workerVariable) != "" {
+		runtime.LockOSThread()
+	}
+}
 
 // listen returns what a process accepts connections from. The second worker process and all later
 // ones have one connection at a time, and the first has the others: uneven, whoever connects.

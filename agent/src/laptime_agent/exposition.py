@@ -18,6 +18,7 @@ from laptime_agent.readings import (
     CpuReading,
     NodeReading,
     PodReading,
+    ProcessReading,
     TrackingReading,
 )
 from laptime_agent.sampler import Sampler
@@ -143,10 +144,10 @@ _POD_RECEIVED = _Family(
 _POD_TRANSMITTED = _Family(
     "laptime_pod_network_transmit_bytes_total", "counter", "Bytes sent, without the loopback."
 )
-_POD_PROCESS_WAITING = _Family(
-    "laptime_pod_process_cpu_waiting_seconds_total",
+_POD_MAIN_THREAD = _Family(
+    "laptime_pod_process_main_thread_seconds_total",
     "counter",
-    "Time in which threads of a process of a server were ready and had no CPU, summed over them.",
+    "Time in which the main thread of a process of a server ran, or was ready and had no CPU.",
 )
 _NODE_INFO = _Family("laptime_node_info", "gauge", "Kernel and CPU model of the node.")
 _NODE_CLOCK = _Family(
@@ -312,18 +313,18 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
         sent = network.transmitted_bytes
         yield f"{_POD_TRANSMITTED.name}{{{labels}}} {sent} {one.timestamp_ms}\n"
     of_processes = [
-        (f"{labels},{_labels({'process': str(number), 'command': process.command})}", one, process)
+        (f"{labels},{_process_labels(number, process)}", one, process)
         for labels, one in pods
         for number, process in one.processes.items()
     ]
     yield _POD_PROCESS.head()
     for labels, one, process in of_processes:
         yield f"{_POD_PROCESS.name}{{{labels}}} {process.cpu_seconds!r} {one.timestamp_ms}\n"
-    yield _POD_PROCESS_WAITING.head()
+    yield _POD_MAIN_THREAD.head()
     for labels, one, process in of_processes:
-        if process.waiting_seconds is not None:
-            waited = process.waiting_seconds
-            yield f"{_POD_PROCESS_WAITING.name}{{{labels}}} {waited!r} {one.timestamp_ms}\n"
+        for state, spent in zip(("running", "waiting"), process.main_thread or (), strict=False):
+            series = f'{_POD_MAIN_THREAD.name}{{{labels},state="{state}"}}'
+            yield f"{series} {spent!r} {one.timestamp_ms}\n"
     for container_family, of_container in _CONTAINER:
         yield container_family.head()
         for labels, one in pods:
@@ -332,6 +333,10 @@ def _pod_lines(pods: list[tuple[str, PodReading]]) -> Iterator[str]:
                     f'{container_family.name}{{{labels},container="{name}"}} '
                     f"{of_container(reading)!r} {one.timestamp_ms}\n"
                 )
+
+
+def _process_labels(number: int, one: ProcessReading) -> str:
+    return _labels({"process": str(number), "parent": str(one.parent), "command": one.command})
 
 
 def _pressure_lines(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from laptime_agent.files import KernelFile
+from laptime_agent.files import KernelFile, open_if_there
 from laptime_agent.hierarchy import MONITOR, Hierarchy
 from laptime_agent.readings import ProcessReading
 
@@ -15,10 +15,6 @@ MOST_PROCESSES = 64
 
 Each is a series of its own in Prometheus, and some servers have a process for each connection.
 """
-
-MOST_THREADS = 64
-"""Of a process: of one that has or had more it is not told how long they waited, which costs a file
-to be read for each of them every second."""
 
 _MONITOR = f"-{MONITOR}-".encode()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -74,62 +70,40 @@ class ProcessTimes:
 class _Process:
     """A process by its folder in /proc.
 
-    Its file `stat` is kept open: it goes on to be that of this process and of no other one, which
-    may soon have the same number.
+    Its files are kept open: they go on to be those of this process and of no other one, which may
+    soon have the same number.
 
     Raises:
         OSError: there is no such process; on `read`, it has ended.
     """
 
-    __slots__ = ("_stat", "_threads", "_waited", "_waiting")
+    __slots__ = ("_main_thread", "_stat")
 
     def __init__(self, folder: str) -> None:
         self._stat = KernelFile(f"{folder}/stat")
-        self._threads: str | None = f"{folder}/task"
-        self._waited: dict[str, int] = {}
-        self._waiting = 0
+        self._main_thread = open_if_there(f"{folder}/schedstat")
 
     def read(self) -> ProcessReading:
-        waiting = self._read_waiting()
-        # After the threads, which are found by the number: this fails if that is another's now.
-        return replace(parse_stat(self._stat.read()), waiting_seconds=waiting)
+        reading = parse_stat(self._stat.read())
+        if self._main_thread is None:
+            return reading
+        running, waiting, _ = map(int, self._main_thread.read().split())
+        return replace(reading, main_thread=(running / 1e9, waiting / 1e9))
 
     def close(self) -> None:
         self._stat.close()
-
-    def _read_waiting(self) -> float | None:
-        """The sum over all threads, those that ended included; None where it is not known."""
-        if self._threads is None:
-            return None
-        try:
-            threads = os.listdir(self._threads)
-        except OSError:
-            threads = []
-        if not 0 < len(threads) <= MOST_THREADS:
-            self._threads = None
-            return None
-        waited: dict[str, int] = {}
-        for thread in threads:
-            try:
-                with open(f"{self._threads}/{thread}/schedstat", "rb", buffering=0) as file:
-                    waited[thread] = int(file.read().split()[1])
-            except OSError:
-                continue
-            grown = waited[thread] - self._waited.get(thread, 0)
-            # A thread of another one's number began with nothing.
-            self._waiting += grown if grown >= 0 else waited[thread]
-        self._waited = waited
-        return self._waiting / 1e9 if waited else None
+        if self._main_thread is not None:
+            self._main_thread.close()
 
 
 def parse_stat(text: bytes) -> ProcessReading:
-    """Return the reading of a process, of its file /proc/PID/stat; of waiting that says nothing."""
+    """Return the reading of a process, of its file /proc/PID/stat: of all threads together."""
     # The name of the program is in parentheses, and may have such and spaces in it.
     begin, end = text.index(b"("), text.rindex(b")")
     fields = text[end + 1 :].split(None, 13)
     ticks = int(fields[11]) + int(fields[12])
     command = text[begin + 1 : end].decode("utf-8", "replace")
-    return ProcessReading(command, ticks / _TICKS_PER_SECOND)
+    return ProcessReading(command, int(fields[1]), ticks / _TICKS_PER_SECOND)
 
 
 def processes_of(proc: str, uids: Iterable[str]) -> dict[str, list[int]]:

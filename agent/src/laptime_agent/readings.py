@@ -82,9 +82,11 @@ class ProcessReading:
 
     command: str
     """What the kernel calls it now."""
+    parent: int
+    """The number of the process that it belongs to now."""
     cpu_seconds: float
-    waiting_seconds: float | None = None
-    """How long its threads were ready and had no CPU, summed over them; None: not known."""
+    main_thread: tuple[float, float] | None = None
+    """For how many seconds its first thread ran, and was ready and had no CPU; None: not told."""
 
 
 @dataclass(frozen=True, slots=True)

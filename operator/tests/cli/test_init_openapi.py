@@ -378,6 +378,12 @@ def test_a_document_that_is_wrong_somewhere_is_read_as_far_as_it_is_right(
         translated(document)
 
 
+def test_a_list_of_values_that_is_none_is_left_out() -> None:
+    (document,) = parse_any((HERE / "pets.yaml").read_text(), "pets.yaml")
+    document["components"]["schemas"]["Pet"]["properties"]["status"]["enum"] = None
+    assert "enum: null" not in str(translated(document))
+
+
 def places(node: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Yield the way to each part of a document."""
     yield way

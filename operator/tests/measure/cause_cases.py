@@ -65,8 +65,8 @@ class Trial:
     throttled: Mapping[str, float] = field(default_factory=dict)
     peaks: Mapping[str, float] = field(default_factory=dict)
     """Highest use over any second; 5 % above the mean where it says nothing else."""
-    processes: Sequence[tuple[str, float] | tuple[str, float, float]] | None = None
-    """Of the server: command, cores and share of waiting; None: the agent does not tell."""
+    processes: Sequence[ProcessUsage] | None = None
+    """Of the server; None: the agent does not tell."""
     each_second: float | None = None
     """The lowest use of the server over any second; None: no series."""
     waiting: Mapping[str, float] = field(default_factory=dict)
@@ -102,7 +102,7 @@ def cause_of(trial: Trial) -> LimitedBy:
                 cores_over_time=_over_time(trial) if name == "server" else None,
                 throttled_share=trial.throttled.get(name, 0.0),
                 cpu_waiting_share=trial.waiting.get(name, 0.0),
-                processes=_processes(trial) if name == "server" else None,
+                processes=_sorted(trial.processes) if name == "server" else None,
             )
             for name in names
         ],
@@ -141,13 +141,40 @@ def cause_of(trial: Trial) -> LimitedBy:
     )
 
 
-def _processes(trial: Trial) -> list[ProcessUsage] | None:
-    if trial.processes is None:
-        return None
+def _sorted(every: Sequence[ProcessUsage] | None) -> list[ProcessUsage] | None:
+    return None if every is None else sorted(every, key=lambda one: -one.cores)
+
+
+def processes(
+    command: str,
+    *cores: float,
+    waited: Sequence[float] | None = None,
+    parent: int = 10,
+    number: int = 11,
+    peak: float = 1.02,
+    main: float = 1.0,
+) -> list[ProcessUsage]:
+    """Return processes of one parent, by the cores that each used.
+
+    `waited` is what their main threads waited for a CPU, which used the part `main` of the cores.
+    """
     return [
-        ProcessUsage(command=command, cores=cores, waiting_share=waited[0] if waited else None)
-        for command, cores, *waited in trial.processes
+        ProcessUsage(
+            process=number + index,
+            parent=parent,
+            command=command,
+            cores=one,
+            cores_peak=peak * one,
+            main_thread_cores=None if waited is None else main * one,
+            main_thread_waiting_share=None if waited is None else waited[index],
+        )
+        for index, one in enumerate(cores)
     ]
+
+
+def master(command: str, cores: float = 0.0) -> list[ProcessUsage]:
+    """Return the parent of those."""
+    return processes(command, cores, parent=1, number=10)
 
 
 def _over_time(trial: Trial) -> CoresOverTime | None:
@@ -215,6 +242,8 @@ FIFTY_ROWS = {
 }
 
 FULL_TABLE = ConnectionTracking(entries=960, limit=1000, dropped=1203)
+
+PAUSE = processes("pause", 0.0, parent=1, number=9)
 
 CASES = {
     "a table of connections that dropped packets while no CPU was busy": (
@@ -593,11 +622,11 @@ CASES = {
             topology={},
             server={"preset": "fastapi-async", "workers": 3},
             cores={"server": 1.74},
-            processes=[("python", 0.97), ("python", 0.42), ("python", 0.35), ("python", 0.0)],
+            processes=[*processes("python", 0.97, 0.42, 0.35), *master("python")],
         ),
         Cause.UNEVEN_WORKERS,
-        "the busiest of the server's 3 worker processes used 0.97 of the 1 core that it can use, "
-        "the others 0.35 to 0.42",
+        "the busiest of the server's 3 worker processes (python) used 0.97 of the 1 core that it "
+        "can use, the others 0.35 to 0.42",
     ),
     "one worker has them and waits for the node's CPUs as well": (
         Trial(
@@ -605,35 +634,59 @@ CASES = {
             server={"preset": "fastapi-async", "workers": 2},
             cores={"server": 1.22},
             busy=0.82,
-            waiting={"server": 0.14},
-            processes=[("python", 0.8, 0.31), ("python", 0.42, 0.1), ("python", 0.0, 0.0)],
+            waiting={"server": 0.2},
+            processes=[*processes("python", 0.8, 0.42, waited=[0.14, 0.1]), *master("python")],
         ),
         Cause.UNEVEN_WORKERS,
         "used 0.80 of the 1 core that it can use and waited for a CPU of the node in another 14% "
         "of the time, the other one 0.42",
-    ),
-    "one of more workers than are told of": (
-        Trial(
-            topology={},
-            server={"preset": "fastapi-async", "workers": 20},
-            cores={"server": 2.4},
-            peaks={"server": 2.6},
-            processes=[("python", 0.95), *(("python", 0.1) for _ in range(15))],
-        ),
-        Cause.UNEVEN_WORKERS,
-        "the busiest of the server's 20 worker processes used 0.95 of the 1 core that it can use, "
-        "the others 0.10",
     ),
     "one worker of an image of one's own has": (
         Trial(
             topology={},
             server={**OWN_IMAGE, "workers": 2},
             cores={"server": 1.25},
-            processes=[("node", 0.94), ("node", 0.31), ("sh", 0.0), ("pause", 0.0)],
+            processes=[*processes("node", 0.94, 0.31), *master("node"), *PAUSE],
         ),
         Cause.UNEVEN_WORKERS,
-        "the busiest of the server's 2 worker processes used 0.94 of the 1 core that it can use, "
-        "the other one 0.31",
+        "the busiest of the server's 2 worker processes (node) used 0.94 of the 1 core that it can "
+        "use, the other one 0.31",
+    ),
+    "a pool that all workers share is full in front of an uneven one": (
+        Trial(
+            pool=full_pool(),
+            proxy=queued(31.0, 1.0),
+            server={"preset": "fastapi-async", "workers": 2},
+            cores={"server": 1.61},
+            processes=[*processes("python", 0.91, 0.7), *master("python")],
+        ),
+        Cause.PGBOUNCER_POOL,
+        "24.8 of the 25 connections",
+    ),
+    "a lock that most wait for, in front of an uneven worker": (
+        Trial(
+            topology={"postgres": {}},
+            server={"preset": "fastapi-async", "workers": 2, "databaseConnections": 40},
+            cores={"server": 1.5},
+            processes=[*processes("python", 0.9, 0.6), *master("python")],
+            database=waiting({"Lock:tuple": 26.0, "Lock:transactionid": 1.0}),
+        ),
+        Cause.POSTGRES_LOCKS,
+        "waited in Postgres for",
+    ),
+    "places are left in a worker that is not full": (
+        Trial(
+            topology={},
+            load=closed(100),
+            server={"preset": "fastapi-sleep", "workers": 4},
+            rate=5.6,
+            server_time=latency(13.0, least=10.0, spread=2.0),
+            known={"requests_at_once": 40, "wait_seconds": 10.0},
+            cores={"server": 0.95},
+            processes=[*processes("python", 0.75, 0.1, 0.1, 0.0), *master("python")],
+        ),
+        Cause.UNEVEN_WORKERS,
+        "56.0 of 100 requests were being worked on, though each of the 4 workers works on 40",
     ),
     "workers that share the connections unevenly": (
         Trial(

@@ -99,16 +99,25 @@ def pod(
 
 
 def process(
-    pod: str, number: int, command: str, cores: float, what: str = "cpu", **options: Any
+    pod: str,
+    number: int,
+    command: str,
+    cores: float,
+    *,
+    parent: int = 1,
+    main: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Return the agent's series of a process of a server; `cpu_waiting` is what it waited."""
+    """Return the agent's series of a process of a server, or of what its main thread was `main`."""
     labels = {
         **{"namespace": "default", "pod": pod, "node": "n1", "run": "demo"},
         **{"component": "server", "server": "axum", "trial": "demo-trial-001"},
-        **{"process": str(number), "command": command},
+        **{"process": str(number), "parent": str(parent), "command": command},
     }
-    metric = f"laptime_pod_process_{what}_seconds_total"
-    return one_series(metric, _linear(cores), labels, **options)
+    if main is not None:
+        metric = "laptime_pod_process_main_thread_seconds_total"
+        return one_series(metric, _linear(cores), {**labels, "state": main}, **options)
+    return one_series("laptime_pod_process_cpu_seconds_total", _linear(cores), labels, **options)
 
 
 def node(

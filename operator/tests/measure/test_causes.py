@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from laptime.api.causes import Cause
 from laptime.api.side_services import SideService
-from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, NodeUsage, ProcessUsage, Source, TrialUsage
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
@@ -22,7 +23,9 @@ from tests.measure.cause_cases import (
     connections,
     full_pool,
     latency,
+    master,
     open_load,
+    processes,
     queued,
     waiting,
 )
@@ -73,68 +76,85 @@ def test_a_full_node_comes_before_the_worker_that_waits_for_it() -> None:
     assert cause_of(trial).cause is Cause.NODE
 
 
+TWO_OF_ONES_OWN = {**OWN_IMAGE, "workers": 2}
+
+
+def workers(count: int, *used: ProcessUsage, **more: Any) -> Trial:
+    """Return a trial of a server of so many worker processes, of which one had too much to do."""
+    return Trial(
+        **{
+            "topology": {},
+            "server": {"preset": "fastapi-async", "workers": count},
+            "cores": {"server": sum(one.cores for one in used)},
+            "processes": [*used, *master("python")],
+            **more,
+        }
+    )
+
+
 EVEN: dict[str, Trial] = {
-    "threads of one process": Trial(
-        topology={},
-        server={**OWN_IMAGE, "workers": 2},
-        cores={"server": 0.97},
-        processes=[("mine", 0.95), ("nginx", 0.02), ("sh", 0.0), ("pause", 0.0)],
+    "threads of one process": workers(
+        2, *processes("mine", 0.95), *processes("nginx", 0.02, number=12), server=TWO_OF_ONES_OWN
     ),
-    "threads by the preset": Trial(
-        topology={},
-        cores={"server": 1.0},
-        processes=[("server", 0.95), ("server", 0.05), ("pause", 0.0)],
+    "threads by the preset": workers(
+        2, *processes("server", 0.95, 0.05), server={"preset": "axum-sqlx", "workers": 2}
     ),
-    "a process that computes on several cores": Trial(
-        topology={},
-        server={**OWN_IMAGE, "workers": 2},
-        cores={"server": 1.6},
-        processes=[("java", 1.4), ("java", 0.2), ("pause", 0.0)],
+    "a process that computes on several cores": workers(
+        2, *processes("java", 0.97, 0.2, peak=1.6), server=TWO_OF_ONES_OWN
     ),
-    "hardly uneven": Trial(
-        topology={},
-        server={"preset": "fastapi-async", "workers": 2},
-        cores={"server": 1.72},
-        processes=[("python", 0.92), ("python", 0.8), ("python", 0.0)],
+    "a program that passes on to others": workers(
+        2,
+        *processes("nginx", 0.95, parent=12, number=13),
+        *processes("nginx", 0.0, number=12),
+        *processes("python", 0.4, 0.4, parent=20, number=21),
+        server=TWO_OF_ONES_OWN,
     ),
-    "threads of it that waited at once": Trial(
-        topology={},
-        server={"preset": "fastapi-sync", "workers": 2},
-        cores={"server": 1.0},
-        waiting={"server": 0.5},
-        processes=[("python", 0.65, 0.6), ("python", 0.3, 0.1)],
+    "one that started the server": workers(2, *processes("python", 0.95), server=TWO_OF_ONES_OWN),
+    "the one that gives the others work": workers(
+        2,
+        *processes("node", 0.4, 0.2),
+        server=TWO_OF_ONES_OWN,
+        processes=[*processes("node", 0.4, 0.2), *master("node", 0.95)],
     ),
-    "the others were kept from running": Trial(
-        topology={},
-        server={"preset": "fastapi-async", "workers": 2},
-        cores={"server": 1.11},
-        busy=0.85,
-        waiting={"server": 0.32},
-        processes=[("python", 0.62, 0.3), ("python", 0.49, 0.31)],
+    "hardly uneven": workers(2, *processes("python", 0.92, 0.8)),
+    "a connection for each that computes": workers(
+        8,
+        *processes("python", 0.92, *5 * [0.888], 0.0, 0.0),
+        load=closed(6),
+        server_time=latency(0.006),
     ),
-    "it hardly ran": Trial(
-        topology={},
-        server={"preset": "fastapi-sync", "workers": 2},
-        cores={"server": 0.6},
-        processes=[("python", 0.4, 0.55), ("python", 0.2, 0.1)],
-    ),
-    "nothing waits": Trial(
-        topology={},
+    "a connection for each of two that wait for the node": workers(
+        3,
+        *processes("python", 0.7, 0.7, 0.0, waited=[0.25, 0.25, 0.0]),
         load=closed(2),
-        server={"preset": "fastapi-async", "workers": 4},
         server_time=latency(0.002),
-        cores={"server": 1.86},
-        processes=[("python", 0.94), ("python", 0.92), ("python", 0.0), ("python", 0.0)],
+        busy=0.85,
+        waiting={"server": 0.4},
     ),
-    "nobody says how many": Trial(
-        topology={},
-        server=OWN_IMAGE,
-        cores={"server": 1.25},
-        processes=[("node", 0.94), ("node", 0.31)],
+    "the others wait for an upstream": workers(
+        4,
+        *processes("python", 0.95, 0.2, 0.2, 0.2),
+        known={"upstream_seconds": 0.028},
     ),
-    "nobody tells": Trial(
-        topology={}, server={"preset": "fastapi-async", "workers": 3}, cores={"server": 1.74}
+    "the others were kept from running": workers(
+        2, *processes("python", 0.62, 0.49, waited=[0.3, 0.31]), busy=0.85
     ),
+    "nobody knows whether the others were": workers(
+        2, *processes("python", 0.91, 0.54), waiting={"server": 0.5}
+    ),
+    "threads that waited beside each other": workers(
+        2, *processes("python", 0.6, 0.3, waited=[0.4, 0.1], main=0.1), waiting={"server": 0.4}
+    ),
+    "it hardly ran": workers(2, *processes("python", 0.4, 0.1, waited=[0.55, 0.1])),
+    "its limit held it back": workers(
+        2,
+        *processes("python", 0.55, 0.1, waited=[0.4, 0.1]),
+        throttled={"server": 0.6},
+        server={"preset": "fastapi-async", "workers": 2, "resources": {"cpu": "1"}},
+    ),
+    "more of them than are told of": workers(20, *processes("python", 0.95, *15 * [0.1])),
+    "nobody says how many": workers(2, *processes("node", 0.94, 0.31), server=OWN_IMAGE),
+    "nobody tells": workers(3, processes=None, cores={"server": 1.74}),
 }
 
 
@@ -145,14 +165,7 @@ def test_workers_that_are_not_uneven_are_never_called_so(name: str) -> None:
 
 
 def test_a_full_worker_is_named_beside_what_was_asked_for() -> None:
-    workers = Trial(
-        topology={},
-        load=open_load(1000),
-        server={"preset": "fastapi-async", "workers": 2},
-        cores={"server": 1.2},
-        processes=[("python", 0.95), ("python", 0.25), ("python", 0.0)],
-    )
-    found = cause_of(workers)
+    found = cause_of(workers(2, *processes("python", 0.95, 0.25), load=open_load(1000)))
     assert (found.cause, found.also) == (Cause.OFFERED_LOAD, [Cause.UNEVEN_WORKERS])
 
 

@@ -129,22 +129,43 @@ async def test_cpus_that_no_other_pod_ran_on_are_the_fewest_of_the_window() -> N
     assert axum.exclusive_cpus is None
 
 
+NAME = "demo-server-axum-1-a"
+
+
 async def test_each_process_of_a_server_is_told_of() -> None:
-    name = "demo-server-axum-1-a"
     workers = [
-        process(name, 7, "pause", 0.0),
-        process(name, 41, "gunicorn", 0.01),
-        process(name, 42, "gunicorn", 0.94),
-        process(name, 43, "gunicorn", 0.55),
-        process(name, 42, "gunicorn", 0.25, "cpu_waiting"),
+        process(NAME, 7, "pause", 0.0),
+        process(NAME, 41, "gunicorn", 0.01, parent=7),
+        process(NAME, 42, "gunicorn", 0.94, parent=41),
+        process(NAME, 42, "gunicorn", 0.9, parent=41, main="running"),
+        process(NAME, 42, "gunicorn", 0.05, parent=41, main="waiting"),
+        process(NAME, 43, "gunicorn", 0.55, parent=41),
     ]
     axum = (await used([*server(), *workers])).component("server")
     assert axum is not None
     assert axum.processes is not None
-    found = [(one.command, round(one.cores, 3)) for one in axum.processes]
-    assert found == [("gunicorn", 0.94), ("gunicorn", 0.55), ("gunicorn", 0.01), ("pause", 0.0)]
-    assert axum.processes[0].waiting_share == pytest.approx(0.25)
-    assert axum.processes[1].waiting_share is None
+    found = [(one.process, one.parent, one.command) for one in axum.processes]
+    assert found == [
+        (42, 41, "gunicorn"),
+        (43, 41, "gunicorn"),
+        (41, 7, "gunicorn"),
+        (7, 1, "pause"),
+    ]
+    busiest, other, *_ = axum.processes
+    assert (busiest.cores, busiest.cores_peak) == pytest.approx((0.94, 0.94))
+    assert busiest.main_thread_cores == pytest.approx(0.9)
+    assert busiest.main_thread_waiting_share == pytest.approx(0.05)
+    assert other.cores == pytest.approx(0.55)
+    assert (other.main_thread_cores, other.main_thread_waiting_share) == (None, None)
+
+
+async def test_a_process_that_gave_itself_another_name_is_one_process() -> None:
+    before = process(NAME, 42, "python", 1.5, end=START + 3.9)
+    renamed = process(NAME, 42, "gunicorn", 1.5, start=START + 3.0)
+    axum = (await used([*server(), renamed, before])).component("server")
+    assert axum is not None
+    assert axum.processes is not None
+    assert [(one.command, round(one.cores, 3)) for one in axum.processes] == [("gunicorn", 1.5)]
 
 
 @pytest.mark.parametrize(
@@ -152,14 +173,18 @@ async def test_each_process_of_a_server_is_told_of() -> None:
     [
         [],
         # Nobody followed who used the rest of the pod's 1.5 cores.
-        [process("demo-server-axum-1-a", 41, "axum", 1.2)],
+        [process(NAME, 41, "axum", 1.2)],
+        [process(NAME, 41, "axum", 1.5), process(NAME, 42, "axum", 0.3)],
         # It ended in the middle: what another one used since is not known.
-        [
-            process("demo-server-axum-1-a", 41, "axum", 0.7),
-            process("demo-server-axum-1-a", 42, "axum", 0.8, end=START + 4.4),
-        ],
+        *(
+            [process(NAME, 41, "axum", 0.7), process(NAME, 42, "axum", 0.8, end=START + end)]
+            for end in (4.4, 6.4, 9.4)
+        ),
+        [process(NAME, 41, "axum", 0.7), process(NAME, 42, "axum", 0.8, start=START + 1.0)],
+        # Its readings are too far apart for this window.
+        [process(NAME, 41, "axum", 1.5, step=6.0)],
     ],
-    ids=["nobody tells", "too little of it", "one ended"],
+    ids=["nobody", "too little", "too much", "one ended", "later", "at the end", "new", "seldom"],
 )
 async def test_of_processes_that_are_not_all_known_nothing_is_said(
     told: list[dict[str, Any]],

@@ -418,7 +418,8 @@ def test_cpu_over_time_is_left_out_before_anything_else() -> None:
 
 def test_processes_are_left_out_before_requests_are() -> None:
     first = REPORT.trials[0]
-    processes = [ProcessUsage(command="gunicorn", cores=0.5)] * 16
+    one = ProcessUsage(process=41, parent=7, command="gunicorn", cores=0.5, cores_peak=0.6)
+    processes = [one] * 16
     part = ComponentUsage(component="server", pods=1, cores_mean=8.0, processes=processes)
     usage = TrialUsage(source=Source.AGENT, complete=True, components=[part])
     report = replace(REPORT, trials=[first.model_copy(update={"usage": usage})])

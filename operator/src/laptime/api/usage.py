@@ -45,12 +45,18 @@ MOST_PROCESSES = 16
 class ProcessUsage(TolerantModel):
     """A process of a server, its threads included."""
 
+    process: int = Field(description="Its number on the node.")
+    parent: int = Field(description="The number of the process that made it.")
     command: str = Field(description="What the kernel calls it: at most 15 characters.")
     cores: Reading = Field(description="CPU cores, mean of the window.")
-    waiting_share: Reading | None = Field(
+    cores_peak: Reading = Field(description="Highest use over any second.")
+    main_thread_cores: Reading | None = Field(
+        None, description="Of `cores` those that its main thread used; None: not known."
+    )
+    main_thread_waiting_share: Reading | None = Field(
         None,
-        description="Share of the window in which a thread of it was ready and had no CPU, summed "
-        "over its threads. None where the agent does not tell.",
+        description="Share of the window in which its main thread was ready and had no CPU; None: "
+        "not known.",
     )
 
 
@@ -94,7 +100,7 @@ class ComponentUsage(TolerantModel):
     processes: list[ProcessUsage] | None = Field(
         None,
         description="Of a server: its processes, the busiest first, at most 16. None where the "
-        "agent does not tell, or of too little of the CPU time.",
+        "agent does not tell, or of more or less CPU time than the pods had.",
     )
 
 

@@ -71,9 +71,9 @@ def limited_by(
     lost = lost_connections(scene)
     slots = full_slots(scene, known)
     waits = waits_in_postgres(scene, slots)
-    uneven = uneven_workers(scene)
+    uneven = uneven_workers(scene, known)
     of_several = [uneven] if uneven else []
-    every = [*cpus, *nodes, *lost, *of_several, *waits, *slots]
+    every = [*cpus, *nodes, *lost, *waits, *slots, *of_several]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -90,9 +90,6 @@ def limited_by(
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
-    for resource in of_several:
-        if _full(resource):
-            return _named(resource, every)
     thread = thread_of_unknown_server(scene)
     if thread is not None:
         return LimitedBy(cause=Cause.UNKNOWN, evidence=thread, also=_near(every, Cause.UNKNOWN))
@@ -103,7 +100,8 @@ def limited_by(
         if wait.in_turn:
             return _one_lock_or_several(wait, every)
     waited = _upstream(scene, known)
-    for resource in [*slots, *([waited] if waited else [])]:
+    # What all workers share comes before a worker, which holds up those that it accepted alone.
+    for resource in [*slots, *([waited] if waited else []), *of_several]:
         if _full(resource):
             return _named(resource, every)
     for found in (
@@ -256,7 +254,8 @@ def _places_left(
     connections = load.users
     if load.closed is None or not connections or places is None or known.wait_seconds <= 0:
         return None
-    if not places < connections <= places * workers or _near(every, Cause.SERVER_CONCURRENCY):
+    others = [one for one in every if one.cause is not Cause.UNEVEN_WORKERS]
+    if not places < connections <= places * workers or _near(others, Cause.SERVER_CONCURRENCY):
         return None
     worked_on = scene.figures.requests_per_second * known.wait_seconds
     said = (

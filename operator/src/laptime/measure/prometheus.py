@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import TypeVar
 
 from laptime.api.usage import (
     MOST_PROCESSES,
@@ -75,10 +74,13 @@ _POD_METRICS = {
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
 _POD_PROCESS = "laptime_pod_process_cpu_seconds_total"
-_POD_PROCESS_WAITING = "laptime_pod_process_cpu_waiting_seconds_total"
-_OF_PROCESSES = (_POD_PROCESS, _POD_PROCESS_WAITING)
-_TOLD_OF_PROCESSES = 0.9
-"""Of the CPU time of a pod: below that there are processes that nobody followed."""
+_POD_MAIN_THREAD = "laptime_pod_process_main_thread_seconds_total"
+_OF_PROCESSES = (_POD_PROCESS, _POD_MAIN_THREAD)
+_TOLD_OF_PROCESSES = (0.9, 1.1)
+"""Of the CPU time of a pod: below it there are processes that nobody followed, above it some of
+what is told is not so."""
+_FEWEST_OF_PROCESSES = 3
+"""Readings of a process, a second apart, that a window must have for them to tell its use."""
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
 _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
@@ -110,10 +112,17 @@ _KUBELET_METRICS = {
     "container_memory_working_set_bytes": "working_set",
     "container_memory_max_usage_bytes": "memory_peak",
 }
-_Process = tuple[str, str]
-_Key = TypeVar("_Key")
 _IDLE = ("idle", "iowait", "steal")
 _INTERRUPTS = ("irq", "softirq")
+
+
+@dataclass
+class _Process:
+    labels: Mapping[str, str] = field(default_factory=dict)
+    until: float = 0.0
+    """When it last had these labels."""
+    series: dict[str, Series] = field(default_factory=dict)
+    """CPU time, and for how long its main thread was running and waiting."""
 
 
 @dataclass
@@ -122,20 +131,24 @@ class _Pod:
     server: str | None
     node: str | None
     series: dict[str, Series] = field(default_factory=dict)
-    processes: dict[_Process, Series] = field(default_factory=dict)
-    """CPU time by the number of the process and its command."""
-    waiting: dict[_Process, Series] = field(default_factory=dict)
-    """Time that their threads were ready and had no CPU."""
+    processes: dict[str, _Process] = field(default_factory=dict)
+    """By their numbers."""
 
     def add(self, key: str, series: Series) -> None:
         _add(self.series, key, series)
 
     def add_process(self, labels: Mapping[str, str], series: Series) -> None:
-        known = self.processes if labels["__name__"] == _POD_PROCESS else self.waiting
-        _add(known, (labels.get("process", ""), labels.get("command", "")), series)
+        number = labels.get("process", "")
+        if number.isdecimal():
+            one = self.processes.setdefault(number, _Process())
+            key = "cpu" if labels["__name__"] == _POD_PROCESS else labels.get("state", "")
+            # It may have begun under another name: that of its parent.
+            if key == "cpu" and ("cpu" not in one.series or one.until < series.times[-1]):
+                one.labels, one.until = labels, series.times[-1]
+            _add(one.series, key, series)
 
 
-def _add(known: dict[_Key, Series], key: _Key, series: Series) -> None:
+def _add(known: dict[str, Series], key: str, series: Series) -> None:
     # A new agent goes on with the same counter under another `instance`.
     known[key] = known[key].merged(series) if key in known else series
 
@@ -489,27 +502,39 @@ def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
     """Return what each process used; None where not all that used something were followed."""
     found: list[ProcessUsage] = []
     for pod in pods:
-        grown = {key: increase(series, window) for key, series in pod.processes.items()}
-        waited = {key: increase(series, window) for key, series in pod.waiting.items()}
-        used = [
-            ProcessUsage(
-                command=key[1],
-                cores=seconds / window.seconds,
-                waiting_share=_share(waited.get(key), window),
-            )
-            for key, seconds in grown.items()
-            if seconds is not None
-        ]
+        every = (_process(int(number), one, window) for number, one in pod.processes.items())
+        used = [one for one in every if one is not None]
         cpu = increase(pod.series["cpu"], window)
         told = sum(one.cores for one in used) * window.seconds
-        if not used or cpu is None or told < _TOLD_OF_PROCESSES * cpu:
+        least, most = _TOLD_OF_PROCESSES
+        if not used or cpu is None or not least * cpu <= told <= most * cpu:
             return None
         found += used
-    return sorted(found, key=lambda one: (-one.cores, one.command))[:MOST_PROCESSES]
+    return sorted(found, key=lambda one: (-one.cores, one.process))[:MOST_PROCESSES]
 
 
-def _share(seconds: float | None, window: Window) -> float | None:
-    return None if seconds is None else seconds / window.seconds
+def _process(number: int, one: _Process, window: Window) -> ProcessUsage | None:
+    """Return what a process used; None where it was not there, or not told of, all the time."""
+    cpu, parent = one.series.get("cpu"), one.labels.get("parent", "")
+    if cpu is None or not parent.isdecimal():
+        return None
+    used = growth(cpu, window)
+    if used is None or len(cpu.within(window.start, window.end)) < _FEWEST_OF_PROCESSES:
+        return None
+
+    def share(state: str) -> float | None:
+        grown = growth(one.series[state], window) if state in one.series else None
+        return None if grown is None else grown / window.seconds
+
+    return ProcessUsage(
+        process=number,
+        parent=int(parent),
+        command=one.labels.get("command", ""),
+        cores=used / window.seconds,
+        cores_peak=highest_rate([cpu], window),
+        main_thread_cores=share("running"),
+        main_thread_waiting_share=share("waiting"),
+    )
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

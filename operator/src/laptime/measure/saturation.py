@@ -47,7 +47,10 @@ _ONE_THREAD = 1.1
 _UNEVEN = 0.8
 """Workers whose mean is above this part of the busiest one's use have hardly more to give."""
 _WAITING = 0.5
-"""Requests at the server that nobody computes: below that, none waits for the full worker."""
+"""Requests at the server beside one for each worker: below that, none waits for the full one."""
+_MAIN_THREAD = 0.9
+"""Of the CPU time of a process: then its main thread does what it does."""
+_HELD_BACK = 0.01
 _RUNS_AT_LEAST = 0.5
 """A worker that ran for less than this part of the window waited for more than a CPU."""
 _COARSEST = 3.0
@@ -255,59 +258,78 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     return Resource(Cause.SERVER_CPU, busy, said)
 
 
-def uneven_workers(scene: Scene) -> Resource | None:
+def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
     """Return the busiest worker of a server, where others of its kind used far less.
 
     Each process has the connections that it accepted: one that has too many is full while others
-    have room. Only where at least as many processes of one command as the server has workers are
-    seen: threads of one process share their work.
+    have room. Those of one command and one parent are compared, and none that is a parent itself:
+    there are as many as the server has workers, or those are threads of one process.
     """
     server, used = scene.server, scene.component("server")
-    if used is None or not used.processes or used.pods != 1 or not knows_threads(server):
-        return None
-    alike = [one for one in used.processes if one.command == used.processes[0].command]
     workers = processes_of(server)
-    if workers < 2 or len(alike) < min(workers, MOST_PROCESSES):
+    if (
+        used is None
+        or not used.processes
+        or used.pods != 1
+        or not knows_threads(server)
+        or not 2 <= workers <= MOST_PROCESSES
+        # Who is held back by a limit waits for it, and seems to wait for a CPU.
+        or (used.throttled_share or 0.0) >= _HELD_BACK
+    ):
         return None
-    # Whoever forked them has their command and hardly computes.
-    busiest, *others = alike[:workers]
-    full = _busy(busiest, used)
+    busiest, parents = used.processes[0], {one.parent for one in used.processes}
+    alike = [
+        one
+        for one in used.processes
+        if (one.command, one.parent) == (busiest.command, busiest.parent)
+        and one.process not in parents
+    ]
+    if busiest not in alike or len(alike) < workers or busiest.cores_peak > _ONE_THREAD:
+        return None
+    others = alike[1:workers]
+    full = min(1.0, busiest.cores + _waited_for_cpu(busiest))
     # As busy as they may have been: they are called idle only if they were.
-    mean = sum(min(1.0, one.cores + _waited(one, used)) for one in others) / len(others)
-    waiting = scene.at_server - sum(one.cores for one in alike)
-    if busiest.cores > _ONE_THREAD or mean > _UNEVEN * full or waiting < _WAITING:
+    kept = [_may_have_waited(one, used) for one in others]
+    room = [one.cores + more for one, more in zip(others, kept, strict=True) if more is not None]
+    if len(room) < len(others) or sum(room) / len(room) > _UNEVEN * full:
+        return None
+    # Of one request for each worker that computed at all none waits for another's.
+    computing = sum(one.cores >= _SHOWN_CORES for one in alike)
+    waits = known.wait_seconds + known.upstream_seconds
+    elsewhere = scene.figures.requests_per_second * waits + scene.statements_delayed
+    if scene.at_server - elsewhere - computing < _WAITING:
         return None
     lowest, highest = others[-1].cores, others[0].cores
     apart = f"{lowest:.2f}" if highest - lowest < _SHOWN_CORES else f"{lowest:.2f} to {highest:.2f}"
     ready = full - busiest.cores
     waited = f" and waited for a CPU of the node in another {ready:.0%} of the time"
     said = (
-        f"the busiest of the server's {workers} worker processes used {busiest.cores:.2f} of the 1 "
-        f"core that it can use{waited if ready >= 0.01 else ''}, "
+        f"the busiest of the server's {workers} worker processes ({busiest.command}) used "
+        f"{busiest.cores:.2f} of the 1 core that it can use{waited if ready >= 0.01 else ''}, "
         f"{'the other one' if workers == 2 else 'the others'} {apart}: what it has to do is not "
         "spread evenly over them"
     )
     return Resource(Cause.UNEVEN_WORKERS, full, said)
 
 
-def _busy(process: ProcessUsage, pod: ComponentUsage) -> float:
-    """Return for which part of the time a process ran or was ready, of one thread at a time.
+def _waited_for_cpu(process: ProcessUsage) -> float:
+    """Return the share of time in which a process was ready and had no CPU; 0 if that is not known.
 
-    Where threads waited while another one ran, nobody knows how long one of them was ready.
+    It is that of its main thread, where that does what the process does: of several nobody knows
+    whether one waited while another ran.
     """
-    busy = process.cores + _waited(process, pod)
-    if process.cores < _RUNS_AT_LEAST or busy > _ONE_THREAD:
-        return process.cores
-    return min(1.0, busy)
+    main, waited = process.main_thread_cores, process.main_thread_waiting_share
+    if main is None or waited is None or process.cores < _RUNS_AT_LEAST:
+        return 0.0
+    return waited if main >= _MAIN_THREAD * process.cores else 0.0
 
 
-def _waited(process: ProcessUsage, pod: ComponentUsage) -> float:
-    """Return the share of time in which a process waited for a CPU: at most that of its pod.
-
-    It is the sum over its threads, of which several may have waited at once.
-    """
-    waited = process.waiting_share or 0.0
-    return waited if pod.cpu_waiting_share is None else min(waited, pod.cpu_waiting_share)
+def _may_have_waited(process: ProcessUsage, pod: ComponentUsage) -> float | None:
+    """Return for what share of time at most a process had no CPU; None where nobody knows."""
+    main, waited = process.main_thread_cores, process.main_thread_waiting_share
+    if main is not None and waited is not None and main >= _MAIN_THREAD * process.cores:
+        return waited
+    return pod.cpu_waiting_share
 
 
 def thread_of_unknown_server(scene: Scene) -> str | None:

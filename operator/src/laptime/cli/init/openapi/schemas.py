@@ -92,6 +92,8 @@ def _without(made: Schema, unseen: set[str]) -> None:
         made.pop("required", None)
     elif unseen:
         made["required"] = [one for one in required if one not in unseen]
+    if not isinstance(made.get("enum"), list):
+        made.pop("enum", None)
     if "pattern" in made:
         try:
             re.compile(str(made["pattern"]))
