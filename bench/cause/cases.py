@@ -71,9 +71,9 @@ CASES = (
     ),
     Case(
         "unevenWorkers",
-        "of two processes that wait 8 ms and compute for 8 ms one has 15 connections: 125 "
+        "of two processes that wait 16 ms and compute for 16 ms one has 15 connections: 62 "
         "requests/s at most, and the other one is busy half of the time",
-        env={"PROCESSES": "2", "HOLD": "8ms", "BURN": "8ms"},
+        env={"PROCESSES": "2", "HOLD": "16ms", "BURN": "16ms"},
         server={"workers": 2},
     ),
     Case(
