@@ -49,7 +49,7 @@ _UNEVEN = 0.8
 _WAITING = 0.5
 """Requests at the server beside one for each worker: below that, none waits for the full one."""
 _MAIN_THREAD = 0.9
-"""Of the CPU time of a process: then its main thread does what it does."""
+"""Of the CPU time of a process: then what kept its main thread from running kept all of it."""
 _HELD_BACK = 0.01
 _RUNS_AT_LEAST = 0.5
 """A worker that ran for less than this part of the window waited for more than a CPU."""
@@ -287,7 +287,7 @@ def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
     if busiest not in alike or len(alike) < workers or busiest.cores_peak > _ONE_THREAD:
         return None
     others = alike[1:workers]
-    full = min(1.0, busiest.cores + _waited_for_cpu(busiest))
+    full = _busy(busiest)
     # As busy as they may have been: they are called idle only if they were.
     kept = [_may_have_waited(one, used) for one in others]
     room = [one.cores + more for one, more in zip(others, kept, strict=True) if more is not None]
@@ -312,16 +312,16 @@ def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
     return Resource(Cause.UNEVEN_WORKERS, full, said)
 
 
-def _waited_for_cpu(process: ProcessUsage) -> float:
-    """Return the share of time in which a process was ready and had no CPU; 0 if that is not known.
+def _busy(process: ProcessUsage) -> float:
+    """Return for which part of the time a process ran, or its main thread ran or was ready to.
 
-    It is that of its main thread, where that does what the process does: of several nobody knows
-    whether one waited while another ran.
+    That thread can do no more, whatever others do beside it. What they waited does not count: some
+    wait while another one runs.
     """
     main, waited = process.main_thread_cores, process.main_thread_waiting_share
-    if main is None or waited is None or process.cores < _RUNS_AT_LEAST:
-        return 0.0
-    return waited if main >= _MAIN_THREAD * process.cores else 0.0
+    if main is None or waited is None or main < _RUNS_AT_LEAST:
+        return min(1.0, process.cores)
+    return min(1.0, max(process.cores, main + waited))
 
 
 def _may_have_waited(process: ProcessUsage, pod: ComponentUsage) -> float | None:
