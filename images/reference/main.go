@@ -66,7 +66,7 @@ func run() error {
 		if os.Getenv(workerVariable) == "" {
 			return fork(s.port, s.processes, stopped.Done())
 		}
-		threads = 1
+		threads = 2 // the main one, which computes, and one for all else: neither waits for the other
 	}
 	runtime.GOMAXPROCS(threads)
 	config, err := pgxpool.ParseConfig(s.databaseURL)

@@ -18,7 +18,7 @@ type settings struct {
 	burn        time.Duration // of CPU time in this process
 	pause       time.Duration // in the database connection, without any CPU
 	rows        int           // that Postgres makes and counts: CPU of the database
-	processes   int           // above 1: each runs Go code on one thread, and the first has most connections
+	processes   int           // above 1: each computes on one thread, and the first has most connections
 	oneRow      bool          // the pause is in a lock of one row, which every request takes
 }
 
