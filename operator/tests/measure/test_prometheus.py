@@ -159,6 +159,14 @@ async def test_each_process_of_a_server_is_told_of() -> None:
     assert (other.main_thread_cores, other.main_thread_waiting_share) == (None, None)
 
 
+async def test_a_pod_that_is_gone_before_the_next_reading_has_its_processes_all_the_same() -> None:
+    every = [*server(), process(NAME, 41, "axum", 1.5, end=START + 9.4)]
+    axum = (await used(every)).component("server")
+    assert axum is not None
+    assert axum.processes is not None
+    assert axum.processes[0].cores == pytest.approx(1.5)
+
+
 async def test_a_process_that_gave_itself_another_name_is_one_process() -> None:
     before = process(NAME, 42, "python", 1.5, end=START + 3.9)
     renamed = process(NAME, 42, "gunicorn", 1.5, start=START + 3.0)
@@ -178,7 +186,7 @@ async def test_a_process_that_gave_itself_another_name_is_one_process() -> None:
         # It ended in the middle: what another one used since is not known.
         *(
             [process(NAME, 41, "axum", 0.7), process(NAME, 42, "axum", 0.8, end=START + end)]
-            for end in (4.4, 6.4, 9.4)
+            for end in (4.4, 6.4, 8.7)
         ),
         [process(NAME, 41, "axum", 0.7), process(NAME, 42, "axum", 0.8, start=START + 1.0)],
         # Its readings are too far apart for this window.

@@ -79,6 +79,8 @@ _OF_PROCESSES = (_POD_PROCESS, _POD_MAIN_THREAD)
 _TOLD_OF_PROCESSES = (0.9, 1.1)
 """Of the CPU time of a pod: below it there are processes that nobody followed, above it some of
 what is told is not so."""
+_BETWEEN_READINGS_SECONDS = 1.2
+"""Of a process; and what a busy node adds."""
 _FEWEST_OF_PROCESSES = 3
 """Readings of a process, a second apart, that a window must have for them to tell its use."""
 _NODE_INFO = "laptime_node_info"
@@ -518,12 +520,18 @@ def _process(number: int, one: _Process, window: Window) -> ProcessUsage | None:
     cpu, parent = one.series.get("cpu"), one.labels.get("parent", "")
     if cpu is None or not parent.isdecimal():
         return None
-    used = growth(cpu, window)
-    if used is None or len(cpu.within(window.start, window.end)) < _FEWEST_OF_PROCESSES:
+    used = increase(cpu, window)
+    if (
+        used is None
+        or len(cpu.within(window.start, window.end)) < _FEWEST_OF_PROCESSES
+        or cpu.times[0] > window.start
+        # A pod is deleted as soon as its trial is over, often before its next reading.
+        or cpu.times[-1] < window.end - _BETWEEN_READINGS_SECONDS
+    ):
         return None
 
     def share(state: str) -> float | None:
-        grown = growth(one.series[state], window) if state in one.series else None
+        grown = increase(one.series[state], window) if state in one.series else None
         return None if grown is None else grown / window.seconds
 
     return ProcessUsage(
