@@ -181,6 +181,20 @@ def test_a_process_that_ended_is_let_go_of_and_the_others_go_on() -> None:
         assert times.read() == {}
 
 
+@pytest.mark.parametrize("said", [("", "5 6 7"), ("7 nothing", "5 6 7"), (STAT, "")])
+def test_files_that_say_nothing_are_those_of_a_process_that_ended(
+    tmp_path: Path, said: tuple[str, str]
+) -> None:
+    (tmp_path / "7").mkdir()
+    stat, main_thread = said
+    (tmp_path / "7" / "stat").write_text(stat.format(7, "worker", 188))
+    (tmp_path / "7" / "schedstat").write_text(main_thread)
+    times = ProcessTimes()
+    times.follow(str(tmp_path), [7])
+    assert times.read() == {}
+    assert open_files(7, str(tmp_path)) == 0
+
+
 def test_of_too_many_processes_those_that_have_used_most_are_told(tmp_path: Path) -> None:
     """And of equal ones the first ones, whatever the order in which they are found."""
     idle, busy = range(1, 31), range(31, MOST_PROCESSES + 21)

@@ -62,7 +62,8 @@ class ProcessTimes:
     def _read(self, number: int) -> ProcessReading | None:
         try:
             return self._processes[number].read()
-        except OSError:
+        except (OSError, ValueError):
+            # It has ended; or its files say nothing that can be understood, as of one that ends.
             self._processes.pop(number).close()
             return None
 
