@@ -31,11 +31,11 @@ from laptime.measure.saturation import (
     full_slots,
     lost_connections,
     thread_of_unknown_server,
-    uneven_workers,
     waits_in_postgres,
     worker_without_pause,
 )
 from laptime.measure.waits import waits_by_kind
+from laptime.measure.workers import uneven_workers
 
 RATE_MET = 0.99
 DROPPED_AT_MOST = 0.001

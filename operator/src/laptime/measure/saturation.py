@@ -19,15 +19,7 @@ from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
-from laptime.api.usage import (
-    MOST_PROCESSES,
-    ComponentUsage,
-    NodeUsage,
-    ProcessUsage,
-    Source,
-    TrialUsage,
-)
-from laptime.catalog import processes_of
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
 from laptime.measure.validity import MAX_ERROR_RATE, NO_PORT, tracking_doubt
@@ -40,18 +32,12 @@ J. P. Buzen, The Operational Analysis of Queueing Network Models, ACM Computing 
 NEAR = 0.7
 """From here on a resource is named beside the cause."""
 
-_SHOWN_CORES = 0.02
+SHOWN_CORES = 0.02
+"""A part that used less is not worth a word."""
 _SHOWN_IDLE = 0.05
-_ONE_THREAD = 1.1
+ONE_THREAD = 1.1
 """A server whose peak is above its workers' cores by more than this has other threads as well."""
-_UNEVEN = 0.8
-"""Workers whose mean is above this part of the busiest one's use have hardly more to give."""
-_WAITING = 0.5
-"""Requests at the server beside one for each worker: below that, none waits for the full one."""
-_MAIN_THREAD = 0.9
-"""Of the CPU time of a process: then what kept its main thread from running kept all of it."""
-_HELD_BACK = 0.01
-_RUNS_AT_LEAST = 0.5
+RUNS_AT_LEAST = 0.5
 """A worker that ran for less than this part of the window waited for more than a CPU."""
 _COARSEST = 3.0
 """Readings further apart than this part of the window do not tell its CPU time."""
@@ -246,8 +232,8 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     if (
         not knows_threads(server)
         or server.worker_count != 1
-        or peak > _ONE_THREAD
-        or used.cores_mean < _RUNS_AT_LEAST
+        or peak > ONE_THREAD
+        or used.cores_mean < RUNS_AT_LEAST
     ):
         return None
     said = (
@@ -256,80 +242,6 @@ def worker_without_pause(scene: Scene) -> Resource | None:
     )
     busy = min(1.0, used.cores_mean + used.cpu_waiting_share)
     return Resource(Cause.SERVER_CPU, busy, said)
-
-
-def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
-    """Return the busiest worker of a server, where others of its kind used far less.
-
-    Each process has the connections that it accepted: one that has too many is full while others
-    have room. Those of one command and one parent are compared, and none that is a parent itself:
-    there are as many as the server has workers, or those are threads of one process.
-    """
-    server, used = scene.server, scene.component("server")
-    workers = processes_of(server)
-    if (
-        used is None
-        or not used.processes
-        or used.pods != 1
-        or not knows_threads(server)
-        or not 2 <= workers <= MOST_PROCESSES
-        # Who is held back by a limit waits for it, and seems to wait for a CPU.
-        or (used.throttled_share or 0.0) >= _HELD_BACK
-    ):
-        return None
-    busiest, parents = used.processes[0], {one.parent for one in used.processes}
-    alike = [
-        one
-        for one in used.processes
-        if (one.command, one.parent) == (busiest.command, busiest.parent)
-        and one.process not in parents
-    ]
-    if busiest not in alike or len(alike) < workers or busiest.cores_peak > _ONE_THREAD:
-        return None
-    others = alike[1:workers]
-    full = _busy(busiest)
-    # As busy as they may have been: they are called idle only if they were.
-    kept = [_may_have_waited(one, used) for one in others]
-    room = [one.cores + more for one, more in zip(others, kept, strict=True) if more is not None]
-    if len(room) < len(others) or sum(room) / len(room) > _UNEVEN * full:
-        return None
-    # Of one request for each worker that computed at all none waits for another's.
-    computing = sum(one.cores >= _SHOWN_CORES for one in alike)
-    waits = known.wait_seconds + known.upstream_seconds
-    elsewhere = scene.figures.requests_per_second * waits + scene.statements_delayed
-    if scene.at_server - elsewhere - computing < _WAITING:
-        return None
-    lowest, highest = others[-1].cores, others[0].cores
-    apart = f"{lowest:.2f}" if highest - lowest < _SHOWN_CORES else f"{lowest:.2f} to {highest:.2f}"
-    ready = full - busiest.cores
-    waited = f" and waited for a CPU of the node in another {ready:.0%} of the time"
-    said = (
-        f"the busiest of the server's {workers} worker processes ({busiest.command}) used "
-        f"{busiest.cores:.2f} of the 1 core that it can use{waited if ready >= 0.01 else ''}, "
-        f"{'the other one' if workers == 2 else 'the others'} {apart}: what it has to do is not "
-        "spread evenly over them"
-    )
-    return Resource(Cause.UNEVEN_WORKERS, full, said)
-
-
-def _busy(process: ProcessUsage) -> float:
-    """Return for which part of the time a process ran, or its main thread ran or was ready to.
-
-    That thread can do no more, whatever others do beside it. What they waited does not count: some
-    wait while another one runs.
-    """
-    main, waited = process.main_thread_cores, process.main_thread_waiting_share
-    if main is None or waited is None or main < _RUNS_AT_LEAST:
-        return min(1.0, process.cores)
-    return min(1.0, max(process.cores, main + waited))
-
-
-def _may_have_waited(process: ProcessUsage, pod: ComponentUsage) -> float | None:
-    """Return for what share of time at most a process had no CPU; None where nobody knows."""
-    main, waited = process.main_thread_cores, process.main_thread_waiting_share
-    if main is not None and waited is not None and main >= _MAIN_THREAD * process.cores:
-        return waited
-    return pod.cpu_waiting_share
 
 
 def thread_of_unknown_server(scene: Scene) -> str | None:
@@ -342,7 +254,7 @@ def thread_of_unknown_server(scene: Scene) -> str | None:
         return None
     waiting = used.cpu_waiting_share or 0.0
     peak = max(used.cores_mean, used.cores_peak or 0.0)
-    if peak > _ONE_THREAD or used.cores_mean + waiting < SATURATED:
+    if peak > ONE_THREAD or used.cores_mean + waiting < SATURATED:
         return None
     ready = f" and a task of it was ready without one in another {waiting:.0%} of the time"
     return (
@@ -406,12 +318,12 @@ def _shares(scene: Scene, node: NodeUsage) -> str:
     cores = [
         (part.cores_mean, part.component)
         for part in parts
-        if part.cores_mean is not None and part.cores_mean >= _SHOWN_CORES
+        if part.cores_mean is not None and part.cores_mean >= SHOWN_CORES
         # How much a part of several nodes used on each of them is not known.
         if part.nodes in ([], [node.node])
     ]
     others = node.others_cores
-    if others is not None and others >= _SHOWN_CORES:
+    if others is not None and others >= SHOWN_CORES:
         cores.append((others, "others"))
     return ", ".join(f"{name} {value:.2f}" for value, name in sorted(cores, reverse=True))
 
@@ -445,7 +357,7 @@ def _server_cpu(scene: Scene) -> Resource | None:
     workers = server.worker_count
     # With more workers than CPUs it is the node that they run out of.
     fits = scene.node_cpus is None or workers <= scene.node_cpus
-    if fits and peak <= _ONE_THREAD * workers:
+    if fits and peak <= ONE_THREAD * workers:
         of = "worker" if workers == 1 else "workers"
         limits.append((float(workers), f"the {workers} that its {of} can use"))
     return _of_limit(Cause.SERVER_CPU, "the server", used, limits)
