@@ -26,6 +26,7 @@ from laptime.api.usage import (
     TrialUsage,
 )
 from laptime.measure.clocks import Clocks
+from laptime.measure.processes import PROCESS_METRICS, Processes
 from laptime.measure.promql import (
     AGENT_MARGIN_SECONDS,
     Query,
@@ -37,6 +38,7 @@ from laptime.measure.promql import (
 from laptime.measure.timeseries import (
     Series,
     Window,
+    add_to,
     growth,
     highest_rate,
     increase,
@@ -73,16 +75,6 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
-_POD_PROCESS = "laptime_pod_process_cpu_seconds_total"
-_POD_MAIN_THREAD = "laptime_pod_process_main_thread_seconds_total"
-_OF_PROCESSES = (_POD_PROCESS, _POD_MAIN_THREAD)
-_TOLD_OF_PROCESSES = (0.9, 1.1)
-"""Of the CPU time of a pod: below it there are processes that nobody followed, above it some of
-what is told is not so."""
-_BETWEEN_READINGS_SECONDS = 1.2
-"""Of a process; and what a busy node adds."""
-_FEWEST_OF_PROCESSES = 3
-"""Readings of a process, a second apart, that a window must have for them to tell its use."""
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
 _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
@@ -119,40 +111,15 @@ _INTERRUPTS = ("irq", "softirq")
 
 
 @dataclass
-class _Process:
-    labels: Mapping[str, str] = field(default_factory=dict)
-    until: float = 0.0
-    """When it last had these labels."""
-    series: dict[str, Series] = field(default_factory=dict)
-    """CPU time, and for how long its main thread was running and waiting."""
-
-
-@dataclass
 class _Pod:
     component: str
     server: str | None
     node: str | None
     series: dict[str, Series] = field(default_factory=dict)
-    processes: dict[str, _Process] = field(default_factory=dict)
-    """By their numbers."""
+    processes: Processes = field(default_factory=Processes)
 
     def add(self, key: str, series: Series) -> None:
-        _add(self.series, key, series)
-
-    def add_process(self, labels: Mapping[str, str], series: Series) -> None:
-        number = labels.get("process", "")
-        if number.isdecimal():
-            one = self.processes.setdefault(number, _Process())
-            key = "cpu" if labels["__name__"] == _POD_PROCESS else labels.get("state", "")
-            # It may have begun under another name: that of its parent.
-            if key == "cpu" and ("cpu" not in one.series or one.until < series.times[-1]):
-                one.labels, one.until = labels, series.times[-1]
-            _add(one.series, key, series)
-
-
-def _add(known: dict[str, Series], key: str, series: Series) -> None:
-    # A new agent goes on with the same counter under another `instance`.
-    known[key] = known[key].merged(series) if key in known else series
+        add_to(self.series, key, series)
 
 
 async def trial_usage(
@@ -192,7 +159,7 @@ async def trial_usage(
 def agent_query(wanted: TrialWindow) -> str:
     """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers."""
     labels = {
-        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, *_OF_PROCESSES))),
+        "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, *PROCESS_METRICS))),
         "namespace": ("=", wanted.namespace),
         "run": ("=", wanted.run),
         # Tiers have no trial; servers and generators of other trials are none of ours.
@@ -250,14 +217,14 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
             if (labels.get("resource"), labels.get("kind")) != ("cpu", "some"):
                 continue
             key = "waiting"
-        if key is None and name not in _OF_PROCESSES:
+        if key is None and name not in PROCESS_METRICS:
             continue
         pod = pods.setdefault(
             labels["pod"],
             _Pod(labels.get("component", ""), labels.get("server"), labels.get("node")),
         )
         if key is None:
-            pod.add_process(labels, series)
+            pod.processes.add(labels, series)
         else:
             pod.add(key, series)
     return pods
@@ -501,48 +468,14 @@ def _component(
 
 
 def _processes(pods: list[_Pod], window: Window) -> list[ProcessUsage] | None:
-    """Return what each process used; None where not all that used something were followed."""
-    found: list[ProcessUsage] = []
+    """Return what the busiest processes used; None where they are not known of each pod."""
+    every: list[ProcessUsage] = []
     for pod in pods:
-        every = (_process(int(number), one, window) for number, one in pod.processes.items())
-        used = [one for one in every if one is not None]
-        cpu = increase(pod.series["cpu"], window)
-        told = sum(one.cores for one in used) * window.seconds
-        least, most = _TOLD_OF_PROCESSES
-        if not used or cpu is None or not least * cpu <= told <= most * cpu:
+        used = pod.processes.used(window, increase(pod.series["cpu"], window))
+        if used is None:
             return None
-        found += used
-    return sorted(found, key=lambda one: (-one.cores, one.process))[:MOST_PROCESSES]
-
-
-def _process(number: int, one: _Process, window: Window) -> ProcessUsage | None:
-    """Return what a process used; None where it was not there, or not told of, all the time."""
-    cpu, parent = one.series.get("cpu"), one.labels.get("parent", "")
-    if cpu is None or not parent.isdecimal():
-        return None
-    used = increase(cpu, window)
-    if (
-        used is None
-        or len(cpu.within(window.start, window.end)) < _FEWEST_OF_PROCESSES
-        or cpu.times[0] > window.start
-        # A pod is deleted as soon as its trial is over, often before its next reading.
-        or cpu.times[-1] < window.end - _BETWEEN_READINGS_SECONDS
-    ):
-        return None
-
-    def share(state: str) -> float | None:
-        grown = increase(one.series[state], window) if state in one.series else None
-        return None if grown is None else grown / window.seconds
-
-    return ProcessUsage(
-        process=number,
-        parent=int(parent),
-        command=one.labels.get("command", ""),
-        cores=used / window.seconds,
-        cores_peak=highest_rate([cpu], window),
-        main_thread_cores=share("running"),
-        main_thread_waiting_share=share("waiting"),
-    )
+        every += used
+    return sorted(every, key=lambda one: (-one.cores, one.process))[:MOST_PROCESSES]
 
 
 def _over_time(pods: list[_Pod], window: Window, resolution: float) -> CoresOverTime | None:

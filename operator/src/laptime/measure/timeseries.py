@@ -114,6 +114,14 @@ def increase(series: Series, window: Window) -> float | None:
     return (last - first) * window.seconds / covered
 
 
+def add_to(known: dict[str, Series], key: str, series: Series) -> None:
+    """Add a series, to the one that is known by this key if there is one.
+
+    A new agent goes on with the same counter under another `instance`.
+    """
+    known[key] = known[key].merged(series) if key in known else series
+
+
 def seen_growth(series: Series, window: Window) -> float:
     """Return by how much a counter grew in that part of a window which its samples cover.
 
