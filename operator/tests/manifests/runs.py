@@ -13,6 +13,7 @@ from laptime.manifests.archive import ARCHIVE_KEY, MAX_PART_BYTES, archive_confi
 from laptime.manifests.context import ImageSet, Manifest, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
+from laptime.manifests.node_path import path_generator_job, path_server_job
 from laptime.manifests.placement import Placement
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.result import profile_config_map, result_config_map
@@ -482,6 +483,8 @@ def objects(ctx: RunContext) -> list[Manifest]:
         *(server_deployment(ctx, server, trials[0].name) for server in ctx.spec.deployed),
         *(verify_job(ctx, server) for server in ctx.spec.servers),
         *side_objects(ctx, trials[0].name),
+        path_server_job(ctx, 1, "bench-1"),
+        path_generator_job(ctx, 1, "bench-2", "10.0.0.7"),
         *(trial_job(ctx, trial) for trial in trials),
         *(result_config_map(ctx, result, "H4sIAAAA") for result in results),
         *archive_objects(ctx),

@@ -17,6 +17,7 @@ import yaml
 from laptime.api.loads import ClosedLoad
 from laptime.manifests.context import Manifest
 from laptime.manifests.generator import trial_document, trial_job
+from laptime.manifests.node_path import path_generator_job, path_server_job
 from laptime.manifests.profiler import profile_job
 from laptime.manifests.server import server_deployment, server_service
 from laptime.manifests.target import reach_policy
@@ -85,6 +86,8 @@ def _cases() -> dict[str, list[Manifest]]:
         *(server_deployment(ctx, one, trial.name) for one in ctx.spec.servers),
         verify_job(ctx, ctx.spec.servers[0]),
         trial_job(ctx, trial),
+        path_server_job(ctx, 1, "bench-1"),
+        path_generator_job(ctx, 1, "bench-2", "10.0.0.7"),
     ]
     ctx = context("there")
     there = [server for server in ctx.spec.servers if not server.deployed]

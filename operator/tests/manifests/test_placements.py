@@ -89,11 +89,17 @@ def test_what_a_placement_says_of_nodes_that_are_gone_is_its_own(
 
 
 def test_each_component_belongs_to_one_part() -> None:
-    generators = {Component.GENERATOR, Component.PROFILER, Component.VERIFIER}
+    generators = {
+        Component.GENERATOR,
+        Component.PROFILER,
+        Component.VERIFIER,
+        Component.PATH_GENERATOR,
+    }
+    servers = {Component.SERVER, Component.PATH_SERVER}
     for component in Component:
         if component in generators:
             assert part_of(component) is PlacedPart.GENERATORS
-        elif component is Component.SERVER:
+        elif component in servers:
             assert part_of(component) is PlacedPart.SERVERS
         else:
             assert part_of(component) is PlacedPart.TIERS

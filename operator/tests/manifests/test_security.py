@@ -108,6 +108,8 @@ def test_the_pods_are_of_all_kinds() -> None:
         "generator",
         "verifier",
         "profiler",
+        "path-server",
+        "path-generator",
         "service-cache",
         "service-pay-mock",
         "service-db",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -14,6 +14,14 @@ from .api_server import ApiServer, Object
 from .generators import generator_log
 
 LABEL = "laptime.dev/"
+PATH = json.dumps(
+    {
+        "ok": True,
+        "roundTripSeconds": 0.00025,
+        "toServerBytesPerSecond": 1.2e9,
+        "fromServerBytesPerSecond": 1.1e9,
+    }
+)
 
 
 def _now() -> str:
@@ -34,6 +42,9 @@ class Nodes:
         """The nodes that take pods, the one that the scheduler likes best first."""
         self.heeding = True
         """Whether the scheduler heeds where a pod must go."""
+        self.path = PATH
+        """What is found of the network between two nodes."""
+        self.paths_measured: list[str] = []
         self.admission: Callable[[Object], None] = lambda _: None
         """What webhooks and LimitRanges make of a pod before it is stored."""
         self._count = 0
@@ -72,6 +83,14 @@ class Nodes:
                 said = json.dumps({"ok": True})
                 ended = {"exitCode": 0, "message": said, "finishedAt": _now()}
                 self._start(job, {"terminated": ended}, "Succeeded")
+        elif labels[LABEL + "component"] == "path-server":
+            if not pods:
+                self._start(job, {"running": {"startedAt": _now()}})
+        elif labels[LABEL + "component"] == "path-generator":
+            if not pods:
+                self.paths_measured.append(str(job["spec"]["template"]["spec"]["containers"]))
+                ended = {"exitCode": 0, "message": self.path, "finishedAt": _now()}
+                self._start(job, {"terminated": ended}, "Succeeded")
         elif not pods:
             self.generators_started.append(labels[LABEL + "trial"])
             self._start(job, {"running": {"startedAt": _now()}})
@@ -102,7 +121,11 @@ class Nodes:
         template = deepcopy(owner["spec"]["template"])
         main = template["spec"]["containers"][0]
         reference = {"kind": owner["kind"], "name": "owner", "uid": owner["metadata"]["uid"]}
-        node = self._schedule(template["spec"].get("affinity") or {})
+        affinity = template["spec"].get("affinity") or {}
+        # Whoever drives would rather be apart from what is driven.
+        node = self._schedule(
+            affinity, reversed(self.free) if "podAntiAffinity" in affinity else self.free
+        )
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -115,6 +138,7 @@ class Nodes:
             "spec": {**template["spec"], "nodeName": node},
             "status": {
                 "phase": phase,
+                "podIP": f"fd00::{self._count:x}",
                 "conditions": [{"type": "Ready", "status": "True"}],
                 "containerStatuses": [
                     {
@@ -129,7 +153,7 @@ class Nodes:
         self.admission(pod)
         self.server.add(pod)
 
-    def _schedule(self, affinity: Object) -> str:
+    def _schedule(self, affinity: Object, liked: Iterable[str]) -> str:
         """Return a node that a pod must go to, else of those that it likes best the first one."""
         rules = affinity.get("nodeAffinity") or {}
         rule = rules.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -137,7 +161,7 @@ class Nodes:
             return self.free[0]
         if rule is None:
             wishes = rules.get("preferredDuringSchedulingIgnoredDuringExecution") or []
-            return max(self.free, key=lambda node: sum(_worth(wish, node) for wish in wishes))
+            return max(liked, key=lambda node: sum(_worth(wish, node) for wish in wishes))
         fields = [term["matchFields"][0] for term in rule["nodeSelectorTerms"]]
         assert {one["key"] for one in fields} == {"metadata.name"}
         wanted = {name for one in fields for name in one["values"]}

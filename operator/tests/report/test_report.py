@@ -13,6 +13,7 @@ from laptime.analysis import summarise, wording
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
+from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import NetworkPath, ResultRow, Saturation, Tie
 from laptime.api.spec import BenchmarkRunSpec
@@ -138,6 +139,25 @@ def test_the_report_says_how_far_the_servers_were() -> None:
         network(45e-6, 12), network(45e-6)
     )
     assert "Network to the servers" not in said(None)
+
+
+def test_the_report_says_what_two_nodes_exchange() -> None:
+    known = NodePath(
+        generator_node="far",
+        server_node="near",
+        to_server_bytes_per_second=117.5e6,
+        from_server_bytes_per_second=1.176e9,
+        round_trip_seconds=0.0002,
+    )
+    lost = NodePath(generator_node="far", server_node="other", message="no room")
+    report = replace(REPORT, node_paths=[known, lost])
+    assert (
+        "- Between the nodes: far to near 940 Mbit/s, back 9.41 Gbit/s; "
+        "far to other not known (no room)\n"
+    ) in to_markdown(report)
+    _, again = read_results(to_json(report))
+    assert again.node_paths == (known, lost)
+    assert "Between the nodes" not in to_markdown(REPORT)
 
 
 def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:

@@ -9,6 +9,7 @@ from laptime.api.causes import Cause
 from laptime.api.durations import format_duration
 from laptime.api.isolation import Isolation, Quietness
 from laptime.api.metrics import Metric
+from laptime.api.node_path import NodePath
 from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation, Tie
 from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
@@ -81,6 +82,23 @@ def latency(seconds: float | None) -> str:
     if seconds < 0.9995:
         return f"{number(seconds * 1e3)} ms"
     return f"{number(seconds)} s"
+
+
+def bit_rate(bytes_per_second: float) -> str:
+    """Return a bandwidth in bits, as networks are sold: `940 Mbit/s`, `9.41 Gbit/s`."""
+    bits = 8 * bytes_per_second
+    if bits < 999.5e6:
+        return f"{number(bits / 1e6)} Mbit/s"
+    return f"{number(bits / 1e9)} Gbit/s"
+
+
+def node_path(path: NodePath) -> str:
+    """Return what two nodes exchange: `far to near 9.41 Gbit/s, back 9.38 Gbit/s`."""
+    to, back = path.to_server_bytes_per_second, path.from_server_bytes_per_second
+    where = f"{path.generator_node} to {path.server_node}"
+    if to is None or back is None:
+        return f"{where} not known ({path.message})" if path.message else f"{where} not known"
+    return f"{where} {bit_rate(to)}, back {bit_rate(back)}"
 
 
 def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:

@@ -10,6 +10,7 @@ from laptime.api.attempts import LostAttempt
 from laptime.api.base import TolerantModel
 from laptime.api.images import RunImages
 from laptime.api.isolation import Isolation
+from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
 from laptime.api.results import ControlResult, ObjectiveResult, ResultRow, Tie
 from laptime.api.storage import Storage
@@ -204,6 +205,11 @@ class RunStatus(TolerantModel):
     )
     isolation: Isolation | None = Field(
         None, description="Whether the run had its nodes for itself, by its worst trial so far."
+    )
+    node_paths: list[NodePath] | None = Field(
+        None,
+        description="What the nodes of generators and servers exchange, where they are apart: "
+        "measured once for each two, after the first trial that was on them.",
     )
     results_config_map: str | None = Field(
         None,

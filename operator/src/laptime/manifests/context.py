@@ -81,6 +81,8 @@ class Component(StrEnum):
     FEEDERS = "feeders"
     SERVICES = "services"
     ANSWERS = "answers"
+    PATH_SERVER = "path-server"
+    PATH_GENERATOR = "path-generator"
 
 
 @dataclass(frozen=True)

@@ -32,18 +32,22 @@ class PlacedPart(StrEnum):
     GENERATORS = "generators"
 
 
-_GENERATORS = frozenset({Component.GENERATOR, Component.PROFILER, Component.VERIFIER})
+_GENERATORS = frozenset(
+    {Component.GENERATOR, Component.PROFILER, Component.VERIFIER, Component.PATH_GENERATOR}
+)
+_SERVERS = frozenset({Component.SERVER, Component.PATH_SERVER})
 
 
 def part_of(component: Component | str) -> PlacedPart:
     """Return the part that the pods of a component belong to.
 
-    Whoever sends requests is a generator, whatever for. Services around a server, and what resets
-    them, are components of their own: they are tiers, as all else is that is not a server.
+    Whoever sends requests is a generator, whatever for, and what stands for a server is one.
+    Services around a server, and what resets them, are components of their own: they are tiers, as
+    all else is that is not a server.
     """
     if component in _GENERATORS:
         return PlacedPart.GENERATORS
-    return PlacedPart.SERVERS if component == Component.SERVER else PlacedPart.TIERS
+    return PlacedPart.SERVERS if component in _SERVERS else PlacedPart.TIERS
 
 
 @dataclass(frozen=True)

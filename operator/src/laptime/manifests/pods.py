@@ -134,6 +134,11 @@ def placed(
     return ruled(ctx, component, {**pod, "affinity": affinity})
 
 
+def on_node(ctx: RunContext, component: Component | str, pod: Manifest, node: str) -> Manifest:
+    """Return a pod spec that has to go to a node, with what the placement says of its part."""
+    return ruled(ctx, component, {**pod, "affinity": {"nodeAffinity": _on((node,), firm=True)}})
+
+
 def ruled(ctx: RunContext, component: Component | str, pod: Manifest) -> Manifest:
     """Return a pod spec with what the run's placement says of the pods of a component.
 

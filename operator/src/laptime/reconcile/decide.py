@@ -30,6 +30,7 @@ from laptime.reconcile.stages.deploy import (
     refused,
 )
 from laptime.reconcile.stages.finish import finish
+from laptime.reconcile.stages.node_paths import measure_node_paths
 from laptime.reconcile.stages.pause import (
     cancel,
     cancelled_before_its_turn,
@@ -79,6 +80,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         refused,
         deploy,
         verify,
+        measure_node_paths,
         run_trials,
         run_profiles,
     ):

@@ -77,6 +77,7 @@ class PodView:
     pod_message: str | None = None
     # Where the scheduler has put it, and when the kubelet there has taken notice.
     node: str | None = None
+    address: str | None = None
     acknowledged: datetime | None = None
     # Why it is taken away, where Kubernetes itself says so: CamelCase reason and message.
     disruption: tuple[str, str] | None = None
@@ -409,6 +410,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         pod_reason=_said(status, "reason"),
         pod_message=_said(status, "message"),
         node=_said(spec, "nodeName"),
+        address=_said(status, "podIP"),
         acknowledged=parse_time(status.get("startTime")),
         disruption=(_said(disruption, "reason") or "", _said(disruption, "message") or "")
         if disruption.get("status") == "True"

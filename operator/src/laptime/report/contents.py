@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from laptime.analysis import Summary, wording
+from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -33,12 +34,27 @@ class Report:
     """Stands for the work, also where the scenario itself was left out."""
     placement: RunPlacement | None = None
     """Where the administrator let it be measured; None: anywhere."""
+    node_paths: Sequence[NodePath] = ()
+    """What its nodes exchange, of each two that were apart."""
 
     @property
     def surroundings(self) -> dict[str, str]:
         """Return names and values of where it was measured, as reports show them."""
         placed = {"Placement": self.placement.said} if self.placement else {}
-        return {**placed, **self._rotation, **self._network, **self.environment}
+        return {
+            **placed,
+            **self._rotation,
+            **self._network,
+            **self._between_nodes,
+            **self.environment,
+        }
+
+    @property
+    def _between_nodes(self) -> dict[str, str]:
+        """Return what two nodes exchange, measured between trials."""
+        if not self.node_paths:
+            return {}
+        return {"Between the nodes": "; ".join(map(wording.node_path, self.node_paths))}
 
     @property
     def _network(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from laptime import __version__
 from laptime.analysis import Summary
+from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
@@ -33,6 +34,7 @@ def result_files(
     trials: Sequence[TrialResult],
     scenario: Scenario | None = None,
     placement: RunPlacement | None = None,
+    node_paths: Sequence[NodePath] = (),
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
     report = Report(
@@ -45,6 +47,7 @@ def result_files(
         scenario=scenario,
         scenario_hash=scenario.hash if scenario else None,
         placement=placement,
+        node_paths=node_paths,
     )
     return {JSON_FILE: to_json(report)}
 
@@ -87,6 +90,7 @@ def _document(report: Report) -> dict[str, Any]:
             "startedAt": begin,
             "finishedAt": end,
             **({"placement": report.placement.to_wire()} if report.placement else {}),
+            **({"nodePaths": paths} if (paths := [p.to_wire() for p in report.node_paths]) else {}),
         },
         "scenario": _scenario(report),
         "environment": dict(sorted(report.environment.items())),

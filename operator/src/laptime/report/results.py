@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from laptime.analysis import Summary
 from laptime.api.base import TolerantModel
 from laptime.api.isolation import Isolation
+from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
 from laptime.api.results import (
     ControlResult,
@@ -45,6 +46,11 @@ class RunFacts(TolerantModel):
         None,
         description="The placement of its pods; left out where it had none, or where an older "
         "version measured it.",
+    )
+    node_paths: list[NodePath] = Field(
+        default_factory=list,
+        description="What the nodes of generators and servers exchange, as in the run's status; "
+        "left out where they were not apart.",
     )
 
 
@@ -165,6 +171,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         kept.document if kept else None,
         kept.hash if kept else None,
         run.placement,
+        tuple(run.node_paths),
     )
 
 

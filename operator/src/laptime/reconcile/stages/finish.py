@@ -109,6 +109,7 @@ def _files(situation: Situation) -> dict[str, str]:
         trials,
         scenario,
         run.status.placement,
+        situation.node_paths,
     )
 
 

@@ -11,6 +11,7 @@ from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
+from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.status import (
     Condition,
@@ -78,6 +79,8 @@ class Situation:
         self.tiers_lost: Problem | None = None
         """Why the tiers will not come back, although every trial was run."""
         self._verdicts: list[Verdict] = []
+        self.node_paths = list(run.status.node_paths or [])
+        """What is known of the network between the run's nodes."""
         self._lost = [
             one for one in run.status.lost_attempts or [] if one.trial not in observed.results
         ]
@@ -250,6 +253,10 @@ class Situation:
         """Record an attempt that was lost: the next pass makes another one."""
         self._lost.append(attempt)
 
+    def remember_path(self, path: NodePath) -> None:
+        """Record what two nodes exchange, or why nobody knows."""
+        self.node_paths.append(path)
+
     def go_to(self, places: Places) -> None:
         """Have what is made from now on go to these nodes."""
         self.context = replace(self.context, places=places)
@@ -359,6 +366,7 @@ class Situation:
             control=list(summary.control) if summary and summary.control else None,
             ties=list(summary.ties) if summary and summary.ties else None,
             isolation=summary.isolation if summary else None,
+            node_paths=self.node_paths or None,
             results_config_map=old.results_config_map
             or (self.observed.results_config_map if state.terminal else None),
             storage=self._storage(state),

@@ -1,0 +1,319 @@
+// Command bandwidth measures what two nodes of a cluster exchange: one of it serves on the node of a server, one asks
+// on the node of a generator.
+//
+//	bandwidth serve ADDRESS                 serve one measurement
+//	bandwidth ask ADDRESS SECONDS [FILE]    wait SECONDS at most for who serves; write what was measured to FILE
+//
+// Each direction is filled for a second, or with 256 MiB, whatever comes first, by eight connections: a path may give
+// one connection less than it has. What arrived counts, from the first byte of them all to the last.
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	connections = 8
+	pings       = 20
+	longest     = time.Second
+	mostBytes   = 256 << 20
+	chunkBytes  = 256 << 10
+	// Who neither sends nor takes anything for so long is gone.
+	silence = 10 * time.Second
+	// Buffers of a slow path are still full when the last byte was sent.
+	draining = 30 * time.Second
+
+	ping, toServer, fromServer = 'p', 't', 'f'
+
+	terminationLog = "/dev/termination-log"
+)
+
+// Found is what was measured. Of what was not there is a reason instead.
+type Found struct {
+	OK      bool   `json:"ok"`
+	Message string `json:"message,omitempty"`
+	// The shortest time until an answer of one byte was there.
+	RoundTripSeconds float64 `json:"roundTripSeconds,omitempty"`
+	ToServer         float64 `json:"toServerBytesPerSecond,omitempty"`
+	FromServer       float64 `json:"fromServerBytesPerSecond,omitempty"`
+}
+
+func main() {
+	args := os.Args[1:]
+	switch {
+	case len(args) == 2 && args[0] == "serve":
+		listener, err := net.Listen("tcp", args[1])
+		if err == nil {
+			err = newServer().serve(listener)
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	case (len(args) == 3 || len(args) == 4) && args[0] == "ask":
+		to := terminationLog
+		if len(args) == 4 {
+			to = args[3]
+		}
+		seconds, err := strconv.ParseFloat(args[2], 64)
+		if err == nil {
+			err = write(ask(args[1], time.Duration(seconds*float64(time.Second))), to)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	default:
+		fmt.Fprintln(os.Stderr, "usage: bandwidth serve ADDRESS, or bandwidth ask ADDRESS SECONDS [FILE]")
+		os.Exit(2)
+	}
+}
+
+// write stores what was found; that nothing could be measured is an answer, too.
+func write(found Found, to string) error {
+	text, err := json.Marshal(found)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, append(text, '\n'), 0o644)
+}
+
+// server serves one measurement: what it sends is bounded for all that ask it together.
+type server struct {
+	began time.Time
+	left  atomic.Int64
+	until sync.Once
+	end   time.Time
+}
+
+func newServer() *server {
+	one := &server{began: time.Now()}
+	one.left.Store(mostBytes)
+	return one
+}
+
+func (s *server) serve(listener net.Listener) error {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer connection.Close()
+			// Whoever asked sees that its answer is missing.
+			_ = s.answer(connection)
+		}()
+	}
+}
+
+func (s *server) answer(connection net.Conn) error {
+	if err := connection.SetDeadline(time.Now().Add(silence)); err != nil {
+		return err
+	}
+	what := make([]byte, 1)
+	for {
+		if _, err := io.ReadFull(connection, what); err != nil {
+			return err
+		}
+		switch what[0] {
+		case ping:
+			if _, err := connection.Write(what); err != nil {
+				return err
+			}
+		case toServer:
+			got, err := receive(connection, s.began)
+			if err != nil {
+				return err
+			}
+			if err := connection.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+				return err
+			}
+			return binary.Write(connection, binary.BigEndian, got)
+		case fromServer:
+			s.until.Do(func() { s.end = time.Now().Add(longest) })
+			return send(connection, &s.left, s.end)
+		default:
+			return fmt.Errorf("nobody asks for %q", what)
+		}
+	}
+}
+
+// received is what came over a connection: how much, and when, in nanoseconds since a time that all connections share.
+type received struct {
+	Bytes, First, Last int64
+}
+
+func receive(from net.Conn, since time.Time) (received, error) {
+	var got received
+	buffer := make([]byte, chunkBytes)
+	for got.Bytes < 2*mostBytes {
+		if err := from.SetReadDeadline(time.Now().Add(silence)); err != nil {
+			return got, err
+		}
+		n, err := from.Read(buffer)
+		if n > 0 {
+			got.Last = int64(time.Since(since))
+			if got.Bytes == 0 {
+				got.First = got.Last
+			}
+			got.Bytes += int64(n)
+		}
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+	}
+	return got, fmt.Errorf("more than %d bytes", got.Bytes)
+}
+
+// send sends until the time is over or nothing is left of what all connections may send together.
+func send(connection net.Conn, left *atomic.Int64, end time.Time) error {
+	if err := connection.SetWriteDeadline(end); err != nil {
+		return err
+	}
+	buffer := make([]byte, chunkBytes)
+	for left.Add(-chunkBytes) >= 0 {
+		_, err := connection.Write(buffer)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if tcp, ok := connection.(*net.TCPConn); ok {
+		return tcp.CloseWrite()
+	}
+	return nil
+}
+
+// ask measures the path to who serves at an address, which may not serve yet.
+func ask(address string, patience time.Duration) Found {
+	trip, err := roundTrip(address, time.Now().Add(patience))
+	if err != nil {
+		return Found{Message: err.Error()}
+	}
+	to, err := fill(address, toServer)
+	if err != nil {
+		return Found{Message: err.Error()}
+	}
+	from, err := fill(address, fromServer)
+	if err != nil {
+		return Found{Message: err.Error()}
+	}
+	return Found{OK: true, RoundTripSeconds: trip.Seconds(), ToServer: to, FromServer: from}
+}
+
+func roundTrip(address string, until time.Time) (time.Duration, error) {
+	var connection net.Conn
+	for {
+		var err error
+		if connection, err = net.DialTimeout("tcp", address, time.Second); err == nil {
+			break
+		}
+		if time.Now().After(until) {
+			return 0, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	shortest := silence
+	one := []byte{ping}
+	for range pings {
+		began := time.Now()
+		if _, err := connection.Write(one); err != nil {
+			return 0, err
+		}
+		if _, err := io.ReadFull(connection, one); err != nil {
+			return 0, err
+		}
+		shortest = min(shortest, time.Since(began))
+	}
+	return shortest, nil
+}
+
+// fill fills one direction and returns bytes per second as who received them saw them.
+func fill(address string, direction byte) (float64, error) {
+	opened := make([]net.Conn, 0, connections)
+	defer func() {
+		for _, one := range opened {
+			one.Close()
+		}
+	}()
+	for range connections {
+		connection, err := net.DialTimeout("tcp", address, silence)
+		if err != nil {
+			return 0, err
+		}
+		opened = append(opened, connection)
+		if err := connection.SetDeadline(time.Now().Add(silence)); err != nil {
+			return 0, err
+		}
+	}
+	var (
+		left    atomic.Int64
+		waiting sync.WaitGroup
+		got     [connections]received
+		failed  [connections]error
+	)
+	left.Store(mostBytes)
+	began := time.Now()
+	for index, connection := range opened {
+		waiting.Go(func() {
+			got[index], failed[index] = fillOne(connection, direction, &left, began)
+		})
+	}
+	waiting.Wait()
+	if err := errors.Join(failed[:]...); err != nil {
+		return 0, err
+	}
+	return rate(got[:])
+}
+
+func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time.Time) (received, error) {
+	if _, err := connection.Write([]byte{direction}); err != nil {
+		return received{}, err
+	}
+	if direction == fromServer {
+		return receive(connection, began)
+	}
+	if err := send(connection, left, began.Add(longest)); err != nil {
+		return received{}, err
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(draining)); err != nil {
+		return received{}, err
+	}
+	var got received
+	return got, binary.Read(connection, binary.BigEndian, &got)
+}
+
+func rate(got []received) (float64, error) {
+	var bytes, first, last int64
+	for _, one := range got {
+		if one.Bytes == 0 {
+			continue
+		}
+		if bytes == 0 || one.First < first {
+			first = one.First
+		}
+		last = max(last, one.Last)
+		bytes += one.Bytes
+	}
+	if last <= first {
+		return 0, errors.New("nothing arrived")
+	}
+	return float64(bytes) / (float64(last-first) / float64(time.Second)), nil
+}

@@ -1,0 +1,33 @@
+"""What two nodes exchange, measured beside the trials."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from laptime.api.base import Reading, TolerantModel
+
+MOST_PATHS = 8
+"""So many pairs of nodes of a run are measured: each takes some seconds."""
+
+_Measured = Annotated[Reading, Field(gt=0, allow_inf_nan=False)]
+
+
+class NodePath(TolerantModel):
+    """The network from a node with a generator to one with a server, while nothing else ran."""
+
+    generator_node: str = Field(description="The node that asked.")
+    server_node: str = Field(description="The node that it asked.")
+    to_server_bytes_per_second: _Measured | None = Field(
+        None,
+        description="What arrived of requests' way, in at most 1 s or 256 MiB, by eight "
+        "connections together.",
+    )
+    from_server_bytes_per_second: _Measured | None = Field(
+        None, description="The same of answers' way."
+    )
+    round_trip_seconds: _Measured | None = Field(
+        None, description="The shortest time until an answer of one byte was there."
+    )
+    message: str | None = Field(None, description="Why it could not be measured.")
