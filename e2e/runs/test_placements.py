@@ -6,6 +6,7 @@ Labels and taints all nodes of the cluster, so it has one of its own: `make plac
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shlex
@@ -330,6 +331,56 @@ async def read_again(
         await trial_usage(query, wanted, known),
         await trial_usage(query, wanted),
     )
+
+
+SLOW_BITS = 80e6
+"""What the link of a node lets through, as `tc` is told below."""
+
+
+@contextmanager
+def slow_link(node: str, kubeconfig: str) -> Iterator[None]:
+    """Have a node send no more than 80 Mbit/s to all others."""
+    network = Path("/run") / Path(kubeconfig).parent.name / "namespaces" / node / "network"
+    inside = ["nsenter", f"--net={network}", "tc", "qdisc"]
+    shaped = ["root", "tbf", "rate", "80mbit", "burst", "64kb", "latency", "50ms"]
+    subprocess.run([*inside, "replace", "dev", "node0", *shaped], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([*inside, "delete", "dev", "node0", "root"], check=True)
+
+
+def test_what_two_nodes_exchange_is_what_their_link_lets_through(
+    bench: Cluster, kubeconfig: str, nodes: list[str]
+) -> None:
+    server, _, generator = nodes
+    manifest = run_manifest(
+        "link",
+        [{**AXUM, "name": "one"}, {**AXUM, "name": "two"}],
+        placement="isolated",
+        topology=POSTGRES_ALONE,
+        loads=light(),
+    )
+    with slow_link(server, kubeconfig):
+        run = bench.apply(manifest)
+        status = bench.wait_end(run, 300)
+    assert status["state"] == "Succeeded", status
+    (path,) = status["nodePaths"]
+    assert (path["generatorNode"], path["serverNode"]) == (generator, server), path
+    sent, answered = (8 * path[f"{way}BytesPerSecond"] for way in ("toServer", "fromServer"))
+    print(
+        f"{generator} to {server} {sent / 1e6:,.0f} Mbit/s, back {answered / 1e6:,.1f} of "
+        f"{SLOW_BITS / 1e6:.0f} Mbit/s, round trip {1e6 * path['roundTripSeconds']:,.0f} us"
+    )
+    # Of each packet of 1,514 bytes 66 are headers, and a bucket of 64 KiB is full at the start.
+    assert 0.85 * SLOW_BITS < answered < 1.01 * SLOW_BITS
+    # The other way nothing holds it up but acknowledgements.
+    assert sent > 2 * SLOW_BITS
+    bench.wait_folded(run)
+    assert json.loads(bench.stored(run).files["results.json"])["run"]["nodePaths"] == [path]
+    first, *later = sorted(bench.documents(run).values(), key=lambda one: one["ordinal"])
+    assert later
+    assert all(one["attempt"] == 1 for one in (first, *later)), later
 
 
 def test_a_clock_that_is_ahead_changes_no_cpu_figure(
