@@ -333,16 +333,16 @@ async def read_again(
     )
 
 
-SLOW_BITS = 80e6
-"""What the link of a node lets through, as `tc` is told below."""
+SLOW_BITS = 16e6
+"""What the link of a node lets through."""
 
 
 @contextmanager
 def slow_link(node: str, kubeconfig: str) -> Iterator[None]:
-    """Have a node send no more than 80 Mbit/s to all others."""
+    """Have a node send no more than that to all others."""
     network = Path("/run") / Path(kubeconfig).parent.name / "namespaces" / node / "network"
     inside = ["nsenter", f"--net={network}", "tc", "qdisc"]
-    shaped = ["root", "tbf", "rate", "80mbit", "burst", "64kb", "latency", "50ms"]
+    shaped = ["root", "tbf", "rate", f"{SLOW_BITS:.0f}bit", "burst", "32kb", "latency", "50ms"]
     subprocess.run([*inside, "replace", "dev", "node0", *shaped], check=True)
     try:
         yield
@@ -350,16 +350,17 @@ def slow_link(node: str, kubeconfig: str) -> Iterator[None]:
         subprocess.run([*inside, "delete", "dev", "node0", "root"], check=True)
 
 
-def test_what_two_nodes_exchange_is_what_their_link_lets_through(
+def test_what_two_nodes_exchange_is_what_their_link_lets_through_and_limits_a_trial(
     bench: Cluster, kubeconfig: str, nodes: list[str]
 ) -> None:
     server, _, generator = nodes
     manifest = run_manifest(
         "link",
-        [{**AXUM, "name": "one"}, {**AXUM, "name": "two"}],
+        [AXUM],
         placement="isolated",
         topology=POSTGRES_ALONE,
-        loads=light(),
+        loads=[{"name": "full", "closed": {"connections": 32, "duration": "5s"}, "warmup": "2s"}],
+        repetitions=2,
     )
     with slow_link(server, kubeconfig):
         run = bench.apply(manifest)
@@ -369,18 +370,25 @@ def test_what_two_nodes_exchange_is_what_their_link_lets_through(
     assert (path["generatorNode"], path["serverNode"]) == (generator, server), path
     sent, answered = (8 * path[f"{way}BytesPerSecond"] for way in ("toServer", "fromServer"))
     print(
-        f"{generator} to {server} {sent / 1e6:,.0f} Mbit/s, back {answered / 1e6:,.1f} of "
+        f"{generator} to {server} {sent / 1e6:,.0f} Mbit/s, back {answered / 1e6:,.2f} of "
         f"{SLOW_BITS / 1e6:.0f} Mbit/s, round trip {1e6 * path['roundTripSeconds']:,.0f} us"
     )
-    # Of each packet of 1,514 bytes 66 are headers, and a bucket of 64 KiB is full at the start.
-    assert 0.85 * SLOW_BITS < answered < 1.01 * SLOW_BITS
+    # Of each packet of 1,514 bytes 66 are headers, and a bucket of 32 KiB is full at the start.
+    assert 0.9 * SLOW_BITS < answered < 1.03 * SLOW_BITS
+    assert not path["fromServerAtLeast"]
     # The other way nothing holds it up but acknowledgements.
-    assert sent > 2 * SLOW_BITS
+    assert sent > 4 * SLOW_BITS
     bench.wait_folded(run)
-    assert json.loads(bench.stored(run).files["results.json"])["run"]["nodePaths"] == [path]
-    first, *later = sorted(bench.documents(run).values(), key=lambda one: one["ordinal"])
-    assert later
-    assert all(one["attempt"] == 1 for one in (first, *later)), later
+    document = json.loads(bench.stored(run).files["results.json"])
+    assert document["run"]["nodePaths"] == [path]
+    first, second = sorted(document["trials"], key=lambda one: one["ordinal"])
+    for one in (first, second):
+        assert one["attempt"] == 1, one
+        # The trial before it was measured, too.
+        print(one["limitedBy"]["evidence"])
+        assert one["limitedBy"]["cause"] == "network", one["limitedBy"]
+    (row,) = document["rows"]
+    assert row["limitedBy"]["cause"] == "network", row["limitedBy"]
 
 
 def test_a_clock_that_is_ahead_changes_no_cpu_figure(

@@ -58,6 +58,7 @@ CAUSES = {
     "haproxyCpu": ("CPU of HAProxy", "orange"),
     "upstream": ("upstream", "orange"),
     "serviceCpu": ("CPU of a service of the scenario", "orange"),
+    "network": ("network between the nodes", "red"),
     "generator": ("load generator", "red"),
     "node": ("node", "red"),
     "offeredLoad": ("nothing: all that was sent was answered", "green"),

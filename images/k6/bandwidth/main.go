@@ -5,7 +5,8 @@
 //	bandwidth ask ADDRESS SECONDS [FILE]    wait SECONDS at most for who serves; write what was measured to FILE
 //
 // Each direction is filled for a second, or with 256 MiB, whatever comes first, by eight connections: a path may give
-// one connection less than it has. What arrived counts, from the first byte of them all to the last.
+// one connection less than it has. What arrived counts, from the first byte of them all to the last. Where whoever
+// received it computed for half of that time, or more, a path may carry more than that.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -32,6 +34,8 @@ const (
 	silence = 10 * time.Second
 	// Buffers of a slow path are still full when the last byte was sent.
 	draining = 30 * time.Second
+	// Of one CPU: who receives more than that may have been the limit, or who sends, which costs about as much.
+	busy = 0.5
 
 	ping, toServer, fromServer = 'p', 't', 'f'
 
@@ -46,6 +50,18 @@ type Found struct {
 	RoundTripSeconds float64 `json:"roundTripSeconds,omitempty"`
 	ToServer         float64 `json:"toServerBytesPerSecond,omitempty"`
 	FromServer       float64 `json:"fromServerBytesPerSecond,omitempty"`
+	// Whether the CPUs of the two may have been what kept more from coming.
+	ToServerAtLeast   bool `json:"toServerAtLeast,omitempty"`
+	FromServerAtLeast bool `json:"fromServerAtLeast,omitempty"`
+}
+
+// cpuTime is what this process has used of CPUs so far.
+func cpuTime() int64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
 func main() {
@@ -147,12 +163,14 @@ func (s *server) answer(connection net.Conn) error {
 }
 
 // received is what came over a connection: how much, and when, in nanoseconds since a time that all connections share.
+// CPU is what the process used meanwhile, for whichever connection.
 type received struct {
-	Bytes, First, Last int64
+	Bytes, First, Last, CPU int64
 }
 
-func receive(from net.Conn, since time.Time) (received, error) {
-	var got received
+func receive(from net.Conn, since time.Time) (got received, err error) {
+	before := cpuTime()
+	defer func() { got.CPU = cpuTime() - before }()
 	buffer := make([]byte, chunkBytes)
 	for got.Bytes < 2*mostBytes {
 		if err := from.SetReadDeadline(time.Now().Add(silence)); err != nil {
@@ -203,15 +221,22 @@ func ask(address string, patience time.Duration) Found {
 	if err != nil {
 		return Found{Message: err.Error()}
 	}
-	to, err := fill(address, toServer)
+	to, toLeast, err := fill(address, toServer)
 	if err != nil {
 		return Found{Message: err.Error()}
 	}
-	from, err := fill(address, fromServer)
+	from, fromLeast, err := fill(address, fromServer)
 	if err != nil {
 		return Found{Message: err.Error()}
 	}
-	return Found{OK: true, RoundTripSeconds: trip.Seconds(), ToServer: to, FromServer: from}
+	return Found{
+		OK:                true,
+		RoundTripSeconds:  trip.Seconds(),
+		ToServer:          to,
+		FromServer:        from,
+		ToServerAtLeast:   toLeast,
+		FromServerAtLeast: fromLeast,
+	}
 }
 
 func roundTrip(address string, until time.Time) (time.Duration, error) {
@@ -245,8 +270,9 @@ func roundTrip(address string, until time.Time) (time.Duration, error) {
 	return shortest, nil
 }
 
-// fill fills one direction and returns bytes per second as who received them saw them.
-func fill(address string, direction byte) (float64, error) {
+// fill fills one direction and returns bytes per second as who received them saw them, and whether that may have been
+// as many as it had CPU time for.
+func fill(address string, direction byte) (float64, bool, error) {
 	opened := make([]net.Conn, 0, connections)
 	defer func() {
 		for _, one := range opened {
@@ -256,11 +282,11 @@ func fill(address string, direction byte) (float64, error) {
 	for range connections {
 		connection, err := net.DialTimeout("tcp", address, silence)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		opened = append(opened, connection)
 		if err := connection.SetDeadline(time.Now().Add(silence)); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	var (
@@ -278,7 +304,7 @@ func fill(address string, direction byte) (float64, error) {
 	}
 	waiting.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	return rate(got[:])
 }
@@ -300,8 +326,8 @@ func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time
 	return got, binary.Read(connection, binary.BigEndian, &got)
 }
 
-func rate(got []received) (float64, error) {
-	var bytes, first, last int64
+func rate(got []received) (float64, bool, error) {
+	var bytes, first, last, used int64
 	for _, one := range got {
 		if one.Bytes == 0 {
 			continue
@@ -311,9 +337,11 @@ func rate(got []received) (float64, error) {
 		}
 		last = max(last, one.Last)
 		bytes += one.Bytes
+		used = max(used, one.CPU)
 	}
 	if last <= first {
-		return 0, errors.New("nothing arrived")
+		return 0, false, errors.New("nothing arrived")
 	}
-	return float64(bytes) / (float64(last-first) / float64(time.Second)), nil
+	took := float64(last - first)
+	return float64(bytes) / (took / float64(time.Second)), float64(used) > busy*took, nil
 }

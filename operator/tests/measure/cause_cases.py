@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
 from laptime.api.loads import Load
+from laptime.api.node_path import NodePath
 from laptime.api.results import Figures, Latency
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
@@ -82,6 +83,11 @@ class Trial:
     known: Mapping[str, Any] = field(default_factory=dict)
     usage: TrialUsage | None = None
     watched: bool = True
+    nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Of parts; what is not said is on `worker-1`."""
+    megabytes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """What parts received and transmitted."""
+    paths: Sequence[NodePath] = ()
     services: Sequence[SideService] = ()
     """Of the scenario; at 0.1 cores each where `cores` says nothing else."""
 
@@ -97,6 +103,9 @@ def cause_of(trial: Trial) -> LimitedBy:
             ComponentUsage(
                 component=name,
                 pods=1,
+                nodes=list(trial.nodes.get(name, ["worker-1"])),
+                received_bytes=_bytes(trial, name, 0),
+                transmitted_bytes=_bytes(trial, name, 1),
                 cores_mean=trial.cores.get(name, 0.1),
                 cores_peak=trial.peaks.get(name, 1.05 * trial.cores.get(name, 0.1)),
                 cores_over_time=_over_time(trial) if name == "server" else None,
@@ -138,7 +147,13 @@ def cause_of(trial: Trial) -> LimitedBy:
         trial.generator,
         ByDesign(**trial.known),
         trial.services,
+        trial.paths,
     )
+
+
+def _bytes(trial: Trial, part: str, way: int) -> int | None:
+    found = trial.megabytes.get(part)
+    return None if found is None else round(1e6 * found[way])
 
 
 def _sorted(every: Sequence[ProcessUsage] | None) -> list[ProcessUsage] | None:
@@ -182,6 +197,28 @@ def _over_time(trial: Trial) -> CoresOverTime | None:
         return None
     rest = (10 * trial.cores["server"] - trial.each_second) / 9
     return CoresOverTime(span_seconds=1, cores=[trial.each_second, *([rest] * 9)])
+
+
+def apart(
+    requests: float = 1.0, answers: float = 1.0, *, from_server_at_least: bool = False
+) -> Trial:
+    """Return a trial whose generator is on a node of its own, and moved so many megabytes in it.
+
+    In its 10 s 100 MB of answers and 120 MB of requests have room.
+    """
+    path = NodePath(
+        generator_node="far",
+        server_node="near",
+        to_server_bytes_per_second=12e6,
+        from_server_bytes_per_second=10e6,
+        from_server_at_least=from_server_at_least,
+    )
+    return Trial(
+        topology={},
+        nodes={"generator": ["far"], "server": ["near"]},
+        megabytes={"generator": (answers, requests)},
+        paths=[path],
+    )
 
 
 def full_pool(active: float = 24.8, waiting: float = 6.0) -> PoolEvidence:
@@ -795,6 +832,69 @@ CASES = {
         Trial(cores={"pgbouncer": 0.98}),
         Cause.PGBOUNCER_CPU,
         "PgBouncer used 0.98 cores of the 1 that its one thread can use",
+    ),
+    "answers that fill the way between two nodes": (
+        apart(answers=99.0),
+        Cause.NETWORK,
+        "answers took 79.2 of the 80.0 Mbit/s that node near can send to node far",
+    ),
+    "requests that fill it": (
+        apart(requests=115.0),
+        Cause.NETWORK,
+        "requests took 92.0 of the 96.0 Mbit/s that node far can send to node near",
+    ),
+    "a server that is full in front of a full network": (
+        replace(apart(answers=99.0), server={"workers": 1}, cores={"server": 0.97}),
+        Cause.SERVER_CPU,
+        "0.97 cores",
+    ),
+    "a network that has room": (apart(answers=60.0), Cause.UNKNOWN, "nearest (60%): answers took"),
+    "a network that was measured too low": (apart(answers=120.0), Cause.UNKNOWN, "nothing that"),
+    "a network of which CPUs may have been the limit": (
+        apart(answers=99.0, from_server_at_least=True),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a network between other nodes": (
+        replace(apart(answers=99.0), nodes={"generator": ["far"], "server": ["elsewhere"]}),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a network of two generators' nodes": (
+        replace(apart(answers=99.0), nodes={"generator": ["far", "other"], "server": ["near"]}),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a network that nobody could measure": (
+        replace(
+            apart(answers=99.0),
+            paths=[NodePath(generator_node="far", server_node="near", message="no room")],
+        ),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a network through a proxy on a third node": (
+        replace(
+            apart(answers=99.0),
+            topology={"haproxy": {}},
+            nodes={"generator": ["far"], "server": ["near"], "haproxy": ["third"]},
+        ),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
+    ),
+    "a full network through a proxy on the server's node": (
+        replace(
+            apart(answers=99.0),
+            topology={"haproxy": {}},
+            nodes={"generator": ["far"], "server": ["near"], "haproxy": ["near"]},
+        ),
+        Cause.NETWORK,
+        "79.2 of the 80.0 Mbit/s",
+    ),
+    "a network behind a delay": (
+        replace(apart(answers=99.0), topology={"delay": {"servers": "8ms"}}),
+        Cause.UNKNOWN,
+        "nearest (30%): the busiest generator",
     ),
     "a rate that was met": (
         Trial(load=open_load(1000), rate=999.5),

@@ -14,6 +14,7 @@ from laptime.api.results import TrialResult
 from laptime.api.status import State
 from laptime.manifests.context import Manifest
 from laptime.manifests.node_path import PATH_SECONDS
+from laptime.measure import watched_result
 from laptime.reconcile.views import ContainerView, PodView, Refusal
 
 from .api_server import ApiServer
@@ -31,6 +32,8 @@ FOUND = {
     "serverNode": "node-1",
     "toServerBytesPerSecond": 1.2e9,
     "fromServerBytesPerSecond": 1.1e9,
+    "toServerAtLeast": False,
+    "fromServerAtLeast": False,
     "roundTripSeconds": 0.00025,
 }
 
@@ -50,6 +53,26 @@ async def test_two_nodes_are_measured_once_and_it_stands_in_status_and_results()
     assert document["run"]["nodePaths"] == [FOUND]
     for trial in document["trials"]:
         assert (trial["nodes"]["server"], trial["nodes"]["generator"]) == (["node-1"], ["node-2"])
+
+
+async def test_causes_are_told_by_it_those_of_the_trial_before_it_too() -> None:
+    seen: list[tuple[NodePath, ...]] = []
+
+    def judged(*args: Any, **more: Any) -> Any:
+        seen.append(tuple(args[5]))
+        return watched_result(*args, **more)
+
+    server = ApiServer()
+    server.add({**run_manifest("told"), "spec": spec_of(1, 1, 2).to_wire()})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("laptime.reconcile.observe.watched_result", judged)
+        async with operating(server), working(server) as nodes:
+            nodes.free = ["node-1", "node-2"]
+            await until(lambda: state(server, "told") == "Succeeded")
+    known = (NodePath.model_validate(FOUND),)
+    # The first trial without it, as long as it was not there, and again with it.
+    assert seen[0] == ()
+    assert seen.count(known) >= 2
 
 
 async def test_on_one_node_nothing_is_measured() -> None:

@@ -147,12 +147,13 @@ def test_the_report_says_what_two_nodes_exchange() -> None:
         server_node="near",
         to_server_bytes_per_second=117.5e6,
         from_server_bytes_per_second=1.176e9,
+        from_server_at_least=True,
         round_trip_seconds=0.0002,
     )
     lost = NodePath(generator_node="far", server_node="other", message="no room")
     report = replace(REPORT, node_paths=[known, lost])
     assert (
-        "- Between the nodes: far to near 940 Mbit/s, back 9.41 Gbit/s; "
+        "- Between the nodes: far to near 940 Mbit/s, back at least 9.41 Gbit/s; "
         "far to other not known (no room)\n"
     ) in to_markdown(report)
     _, again = read_results(to_json(report))

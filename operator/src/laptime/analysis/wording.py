@@ -30,6 +30,7 @@ _CAUSES = {
     Cause.HAPROXY_CPU: "HAProxy CPU",
     Cause.UPSTREAM: "upstream",
     Cause.SERVICE_CPU: "service CPU",
+    Cause.NETWORK: "network",
     Cause.GENERATOR: "generator",
     Cause.NODE: "node",
     Cause.OFFERED_LOAD: "offered load",
@@ -93,12 +94,14 @@ def bit_rate(bytes_per_second: float) -> str:
 
 
 def node_path(path: NodePath) -> str:
-    """Return what two nodes exchange: `far to near 9.41 Gbit/s, back 9.38 Gbit/s`."""
+    """Return what two nodes exchange: `far to near 9.41 Gbit/s, back at least 9.38 Gbit/s`."""
     to, back = path.to_server_bytes_per_second, path.from_server_bytes_per_second
     where = f"{path.generator_node} to {path.server_node}"
     if to is None or back is None:
         return f"{where} not known ({path.message})" if path.message else f"{where} not known"
-    return f"{where} {bit_rate(to)}, back {bit_rate(back)}"
+    there = f"at least {bit_rate(to)}" if path.to_server_at_least else bit_rate(to)
+    answers = f"at least {bit_rate(back)}" if path.from_server_at_least else bit_rate(back)
+    return f"{where} {there}, back {answers}"
 
 
 def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:

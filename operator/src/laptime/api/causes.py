@@ -31,6 +31,8 @@ class Cause(StrEnum):
     UPSTREAM = "upstream"
     SERVICE_CPU = "serviceCpu"
     """Of a service that the scenario has around the servers; the evidence names it."""
+    NETWORK = "network"
+    """Between the nodes of generator and server; the evidence says which way."""
     GENERATOR = "generator"
     NODE = "node"
     OFFERED_LOAD = "offeredLoad"

@@ -27,6 +27,12 @@ class NodePath(TolerantModel):
     from_server_bytes_per_second: _Measured | None = Field(
         None, description="The same of answers' way."
     )
+    to_server_at_least: bool = Field(
+        False,
+        description="Whether the CPUs of the two pods may have been the limit: then the network "
+        "may carry more.",
+    )
+    from_server_at_least: bool = Field(False, description="The same of answers' way.")
     round_trip_seconds: _Measured | None = Field(
         None, description="The shortest time until an answer of one byte was there."
     )

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.evidence import DatabaseEvidence, TierEvidence
 from laptime.api.loads import Load
+from laptime.api.node_path import NodePath
 from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
@@ -27,6 +28,7 @@ from laptime.measure.saturation import (
     Scene,
     Waiting,
     busy_cpus,
+    busy_network,
     busy_nodes,
     full_slots,
     lost_connections,
@@ -58,6 +60,7 @@ def limited_by(
     generator_share: float | None,
     known: ByDesign,
     services: Sequence[SideService] = (),
+    paths: Sequence[NodePath] = (),
 ) -> LimitedBy:
     """Return what held the throughput of a trial down, with the readings that say so.
 
@@ -65,15 +68,16 @@ def limited_by(
     """
     if figures.latency is None or figures.requests_per_second <= 0:
         return LimitedBy(cause=Cause.UNKNOWN, evidence="there was no right answer")
-    scene = Scene(server, topology, figures, usage, tiers or TierEvidence(), services)
+    scene = Scene(server, topology, figures, usage, tiers or TierEvidence(), services, paths)
     cpus = busy_cpus(scene, generator_share)
     nodes = busy_nodes(scene)
+    network = busy_network(scene)
     lost = lost_connections(scene)
     slots = full_slots(scene, known)
     waits = waits_in_postgres(scene, slots)
     uneven = uneven_workers(scene, known)
     of_several = [uneven] if uneven else []
-    every = [*cpus, *nodes, *lost, *waits, *slots, *of_several]
+    every = [*cpus, *nodes, *network, *lost, *waits, *slots, *of_several]
 
     met = _rate_met(load, figures)
     if met is not None:
@@ -83,7 +87,7 @@ def limited_by(
         return _named(fullest, every)
     without_pause = worker_without_pause(scene)
     worker = [without_pause] if without_pause else []
-    for resource in [*nodes, *worker, *lost]:
+    for resource in [*nodes, *worker, *network, *lost]:
         if _full(resource):
             return _named(resource, every)
     if _one_connection(load):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from laptime.api.causes import Cause
 from laptime.api.evidence import TierEvidence
+from laptime.api.node_path import NodePath
 from laptime.api.resources import Resources
 from laptime.api.results import Figures
 from laptime.api.server import Server
@@ -51,6 +52,9 @@ _TRIFLING = 0.1
 """Without waits of this share of their time, connections give at most 1 / 0.9 of the throughput."""
 _ONE_CORE = 1.02
 """What one thread that never pauses may be read as, at most."""
+_MEASURED_TOO_LOW = 1.15
+"""A way that carried more than that: bytes are counted with headers (at most 5 % of full packets
+of Ethernet), and the rest is what two readings of a quiet network may differ by."""
 _POOLS = (Cause.PGBOUNCER_POOL, Cause.DATABASE_CONNECTIONS)
 
 
@@ -94,6 +98,8 @@ class Scene:
     tiers: TierEvidence
     services: Sequence[SideService] = ()
     """Those of the scenario, around the server."""
+    paths: Sequence[NodePath] = ()
+    """What the nodes of generators and servers exchange, as far as it was measured."""
 
     @property
     def watched(self) -> bool:
@@ -195,6 +201,58 @@ def busy_nodes(scene: Scene) -> list[Resource]:
             f"{f'; cores: {shares}' if shares else ''}"
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
+    return found
+
+
+def busy_network(scene: Scene) -> list[Resource]:
+    """Return both ways between a generator's node and its server's, where they are apart.
+
+    What is in between, on a node of its own, has ways of its own, which nobody measured. A way of
+    which more may have been had is no limit, and nor is one that has carried far more than that.
+    """
+    generator, server = scene.component("generator"), scene.component("server")
+    proxy = scene.component("haproxy") if scene.topology.haproxy is not None else None
+    if (
+        generator is None
+        or server is None
+        or scene.delay_seconds > 0
+        or len(generator.nodes) != 1
+        or len(server.nodes) != 1
+        or (scene.topology.haproxy is not None and (proxy is None or proxy.nodes != server.nodes))
+    ):
+        return []
+    (far,), (near,) = generator.nodes, server.nodes
+    path = next(
+        (one for one in scene.paths if (one.generator_node, one.server_node) == (far, near)), None
+    )
+    if path is None:
+        return []
+    found = []
+    for what, used, most, at_least, (begin, end) in (
+        (
+            "requests",
+            generator.transmitted_bytes,
+            path.to_server_bytes_per_second,
+            path.to_server_at_least,
+            (far, near),
+        ),
+        (
+            "answers",
+            generator.received_bytes,
+            path.from_server_bytes_per_second,
+            path.from_server_at_least,
+            (near, far),
+        ),
+    ):
+        if used is None or most is None or at_least:
+            continue
+        rate = used / scene.figures.window_seconds
+        said = (
+            f"{what} took {8e-6 * rate:,.1f} of the {8e-6 * most:,.1f} Mbit/s that node {begin} "
+            f"can send to node {end}"
+        )
+        if rate <= _MEASURED_TOO_LOW * most:
+            found.append(Resource(Cause.NETWORK, min(1.0, rate / most), said))
     return found
 
 

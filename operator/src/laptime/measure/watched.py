@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laptime.api.doubts import Said
+from laptime.api.node_path import NodePath
 from laptime.api.results import TrialReadings, TrialResult, Validity
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
@@ -22,6 +23,7 @@ def watched_result(
     spec: BenchmarkRunSpec,
     requests: Sequence[Request],
     services: Sequence[SideService] = (),
+    paths: Sequence[NodePath] = (),
 ) -> TrialResult:
     """Return a measured result with usage, tiers, isolation, cause, and doubts that follow.
 
@@ -65,6 +67,7 @@ def watched_result(
                 result.generator_share,
                 by_design(server, topology, load, result.endpoints, requests),
                 services,
+                paths,
             ),
             "validity": judgement.validity,
             "validity_reasons": list(judgement.reasons),

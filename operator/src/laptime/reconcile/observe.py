@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
 from laptime.api.attempts import attempt_name
+from laptime.api.node_path import NodePath
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState
@@ -67,6 +68,7 @@ class ResultCache:
         self._judged: dict[str, TrialResult] = {}
         self._payloads: dict[str, str] = {}
         self._readings: dict[str, TrialReadings] = {}
+        self._paths: tuple[NodePath, ...] = ()
         self._summary: tuple[object, Summary] | None = None
 
     def known(self) -> set[str]:
@@ -115,6 +117,13 @@ class ResultCache:
         self._readings[trial] = read_readings(manifest)
         self._judge(trial, context)
 
+    def know_paths(self, paths: Sequence[NodePath], context: RunContext) -> None:
+        """Judge by what is known of the network between nodes, the trials before it was too."""
+        if tuple(paths) != self._paths:
+            self._paths = tuple(paths)
+            for trial in self._results:
+                self._judge(trial, context)
+
     def _judge(self, trial: str, context: RunContext) -> None:
         self._judged[trial] = watched_result(
             self._results[trial],
@@ -122,6 +131,7 @@ class ResultCache:
             context.spec,
             context.scenario.requests,
             context.scenario.services,
+            self._paths,
         )
 
     def summary(self, run: Run, context: RunContext, names: set[str]) -> Summary:
@@ -131,7 +141,12 @@ class ResultCache:
             for server in run.status.servers or []
             if server.state is ServerState.FAILED
         }
-        key = (frozenset(names), frozenset(self._readings), tuple(sorted(failures.items())))
+        key = (
+            frozenset(names),
+            frozenset(self._readings),
+            self._paths,
+            tuple(sorted(failures.items())),
+        )
         if self._summary is None or self._summary[0] != key:
             results = self.results(names, run.spec)
             seed = seed_of(run.spec, run.uid)
@@ -244,6 +259,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         KubeError: the API server cannot be reached, or rights in the namespace are missing.
     """
     children, cache = memory.children, memory.results
+    cache.know_paths(run.status.node_paths or [], context)
     pods, jobs, deployments, services, config_maps, policies = (
         children.of(kind)
         for kind in ("Pod", "Job", "Deployment", "Service", "ConfigMap", "NetworkPolicy")
