@@ -35,7 +35,7 @@ async def test_later_trials_go_where_the_first_one_was() -> None:
     trials = json.loads(stored(server, "fixed").files["results.json"])["trials"]
     assert len(trials) == 4
     for trial in trials:
-        assert trial["nodes"]["server"] == trial["nodes"]["generator"] == ["node-1"]
+        assert (trial["nodes"]["server"], trial["nodes"]["generator"]) == (["node-1"], ["node-2"])
         assert not any("nodes" in reason for reason in trial["validityReasons"])
 
 
