@@ -6,7 +6,7 @@
 //
 // Each direction is filled for a second, or with 256 MiB, whatever comes first, by eight connections: a path may give
 // one connection less than it has. What arrived counts, from the first byte of them all to the last. Where whoever
-// received it computed for half of that time, or more, a path may carry more than that.
+// of the two computed more computed for half of that time, or more, a path may carry more than that.
 package main
 
 import (
@@ -34,10 +34,10 @@ const (
 	silence = 10 * time.Second
 	// Buffers of a slow path are still full when the last byte was sent.
 	draining = 30 * time.Second
-	// Of one CPU: who receives more than that may have been the limit, or who sends, which costs about as much.
+	// Of one CPU: who used more than that may have been the limit.
 	busy = 0.5
 
-	ping, toServer, fromServer = 'p', 't', 'f'
+	ping, toServer, fromServer, used = 'p', 't', 'f', 'u'
 
 	terminationLog = "/dev/termination-log"
 )
@@ -108,6 +108,9 @@ type server struct {
 	left  atomic.Int64
 	until sync.Once
 	end   time.Time
+	// What the process had used of CPUs when it began to send, and what it used until it last had sent.
+	before int64
+	sent   atomic.Int64
 }
 
 func newServer() *server {
@@ -154,8 +157,12 @@ func (s *server) answer(connection net.Conn) error {
 			}
 			return binary.Write(connection, binary.BigEndian, got)
 		case fromServer:
-			s.until.Do(func() { s.end = time.Now().Add(longest) })
-			return send(connection, &s.left, s.end)
+			s.until.Do(func() { s.end, s.before = time.Now().Add(longest), cpuTime() })
+			err := send(connection, &s.left, s.end)
+			s.sent.Store(cpuTime() - s.before)
+			return err
+		case used:
+			return binary.Write(connection, binary.BigEndian, s.sent.Load())
 		default:
 			return fmt.Errorf("nobody asks for %q", what)
 		}
@@ -296,7 +303,7 @@ func fill(address string, direction byte) (float64, bool, error) {
 		failed  [connections]error
 	)
 	left.Store(mostBytes)
-	began := time.Now()
+	began, before := time.Now(), cpuTime()
 	for index, connection := range opened {
 		waiting.Go(func() {
 			got[index], failed[index] = fillOne(connection, direction, &left, began)
@@ -306,7 +313,32 @@ func fill(address string, direction byte) (float64, bool, error) {
 	if err := errors.Join(failed[:]...); err != nil {
 		return 0, false, err
 	}
-	return rate(got[:])
+	sending := cpuTime() - before
+	if direction == fromServer {
+		var err error
+		if sending, err = usedBySending(address); err != nil {
+			return 0, false, err
+		}
+	}
+	return rate(got[:], sending)
+}
+
+// usedBySending asks who served what it used of CPUs while it sent.
+func usedBySending(address string) (int64, error) {
+	connection, err := net.DialTimeout("tcp", address, silence)
+	if err != nil {
+		return 0, err
+	}
+	defer connection.Close()
+	if err := connection.SetDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	if _, err := connection.Write([]byte{used}); err != nil {
+		return 0, err
+	}
+	var found int64
+	err = binary.Read(connection, binary.BigEndian, &found)
+	return found, err
 }
 
 func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time.Time) (received, error) {
@@ -323,11 +355,14 @@ func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time
 		return received{}, err
 	}
 	var got received
-	return got, binary.Read(connection, binary.BigEndian, &got)
+	err := binary.Read(connection, binary.BigEndian, &got)
+	return got, err
 }
 
-func rate(got []received) (float64, bool, error) {
-	var bytes, first, last, used int64
+// rate returns what arrived in a second; `sending` is what who sent it used of CPUs.
+func rate(got []received, sending int64) (float64, bool, error) {
+	var bytes, first, last int64
+	most := sending
 	for _, one := range got {
 		if one.Bytes == 0 {
 			continue
@@ -337,11 +372,11 @@ func rate(got []received) (float64, bool, error) {
 		}
 		last = max(last, one.Last)
 		bytes += one.Bytes
-		used = max(used, one.CPU)
+		most = max(most, one.CPU)
 	}
 	if last <= first {
 		return 0, false, errors.New("nothing arrived")
 	}
 	took := float64(last - first)
-	return float64(bytes) / (took / float64(time.Second)), float64(used) > busy*took, nil
+	return float64(bytes) / (took / float64(time.Second)), float64(most) > busy*took, nil
 }

@@ -187,11 +187,14 @@ func TestWhatIsFoundIsOneLineOfJSON(t *testing.T) {
 func TestTheRateIsOfAllConnectionsTogether(t *testing.T) {
 	second := int64(time.Second)
 	idle := []received{{100, 0, second, second / 2}, {0, 0, 0, 0}, {300, second, 2 * second, second / 2}}
-	if found, atLeast, err := rate(idle); err != nil || found != 200 || atLeast {
+	if found, atLeast, err := rate(idle, second/2); err != nil || found != 200 || atLeast {
+		t.Errorf("%v, %v, %v", found, atLeast, err)
+	}
+	if found, atLeast, err := rate(idle, 17*second/10); err != nil || found != 200 || !atLeast {
 		t.Errorf("%v, %v, %v", found, atLeast, err)
 	}
 	full := []received{{100, 0, second, second}, {300, second, 2 * second, 17 * second / 10}}
-	if found, atLeast, err := rate(full); err != nil || found != 200 || !atLeast {
+	if found, atLeast, err := rate(full, 0); err != nil || found != 200 || !atLeast {
 		t.Errorf("%v, %v, %v", found, atLeast, err)
 	}
 }

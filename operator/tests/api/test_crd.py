@@ -43,6 +43,35 @@ def test_nothing_is_left_that_a_structural_schema_forbids(schema: dict[str, Any]
             assert "additionalProperties" not in node
 
 
+# JSONSchemaProps of apiextensions.k8s.io/v1, as far as a schema of ours may say them.
+KNOWN = {
+    "default", "description", "enum", "exclusiveMaximum", "exclusiveMinimum", "format", "items",
+    "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties",
+    "minimum", "multipleOf", "nullable", "pattern", "properties", "required", "title", "type",
+    "uniqueItems", "additionalProperties", "oneOf", "not",
+}  # fmt: skip
+FLAGS = {"exclusiveMaximum", "exclusiveMinimum", "nullable", "uniqueItems"}
+
+
+def _schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield schema
+    for child in schema.get("properties", {}).values():
+        yield from _schemas(child)
+    for key in ("items", "additionalProperties", "not"):
+        if isinstance(child := schema.get(key), dict):
+            yield from _schemas(child)
+    for child in schema.get("oneOf", []):
+        yield from _schemas(child)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, SCENARIO_SCHEMA], ids=["run", "scenario"])
+def test_a_schema_says_nothing_that_kubernetes_does_not_know(schema: dict[str, Any]) -> None:
+    for node in _schemas(schema):
+        said = {key for key in node if not key.startswith("x-kubernetes-")}
+        assert said <= KNOWN, (said - KNOWN, node)
+        assert all(isinstance(node[key], bool) for key in FLAGS & said), node
+
+
 def test_presets_are_listed_and_scenarios_are_not() -> None:
     preset = SPEC["properties"]["servers"]["items"]["properties"]["preset"]
     assert preset["enum"] == ["axum-sqlx", "flask"]

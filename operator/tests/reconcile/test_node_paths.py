@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -11,10 +13,11 @@ import pytest
 
 from laptime.api.node_path import MOST_PATHS, NodePath
 from laptime.api.results import TrialResult
-from laptime.api.status import State
+from laptime.api.status import RunStatus, State
 from laptime.manifests.context import Manifest
 from laptime.manifests.node_path import PATH_SECONDS
 from laptime.measure import watched_result
+from laptime.reconcile.actions import Apply, Create, Fold
 from laptime.reconcile.views import ContainerView, PodView, Refusal
 
 from .api_server import ApiServer
@@ -193,14 +196,125 @@ def test_a_pause_in_the_middle_leaves_nothing_and_it_is_measured_afterwards() ->
     assert [one.message for one in paths(world)] == [None]
 
 
+def seconds_between_trials(world: World, each_second: Callable[[], None]) -> float:
+    """Return after how many seconds the second trial begins; `each_second` happens meanwhile."""
+    world_until(world, lambda world: world.observe().results)
+    since = world.now
+    while "demo-trial-002" not in world.jobs_started:
+        assert (world.now - since).total_seconds() < 3600, world.run.status
+        world.step()
+        world.advance()
+        each_second()
+    return (world.now - since).total_seconds()
+
+
+class Forgetful(Apart):
+    """The CRD of an older version: what it does not know of a status is dropped."""
+
+    @staticmethod
+    def _stored(status: RunStatus) -> RunStatus:
+        return Apart._stored(status.model_copy(update={"node_paths": None}))
+
+
+def test_where_the_crd_does_not_know_of_paths_trials_wait_for_one_once() -> None:
+    world = Forgetful()
+    assert seconds_between_trials(world, lambda: None) < 2 * PATH_SECONDS + 30
+    second = world.now
+    made = world.begun.count("demo-path-1-server")
+    world_until(world, over)
+    # Of two nodes that an earlier trial was on nobody asks again.
+    assert world.begun.count("demo-path-1-server") == made
+    assert (world.now - second).total_seconds() < 2 * PATH_SECONDS
+    assert len(world.results_written) == 4
+
+
+def test_somebody_who_deletes_all_of_it_holds_up_no_trial_for_ever() -> None:
+    world = Apart()
+
+    def vandal() -> None:
+        for name in [name for name in world.jobs if "-path-" in name]:
+            world.remove("Job", name)
+
+    assert seconds_between_trials(world, vandal) < 2 * PATH_SECONDS + 30
+    world_until(world, over)
+    assert len(world.results_written) == 4
+
+
+class Refusing(Apart):
+    """A quota has room for one more Job, and not for two."""
+
+    def _refused(self, action: Apply | Create | Fold) -> Refusal | None:
+        asks = "demo-path-1-generator"
+        if isinstance(action, Create) and action.manifest["metadata"]["name"] == asks:
+            since = self.refusal.since if self.refusal else self.now
+            return Refusal("exceeded quota: count/jobs.batch", since, room=True)
+        return super()._refused(action)
+
+
+@pytest.mark.parametrize("pause", [0.5, 8.0, 10.0])
+def test_a_quota_that_has_no_room_for_who_asks_fails_no_run(pause: float) -> None:
+    world = Refusing()
+
+    def later() -> None:
+        if world.refusal is not None:
+            world.now += timedelta(seconds=pause)
+
+    assert seconds_between_trials(world, later) < PATH_SECONDS
+    world_until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert [one.message for one in paths(world)] == ["exceeded quota: count/jobs.batch"]
+
+
+class Older(Apart):
+    """The generator's image is of a version that has no such program."""
+
+    def _run_pod(self, pod: PodView) -> None:
+        if not pod.component.startswith("path-"):
+            super()._run_pod(pod)
+            return
+        said = 'exec: "/usr/local/bin/bandwidth": no such file or directory'
+        ended = ContainerView(
+            "bandwidth", exit_code=128, exit_reason="StartError", exit_message=said
+        )
+        self.pods[pod.name] = replace(pod, phase="Failed", containers=(ended,))
+        for name in [name for name in self.jobs if "-path-" in name]:
+            self.jobs[name] = replace(self.jobs[name], failed_reason="BackoffLimitExceeded")
+
+
+def test_an_image_without_the_program_says_so_at_once() -> None:
+    world = Older()
+    assert seconds_between_trials(world, lambda: None) < 30
+    (path,) = paths(world)
+    assert "exit code 128: StartError" in (path.message or "")
+    assert "bandwidth" in (path.message or "")
+
+
+def test_pairs_that_cannot_be_measured_are_not_all_tried() -> None:
+    world = Apart()
+    world.serves = False
+    observe = world.observe
+    many = {"generator": [f"far-{n}" for n in range(8)], "server": ["near"]}
+
+    def with_many() -> Any:
+        seen = observe()
+        results = {
+            name: one.model_copy(update={"nodes": many}) for name, one in seen.results.items()
+        }
+        return replace(seen, results=results)
+
+    world.observe = with_many  # type: ignore[method-assign]
+    assert seconds_between_trials(world, lambda: None) < 2 * PATH_SECONDS + 30
+    assert 1 <= len(paths(world)) <= 2
+
+
 def test_pods_that_never_end_hold_up_no_trial_for_ever() -> None:
     world = Apart()
     world_until(world, paths)
-    world.dead = {"deletion"}
-    world.stubborn = set(world.pods)
+    world.stubborn = {name for name, pod in world.pods.items() if "path-" in pod.component}
+    assert world.stubborn
     since = world.now
     world_until(world, lambda _: "demo-trial-002" in world.begun)
-    assert (world.now - since).total_seconds() < 400
+    assert (world.now - since).total_seconds() < 2 * PATH_SECONDS + 60
 
 
 def test_a_run_measures_no_more_pairs_than_it_may() -> None:

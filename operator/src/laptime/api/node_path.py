@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from laptime.api.base import Reading, TolerantModel
+from laptime.api.base import TolerantModel, significant
 
 MOST_PATHS = 8
 """So many pairs of nodes of a run are measured: each takes some seconds."""
 
-_Measured = Annotated[Reading, Field(gt=0, allow_inf_nan=False)]
+# The bound before the validator: behind it pydantic writes one that no API server knows.
+_Measured = Annotated[float, Field(ge=0, allow_inf_nan=False), AfterValidator(significant)]
 
 
 class NodePath(TolerantModel):

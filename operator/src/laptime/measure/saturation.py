@@ -244,7 +244,7 @@ def busy_network(scene: Scene) -> list[Resource]:
             (near, far),
         ),
     ):
-        if used is None or most is None or at_least:
+        if used is None or not most or at_least:
             continue
         rate = used / scene.figures.window_seconds
         said = (

@@ -7,8 +7,12 @@ again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from laptime.api.node_path import MOST_PATHS, NodePath
+from laptime.api.results import TrialResult
 from laptime.api.status import State
+from laptime.api.text import plain
 from laptime.manifests.context import Component
 from laptime.manifests.node_path import (
     PATH_SECONDS,
@@ -18,32 +22,45 @@ from laptime.manifests.node_path import (
 )
 from laptime.plan import in_time
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import Problem, diagnose
+from laptime.reconcile.diagnose import diagnose, without_pod
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.verdicts import verdict_in
 from laptime.reconcile.views import PodView, WorkloadView
 
 _SOON_SECONDS = 1.0
-# The kubelet ends these pods after PATH_SECONDS: who still seems to be there is on a node that is
-# gone, and holds up no trial.
-_GONE_SECONDS = 3.0 * PATH_SECONDS
+_LONGEST_SECONDS = 2.0 * PATH_SECONDS
+"""So long after a trial nothing else is done for it, whatever is known by then."""
+_MOST_UNKNOWN = 2
+_LONGEST_MESSAGE = 300
+_COMPONENTS = (Component.PATH_SERVER, Component.PATH_GENERATOR)
 
 
 def measure_node_paths(situation: Situation) -> Decision | None:
-    """Measure the next pair of nodes; None when all are known and nothing of it is left."""
-    if situation.under_way():
+    """Measure the next pair of nodes; None when there is none, or when it takes too long."""
+    if situation.under_way() or _next_trial_is_set_up(situation):
         return None
     number = len(situation.node_paths) + 1
     pair = _next_pair(situation)
     begun = path_names(situation.context, number)[0] in situation.observed.jobs
-    if pair is None or not begun:
-        if not _ended(situation, number):
-            said = "ending what measured the network between nodes"
-            return _decision(situation, said)
-        if pair is None:
-            return None
+    late = situation.step_seconds(State.RUNNING) >= _LONGEST_SECONDS
+    if pair is None or late or not begun:
+        ended = _ended(situation, number)
+        if pair is None or late:
+            # What a node that is gone still seems to run is no trial's affair.
+            return None if ended or late else _decision(situation, _ENDING)
+        if not ended:
+            return _decision(situation, _ENDING)
     _go_on(situation, number, *pair)
     return _decision(situation, f"measuring the network from node {pair[0]} to {pair[1]}")
+
+
+def _next_trial_is_set_up(situation: Situation) -> bool:
+    """Return whether the next trial was begun with already: it is not left for this any more."""
+    left = situation.trials_left()
+    return bool(left) and situation.run.status.current_trial == situation.attempt(left[0]).name
+
+
+_ENDING = "ending what measured the network between nodes"
 
 
 def _decision(situation: Situation, said: str) -> Decision:
@@ -52,84 +69,101 @@ def _decision(situation: Situation, said: str) -> Decision:
 
 
 def _next_pair(situation: Situation) -> tuple[str, str] | None:
-    """Return two nodes of the last measured trial of which nothing is known yet."""
-    known = {(one.generator_node, one.server_node) for one in situation.node_paths}
+    """Return two nodes that the last measured trial was the first one on, and nothing is known of.
+
+    Once, whatever comes of it: after the trials that follow it nobody asks again.
+    """
+    paths = situation.node_paths
+    unknown = [one for one in paths if one.message is not None]
     measured = [one for one in situation.observed.results.values() if one.figures is not None]
-    if not measured or len(known) >= MOST_PATHS:
+    if not measured or len(paths) >= MOST_PATHS or len(unknown) >= _MOST_UNKNOWN:
         return None
-    last = list(in_time(measured))[-1]
-    pairs = (
+    *earlier, last = in_time(measured)
+    known = {(one.generator_node, one.server_node) for one in paths}
+    known.update(pair for one in earlier for pair in _pairs(one))
+    return next((pair for pair in _pairs(last) if pair not in known), None)
+
+
+def _pairs(result: TrialResult) -> list[tuple[str, str]]:
+    """Return each node of a trial's generators with each of its server, where they are apart."""
+    return [
         (generator, server)
-        for generator in dict.fromkeys(last.nodes.get("generator", ()))
-        for server in last.nodes.get("server", ())
+        for generator in dict.fromkeys(result.nodes.get("generator", ()))
+        for server in result.nodes.get("server", ())
         if generator != server
-    )
-    return next((pair for pair in pairs if pair not in known), None)
+    ]
 
 
 def _ended(situation: Situation, number: int) -> bool:
     """Have the Jobs of all paths go; return whether nothing of them is alive."""
     numbers = range(1, number + 1)
     names = {name for one in numbers for name in path_names(situation.context, one)}
-    jobs = [
-        job
-        for name, job in situation.observed.jobs.items()
-        if name in names and job.age(situation.now) < _GONE_SECONDS
-    ]
+    jobs = [job for name, job in situation.observed.jobs.items() if name in names]
     situation.actions += [Delete("Job", job.name) for job in jobs if not job.deleting]
-    pods = (
-        pod
-        for component in (Component.PATH_SERVER, Component.PATH_GENERATOR)
-        for pod in situation.observed.pods_of(component)
-    )
-    return not jobs and all(pod.ended or pod.age(situation.now) >= _GONE_SECONDS for pod in pods)
+    pods = [pod for one in _COMPONENTS for pod in situation.observed.pods_of(one)]
+    return not jobs and all(pod.ended or pod.stuck(situation.now) for pod in pods)
 
 
 def _go_on(situation: Situation, number: int, generator: str, server: str) -> None:
     """Take a path a step further: who serves, who asks, what was found."""
     serving, asking = path_names(situation.context, number)
-    job = situation.observed.jobs.get(serving)
-    refusal = situation.observed.refusal
-    if job is None and refusal is not None:
-        # A quota that has room for trials alone, or what keeps them from going on, too.
-        path = NodePath(generator_node=generator, server_node=server, message=refusal.message)
-        situation.remember_path(path)
-        return
-    if job is None:
-        situation.actions.append(Create(path_server_job(situation.context, number, server)))
-        return
+    jobs, refusal = situation.observed.jobs, situation.observed.refusal
+    serves, asks = jobs.get(serving), jobs.get(asking)
     # Nothing of an earlier path is alive.
-    served = [one for one in situation.observed.pods_of(Component.PATH_SERVER) if _of(one, job)]
-    asked = [one for one in situation.observed.pods_of(Component.PATH_GENERATOR) if _of(one, job)]
+    served, asked = (
+        [pod for pod in situation.observed.pods_of(one) if serves and pod.created >= serves.created]
+        for one in _COMPONENTS
+    )
     found = verdict_in(asked)
     if found is not None:
         situation.remember_path(_path(generator, server, found))
         return
-    asks = situation.observed.jobs.get(asking)
-    late = job.age(situation.now) >= PATH_SECONDS
-    if late or (asks is not None and asks.failed_reason) or job.failed_reason:
-        problem = _problem(situation, served, asked, asks is not None)
-        said = problem.message if problem else f"nothing was found in {PATH_SECONDS} s"
-        situation.remember_path(
-            NodePath(generator_node=generator, server_node=server, message=said)
-        )
-        return
-    address = next((pod.address for pod in served if pod.phase == "Running" and pod.address), None)
-    if asks is None and address is not None:
+    said = _why_not(situation, [one for one in (serves, asks) if one], asked or served)
+    if refusal is not None and (serves is None or asks is None):
+        # A quota that has room for trials alone, or what keeps them from going on, too.
+        said = refusal.message
+    if said is not None:
+        situation.remember_path(_unknown(generator, server, said))
+    elif serves is None:
+        situation.actions.append(Create(path_server_job(situation.context, number, server)))
+    elif asks is None and (address := _address(served)) is not None:
         made = path_generator_job(situation.context, number, generator, address)
         situation.actions.append(Create(made))
 
 
-def _of(pod: PodView, job: WorkloadView) -> bool:
-    """Return whether a pod is of a path that began with a Job, and of no earlier one."""
-    return pod.created >= job.created
+def _address(served: Sequence[PodView]) -> str | None:
+    return next((pod.address for pod in served if pod.phase == "Running" and pod.address), None)
 
 
-def _problem(
-    situation: Situation, served: list[PodView], asked: list[PodView], asks: bool
-) -> Problem | None:
-    what = "what measures the network"
-    return diagnose(what, asked if asks else served, situation.now)
+def _why_not(
+    situation: Situation, jobs: Sequence[WorkloadView], pods: Sequence[PodView]
+) -> str | None:
+    """Return why nothing will be found any more; None while it may."""
+    failed = next((one for one in jobs if one.failed_reason), None)
+    late = bool(jobs) and jobs[0].age(situation.now) >= PATH_SECONDS
+    if failed is None and not late:
+        return None
+    ends = [one for pod in pods for one in pod.containers if one.exit_code]
+    if ends:
+        last = ends[-1]
+        words = " ".join(one for one in (last.exit_reason, last.exit_message) if one)
+        return f"what measures it ended with exit code {last.exit_code}: {words or 'no word'}"
+    problem = diagnose("what measures it", pods, situation.now)
+    if problem is None and not pods and jobs:
+        problem = without_pod("what measures it", jobs[-1], (), situation.now)
+    if problem is not None:
+        return problem.message
+    if failed is not None and not late:
+        return f"{failed.failed_reason}: {failed.failed_message}"
+    return f"nothing was found in {PATH_SECONDS} s"
+
+
+def _unknown(generator: str, server: str, said: str) -> NodePath:
+    return NodePath(
+        generator_node=generator,
+        server_node=server,
+        message=plain(said.strip())[:_LONGEST_MESSAGE],
+    )
 
 
 def _path(generator: str, server: str, found: dict[str, object]) -> NodePath:
@@ -137,7 +171,7 @@ def _path(generator: str, server: str, found: dict[str, object]) -> NodePath:
     try:
         path = NodePath.model_validate({**found, "generatorNode": generator, "serverNode": server})
     except ValueError:
-        return NodePath(
-            generator_node=generator, server_node=server, message="what was found has another form"
-        )
+        return _unknown(generator, server, "what was found has another form")
+    if path.message is not None or not found.get("ok"):
+        return _unknown(generator, server, path.message or "nothing was found")
     return path
