@@ -5,7 +5,8 @@
 //	bandwidth ask ADDRESS SECONDS [FILE]    wait SECONDS at most for who serves; write what was measured to FILE
 //
 // Each direction is filled for a second, or with 256 MiB, whatever comes first, by eight connections: a path may give
-// one connection less than it has. What arrived counts, from the first byte of them all to the last. Where whoever
+// one connection less than it has. What arrived counts, from the first byte of them all until the first of them has
+// ended: behind that some wait for a lost packet to be sent again, and the path has nothing to carry. Where whoever
 // of the two computed more computed for half of that time, or more, a path may carry more than that.
 package main
 
@@ -104,7 +105,7 @@ func write(found Found, to string) error {
 
 // server serves one measurement: what it sends is bounded for all that ask it together.
 type server struct {
-	began time.Time
+	got   meter
 	left  atomic.Int64
 	until sync.Once
 	end   time.Time
@@ -114,7 +115,7 @@ type server struct {
 }
 
 func newServer() *server {
-	one := &server{began: time.Now()}
+	one := &server{got: meter{began: time.Now()}}
 	one.left.Store(mostBytes)
 	return one
 }
@@ -148,10 +149,10 @@ func (s *server) answer(connection net.Conn) error {
 				return err
 			}
 		case toServer:
-			got, err := receive(connection, s.began)
-			if err != nil {
+			if err := s.got.receive(connection); err != nil {
 				return err
 			}
+			got := s.got.found()
 			if err := connection.SetWriteDeadline(time.Now().Add(silence)); err != nil {
 				return err
 			}
@@ -169,36 +170,72 @@ func (s *server) answer(connection net.Conn) error {
 	}
 }
 
-// received is what came over a connection: how much, and when, in nanoseconds since a time that all connections share.
-// CPU is what the process used meanwhile, for whichever connection.
+// received is what came over all connections: how much, when, and what this process used of CPUs meanwhile. Times are in
+// nanoseconds since a time that all connections share.
 type received struct {
 	Bytes, First, Last, CPU int64
 }
 
-func receive(from net.Conn, since time.Time) (got received, err error) {
-	before := cpuTime()
-	defer func() { got.CPU = cpuTime() - before }()
+// meter counts what all connections of a direction receive, until the first of them ends.
+type meter struct {
+	began time.Time
+
+	mutex  sync.Mutex
+	got    received
+	before int64
+	over   bool
+}
+
+func (m *meter) add(bytes int) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.over {
+		return
+	}
+	now := int64(time.Since(m.began))
+	if m.got.Bytes == 0 {
+		m.got.First, m.before = now, cpuTime()
+	}
+	m.got.Bytes += int64(bytes)
+	m.got.Last = now
+}
+
+func (m *meter) end() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if !m.over {
+		m.over = true
+		m.got.CPU = cpuTime() - m.before
+	}
+}
+
+func (m *meter) found() received {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.got
+}
+
+// receive counts what comes over a connection until its end.
+func (m *meter) receive(from net.Conn) error {
 	buffer := make([]byte, chunkBytes)
-	for got.Bytes < 2*mostBytes {
+	for bytes := 0; bytes < 2*mostBytes; {
 		if err := from.SetReadDeadline(time.Now().Add(silence)); err != nil {
-			return got, err
+			return err
 		}
 		n, err := from.Read(buffer)
 		if n > 0 {
-			got.Last = int64(time.Since(since))
-			if got.Bytes == 0 {
-				got.First = got.Last
-			}
-			got.Bytes += int64(n)
+			m.add(n)
+			bytes += n
 		}
 		if errors.Is(err, io.EOF) {
-			return got, nil
+			m.end()
+			return nil
 		}
 		if err != nil {
-			return got, err
+			return err
 		}
 	}
-	return got, fmt.Errorf("more than %d bytes", got.Bytes)
+	return fmt.Errorf("more than %d bytes", 2*mostBytes)
 }
 
 // send sends until the time is over or nothing is left of what all connections may send together.
@@ -299,28 +336,37 @@ func fill(address string, direction byte) (float64, bool, error) {
 	var (
 		left    atomic.Int64
 		waiting sync.WaitGroup
-		got     [connections]received
 		failed  [connections]error
+		told    [connections]received
 	)
 	left.Store(mostBytes)
-	began, before := time.Now(), cpuTime()
+	here := meter{began: time.Now()}
+	before := cpuTime()
 	for index, connection := range opened {
 		waiting.Go(func() {
-			got[index], failed[index] = fillOne(connection, direction, &left, began)
+			if _, failed[index] = connection.Write([]byte{direction}); failed[index] != nil {
+				return
+			}
+			if direction == fromServer {
+				failed[index] = here.receive(connection)
+				return
+			}
+			told[index], failed[index] = sendAndAsk(connection, &left, here.began.Add(longest))
 		})
 	}
 	waiting.Wait()
 	if err := errors.Join(failed[:]...); err != nil {
 		return 0, false, err
 	}
-	sending := cpuTime() - before
-	if direction == fromServer {
-		var err error
-		if sending, err = usedBySending(address); err != nil {
-			return 0, false, err
-		}
+	if direction == toServer {
+		// After the first connection has ended all are told the same.
+		return rate(told[0], cpuTime()-before)
 	}
-	return rate(got[:], sending)
+	sending, err := usedBySending(address)
+	if err != nil {
+		return 0, false, err
+	}
+	return rate(here.found(), sending)
 }
 
 // usedBySending asks who served what it used of CPUs while it sent.
@@ -341,14 +387,9 @@ func usedBySending(address string) (int64, error) {
 	return found, err
 }
 
-func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time.Time) (received, error) {
-	if _, err := connection.Write([]byte{direction}); err != nil {
-		return received{}, err
-	}
-	if direction == fromServer {
-		return receive(connection, began)
-	}
-	if err := send(connection, left, began.Add(longest)); err != nil {
+// sendAndAsk sends over a connection and returns what arrived of all of them.
+func sendAndAsk(connection net.Conn, left *atomic.Int64, end time.Time) (received, error) {
+	if err := send(connection, left, end); err != nil {
 		return received{}, err
 	}
 	if err := connection.SetReadDeadline(time.Now().Add(draining)); err != nil {
@@ -360,23 +401,11 @@ func fillOne(connection net.Conn, direction byte, left *atomic.Int64, began time
 }
 
 // rate returns what arrived in a second; `sending` is what who sent it used of CPUs.
-func rate(got []received, sending int64) (float64, bool, error) {
-	var bytes, first, last int64
-	most := sending
-	for _, one := range got {
-		if one.Bytes == 0 {
-			continue
-		}
-		if bytes == 0 || one.First < first {
-			first = one.First
-		}
-		last = max(last, one.Last)
-		bytes += one.Bytes
-		most = max(most, one.CPU)
-	}
-	if last <= first {
+func rate(got received, sending int64) (float64, bool, error) {
+	if got.Last <= got.First {
 		return 0, false, errors.New("nothing arrived")
 	}
-	took := float64(last - first)
-	return float64(bytes) / (took / float64(time.Second)), float64(most) > busy*took, nil
+	took := float64(got.Last - got.First)
+	perSecond := float64(got.Bytes) / (took / float64(time.Second))
+	return perSecond, float64(max(got.CPU, sending)) > busy*took, nil
 }
