@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from build import Builder
+from imagebuild import platforms
 from imagebuild.catalog import Image, discover
-from imagebuild.engines import Engine, find_engine
+from imagebuild.engines import Engine, engine_at, find_engine
 
 REFERENCE = "docker.io/laptime/tiny:1.2.3"
 
@@ -46,7 +47,13 @@ class Registry(http.server.BaseHTTPRequestHandler):
         return b"".join(chunks)
 
     def do_GET(self) -> None:
-        self.answer(200 if self.path == "/v2/" else 404)
+        manifest = self.manifests.get(self.path)
+        if manifest is None:
+            self.answer(200 if self.path == "/v2/" else 404)
+            return
+        kind = json.loads(manifest)["mediaType"]
+        self.answer(200, Content_Length=str(len(manifest)), Content_Type=kind)
+        self.wfile.write(manifest)
 
     def do_HEAD(self) -> None:
         digest = self.path.rpartition("/")[2]
@@ -85,19 +92,22 @@ def registry() -> Iterator[http.server.HTTPServer]:
     server.shutdown()
 
 
-def write_archive(file: Path) -> None:
+def write_archive(
+    file: Path, reference: str = REFERENCE, platform: str = platforms.native()
+) -> None:
     """An image of one layer with one file, in docker's archive format."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("hello"), io.BytesIO())
     diff_id = "sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()
     config = {
-        "architecture": "amd64",
+        "architecture": platforms.architecture(platform),
         "os": "linux",
         "config": {},
         "rootfs": {"type": "layers", "diff_ids": [diff_id]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [REFERENCE], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": "config.json", "RepoTags": [reference], "Layers": ["layer.tar"]}]
     parts = {
         "config.json": json.dumps(config).encode(),
         "layer.tar": layer.getvalue(),
@@ -125,3 +135,23 @@ def test_push_sends_the_archive_under_the_registry_s_name(
     manifest = json.loads(text)
     stored = {manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])}
     assert stored <= Registry.blobs.keys()
+
+
+def test_one_name_stands_for_the_images_of_all_platforms(
+    project: Path, tmp_path: Path, registry: http.server.HTTPServer
+) -> None:
+    cache = tmp_path / "cache"
+    engine, image = find_engine(cache), discover(project)["tiny"]
+    builders = [Builder(project, cache, engine_at(engine, name)) for name in platforms.KNOWN]
+    for name, builder in zip(platforms.KNOWN, builders, strict=True):
+        reference = builder.engine.archived_reference(image.reference)
+        write_archive(builder.store.archive(image.name), reference, name)
+    target = f"127.0.0.1:{registry.server_port}/team"
+    builders[0].push_with(builders[1:], [image], target, insecure=False)
+    listed = json.loads(Registry.manifests["/v2/team/tiny/manifests/1.2.3"])["manifests"]
+    pairs = [entry["platform"] for entry in listed]
+    assert [f"{one['os']}/{one['architecture']}" for one in pairs] == list(platforms.KNOWN)
+    for entry, name in zip(listed, platforms.KNOWN, strict=True):
+        text = Registry.manifests[f"/v2/team/tiny/manifests/{entry['digest']}"]
+        config = Registry.blobs[json.loads(text)["config"]["digest"]]
+        assert json.loads(config)["architecture"] == platforms.architecture(name)
