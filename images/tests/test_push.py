@@ -7,6 +7,7 @@ import http.server
 import io
 import json
 import re
+import shutil
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -18,8 +19,6 @@ from build import Builder
 from imagebuild import platforms
 from imagebuild.catalog import Image, discover
 from imagebuild.engines import Engine, engine_at, find_engine
-
-REFERENCE = "docker.io/laptime/tiny:1.2.3"
 
 
 class Registry(http.server.BaseHTTPRequestHandler):
@@ -92,9 +91,7 @@ def registry() -> Iterator[http.server.HTTPServer]:
     server.shutdown()
 
 
-def write_archive(
-    file: Path, reference: str = REFERENCE, platform: str = platforms.native()
-) -> None:
+def write_archive(file: Path, reference: str, platform: str) -> None:
     """An image of one layer with one file, in docker's archive format."""
     file.parent.mkdir(parents=True, exist_ok=True)
     layer = io.BytesIO()
@@ -120,14 +117,26 @@ def write_archive(
             archive.addfile(entry, io.BytesIO(content))
 
 
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """What pushes here; it leaves no notes of another platform's mounts."""
+    engine = find_engine(tmp_path / "cache")
+    yield engine
+    for platform in platforms.KNOWN:
+        for word in engine_at(engine, platform).client:
+            if word.startswith("--runroot="):
+                shutil.rmtree(word.partition("=")[2], ignore_errors=True)
+
+
+@pytest.mark.parametrize("platform", platforms.KNOWN)
 def test_push_sends_the_archive_under_the_registry_s_name(
-    project: Path, tmp_path: Path, registry: http.server.HTTPServer
+    project: Path, engine: Engine, registry: http.server.HTTPServer, platform: str
 ) -> None:
-    cache = tmp_path / "cache"
-    engine: Engine = find_engine(cache)
+    engine = engine_at(engine, platform)
     image: Image = discover(project)["tiny"]
-    builder = Builder(project, cache, engine)
-    write_archive(builder.store.archive(image.name))
+    builder = Builder(project, engine.cache, engine)
+    reference = engine.archived_reference(image.reference)
+    write_archive(builder.store.archive(image.name), reference, platform)
     # A registry on this machine may speak plain HTTP, as with docker.
     builder.push([image], f"127.0.0.1:{registry.server_port}/team/", insecure=False)
     (path, text) = next(iter(Registry.manifests.items()))
@@ -135,14 +144,15 @@ def test_push_sends_the_archive_under_the_registry_s_name(
     manifest = json.loads(text)
     stored = {manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])}
     assert stored <= Registry.blobs.keys()
+    config = json.loads(Registry.blobs[manifest["config"]["digest"]])
+    assert config["architecture"] == platforms.architecture(platform)
 
 
 def test_one_name_stands_for_the_images_of_all_platforms(
-    project: Path, tmp_path: Path, registry: http.server.HTTPServer
+    project: Path, engine: Engine, registry: http.server.HTTPServer
 ) -> None:
-    cache = tmp_path / "cache"
-    engine, image = find_engine(cache), discover(project)["tiny"]
-    builders = [Builder(project, cache, engine_at(engine, name)) for name in platforms.KNOWN]
+    image = discover(project)["tiny"]
+    builders = [Builder(project, engine.cache, engine_at(engine, name)) for name in platforms.KNOWN]
     for name, builder in zip(platforms.KNOWN, builders, strict=True):
         reference = builder.engine.archived_reference(image.reference)
         write_archive(builder.store.archive(image.name), reference, name)
