@@ -5,18 +5,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import struct
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from containers import Container, Root, Roots, answers, free_port, get, run_container
 from tiers import Database, Run, start_bouncer, start_database
@@ -29,6 +32,8 @@ from laptime.catalog import scenarios
 from servers import kinds, path_of
 
 PLATFORM = "linux/arm64"
+# Of a database, and of none.
+ASKED = ("users", "hello")
 PATIENT_SECONDS = 240
 IMAGES = os.environ.get("LAPTIME_ARM64_IMAGES", "").split()
 """What was built."""
@@ -68,14 +73,21 @@ def arm64(engine: Engine, store: Store, roots: Roots) -> Run:
 
 @pytest.fixture(scope="session")
 def database(arm64: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    """Postgres with the data of all scenarios."""
-    files = (sql for scenario in scenarios().values() for _, sql in scenario.init_sql)
-    seed = "\n".join(dict.fromkeys(files))
+    """Postgres with the data of one scenario: those of all take an emulator many minutes."""
+    seed = "\n".join(sql for _, sql in scenarios()[ASKED[0]].init_sql)
     folder = tmp_path_factory.mktemp("postgres")
     with start_database(arm64, folder, free_port(), seed) as database:
-        seconds = database.container.wait_until(database.ready, PATIENT_SECONDS)
+        seconds = database.container.wait_until(lambda: is_open(database), PATIENT_SECONDS)
         print(f"postgres: ready after {seconds:.1f} s")
         yield database
+
+
+def is_open(database: Database) -> bool:
+    """Whether it answers; an emulator would take its time to start a program that asks."""
+    time.sleep(0.5)
+    with contextlib.suppress(psycopg.Error):
+        return database.query("SELECT 1") == "1"
+    return False
 
 
 def machine_of(file: Path) -> int | None:
@@ -152,21 +164,24 @@ def test_postgres_is_one_for_arm64(database: Database) -> None:
 
 
 def test_pgbouncer_passes_queries_on(arm64: Run, database: Database, tmp_path: Path) -> None:
+    if "pgbouncer" not in IMAGES:
+        pytest.skip("not built")
     with start_bouncer(arm64, database, tmp_path) as bouncer:
         assert "aarch64" in bouncer.query("SELECT version()")
 
 
 @pytest.mark.parametrize("image", [image for image in IMAGES if image.startswith("server-")])
-def test_a_server_answers_from_its_database(arm64: Run, database: Database, image: str) -> None:
+def test_a_server_answers(arm64: Run, database: Database, image: str) -> None:
     kind = next(kind for kind in kinds() if kind.image == image)
+    scenario = next(one for one in kind.scenarios if one.name in ASKED)
     port = free_port()
     variables = {"PORT": str(port), "DATABASE_URL": database.url, **kind.environment}
     with arm64(image, environment=variables) as container:
         seconds = container.wait_until(lambda: answers(port), PATIENT_SECONDS)
         print(f"{image}: healthy after {seconds:.1f} s")
-        status, body = get(port, path_of(kind.query.request), PATIENT_SECONDS)
+        status, body = get(port, path_of(scenario.requests[0]), PATIENT_SECONDS)
     assert status == 200
-    assert body.startswith((b"{", b"["))
+    assert body
 
 
 @pytest.fixture
