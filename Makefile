@@ -27,6 +27,7 @@ endif
 
 CLUSTER := python3 cluster/cluster.py
 IMAGES := python3 images/build.py $(if $(ENGINE),--engine $(ENGINE))
+FOR_PLATFORM := $(if $(PLATFORM),--platform $(PLATFORM))
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 VENV_INPUTS := operator/requirements-dev.lock operator/pyproject.toml agent/requirements.lock agent/pyproject.toml \
@@ -83,6 +84,8 @@ help: ## list the tasks
 	echo "  ONLY=a,b         bench-servers: these presets, with commas"
 	echo "  REGISTRY=HOST    push, demo, install: the registry that this cluster pulls from"
 	echo "  ENGINE=podman    whatever builds images: this engine, and not the first that works"
+	echo "  PLATFORM=linux/amd64,linux/arm64"
+	echo "                   images, push: for these platforms, not for that of this machine"
 
 ##### See it work
 
@@ -145,12 +148,12 @@ cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the ca
 images: ## build all container images that changed
 	$(SAY)
 	say "Images"
-	$(IMAGES)
+	$(IMAGES) $(FOR_PLATFORM)
 
 .PHONY: push
 push: ## build the images and push them to REGISTRY/laptime/
 	if [ -z "$(REGISTRY)" ]; then echo "say where to: make push REGISTRY=registry.example" >&2; exit 1; fi
-	$(IMAGES) push "$(REGISTRY)/laptime"
+	$(IMAGES) push $(FOR_PLATFORM) "$(REGISTRY)/laptime"
 
 # Cluster and images, where they have to be: the embedded cluster gets the images by import, a
 # cluster of one's own pulls them.
@@ -722,6 +725,14 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 	say "What was pulled"
 	grep -o 'GET /v2/laptime/[^ ]*manifests/[^ ]*' "$$folder/log" | sort | uniq -c
 
+# All that the chart uses, and a server of each language. Where this machine has no such CPU, QEMU is one.
+ARM64_IMAGES := $(CHART_IMAGES) server-go-nethttp
+.PHONY: arm64
+arm64: venv ## the images for arm64, run (emulated where this is another CPU), and pushed to a registry with those for amd64
+	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(IMAGES) --platform linux/arm64 $(ARM64_IMAGES)
+	cd images && LAPTIME_ARM64_IMAGES="$(ARM64_IMAGES)" $(CURDIR)/$(PYTHON) -m pytest --capture=no servers/tests/test_arm64.py
+
 .PHONY: fuzz
 fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
 	$(USE_CLUSTER)
@@ -738,6 +749,8 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 	# knows where.
 	if [ -d "$(CACHE)" ]; then
 		du -sh "$(CACHE)"
+		# An engine mounts the folder of another platform's layers on itself.
+		{ grep -o " $(CACHE)/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
 		chmod -R u+w "$(CACHE)"
 		rm -rf "$(CACHE)"
 	fi

@@ -6,6 +6,9 @@ usage:
   images/build.py list                    every image, whether it is up to date, its size
   images/build.py push REGISTRY [NAME...] build and push to REGISTRY/<name>:<version>
   images/build.py fetch NAME REFERENCE    bring an image that others build into the cache as NAME
+
+With --platform linux/arm64 for that platform, and not for this machine's; with
+--platform linux/amd64,linux/arm64 for both, which push sends under one name.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from imagebuild.base import ensure_archive, ensure_imported, recorded_key
+from imagebuild import platforms
+from imagebuild.base import ensure_all_imported, ensure_archive, ensure_imported, recorded_key
 from imagebuild.catalog import TEST_ONLY, Image, ImageError, discover, select, snapshot
-from imagebuild.engines import PROBE_SECONDS, Engine, find_engine
+from imagebuild.engines import PROBE_SECONDS, Engine, engine_at, find_engine, for_platform
 from imagebuild.host import write_secrets
 from imagebuild.progress import Progress
 from imagebuild.store import Store, default_cache
@@ -40,41 +45,55 @@ TRANSIENT = re.compile(
 
 
 class Builder:
-    """Builds images with one engine into one store."""
+    """Builds images with one engine, for its platform, into one store."""
 
     def __init__(self, root: Path, cache: Path, engine: Engine) -> None:
         self.root = root
         self.engine = engine
-        self.store = Store(cache / "images")
-        self.logs = cache / "logs"
+        self.platform = engine.platform
+        self.store = Store.of(cache, self.platform)
+        self.logs = cache / "logs" / self.store.folder.relative_to(cache / "images")
         self.logs.mkdir(parents=True, exist_ok=True)
+        # Stages that compile are this machine's, whatever they compile for.
+        self.native = (
+            Builder(root, cache, replace(engine, platform=None)) if self.platform else self
+        )
 
     def base_key(self, refresh: bool) -> str:
         """What identifies the base image; makes it where no registry is used."""
         if not self.engine.makes_base:
             return self.engine.name
+        if self.native is not self:
+            self.native.base_key(refresh)
         log = self.logs / "image-base.log"
+        title = f"base image{self._for_platform}"
 
         def run(command: list[str], environment: dict[str, str]) -> bool:
-            with log.open("w") as file, Progress("base image", log) as progress:
+            with log.open("w") as file, Progress(title, log) as progress:
                 built = self._run_patiently(command, file, log, environment)
                 progress.result = "built" if built else f"failed, see {log}"
             return built
 
-        return ensure_archive(self.store.folder, refresh, run)
+        with self.store.locked("base"):
+            return ensure_archive(self.store.folder, refresh, run, self.platform)
+
+    @property
+    def _for_platform(self) -> str:
+        """What is said behind a title where it is not this machine's platform."""
+        return f" for {platforms.architecture(self.platform)}" if self.platform else ""
 
     def content_key(self, image: Image, context: Path, base_key: str) -> str:
         """Copy the image's files to `context`; returns what its archive must be marked with."""
         inputs = snapshot(self.root, image, context)
         parts = [RECIPE, base_key, image.reference, inputs]
+        parts += [self.platform] if self.platform else []
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def build(self, images: list[Image], refresh: bool, force: bool) -> None:
         """Build those of `images` whose content changed. Raises ImageError."""
-        with self.store.locked("base"):
-            base_key = self.base_key(refresh)
+        base_key = self.base_key(refresh)
         for number, image in enumerate(images, start=1):
-            title = f"[{number}/{len(images)}] {image.name}"
+            title = f"[{number}/{len(images)}] {image.name}{self._for_platform}"
             with (
                 self.store.locked(image.name),
                 tempfile.TemporaryDirectory(prefix="laptime-image-") as folder,
@@ -104,8 +123,7 @@ class Builder:
         commands = [build, self.engine.save_command(image.reference, archive)]
         with log.open("w") as file, Progress(title, log) as progress:
             if self.engine.makes_base:
-                with self.store.locked("base"):
-                    ensure_imported(self.store.folder, base_key, self.engine, file)
+                self._import_base(base_key, file)
             for command in commands:
                 if not self._run_patiently(command, file, log):
                     raise ImageError(
@@ -113,6 +131,20 @@ class Builder:
                     )
             self.store.put(image.name, archive, key)
             progress.result = f"built, {self.store.archive(image.name).stat().st_size / 1e6:.0f} MB"
+
+    def _import_base(self, key: str, log: IO[str]) -> None:
+        """Have the engine know the base image, for another platform that of this machine too."""
+        store, native = self.store, self.native.store
+        if self.platform is None:
+            with store.locked("base"):
+                ensure_imported(store.folder, key, self.engine, log)
+            return
+        with native.locked("base"), store.locked("base"):
+            bases = {
+                platforms.native(): (native.folder, recorded_key(native.folder)),
+                self.platform: (store.folder, key),
+            }
+            ensure_all_imported(bases, self.engine, log)
 
     def _run_patiently(
         self,
@@ -137,13 +169,29 @@ class Builder:
         for image in images:
             target = f"{registry.rstrip('/')}/{image.name}:{image.version}"
             log = self.logs / f"push-{image.name}.log"
-            with log.open("w") as file, Progress(f"push {image.name}", log) as progress:
-                for command in self.engine.push_commands(
-                    self.store.archive(image.name), image.reference, target, insecure
-                ):
-                    if not self._run_patiently(command, file, log):
-                        raise ImageError(f"{target} could not be pushed:\n{_tail(log, 10)}")
-                progress.result = target
+            commands = self.engine.push_commands(
+                self.store.archive(image.name), image.reference, target, insecure
+            )
+            self._push_one(image, target, log, commands)
+
+    def push_with(
+        self, others: list[Builder], images: list[Image], registry: str, insecure: bool
+    ) -> None:
+        """Send `images` as `push` does, and under the same names those of `others`."""
+        builders = [self, *others]
+        for image in images:
+            target = f"{registry.rstrip('/')}/{image.name}:{image.version}"
+            log = self.logs / f"push-{image.name}.log"
+            archives = [(one.engine, one.store.archive(image.name)) for one in builders]
+            commands = self.engine.push_all_commands(archives, image.reference, target, insecure)
+            self._push_one(image, target, log, commands)
+
+    def _push_one(self, image: Image, target: str, log: Path, commands: list[list[str]]) -> None:
+        with log.open("w") as file, Progress(f"push {image.name}", log) as progress:
+            for command in commands:
+                if not self._run_patiently(command, file, log):
+                    raise ImageError(f"{target} could not be pushed:\n{_tail(log, 10)}")
+            progress.result = target
 
     def fetch(self, name: str, reference: str) -> bool:
         """Bring `reference` from its registry to the archive `name`, unless it is there.
@@ -177,7 +225,7 @@ class Builder:
             known = self.store.key(image.name)
             state = "up to date" if known == key else "outdated" if known else "not built"
             size = f"{self.store.archive(image.name).stat().st_size / 1e6:.0f} MB" if known else "-"
-            print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}")
+            print(f"{image.name:<24}{state:<12}{size:>8}  {image.reference}{self._for_platform}")
 
 
 def _tail(log: Path, lines: int) -> str:
@@ -192,6 +240,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument(
         "--engine", help="docker, podman or buildah (default: the first that works)"
+    )
+    parser.add_argument(
+        "--platform",
+        metavar="PLATFORM[,PLATFORM]",
+        help=f"of {', '.join(platforms.KNOWN)} (default: this machine's)",
     )
     parser.add_argument("--force", action="store_true", help="build all steps of all images again")
     parser.add_argument("--refresh-base", action="store_true", help="make the base image again")
@@ -211,7 +264,10 @@ def main(arguments: list[str]) -> int:
     try:
         if command == "push" and not names:
             raise ImageError("say where to: images/build.py push REGISTRY [NAME...]")
+        wanted = platforms.parse(options.platform)
         if command == "fetch":
+            if options.platform is not None:
+                raise ImageError("fetch knows no --platform: it is for this machine")
             return fetch(names, options.engine)
         registry = names.pop(0) if command == "push" else ""
         images = select(discover(ROOT), names)
@@ -220,19 +276,25 @@ def main(arguments: list[str]) -> int:
         cache = default_cache()
         if shutil.disk_usage(ROOT).free < 3e9:
             print("warning: less than 3 GB of disk are free", file=sys.stderr)
-        builder = Builder(ROOT, cache, find_engine(cache, options.engine))
+        engine = find_engine(cache, options.engine)
         if command == "list":
-            builder.show(images)
+            for platform in wanted:
+                Builder(ROOT, cache, engine_at(engine, platform)).show(images)
             return 0
-        builder.build(images, options.refresh_base, options.force)
-        if command == "push":
-            builder.push(images, registry, options.insecure)
+        builders = [Builder(ROOT, cache, for_platform(engine, platform)) for platform in wanted]
+        for builder in builders:
+            builder.build(images, options.refresh_base, options.force)
+        if command == "push" and len(builders) == 1:
+            builders[0].push(images, registry, options.insecure)
+        elif command == "push":
+            builders[0].push_with(builders[1:], images, registry, options.insecure)
     except ImageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    print(f"{len(images)} images in {builder.store.folder}, {time.monotonic() - started:.1f} s")
+    for builder in builders:
+        print(f"{len(images)} images in {builder.store.folder}, {time.monotonic() - started:.1f} s")
     return 0
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, get_args
 
+from imagebuild import platforms
 from imagebuild.catalog import ImageError
+from imagebuild.packages import install
 
 BASE_REFERENCE = "docker.io/library/debian:trixie-slim"
 
@@ -33,11 +37,37 @@ class Engine:
     `makes_base` tells whether the base image is one that `imagebuild.base` makes from Debian's
     packages. Buildah always builds on that, podman where it has none and reaches no registry that
     has it, and docker never: it does not tell what its builder has.
+
+    `platform` is one that is not this machine's, as `linux/arm64`. What buildah and podman keep of
+    it has a place of its own: a name has no room for two images, and buildah takes a layer of the
+    same instructions for the same, whatever it was built for.
     """
 
     name: EngineName
     cache: Path
     makes_base: bool = False
+    platform: str | None = None
+
+    @property
+    def client(self) -> list[str]:
+        """The first words of this engine's commands."""
+        if self.platform is None or self.name == "docker":
+            return [self.name]
+        root = (self.cache / "storage" / platforms.folder_name(self.platform)).absolute()
+        # What was mounted is forgotten when the machine starts, and so that has to be.
+        place = hashlib.sha256(str(root).encode()).hexdigest()[:12]
+        own = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+        run = Path("/run" if os.geteuid() == 0 else own) / f"laptime-images-{place}"
+        return [self.name, f"--root={root}", f"--runroot={run}"]
+
+    def archived_reference(self, reference: str) -> str:
+        """The name that an image built as `reference` has in its archive.
+
+        Docker has one image of a name: another platform's would take it from the machine's own.
+        """
+        if self.platform is None or self.name != "docker":
+            return reference
+        return f"{reference}-{platforms.architecture(self.platform)}"
 
     def build_command(
         self,
@@ -53,13 +83,22 @@ class Engine:
         `fresh` runs every step again, also those whose layers the engine still has.
         """
         if self.name == "buildah":
-            command = ["buildah", "bud", "--pull=never", "--isolation=chroot", "--layers"]
+            command = [*self.client, "bud", "--pull=never", "--isolation=chroot", "--layers"]
         else:
-            command = [self.name, "build"]
+            command = [*self.client, "build"]
+        if self.platform is not None:
+            command += [f"--platform={self.platform}"]
+            if self.name != "docker":
+                # They say it to a build for their own platform alone.
+                command += [f"--build-arg=BUILDPLATFORM={platforms.native()}"]
         if self.name != "docker":
             # Docker's own archive format keeps the stop signal and the health check.
             command += ["--format=docker"]
-        command += ["--network=host", f"--build-arg=VERSION={version}", f"--tag={reference}"]
+        command += [
+            "--network=host",
+            f"--build-arg=VERSION={version}",
+            f"--tag={self.archived_reference(reference)}",
+        ]
         command += ["--no-cache"] if fresh else []
         command += [f"--secret=id={name},src={path}" for name, path in secrets.items()]
         return [*command, f"--file={dockerfile}", str(context)]
@@ -68,13 +107,13 @@ class Engine:
         """The command that writes `reference` to `archive` in docker's archive format."""
         if self.name == "buildah":
             return [
-                "buildah",
+                *self.client,
                 "push",
                 "--quiet",
                 reference,
                 f"docker-archive:{archive}:{reference}",
             ]
-        return [self.name, "save", f"--output={archive}", reference]
+        return [*self.client, "save", f"--output={archive}", self.archived_reference(reference)]
 
     def push_commands(
         self, archive: Path, reference: str, target: str, insecure: bool
@@ -87,38 +126,71 @@ class Engine:
         if self.name == "docker":
             return [
                 ["docker", "load", "--quiet", f"--input={archive}"],
-                ["docker", "tag", reference, target],
+                ["docker", "tag", self.archived_reference(reference), target],
                 ["docker", "push", target],
             ]
-        insecure = insecure or target.startswith(("localhost:", "127.0.0.1:"))
-        tls = [f"--tls-verify={'false' if insecure else 'true'}"]
+        tls = _tls(target, insecure)
         if self.name == "podman":
             return [
-                ["podman", "load", "--quiet", f"--input={archive}"],
-                ["podman", "push", *tls, reference, target],
+                [*self.client, "load", "--quiet", f"--input={archive}"],
+                [*self.client, "push", tls, reference, target],
             ]
         return [
-            ["buildah", "pull", "--quiet", f"docker-archive:{archive}"],
-            ["buildah", "push", *tls, reference, f"docker://{target}"],
+            [*self.client, "pull", "--quiet", f"docker-archive:{archive}"],
+            [*self.client, "push", tls, reference, f"docker://{target}"],
+        ]
+
+    def push_all_commands(
+        self, images: Sequence[tuple[Engine, Path]], reference: str, target: str, insecure: bool
+    ) -> list[list[str]]:
+        """The commands that send one image for several platforms to a registry, under one name.
+
+        `images` are the engines that built it, each for its platform, and their archives. Docker
+        can list only what is in the registry: there each is called `target`-arm64 or so as well.
+        """
+        if self.name == "docker":
+            commands, parts = [], []
+            for engine, archive in images:
+                platform = engine.platform or platforms.native()
+                parts.append(f"{target}-{platforms.architecture(platform)}")
+                commands += engine.push_commands(archive, reference, parts[-1], insecure)
+            plain = ["--insecure"] if insecure or _is_here(target) else []
+            return [
+                *commands,
+                ["docker", "manifest", "create", "--amend", *plain, target, *parts],
+                ["docker", "manifest", "push", "--purge", *plain, target],
+            ]
+        name = f"localhost/laptime-push-{os.getpid()}:{len(images)}"
+        return [
+            [*self.client, "manifest", "create", name],
+            *(
+                [*self.client, "manifest", "add", name, f"docker-archive:{one}"]
+                for _, one in images
+            ),
+            [
+                *self.client,
+                *("manifest", "push", "--all", "--rm", "--format=v2s2", _tls(target, insecure)),
+                *(name, f"docker://{target}"),
+            ],
         ]
 
     def probe_command(self, reference: str) -> list[str]:
         """The command that succeeds when the registry of `reference` is in reach and has it."""
         # Docker's client knows no other transport and no name for this one.
         transport = "" if self.name == "docker" else "docker://"
-        return [self.name, "manifest", "inspect", f"{transport}{reference}"]
+        return [*self.client, "manifest", "inspect", f"{transport}{reference}"]
 
-    def base_label(self) -> str | None:
-        """The content key that the base image of buildah or podman was made with.
+    def base_label(self, reference: str = BASE_REFERENCE) -> str | None:
+        """The content key that the base image of buildah or podman, `reference`, was made with.
 
         Empty for one that came from a registry, None where there is no base image.
         """
-        inspect, config = [self.name, "image", "inspect"], ".Config"
+        inspect, config = [*self.client, "image", "inspect"], ".Config"
         if self.name == "buildah":
-            inspect, config = ["buildah", "inspect", "--type=image"], ".Docker.Config"
+            inspect, config = [*self.client, "inspect", "--type=image"], ".Docker.Config"
         labels = f'{{{{index {config}.Labels "{BASE_LABEL}"}}}}'
         asked = subprocess.run(
-            [*inspect, f"--format={labels}", BASE_REFERENCE],
+            [*inspect, f"--format={labels}", reference],
             env=self.environment(),
             capture_output=True,
             text=True,
@@ -161,11 +233,52 @@ class Engine:
         if self.name == "docker":
             environment["DOCKER_BUILDKIT"] = "1"
         else:
-            # Buildah and podman keep the cache mounts of RUN below their temporary directory.
-            directory = self.cache / "build-cache"
-            directory.mkdir(parents=True, exist_ok=True)
-            environment["TMPDIR"] = str(directory)
+            environment["TMPDIR"] = str(self._cache_mounts())
         return environment
+
+    def _cache_mounts(self) -> Path:
+        """Buildah and podman keep the cache mounts of RUN below their temporary directory.
+
+        Apt has lists and a lock for one architecture there. What compilers keep serves all of them.
+        """
+        own = self.cache / "build-cache"
+        if self.platform is None:
+            own.mkdir(parents=True, exist_ok=True)
+            return own
+        folder = self.cache / f"build-cache-{platforms.folder_name(self.platform)}"
+        mounts = folder / "buildah-cache"
+        mounts.mkdir(parents=True, exist_ok=True)
+        for shared in ("root", "target"):
+            place = own / "buildah-cache" / shared
+            place.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                (mounts / shared).symlink_to(place.absolute())
+        return folder
+
+
+def _is_here(target: str) -> bool:
+    """Whether a registry is on this machine, where it may speak plain HTTP."""
+    return target.startswith(("localhost:", "127.0.0.1:"))
+
+
+def _tls(target: str, insecure: bool) -> str:
+    return f"--tls-verify={'false' if insecure or _is_here(target) else 'true'}"
+
+
+def engine_at(engine: Engine, platform: str) -> Engine:
+    """The engine as it builds for `platform`, whether or not programs of it run here."""
+    return engine if platform == platforms.native() else replace(engine, platform=platform)
+
+
+def for_platform(engine: Engine, platform: str) -> Engine:
+    """The engine as it builds for `platform`, whose programs run here from now on.
+
+    Raises ImageError where they cannot.
+    """
+    # Docker's builder may be another machine, or a virtual one with emulators of its own.
+    if platform != platforms.native() and engine.name != "docker":
+        platforms.ensure_runs_here(platform)
+    return engine_at(engine, platform)
 
 
 def find_engine(cache: Path, wanted: str | None = None) -> Engine:
@@ -182,7 +295,7 @@ def find_engine(cache: Path, wanted: str | None = None) -> Engine:
         if wanted in (None, name) and _works(name):
             return Engine(name, cache, makes_base=_must_make_base(name, cache))
     if wanted in (None, "buildah"):
-        _install("buildah", *_MAKES_BASE)
+        install("buildah", *_MAKES_BASE)
         if _works("buildah"):
             return Engine("buildah", cache, makes_base=True)
     raise ImageError(
@@ -203,28 +316,13 @@ def _must_make_base(name: EngineName, cache: Path) -> bool:
     if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
         return False
     if shutil.which("mmdebstrap") is None:
-        _install(*_MAKES_BASE)
+        install(*_MAKES_BASE)
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         raise ImageError(
             f"{name} works, but it has no {BASE_REFERENCE} and reaches no registry that has it:"
             f" {name} pull {BASE_REFERENCE}, or install mmdebstrap and be root to have it made"
         )
     return True
-
-
-def _install(*packages: str) -> None:
-    """Install packages where this is a Debian run by root; whoever needs them looks for them."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return
-    print(f"installing {' '.join(packages)}", flush=True)
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        subprocess.run(
-            ["apt-get", "--quiet=2", *arguments],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            check=False,
-        )
 
 
 def _stop_group(process: subprocess.Popen[bytes]) -> None:

@@ -11,8 +11,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from imagebuild.base import write_atomically
+from imagebuild.platforms import folder_name
 
 
 def default_cache() -> Path:
@@ -26,6 +28,11 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def of(cls, cache: Path, platform: str | None) -> Self:
+        """The one for the machine's own platform, or for another one."""
+        return cls(cache / "images" / (folder_name(platform) if platform else ""))
 
     def archive(self, name: str) -> Path:
         """Where the image called `name` is kept, in docker's archive format."""

@@ -7,6 +7,7 @@ import http.server
 import io
 import json
 import re
+import shutil
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -15,10 +16,9 @@ from pathlib import Path
 import pytest
 
 from build import Builder
+from imagebuild import platforms
 from imagebuild.catalog import Image, discover
-from imagebuild.engines import Engine, find_engine
-
-REFERENCE = "docker.io/laptime/tiny:1.2.3"
+from imagebuild.engines import Engine, engine_at, find_engine
 
 
 class Registry(http.server.BaseHTTPRequestHandler):
@@ -46,7 +46,13 @@ class Registry(http.server.BaseHTTPRequestHandler):
         return b"".join(chunks)
 
     def do_GET(self) -> None:
-        self.answer(200 if self.path == "/v2/" else 404)
+        manifest = self.manifests.get(self.path)
+        if manifest is None:
+            self.answer(200 if self.path == "/v2/" else 404)
+            return
+        kind = json.loads(manifest)["mediaType"]
+        self.answer(200, Content_Length=str(len(manifest)), Content_Type=kind)
+        self.wfile.write(manifest)
 
     def do_HEAD(self) -> None:
         digest = self.path.rpartition("/")[2]
@@ -85,19 +91,20 @@ def registry() -> Iterator[http.server.HTTPServer]:
     server.shutdown()
 
 
-def write_archive(file: Path) -> None:
+def write_archive(file: Path, reference: str, platform: str) -> None:
     """An image of one layer with one file, in docker's archive format."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("hello"), io.BytesIO())
     diff_id = "sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()
     config = {
-        "architecture": "amd64",
+        "architecture": platforms.architecture(platform),
         "os": "linux",
         "config": {},
         "rootfs": {"type": "layers", "diff_ids": [diff_id]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [REFERENCE], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": "config.json", "RepoTags": [reference], "Layers": ["layer.tar"]}]
     parts = {
         "config.json": json.dumps(config).encode(),
         "layer.tar": layer.getvalue(),
@@ -110,14 +117,26 @@ def write_archive(file: Path) -> None:
             archive.addfile(entry, io.BytesIO(content))
 
 
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """What pushes here; it leaves no notes of another platform's mounts."""
+    engine = find_engine(tmp_path / "cache")
+    yield engine
+    for platform in platforms.KNOWN:
+        for word in engine_at(engine, platform).client:
+            if word.startswith("--runroot="):
+                shutil.rmtree(word.partition("=")[2], ignore_errors=True)
+
+
+@pytest.mark.parametrize("platform", platforms.KNOWN)
 def test_push_sends_the_archive_under_the_registry_s_name(
-    project: Path, tmp_path: Path, registry: http.server.HTTPServer
+    project: Path, engine: Engine, registry: http.server.HTTPServer, platform: str
 ) -> None:
-    cache = tmp_path / "cache"
-    engine: Engine = find_engine(cache)
+    engine = engine_at(engine, platform)
     image: Image = discover(project)["tiny"]
-    builder = Builder(project, cache, engine)
-    write_archive(builder.store.archive(image.name))
+    builder = Builder(project, engine.cache, engine)
+    reference = engine.archived_reference(image.reference)
+    write_archive(builder.store.archive(image.name), reference, platform)
     # A registry on this machine may speak plain HTTP, as with docker.
     builder.push([image], f"127.0.0.1:{registry.server_port}/team/", insecure=False)
     (path, text) = next(iter(Registry.manifests.items()))
@@ -125,3 +144,24 @@ def test_push_sends_the_archive_under_the_registry_s_name(
     manifest = json.loads(text)
     stored = {manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])}
     assert stored <= Registry.blobs.keys()
+    config = json.loads(Registry.blobs[manifest["config"]["digest"]])
+    assert config["architecture"] == platforms.architecture(platform)
+
+
+def test_one_name_stands_for_the_images_of_all_platforms(
+    project: Path, engine: Engine, registry: http.server.HTTPServer
+) -> None:
+    image = discover(project)["tiny"]
+    builders = [Builder(project, engine.cache, engine_at(engine, name)) for name in platforms.KNOWN]
+    for name, builder in zip(platforms.KNOWN, builders, strict=True):
+        reference = builder.engine.archived_reference(image.reference)
+        write_archive(builder.store.archive(image.name), reference, name)
+    target = f"127.0.0.1:{registry.server_port}/team"
+    builders[0].push_with(builders[1:], [image], target, insecure=False)
+    listed = json.loads(Registry.manifests["/v2/team/tiny/manifests/1.2.3"])["manifests"]
+    pairs = [entry["platform"] for entry in listed]
+    assert [f"{one['os']}/{one['architecture']}" for one in pairs] == list(platforms.KNOWN)
+    for entry, name in zip(listed, platforms.KNOWN, strict=True):
+        text = Registry.manifests[f"/v2/team/tiny/manifests/{entry['digest']}"]
+        config = Registry.blobs[json.loads(text)["config"]["digest"]]
+        assert json.loads(config)["architecture"] == platforms.architecture(name)

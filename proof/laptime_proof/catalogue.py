@@ -90,6 +90,7 @@ LONG = (
     Part("own-cpus"),
     Part("ipv6"),
     Part("own-cluster"),
+    Part("arm64"),
     # It fills the node itself, and quiet trials are to be quiet.
     Part("seconds", quiet=True),
     Part("bench-overhead", quiet=True),

@@ -26,7 +26,7 @@ def run() -> Iterator[Run]:
     engine = find_engine(default_cache())
     images = discover(ROOT)
     on_exit = ExitStack()
-    roots = Roots(on_exit)
+    roots = Roots(on_exit, engine)
 
     def start(image: str, **options: object) -> AbstractContextManager[Container]:
         if binary := binary_of(image):

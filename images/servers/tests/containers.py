@@ -37,6 +37,7 @@ class Root:
 
     folder: str
     config: Mapping[str, Any]
+    architecture: str
 
 
 class Roots:
@@ -45,18 +46,28 @@ class Roots:
     What the mounts of a container need as their places, runc makes in it.
     """
 
-    def __init__(self, on_exit: contextlib.ExitStack) -> None:
+    def __init__(self, on_exit: contextlib.ExitStack, engine: Engine) -> None:
         self._on_exit = on_exit
+        self._engine = engine
         self._mounted: dict[Path, Root] = {}
 
     def of(self, archive: Path) -> Root:
         """The image of an archive; it is gone when the stack is closed."""
         if archive not in self._mounted:
-            working = _buildah("from", "--pull=never", f"docker-archive:{archive}").splitlines()[-1]
-            self._on_exit.callback(_buildah, "rm", working)
-            config = json.loads(_buildah("inspect", working))["OCIv1"]["config"]
-            self._mounted[archive] = Root(_buildah("mount", working), config)
+            said = self._buildah("from", "--pull=never", f"docker-archive:{archive}")
+            working = said.splitlines()[-1]
+            self._on_exit.callback(self._buildah, "rm", working)
+            image = json.loads(self._buildah("inspect", working))["OCIv1"]
+            folder = self._buildah("mount", working)
+            self._mounted[archive] = Root(folder, image["config"], image["architecture"])
         return self._mounted[archive]
+
+    def _buildah(self, *arguments: str) -> str:
+        command = [*self._engine.client, *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise AssertionError(f"buildah {' '.join(arguments)}: {result.stderr}")
+        return result.stdout.strip()
 
 
 class Container:
@@ -124,21 +135,22 @@ def run_container(
     environment: Mapping[str, str] | None = None,
     files: Mapping[str, Path] | None = None,
     writable: Mapping[str, Path] | None = None,
+    arguments: Sequence[str] | None = None,
 ) -> Iterator[Container]:
     """Run an image and kill it at the end.
 
-    `files` are mounted read-only and `writable` read-write, path in the container first.
+    `files` are mounted read-only and `writable` read-write, path in the container first;
+    `arguments` stand in the place of the image's own.
     """
     name = f"laptime-image-{uuid.uuid4().hex[:12]}"
-    arguments = (environment or {}, files or {}, writable or {})
+    settings = (environment or {}, files or {}, writable or {}, arguments)
     with tempfile.TemporaryDirectory(prefix="laptime-image-") as folder:
         if engine.name == "buildah":
             root = roots.of(store.archive(image))
-            command = _prepare_runc(Path(folder), name, root, *arguments)
+            command = _prepare_runc(Path(folder), name, root, *settings)
         else:
-            command = _docker_command(
-                engine.name, name, f"docker.io/laptime/{image}:{version}", *arguments
-            )
+            reference = engine.archived_reference(f"docker.io/laptime/{image}:{version}")
+            command = _docker_command(engine, name, reference, *settings)
         log = Path(folder) / "output"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -154,21 +166,24 @@ def run_container(
 
 
 def _docker_command(
-    client: str,
+    engine: Engine,
     name: str,
     reference: str,
     environment: Mapping[str, str],
     files: Mapping[str, Path],
     writable: Mapping[str, Path],
+    arguments: Sequence[str] | None,
 ) -> list[str]:
     return [
-        *(client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
+        *(*engine.client, "run", "--rm", f"--name={name}", "--network=host", "--read-only"),
         *(f"--user={UID}:{GID}", "--cap-drop=ALL", "--security-opt=no-new-privileges"),
         *(() if "/tmp" in writable else ("--tmpfs=/tmp",)),
         *(f"--env={key}={value}" for key, value in environment.items()),
         *(f"--volume={source}:{target}:ro" for target, source in files.items()),
         *(f"--volume={source}:{target}" for target, source in writable.items()),
+        *([f"--platform={engine.platform}"] if engine.platform else []),
         reference,
+        *(arguments or []),
     ]
 
 
@@ -179,6 +194,7 @@ def _prepare_runc(
     environment: Mapping[str, str],
     files: Mapping[str, Path],
     writable: Mapping[str, Path],
+    arguments: Sequence[str] | None,
 ) -> list[str]:
     """Write an OCI bundle of the image; returns the command that runs it."""
     config = root.config
@@ -196,7 +212,10 @@ def _prepare_runc(
         "process": {
             "terminal": False,
             "user": {"uid": UID, "gid": GID},
-            "args": [*config.get("Entrypoint", []), *(config.get("Cmd") or [])],
+            "args": [
+                *config.get("Entrypoint", []),
+                *(config.get("Cmd") or [] if arguments is None else arguments),
+            ],
             "env": variables,
             "cwd": config.get("WorkingDir") or "/",
             "capabilities": {},
@@ -217,13 +236,6 @@ def _prepare_runc(
 def _mount(target: str, kind: str, options: Sequence[str], source: Path | None = None) -> object:
     origin = str(source) if source else kind
     return {"destination": target, "type": kind, "source": origin, "options": list(options)}
-
-
-def _buildah(*arguments: str) -> str:
-    result = subprocess.run(["buildah", *arguments], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise AssertionError(f"buildah {' '.join(arguments)}: {result.stderr}")
-    return result.stdout.strip()
 
 
 def writable_folder(folder: Path) -> Path:
