@@ -104,6 +104,17 @@ def test_servers_that_keep_up_with_a_fixed_rate_are_compared_by_latency() -> Non
     assert fast.factor.value == pytest.approx(2.63 / 293.03, rel=0.001)
 
 
+def test_where_no_trial_had_enough_requests_for_the_percentile_it_says_how_many_it_needs() -> None:
+    spec = BenchmarkRunSpec.model_validate({**make_spec("a", "b").to_wire(), "loads": OPEN})
+    few = Outcome(50.0, latencies=(1000,) * 50)
+    summary = summary_of(spec, lambda _: few)
+    assert all(row.requests_per_second is not None for row in summary.rows)
+    assert summary.verdict == (
+        "servers are compared by p99, and no trial had the 100 requests that one needs: a longer "
+        "duration, or a higher rate, would tell"
+    )
+
+
 def test_the_percentile_of_the_objective_is_what_an_open_load_is_compared_by() -> None:
     objective = {"server": "a", "load": "open", "metric": "p50", "atMost": "5ms"}
     asked = {**make_spec("a", "b").to_wire(), "loads": OPEN, "objectives": [objective]}

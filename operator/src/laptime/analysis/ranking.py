@@ -11,7 +11,13 @@ from laptime.analysis.comparing import Comparison
 from laptime.analysis.logs import ByRepetition, Logs, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first
-from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
+from laptime.analysis.repeated import (
+    compared_by,
+    factor_of,
+    fewest_answers,
+    logs_of,
+    scores,
+)
 from laptime.analysis.rows import Cell
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
@@ -146,7 +152,7 @@ def verdict(
     parts = [part for ranking in known for part in (_who(ranking, rows), *_done(ranking, rows))]
     parts += _doubts(known, rows)
     if not parts:
-        parts = [_nothing(rows) if finished else "nothing is measured yet"]
+        parts = [_nothing(rankings, rows) if finished else "nothing is measured yet"]
     parts += _left_out(spec, rankings, rows, server_failures, finished)
     if vain and known:
         parts.append(f"nothing could be measured under {wording.listing(vain)}")
@@ -157,8 +163,18 @@ def verdict(
     return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
 
 
-def _nothing(rows: Sequence[ResultRow]) -> str:
-    if any(row.trials and row.validity is not Validity.INVALID for row in rows):
+def _nothing(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> str:
+    """Return why nobody is ranked, although the run is over."""
+    good = [row for row in rows if row.trials and row.validity is not Validity.INVALID]
+    if any(row.requests_per_second is not None for row in good):
+        figures = list(dict.fromkeys(ranking.metric for ranking in rankings))
+        named = wording.listing([wording.metric(one) for one in figures])
+        fewest = max(map(fewest_answers, figures))
+        return (
+            f"servers are compared by {named}, and no trial had the {fewest} requests that one "
+            "needs: a longer duration, or a higher rate, would tell"
+        )
+    if good:
         return "no request was counted; the metrics of the scripts are in the results"
     return "no server could be measured"
 
