@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from random import Random
 
 from laptime.api.attempts import Fault
@@ -11,6 +12,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import State
 from laptime.manifests.context import Manifest
 from laptime.measure import on_the_same_nodes
+from laptime.reconcile.views import PodView
 
 from .api_server import ApiServer
 from .nodes import working
@@ -146,3 +148,44 @@ def test_each_generator_says_where_it_was() -> None:
     world_until(world, over)
     (only,) = world.observe().results.values()
     assert only.nodes["generator"] == ["node", "node"]
+
+
+class Lingering(World):
+    """A generator that has printed its result ends once it is told to, and not before."""
+
+    def __init__(self, nodes: str) -> None:
+        spec = {**spec_of(2, 1, 3).to_wire(), "nodes": nodes}
+        super().__init__(BenchmarkRunSpec.model_validate(spec), Random(5))
+        self.beside: list[tuple[str, str]] = []
+        """Servers' Deployments that got a trial while a generator of another one had not ended."""
+
+    def _run_generator(self, pod: PodView) -> None:
+        super()._run_generator(pod)
+        # What it has printed is there, and its container runs on.
+        still = tuple(
+            replace(one, running=True, exit_code=None) for one in self.pods[pod.name].containers
+        )
+        self.pods[pod.name] = replace(self.pods[pod.name], phase="Running", containers=still)
+
+    def store(self, manifest: Manifest) -> None:
+        super().store(manifest)
+        made = self.deployments.get(manifest["metadata"]["name"])
+        trial = made.trial if made is not None and manifest["kind"] == "Deployment" else None
+        self.beside += [
+            (trial, pod.name)
+            for pod in self.pods.values()
+            if trial is not None and pod.component == "generator" and not pod.ended
+            if pod.trial != trial
+        ]
+
+
+def test_a_server_whose_nodes_rotate_is_not_kept_from_one_by_a_generator_that_ends() -> None:
+    world = Lingering("rotate")
+    world_until(world, over)
+    assert len(world.results_written) == 6
+    firsts = {"demo-trial-001", "demo-trial-003", "demo-trial-005"}
+    assert [one for one in world.beside if one[0] in firsts] == []
+    # Where they are bound to a node nothing keeps them from it, and nobody waits.
+    fixed = Lingering("fixed")
+    world_until(fixed, over)
+    assert fixed.beside

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from laptime.analysis import wording
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
+from laptime.api.placement import Nodes
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
 from laptime.manifests.generator import deadline_seconds, trial_job
@@ -157,6 +158,8 @@ def _drop_finished_jobs(situation: Situation) -> None:
 
 def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | None:
     """Bring up a fresh pod of the server; start the generator when nothing else is alive."""
+    if _repels_servers(situation, attempt):
+        return None
     settled = run_only(situation, trial.server, attempt.name)
     in_the_way = generators_alive(situation, attempt)
     lost = situation.lost_attempts(trial.name)
@@ -192,6 +195,20 @@ def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | No
         # What the cluster did not do in all this time, it will not do for another attempt.
         _lose_or_fail(situation, trial, problem or never, last=True)
     return problem or never
+
+
+def _repels_servers(situation: Situation, attempt: Trial) -> bool:
+    """Return whether a generator that has not ended yet would keep a server from its next node.
+
+    The scheduler reads its wish to be apart both ways, and weighs it like that of a server whose
+    nodes rotate: the node of the generator would hardly ever get its turn.
+    """
+    if situation.spec.nodes is not Nodes.ROTATE or "server" in situation.context.places.nodes:
+        return False
+    return any(
+        pod.trial != attempt.name and not pod.ended and not pod.stuck(situation.now)
+        for pod in situation.observed.pods_of("generator")
+    )
 
 
 def _bound_in_vain(situation: Situation, attempt: Trial, problem: Problem) -> bool:
