@@ -289,6 +289,17 @@ def test_an_image_without_the_program_says_so_at_once() -> None:
     assert "bandwidth" in (path.message or "")
 
 
+def test_where_no_pod_is_made_for_it_that_is_said() -> None:
+    world = Apart()
+    world_until(world, lambda world: world.observe().results)
+    world.dead = {"Job"}
+    world_until(world, paths)
+    world.dead = set()
+    world_until(world, over)
+    (path,) = paths(world)
+    assert "its pod was not made" in (path.message or "")
+
+
 def test_pairs_that_cannot_be_measured_are_not_all_tried() -> None:
     world = Apart()
     world.serves = False

@@ -22,7 +22,7 @@ from laptime.manifests.node_path import (
 )
 from laptime.plan import in_time
 from laptime.reconcile.actions import Create, Decision, Delete
-from laptime.reconcile.diagnose import diagnose, without_pod
+from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.verdicts import verdict_in
 from laptime.reconcile.views import PodView, WorkloadView
@@ -149,10 +149,11 @@ def _why_not(
         words = " ".join(one for one in (last.exit_reason, last.exit_message) if one)
         return f"what measures it ended with exit code {last.exit_code}: {words or 'no word'}"
     problem = diagnose("what measures it", pods, situation.now)
-    if problem is None and not pods and jobs:
-        problem = without_pod("what measures it", jobs[-1], (), situation.now)
     if problem is not None:
         return problem.message
+    if not pods:
+        # The Job, which could say more, is not kept.
+        return "its pod was not made: a quota, or what checks pods, may have refused it"
     if failed is not None and not late:
         return f"{failed.failed_reason}: {failed.failed_message}"
     return f"nothing was found in {PATH_SECONDS} s"
