@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .harness import Cluster, run_manifest
+from .harness import POSTGRES_ALONE, Cluster, run_manifest
 
 LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "1s"}, "warmup": "500ms"}]
 MOST = 6
+IMAGE = "docker.io/laptime/reference:0.1.0"
 
 
-def go(name: str, cpu: str = "200m") -> dict[str, Any]:
-    return {"name": name, "preset": "go-nethttp", "resources": {"cpu": cpu}}
+def holding(name: str, milliseconds: int) -> dict[str, Any]:
+    """Return a server that holds each request for so long, and needs next to no CPU for it.
+
+    Two servers with unlike CPU limits are not unlike on a node that others fill.
+    """
+    return {"name": name, "image": IMAGE, "env": [{"name": "HOLD", "value": f"{milliseconds}ms"}]}
 
 
 def ended(cluster: Cluster, name: str, servers: list[dict[str, Any]]) -> dict[str, Any]:
     stops = {"stopWhen": "decided", "repetitions": 3, "maxRepetitions": MOST}
-    manifest = run_manifest(name, servers, scenario="hello", topology={}, loads=LOADS, **stops)
+    manifest = run_manifest(name, servers, topology=POSTGRES_ALONE, loads=LOADS, **stops)
     return cluster.wait_end(cluster.apply(manifest), 300)
 
 
@@ -26,7 +31,7 @@ def trials(status: dict[str, Any]) -> set[int]:
 
 
 def test_unlike_servers_stop_early_and_like_ones_go_on(cluster: Cluster) -> None:
-    unlike = ended(cluster, "unlike", [go("wide", "500m"), go("tight", "50m")])
+    unlike = ended(cluster, "unlike", [holding("wide", 20), holding("tight", 100)])
     assert unlike["state"] == "Succeeded", json.dumps(unlike, indent=1)
     assert max(trials(unlike)) < MOST, json.dumps(unlike, indent=1)
     made = min(trials(unlike))
@@ -35,7 +40,7 @@ def test_unlike_servers_stop_early_and_like_ones_go_on(cluster: Cluster) -> None
     assert ranks == {"wide": 1, "tight": 2}
     # Three, not two: of two like ones chance tells some apart in one run of 25, but hardly ever all
     # three pairs of these.
-    like = ended(cluster, "like", [go("one"), go("other"), go("third")])
+    like = ended(cluster, "like", [holding(one, 50) for one in ("one", "other", "third")])
     assert like["state"] == "Succeeded", json.dumps(like, indent=1)
     assert trials(like) == {MOST}, json.dumps(like, indent=1)
     assert "are known" not in like["verdict"]
