@@ -6,8 +6,8 @@
 //
 // Each direction is filled for a second, or with 256 MiB, whatever comes first, by eight connections: a path may give
 // one connection less than it has. What arrived counts, from the first byte of them all until the first of them has
-// ended: behind that some wait for a lost packet to be sent again, and the path has nothing to carry. Where whoever
-// of the two computed more computed for half of that time, or more, a path may carry more than that.
+// ended: behind that some wait for a lost packet to be sent again, and the path has nothing to carry. Where either of
+// the two used a CPU for more than half of that time, the path may carry more.
 package main
 
 import (
@@ -109,9 +109,8 @@ type server struct {
 	left  atomic.Int64
 	until sync.Once
 	end   time.Time
-	// What the process had used of CPUs when it began to send, and what it used until it last had sent.
-	before int64
-	sent   atomic.Int64
+	// What the process had used of CPUs when it began to send.
+	before atomic.Int64
 }
 
 func newServer() *server {
@@ -158,12 +157,14 @@ func (s *server) answer(connection net.Conn) error {
 			}
 			return binary.Write(connection, binary.BigEndian, got)
 		case fromServer:
-			s.until.Do(func() { s.end, s.before = time.Now().Add(longest), cpuTime() })
-			err := send(connection, &s.left, s.end)
-			s.sent.Store(cpuTime() - s.before)
-			return err
+			s.until.Do(func() {
+				s.before.Store(cpuTime())
+				s.end = time.Now().Add(longest)
+			})
+			return send(connection, &s.left, s.end)
 		case used:
-			return binary.Write(connection, binary.BigEndian, s.sent.Load())
+			// Since then nothing else was done here.
+			return binary.Write(connection, binary.BigEndian, cpuTime()-s.before.Load())
 		default:
 			return fmt.Errorf("nobody asks for %q", what)
 		}

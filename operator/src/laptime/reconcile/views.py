@@ -77,8 +77,9 @@ class PodView:
     pod_message: str | None = None
     # Where the scheduler has put it, and when the kubelet there has taken notice.
     node: str | None = None
-    address: str | None = None
     acknowledged: datetime | None = None
+    # Where other pods reach it.
+    address: str | None = None
     # Why it is taken away, where Kubernetes itself says so: CamelCase reason and message.
     disruption: tuple[str, str] | None = None
     # Name and image of the container that it is there for: its first one, as the run asked.

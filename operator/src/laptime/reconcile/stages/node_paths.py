@@ -32,6 +32,7 @@ _LONGEST_SECONDS = 2.0 * PATH_SECONDS
 """So long after a trial nothing else is done for it, whatever is known by then."""
 _MOST_UNKNOWN = 2
 _LONGEST_MESSAGE = 300
+_ENDING = "ending what measured the network between nodes"
 _COMPONENTS = (Component.PATH_SERVER, Component.PATH_GENERATOR)
 
 
@@ -40,16 +41,15 @@ def measure_node_paths(situation: Situation) -> Decision | None:
     if situation.under_way() or _next_trial_is_set_up(situation):
         return None
     number = len(situation.node_paths) + 1
-    pair = _next_pair(situation)
     begun = path_names(situation.context, number)[0] in situation.observed.jobs
     late = situation.step_seconds(State.RUNNING) >= _LONGEST_SECONDS
-    if pair is None or late or not begun:
-        ended = _ended(situation, number)
-        if pair is None or late:
-            # What a node that is gone still seems to run is no trial's affair.
-            return None if ended or late else _decision(situation, _ENDING)
-        if not ended:
+    pair = None if late else _next_pair(situation)
+    if pair is None or not begun:
+        # What a node that is gone still seems to run is no trial's affair for ever.
+        if not _ended(situation, number) and not late:
             return _decision(situation, _ENDING)
+        if pair is None:
+            return None
     _go_on(situation, number, *pair)
     return _decision(situation, f"measuring the network from node {pair[0]} to {pair[1]}")
 
@@ -58,9 +58,6 @@ def _next_trial_is_set_up(situation: Situation) -> bool:
     """Return whether the next trial was begun with already: it is not left for this any more."""
     left = situation.trials_left()
     return bool(left) and situation.run.status.current_trial == situation.attempt(left[0]).name
-
-
-_ENDING = "ending what measured the network between nodes"
 
 
 def _decision(situation: Situation, said: str) -> Decision:
