@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import zip_longest
 
 import pytest
 from lanes.run import FAST, PAIRS, SLOW, Entry, factor_of, interval, table
 
 GOOD = Entry("c", 0.0, 60.0, 4.0, 4.0, 8, ["east", "east", "west"], 0.0, 0.9, 0.9)
+NEARBY = (2.0, 2.1, 1.9, 2.0)
+"""Factors with the other run on the same CPU."""
 
 
-def pairs(ratios: list[float]) -> list[Entry]:
-    return [replace(GOOD, beside=GOOD.alone * one) for one in ratios]
+def pairs(ratios: list[float], nearby: tuple[float, ...] = NEARBY) -> list[Entry]:
+    return [
+        replace(GOOD, beside=GOOD.alone * one, near=near)
+        for one, near in zip_longest(ratios, nearby[: len(ratios)])
+    ]
 
 
 def test_the_factor_is_the_geometric_mean_over_all_trials() -> None:
@@ -37,6 +43,16 @@ def test_an_interval_within_the_bounds_is_good_and_one_outside_is_not() -> None:
 def test_fewer_pairs_than_needed_say_nothing() -> None:
     assert table(pairs([1.0, 1.01, 0.99]))[1] is None
     assert table(pairs([1.0]))[1] is None
+
+
+def test_a_bench_that_would_not_notice_a_shared_cpu_is_a_miss() -> None:
+    good = [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]
+    for blind in ((4.0, 4.1, 3.9, 4.0), (2.0, 5.0, 3.0, 4.5)):
+        found, verdict = table(pairs(good, blind))
+        assert verdict is False
+        assert "which must be outside: MISSED" in found[-1]
+    # Not tried often enough.
+    assert table(pairs(good, NEARBY[:3]))[1] is None
 
 
 def test_a_pair_that_was_not_measured_at_once_is_a_miss() -> None:
