@@ -663,6 +663,10 @@ bench-truth: venv ## what the load generator measures, beside the truth of a ser
 bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second
 	$(PYTHON) bench/agent/run.py
 
+.PHONY: bench-speed
+bench-speed: venv ## how much of a CPU's changing speed the agent's fixed piece of work tells
+	PYTHONPATH=bench:proof $(PYTHON) bench/speed/run.py
+
 .PHONY: takeovers
 takeovers: install ## the operator at work killed, frozen and cut off, ten times each, in mid-trial
 	$(USE_CLUSTER)

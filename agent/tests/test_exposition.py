@@ -23,6 +23,7 @@ from laptime_agent.node import Node
 from laptime_agent.pods import Pod
 from laptime_agent.sampler import Sampler
 from laptime_agent.server import make_server
+from laptime_agent.speed import WORK
 
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
 CONTAINER = "4f" * 32
@@ -76,7 +77,7 @@ def samples(exposition: Exposition, reader: str = "r") -> dict[str, list[Sample]
     text = exposition.render(reader).decode()
     found: dict[str, list[Sample]] = {}
     for family in text_string_to_metric_families(text):
-        assert family.type in ("counter", "gauge")
+        assert family.type in ("counter", "gauge", "summary")
         assert family.documentation
         for sample in family.samples:
             found.setdefault(sample.name, []).append(sample)
@@ -149,6 +150,16 @@ def test_the_node_is_written(sampler: Sampler) -> None:
     sampler.node = replace(sampler.node, stood_still_seconds=2.5)
     found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
     assert found["laptime_node_stood_still_seconds_total"][0].value == 2.5
+    # What is read is what was done before it.
+    for name in ("count", "sum"):
+        (probe,) = found[f"laptime_node_probe_cpu_seconds_{name}"]
+        assert probe.labels == {"node": "n1", "work": WORK}
+        assert probe.value == 0
+    sampler.tick(everything=False)
+    sampler.tick(everything=True)
+    found = samples(Exposition(sampler, "n1", own_metrics(sampler)))
+    assert found["laptime_node_probe_cpu_seconds_count"][0].value == 2
+    assert 1e-5 < found["laptime_node_probe_cpu_seconds_sum"][0].value < 1
     assert found["laptime_node_info"][0].labels["kernel"] == os.uname().release
     total = found["laptime_node_memory_total_bytes"][0].value
     assert 0 < found["laptime_node_memory_available_bytes"][0].value < total

@@ -124,6 +124,9 @@ def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(
             assert node.others_cores is not None
             assert 0.0 <= node.other_pods_cores <= node.others_cores <= node.cpus
             assert node.neighbours is not None
+            assert node.probe_seconds is not None
+            assert 1e-5 < node.probe_seconds < 1e-2
+            assert node.probe_work
         doubtful = any(
             one.said(reason)
             for one in (doubts.NEIGHBOURS, doubts.STOLEN_TIME)

@@ -98,6 +98,8 @@ LONG = (
     Part("bench-truth", quiet=True),
     Part("k6-examples"),
     Part("bench-agent", quiet=True),
+    # What it is about is a CPU that is not always as fast.
+    Part("bench-speed"),
     Part("bench-precision", quiet=True),
     Part("bench-statistics"),
     Part("bench-search"),

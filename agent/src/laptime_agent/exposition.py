@@ -22,6 +22,7 @@ from laptime_agent.readings import (
     TrackingReading,
 )
 from laptime_agent.sampler import Sampler
+from laptime_agent.speed import WORK
 from laptime_agent.tracking import TrackedPod
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -165,6 +166,12 @@ _NODE_STILL = _Family(
 )
 _NODE_FREQUENCY = _Family(
     "laptime_node_cpu_frequency_hertz", "gauge", "Lowest and mean frequency of the CPUs."
+)
+_NODE_PROBE = _Family(
+    "laptime_node_probe_cpu_seconds",
+    "summary",
+    "CPU time of a fixed piece of work, done while pods of runs are there: the longer, the slower "
+    "the CPUs.",
 )
 _NODE_PRESSURE = _Family(
     "laptime_node_pressure_seconds_total",
@@ -379,5 +386,9 @@ def _node_lines(labels: str, node: NodeReading) -> Iterator[str]:
         yield _NODE_FREQUENCY.head()
         for statistic, hertz in zip(("min", "mean"), node.frequency_hertz, strict=True):
             yield f'{_NODE_FREQUENCY.name}{{{labels},statistic="{statistic}"}} {hertz!r} {stamp}\n'
+    yield _NODE_PROBE.head()
+    series = f"{labels},{_labels({'work': WORK})}"
+    for what_of, figure in zip(("count", "sum"), node.probes, strict=True):
+        yield f"{_NODE_PROBE.name}_{what_of}{{{series}}} {figure!r} {stamp}\n"
     yield _NODE_PRESSURE.head()
     yield from _pressure_lines(_NODE_PRESSURE.name, labels, node.pressure, stamp)

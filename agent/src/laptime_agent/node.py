@@ -51,8 +51,10 @@ class Node:
         self._frequency: tuple[float, float] | None = None
         self._frequency_due = 0.0
 
-    def read(self, stood_still_seconds: float | None = None) -> NodeReading:
-        """Return the state of the node now, and what is known of how long it stood still."""
+    def read(
+        self, stood_still_seconds: float | None = None, probes: tuple[int, float] = (0, 0.0)
+    ) -> NodeReading:
+        """Return the state of the node now, with what others found: stalls, and its speed."""
         timestamp_ms = time.time_ns() // 1_000_000
         stat = self._stat.read()
         memory = self._memory.read()
@@ -72,6 +74,7 @@ class Node:
             kernel=self._kernel,
             cpu_model=self._cpu_model,
             stood_still_seconds=stood_still_seconds,
+            probes=probes,
         )
 
     def _cpu_seconds(self, stat: bytes) -> dict[str, float]:

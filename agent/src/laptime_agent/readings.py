@@ -66,6 +66,8 @@ class NodeReading:
     """Empty where the kernel does not tell."""
     stood_still_seconds: float | None = None
     """Since the agent began, see `Stalls`; None where the kernel does not tell."""
+    probes: tuple[int, float] = (0, 0.0)
+    """How often a fixed piece of work was done, and its CPU time in seconds, see `Speed`."""
 
 
 @dataclass(frozen=True, slots=True)

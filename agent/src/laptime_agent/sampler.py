@@ -15,6 +15,7 @@ from laptime_agent.own_cpus import OwnCpus
 from laptime_agent.pods import Pod
 from laptime_agent.readings import NodeReading
 from laptime_agent.search import ProcessSearch
+from laptime_agent.speed import Speed
 from laptime_agent.stalls import Stalls
 from laptime_agent.tracking import TrackedPod
 
@@ -44,6 +45,7 @@ class Sampler:
         self.neighbours = Neighbours(hierarchy)
         self.connections = ConnectionTracking(hierarchy, proc)
         self._own_cpus = OwnCpus(hierarchy)
+        self._speed = Speed()
         self.node: NodeReading | None = None
         """The last reading of the node."""
         self.pods: tuple[TrackedPod, ...] = ()
@@ -85,10 +87,16 @@ class Sampler:
         if not everything:
             for one in self.pods:
                 one.read_cpu()
-            return
+        else:
+            self._read_all()
+        if self.pods:
+            self._speed.measure()
+
+    def _read_all(self) -> None:
         for one in self.pods:
             one.read()
-        self.node = self._node.read(self._stood_still_seconds)
+        probes = self._speed.count, self._speed.seconds
+        self.node = self._node.read(self._stood_still_seconds, probes)
         self.neighbours.read()
         self.connections.read()
         self._own_cpus.read(self.pods)

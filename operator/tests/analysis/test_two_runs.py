@@ -11,6 +11,7 @@ from scipy import stats
 from laptime.analysis.two_runs import (
     Change,
     compare_runs,
+    speeds_apart,
     welch_interval,
     what_differs,
 )
@@ -18,6 +19,7 @@ from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.usage import NodeUsage, Source, TrialUsage
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 
 ONE = make_spec("axum", "sync")
@@ -127,6 +129,28 @@ def test_a_run_on_one_node_and_one_on_several_differ() -> None:
     rotated = ONE.model_copy(update={"nodes": Nodes.ROTATE})
     assert what_differs(ONE, rotated) == ["the nodes: fixed and rotate"]
     assert what_differs(ONE, ONE.model_copy(update={"nodes": Nodes.FIXED})) == []
+
+
+def at_speed(probe_seconds: float | None, work: str | None = "1") -> list[TrialResult]:
+    node = NodeUsage(node="n1", cpus=2, probe_seconds=probe_seconds, probe_work=work)
+    usage = TrialUsage(source=Source.AGENT, complete=True, nodes=[node])
+    return [one.model_copy(update={"usage": usage}) for one in trials()]
+
+
+def test_cpus_that_were_not_as_fast_are_said() -> None:
+    assert speeds_apart(at_speed(200e-6), at_speed(300e-6)) == (
+        "the speed of the CPUs: 1.50x slower after (a fixed piece of work took 200 µs and 300 µs)"
+    )
+    faster = speeds_apart(at_speed(300e-6), at_speed(200e-6))
+    assert faster is not None
+    assert "1.50x faster after" in faster
+    # Nothing is said of what is as fast, was not told, or is another piece of work.
+    assert speeds_apart(at_speed(200e-6), at_speed(209e-6)) is None
+    assert speeds_apart(trials(), at_speed(300e-6)) is None
+    assert speeds_apart(at_speed(None, None), at_speed(300e-6)) is None
+    assert speeds_apart(at_speed(200e-6), at_speed(300e-6, "2")) is None
+    both = [*at_speed(300e-6), *at_speed(300e-6, "2")]
+    assert speeds_apart(at_speed(200e-6), both) is None
 
 
 def test_runs_in_different_placements_differ() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from laptime.analysis import wording
 from laptime.api.isolation import Isolation, Quietness
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.usage import NodeUsage, Source, TrialUsage
@@ -125,6 +126,41 @@ def test_of_a_run_it_is_not_known_where_it_is_not_known_of_a_trial() -> None:
     run = run_isolation([trial(1, judged(node(others_cores=1))), trial(2, None), trial(3, None)])
     assert run is not None
     assert (run.word, run.trial, run.trials_not_known) == (SHARED, "t1", 2)
+
+
+def with_probes(ordinal: int, **seconds: float) -> TrialResult:
+    nodes = [
+        node(name, probe_seconds=each, probe_work="1") for name, each in seconds.items() if each
+    ]
+    return trial(ordinal, judged(*nodes)).model_copy(update={"usage": usage(*nodes)})
+
+
+def test_how_much_the_speed_of_the_cpus_varied() -> None:
+    steady, fast = [1.0, 1.0, 1.0, 1.0], [1.0, 1.1, 0.9, 1.0]
+    run = run_isolation(
+        with_probes(number, n1=one, n2=other)
+        for number, (one, other) in enumerate(zip(steady, fast, strict=True))
+    )
+    assert run is not None
+    # Of the node that varied most; 0.02 divided by three degrees of freedom.
+    assert run.cpu_speed_spread == pytest.approx((0.02 / 3) ** 0.5, rel=1e-5)
+    assert wording.isolation(run) == "quiet"
+    told = run.model_copy(update={"cpu_speed_spread": 0.123})
+    assert wording.isolation(told) == (
+        "quiet; the CPUs were not always as fast: by 12.3% from trial to trial"
+    )
+
+
+def test_two_trials_or_two_pieces_of_work_say_nothing_of_the_speed() -> None:
+    for trials in (
+        [with_probes(1, n1=1.0), with_probes(2, n1=2.0)],
+        [with_probes(1, n1=1.0), with_probes(2, n2=2.0), with_probes(3, n3=3.0)],
+        [with_probes(1, n1=1.0), with_probes(2, n1=2.0), trial(3, judged(node()))],
+        [trial(number, judged(node())) for number in range(4)],
+    ):
+        run = run_isolation(trials)
+        assert run is not None
+        assert run.cpu_speed_spread is None
 
 
 def test_trials_that_measured_nothing_do_not_count() -> None:

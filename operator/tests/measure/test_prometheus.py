@@ -27,6 +27,7 @@ from tests.measure.prometheus_answers import (
     node,
     one_series,
     pod,
+    probes,
     process,
     tracking,
 )
@@ -82,6 +83,31 @@ async def test_the_node() -> None:
     assert one.frequency_hertz == 2.5e9
     assert one.load1 == pytest.approx(101.0, abs=0.2)
     assert one.memory_available_bytes == pytest.approx(8e9 - 10.4e6, abs=1e6)
+
+
+async def test_what_a_fixed_piece_of_work_took() -> None:
+    async def took(*found: dict[str, Any]) -> tuple[float | None, str | None]:
+        prometheus = FakePrometheus({PODS: server(), NODES: [*node(), *found]})
+        usage = await trial_usage(prometheus, WANTED)
+        (one,) = usage.nodes
+        assert usage.complete
+        assert one.busy_share == pytest.approx(0.45)
+        return one.probe_seconds, one.probe_work
+
+    seconds, work = await took(*probes(250e-6))
+    assert seconds == pytest.approx(250e-6)
+    assert work == "1"
+    # An older agent, one that went and came back, one of another release in the middle of it.
+    assert await took() == (None, None)
+    middle = START + LENGTH / 2
+    assert await took(*probes(250e-6, end=middle)) == (None, None)
+    both = [*probes(250e-6, end=middle), *probes(1e-6, work="2", start=middle)]
+    assert await took(*both) == (None, None)
+    # One that was gone before is none of its business.
+    gone = probes(1e-6, work="0", start=START - 20.0, end=START - 5.0)
+    seconds, work = await took(*gone, *probes(250e-6))
+    assert seconds == pytest.approx(250e-6)
+    assert work == "1"
 
 
 async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> None:

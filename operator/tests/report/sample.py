@@ -155,6 +155,8 @@ def _node(ordinal: int) -> NodeUsage:
         stood_still_seconds=0.0,
         cpu_waiting_share=0.05,
         frequency_hertz=2.5e9,
+        probe_seconds=200e-6 + ordinal * 0.1e-6,
+        probe_work="1",
         clock_ahead_seconds=0.012,
     )
 

@@ -257,6 +257,7 @@ class TestFigures:
             "Stood still": "0.00 s",
             "Pressure": "5.00%",
             "Frequency": "2.50 GHz",
+            "Fixed work": f"{200 + 10 * first:.0f} to {200 + 10 * most:.0f} µs",
             "Clock ahead": "12.0 ms",
         }
         words = [line[8] for line in table(whole_page().by_id("environment").all("table")[0])]

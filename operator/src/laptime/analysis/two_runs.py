@@ -34,6 +34,9 @@ class Change(StrEnum):
     NOT_KNOWN = "not known"
 
 
+TOLD_SPEEDS = 1.05
+"""CPUs that are apart by less are as fast: readings of the same ones differ so."""
+
 METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
 """The figures that are compared."""
 
@@ -120,6 +123,29 @@ def welch_interval(before: Sequence[float], after: Sequence[float], confidence: 
         low=math.exp(max(-690.0, math.log(ratio) - half)),
         high=math.exp(min(690.0, math.log(ratio) + half)),
     )
+
+
+def speeds_apart(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> str | None:
+    """Return that the CPUs of the nodes were not as fast in both runs; None: they were, or unknown.
+
+    By what a fixed piece of work took there, geometric mean of the trials. A server takes as much
+    longer, if CPU time is what it needs. How far that is its own doing cannot be told: what it uses
+    can slow a CPU down, by its clock or by a core that two of them share.
+    """
+    took: list[dict[str, list[float]]] = [{}, {}]
+    for of_run, trials in zip(took, (before, after), strict=True):
+        for node in (node for one in trials if one.usage for node in one.usage.nodes):
+            if node.probe_seconds and node.probe_work:
+                of_run.setdefault(node.probe_work, []).append(math.log(node.probe_seconds))
+    if any(len(of_run) != 1 for of_run in took) or took[0].keys() != took[1].keys():
+        return None
+    logs = [math.fsum(one) / len(one) for of_run in took for one in of_run.values()]
+    slower = math.exp(logs[1] - logs[0])
+    if 1 / TOLD_SPEEDS < slower < TOLD_SPEEDS:
+        return None
+    times = " and ".join(f"{math.exp(one) * 1e6:.0f} µs" for one in logs)
+    word, ratio = ("slower", slower) if slower > 1 else ("faster", 1 / slower)
+    return f"the speed of the CPUs: {ratio:.2f}x {word} after (a fixed piece of work took {times})"
 
 
 def what_differs(

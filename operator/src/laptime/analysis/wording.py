@@ -15,6 +15,8 @@ from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
 
 _MANY = 4
+_TOLD_SPEED_SPREAD = 0.1
+"""Readings of the same CPUs differ by some 5 % where a trial lasts 2 s, and by 3 % where 6 s."""
 _CAUSES = {
     Cause.SERVER_CPU: "server CPU",
     Cause.SERVER_CONCURRENCY: "server threads",
@@ -142,6 +144,9 @@ def isolation(one: Isolation | None) -> str:
         text += f" (trial {one.trial})" if one.trial else ""
     if one.trials_not_known and one.word is not Quietness.NOT_KNOWN:
         text += f"; not known of {one.trials_not_known} trials"
+    if one.cpu_speed_spread is not None and one.cpu_speed_spread >= _TOLD_SPEED_SPREAD:
+        varied = share(one.cpu_speed_spread)
+        text += f"; the CPUs were not always as fast: by {varied} from trial to trial"
     return text
 
 

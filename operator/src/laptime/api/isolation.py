@@ -34,6 +34,12 @@ class Isolation(TolerantModel):
     trials_not_known: int | None = Field(
         None, description="Of a run: measured trials of which it is not known; left out: none."
     )
+    cpu_speed_spread: Reading | None = Field(
+        None,
+        description="Of a run: by how much the speed of the CPUs themselves varied from trial to "
+        "trial, the standard deviation of `probeSeconds` as a share of its mean, of the node that "
+        "varied most. None: not known, or of fewer than three trials.",
+    )
     node: str | None = Field(None, description="The node that the figures are of.")
     cpus: int | None = Field(None, description="How many CPUs it has.")
     others_cores: Reading | None = Field(

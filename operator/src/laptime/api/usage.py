@@ -182,6 +182,15 @@ class NodeUsage(TolerantModel):
     load1: Reading | None = Field(None, description="Highest within the window.")
     memory_available_bytes: int | None = Field(None, description="Lowest within the window.")
     frequency_hertz: Reading | None = Field(None, description="Mean of the CPUs, lowest of all.")
+    probe_seconds: Reading | None = Field(
+        None,
+        description="CPU time that a fixed piece of work took, mean of the window: the longer, the "
+        "slower its CPUs were, by their clock, by what else a core had to do, or by the host of a "
+        "virtual machine. None where the agent does not tell.",
+    )
+    probe_work: str | None = Field(
+        None, description="Which work that was: times of another one cannot be compared."
+    )
     connection_tracking: ConnectionTracking | None = Field(
         None, description="None where the kernel does not track, or the agent does not tell."
     )

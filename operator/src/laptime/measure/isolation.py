@@ -6,7 +6,9 @@ limit makes pressure too.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
+from statistics import mean, stdev
 
 from laptime.api import doubts
 from laptime.api.isolation import Isolation, Quietness
@@ -18,6 +20,7 @@ MAX_QUIET_SHARE = 0.05
 """Of a node's CPUs that others may use while it counts as quiet: what kubelet, runtime and a few
 daemons need on a node that is there for benchmarks alone."""
 
+_FEWEST_SPEEDS = 3
 _ORDER = tuple(Quietness)
 
 
@@ -35,17 +38,38 @@ def trial_isolation(usage: TrialUsage | None, nodes: Collection[str]) -> Isolati
 
 def run_isolation(results: Iterable[TrialResult]) -> Isolation | None:
     """Return that of the worst measured trial of a run; None when nothing is measured."""
+    measured = [one for one in results if one.figures is not None]
     judged = [
         (one.isolation or _not_known("its version of Laptime did not tell")).model_copy(
             update={"trial": one.trial}
         )
-        for one in results
-        if one.figures is not None
+        for one in measured
     ]
     if not judged:
         return None
     unknown = sum(one.word is Quietness.NOT_KNOWN for one in judged)
-    return max(judged, key=_badness).model_copy(update={"trials_not_known": unknown or None})
+    worst = max(judged, key=_badness)
+    # Validated, so that it is rounded as what is read back.
+    return Isolation(
+        **{
+            **dict(worst),
+            "trials_not_known": unknown or None,
+            "cpu_speed_spread": _speed_spread(measured),
+        }
+    )
+
+
+def _speed_spread(results: Iterable[TrialResult]) -> float | None:
+    """Return by how much the speed of a node's CPUs varied, of the one that varied most."""
+    took: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    for one in results:
+        for node in one.usage.nodes if one.usage else ():
+            if node.probe_seconds:
+                took[node.node, node.probe_work].append(node.probe_seconds)
+    return max(
+        (stdev(each) / mean(each) for each in took.values() if len(each) >= _FEWEST_SPEEDS),
+        default=None,
+    )
 
 
 def _badness(one: Isolation) -> tuple[int, float, float]:

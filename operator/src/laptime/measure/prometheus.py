@@ -82,6 +82,8 @@ _TRACKED = "laptime_node_nf_conntrack_entries"
 _TRACKED_LIMIT = "laptime_node_nf_conntrack_entries_limit"
 _TRACKING_EVENTS = "laptime_node_nf_conntrack_events_total"
 _STOOD_STILL = "laptime_node_stood_still_seconds_total"
+_PROBE_SECONDS = "laptime_node_probe_cpu_seconds_sum"
+_PROBES = "laptime_node_probe_cpu_seconds_count"
 _NODE_METRICS = (
     "laptime_node_cpus",
     "laptime_node_cpu_seconds_total",
@@ -91,11 +93,14 @@ _NODE_METRICS = (
     _NODE_INFO,
     _NODE_PODS,
     _NODE_PRESSURE,
+    _PROBE_SECONDS,
+    _PROBES,
     _STOOD_STILL,
     _TRACKED,
     _TRACKED_LIMIT,
     _TRACKING_EVENTS,
 )
+_NOT_GAUGES = (_TRACKING_EVENTS, _STOOD_STILL, _PROBE_SECONDS, _PROBES)
 _NEIGHBOURS = ("laptime_neighbour_cpu_seconds_total", "laptime_pod_cpu_seconds_total")
 """Pods of no run, and those of runs, of which others than the own one are neighbours too."""
 _NAMED_CORES = 0.01
@@ -539,7 +544,7 @@ def _node(
         elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
             key = labels.get("mode", metric)
             counters[key] = series.merged(counters[key]) if key in counters else series
-        elif labels.get("statistic") != "min" and metric not in (_TRACKING_EVENTS, _STOOD_STILL):
+        elif labels.get("statistic") != "min" and metric not in _NOT_GAUGES:
             gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
     grown = {key: increase(series, window) for key, series in counters.items()}
     all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
@@ -549,6 +554,7 @@ def _node(
     memory = gauges.get("laptime_node_memory_available_bytes")
     frequency = gauges.get("laptime_node_cpu_frequency_hertz")
     cpus = gauges.get("laptime_node_cpus")
+    probe_seconds, probe_work = _probe(found, window)
     busy = sum(value for mode, value in modes.items() if mode not in _IDLE)
     interrupts = sum(modes.get(mode, 0.0) for mode in _INTERRUPTS)
     other_pods = others = None
@@ -573,6 +579,8 @@ def _node(
         load1=max(load) if load else None,
         memory_available_bytes=round(min(memory)) if memory else None,
         frequency_hertz=min(frequency) if frequency else None,
+        probe_seconds=probe_seconds,
+        probe_work=probe_work,
         connection_tracking=_tracking(found, window),
     )
 
@@ -592,6 +600,26 @@ def _stood_still(found: Iterable[tuple[Mapping[str, str], Series]], window: Wind
         if labels["__name__"] == _STOOD_STILL
     ]
     return max((one for one in of_agents if one is not None), default=None)
+
+
+def _probe(
+    found: Iterable[tuple[Mapping[str, str], Series]], window: Window
+) -> tuple[float | None, str | None]:
+    """Return what a fixed piece of work took, and which it was; None: nobody tells, or not of one.
+
+    Each agent counts for itself: of two in one window, as after an upgrade, neither has all of it.
+    """
+    counters: dict[str, dict[str, list[Series]]] = defaultdict(lambda: defaultdict(list))
+    for labels, series in found:
+        if labels["__name__"] in (_PROBE_SECONDS, _PROBES) and series.covered(window) > 0.0:
+            counters[labels.get("work", "")][labels["__name__"]].append(series)
+    if len(counters) != 1:
+        return None, None
+    ((work, of_work),) = counters.items()
+    if any(len(of_work[name]) != 1 for name in (_PROBE_SECONDS, _PROBES)):
+        return None, None
+    seconds, count = (increase(of_work[name][0], window) for name in (_PROBE_SECONDS, _PROBES))
+    return (seconds / count, work) if seconds and count else (None, None)
 
 
 def _tracking(

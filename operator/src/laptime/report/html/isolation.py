@@ -28,6 +28,8 @@ class NodeLine:
     """How long nothing ran on it."""
     waiting: str
     frequency: str
+    probe: str
+    """CPU time of a fixed piece of work."""
     clock: str
     """By how much its clock was ahead of the first generator's."""
 
@@ -74,6 +76,7 @@ def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
         still=_range([one.stood_still_seconds for one in read], 1, " s"),
         waiting=_range([one.cpu_waiting_share for one in read], 100, "%"),
         frequency=_range([one.frequency_hertz for one in read], 1e-9, " GHz"),
+        probe=_range([one.probe_seconds for one in read], 1e6, " µs"),
         clock=_range([one.clock_ahead_seconds for one in read], 1e3, " ms"),
     )
 
