@@ -11,7 +11,8 @@ doubtful and name both nodes; how much wider the interval of the factor is, is p
 `make bench-nodes` makes the cluster.
 
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
-judges (SUBJECT). The machine need not be quiet; how busy it was is printed.
+judges (SUBJECT). The machine must not be full, or the node with less CPU time is not the slower one
+and nothing is shown; how busy it was is printed.
 """
 
 from __future__ import annotations
