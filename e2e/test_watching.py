@@ -74,12 +74,13 @@ time.sleep(600)
 """
 
 
-# Half a core, of which nobody who is measured knows.
+# Half a core, of which nobody who is measured knows. Of CPU time, which is made up for where it was
+# late: half of the time would be less on a machine that does something else as well.
 NEIGHBOUR = """
 import time
+began, used = time.monotonic(), time.process_time()
 while True:
-    began = time.monotonic()
-    while time.monotonic() - began < 0.05:
+    while time.process_time() - used < (time.monotonic() - began) / 2:
         pass
     time.sleep(0.05)
 """
@@ -258,7 +259,7 @@ def test_neighbours_have_a_word_and_names_for_their_own_namespace_alone(
     truth = _truth(kubectl, namespace, pod)
     usage = _usage(prometheus, namespace, "trial-004", truth)
     (node,) = usage.nodes
-    # Half a core each, whatever their namespace; on a busy machine they get less.
+    # Half a core each, whatever their namespace; on a full machine they get less.
     assert node.other_pods_cores is not None
     assert node.other_pods_cores >= 0.7
     assert node.others_cores is not None
