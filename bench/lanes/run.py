@@ -9,8 +9,8 @@ from pair to pair; the interval is Student's, of the logarithms of the pairs' ra
 of the pairs is the machine's noise. `make bench-lanes` makes the cluster.
 
 The database is DELAY away, as over a network, so that the servers are as fast as they need round
-trips, and have CPU time left. Where a whole CPU was the limit a pair varied by 25 %, since the CPUs
-of a virtual machine are: a request took 0.40 to 0.60 ms of one within a minute, whatever else ran.
+trips, and have CPU time left. Where a whole CPU was the limit a pair varied by 20 %, since the CPUs
+of a virtual machine do: a request took 0.40 to 0.60 ms of one within a minute, whatever else ran.
 
 The first NEAR pairs have a third part, which shows that this bench can fail: the other run is on a
 node that has the same CPU. Its interval must be outside of the bounds.

@@ -29,6 +29,7 @@ from laptime_proof.runner import NOT_JUDGED_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
 WINDOWS = 60
+FEWEST = 3
 SECONDS = 5
 LEAST_VARIED = 0.05
 """Standard deviation of the requests per CPU-second; less is hardly more than chance."""
@@ -81,6 +82,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--windows", type=int, default=WINDOWS)
     windows = parser.parse_args().windows
+    if windows < FEWEST:
+        parser.error(f"--windows: at least {FEWEST}, for a line through them")
     cache = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
     folder = cache / "bin" / "bench-generator"
     folder.mkdir(parents=True, exist_ok=True)
@@ -116,8 +119,10 @@ def main() -> int:
                 done = subprocess.Popen(loop, env=environment, stdout=subprocess.PIPE, text=True)
                 assert done.stdout is not None
                 output = done.stdout.read()
-                _, _, usage = os.wait4(done.pid, 0)
-                done.returncode = 0
+                _, status, usage = os.wait4(done.pid, 0)
+                done.returncode = os.waitstatus_to_exitcode(status)
+                if done.returncode:
+                    sys.exit(f"the generator ended with {done.returncode}:\n{output}")
                 spent = cpu_seconds(server) - used + usage.ru_utime + usage.ru_stime
                 rates.append(math.log(requests_of_result(output) / spent))
                 work.append(math.log(took(probes, before + 0.5, time.time())))

@@ -19,7 +19,7 @@ from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import NodeUsage, Source, TrialUsage
+from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 
 ONE = make_spec("axum", "sync")
@@ -131,26 +131,72 @@ def test_a_run_on_one_node_and_one_on_several_differ() -> None:
     assert what_differs(ONE, ONE.model_copy(update={"nodes": Nodes.FIXED})) == []
 
 
-def at_speed(probe_seconds: float | None, work: str | None = "1") -> list[TrialResult]:
-    node = NodeUsage(node="n1", cpus=2, probe_seconds=probe_seconds, probe_work=work)
-    usage = TrialUsage(source=Source.AGENT, complete=True, nodes=[node])
-    return [one.model_copy(update={"usage": usage}) for one in trials()]
+def at_speed(
+    seconds: float | None,
+    work: str | None = "1",
+    *,
+    busy: float = 0.9,
+    noise: float = 0.0,
+    chance: random.Random | None = None,
+    elsewhere: float = 200e-6,
+) -> list[TrialResult]:
+    """Return trials whose servers are on a node where a piece of work takes so long."""
+    chance = chance or random.Random(1)
+
+    def usage(server: str) -> TrialUsage:
+        took = None if seconds is None else seconds * math.exp(chance.gauss(0, noise))
+        there = NodeUsage(node="s", cpus=2, probe_seconds=took, probe_work=work, busy_share=busy)
+        other = NodeUsage(
+            node="g", cpus=2, probe_seconds=elsewhere, probe_work=work, busy_share=0.5
+        )
+        component = ComponentUsage(component="server", server=server, pods=1, nodes=["s"])
+        return TrialUsage(
+            source=Source.AGENT, complete=True, components=[component], nodes=[there, other]
+        )
+
+    return [one.model_copy(update={"usage": usage(one.server)}) for one in trials()]
 
 
 def test_cpus_that_were_not_as_fast_are_said() -> None:
-    assert speeds_apart(at_speed(200e-6), at_speed(300e-6)) == (
-        "the speed of the CPUs: 1.50x slower after (a fixed piece of work took 200 µs and 300 µs)"
-    )
+    said = speeds_apart(at_speed(200e-6, noise=0.01), at_speed(300e-6, noise=0.01))
+    assert said is not None
+    assert "a fixed piece of work took 1.50x (1.49 to 1.51) as long after" in said
     faster = speeds_apart(at_speed(300e-6), at_speed(200e-6))
     assert faster is not None
-    assert "1.50x faster after" in faster
-    # Nothing is said of what is as fast, was not told, or is another piece of work.
+    assert "0.67x" in faster
+    # What is as fast, or was not told.
     assert speeds_apart(at_speed(200e-6), at_speed(209e-6)) is None
     assert speeds_apart(trials(), at_speed(300e-6)) is None
     assert speeds_apart(at_speed(None, None), at_speed(300e-6)) is None
-    assert speeds_apart(at_speed(200e-6), at_speed(300e-6, "2")) is None
-    both = [*at_speed(300e-6), *at_speed(300e-6, "2")]
-    assert speeds_apart(at_speed(200e-6), both) is None
+    # Nodes of generators are none of a server's CPUs.
+    assert speeds_apart(at_speed(200e-6), at_speed(200e-6, elsewhere=400e-6)) is None
+    assert speeds_apart(at_speed(200e-6), at_speed(300e-6, elsewhere=133e-6)) is not None
+
+
+def test_work_of_another_kind_is_not_compared() -> None:
+    mixed = [*at_speed(300e-6), *at_speed(300e-6, "2")]
+    for other in (at_speed(300e-6, "2"), mixed):
+        said = speeds_apart(at_speed(200e-6), other)
+        assert said is not None
+        assert "cannot be compared" in said
+
+
+def test_an_idle_node_is_no_slow_one() -> None:
+    assert speeds_apart(at_speed(200e-6), at_speed(260e-6, busy=0.3)) is None
+
+
+def test_trials_that_are_not_compared_say_nothing_of_the_speed() -> None:
+    lost = [one.model_copy(update={"figures": None}) for one in at_speed(900e-6)]
+    other = [one.model_copy(update={"load": "other"}) for one in at_speed(900e-6)]
+    assert speeds_apart(at_speed(200e-6), [*at_speed(200e-6), *lost, *other]) is None
+
+
+def test_chance_is_rarely_taken_for_another_speed() -> None:
+    chance, wrong = random.Random(3), 0
+    for _ in range(200):
+        before, after = (at_speed(200e-6, noise=0.06, chance=chance)[:6] for _ in range(2))
+        wrong += speeds_apart(before, after) is not None
+    assert wrong <= 20
 
 
 def test_runs_in_different_placements_differ() -> None:

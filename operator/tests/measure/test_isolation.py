@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -142,13 +144,25 @@ def test_how_much_the_speed_of_the_cpus_varied() -> None:
         for number, (one, other) in enumerate(zip(steady, fast, strict=True))
     )
     assert run is not None
-    # Of the node that varied most; 0.02 divided by three degrees of freedom.
-    assert run.cpu_speed_spread == pytest.approx((0.02 / 3) ** 0.5, rel=1e-5)
+    # Of the node that varied most, with three degrees of freedom.
+    assert run.cpu_speed_spread == pytest.approx(stdev(map(log, fast)), rel=1e-5)
     assert wording.isolation(run) == "quiet"
     told = run.model_copy(update={"cpu_speed_spread": 0.123})
     assert wording.isolation(told) == (
-        "quiet; the CPUs were not always as fast: by 12.3% from trial to trial"
+        "quiet; the CPUs were not always as fast (standard deviation 12.3%)"
     )
+
+
+def test_servers_that_make_a_node_more_or_less_busy_are_no_change_of_its_speed() -> None:
+    """An idle CPU is slow to begin: each server has a level of its own."""
+    run = run_isolation(
+        with_probes(number, n1=250e-6 if number % 2 else 200e-6).model_copy(
+            update={"server": "ab"[number % 2]}
+        )
+        for number in range(6)
+    )
+    assert run is not None
+    assert run.cpu_speed_spread == 0.0
 
 
 def test_two_trials_or_two_pieces_of_work_say_nothing_of_the_speed() -> None:

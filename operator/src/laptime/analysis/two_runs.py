@@ -35,7 +35,9 @@ class Change(StrEnum):
 
 
 TOLD_SPEEDS = 1.05
-"""CPUs that are apart by less are as fast: readings of the same ones differ so."""
+"""CPUs that are apart by less are as fast for whoever compares servers on them."""
+_AS_BUSY = 0.1
+"""Shares of CPUs. Idle ones took a quarter longer than busy ones, so this is some 3 %."""
 
 METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
 """The figures that are compared."""
@@ -126,26 +128,61 @@ def welch_interval(before: Sequence[float], after: Sequence[float], confidence: 
 
 
 def speeds_apart(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> str | None:
-    """Return that the CPUs of the nodes were not as fast in both runs; None: they were, or unknown.
+    """Return that the CPUs under the servers were not as fast in both runs, for people; else None.
 
-    By what a fixed piece of work took there, geometric mean of the trials. A server takes as much
-    longer, if CPU time is what it needs. How far that is its own doing cannot be told: what it uses
-    can slow a CPU down, by its clock or by a core that two of them share.
+    By what a fixed piece of work took there in the trials that are compared: those of a server and
+    load that both runs have, each server on nodes that were about as busy both times, since an idle
+    CPU is slow to begin. Welch's interval of the trials' logarithms, each less the middle of its
+    server and load, so that it does not matter how many there are of which.
     """
-    took: list[dict[str, list[float]]] = [{}, {}]
-    for of_run, trials in zip(took, (before, after), strict=True):
-        for node in (node for one in trials if one.usage for node in one.usage.nodes):
-            if node.probe_seconds and node.probe_work:
-                of_run.setdefault(node.probe_work, []).append(math.log(node.probe_seconds))
-    if any(len(of_run) != 1 for of_run in took) or took[0].keys() != took[1].keys():
+    works = [_works(trials) for trials in (before, after)]
+    if not all(works):
         return None
-    logs = [math.fsum(one) / len(one) for of_run in took for one in of_run.values()]
-    slower = math.exp(logs[1] - logs[0])
-    if 1 / TOLD_SPEEDS < slower < TOLD_SPEEDS:
+    if works[0] != works[1] or len(works[0]) > 1:
+        return "the work that agents measure the speed of CPUs by: that cannot be compared"
+    took = [_probes(trials) for trials in (before, after)]
+    logs: tuple[list[float], list[float]] = ([], [])
+    for row in took[0].keys() & took[1].keys():
+        busy = [math.fsum(one for _, one in of_run[row]) / len(of_run[row]) for of_run in took]
+        if abs(busy[1] - busy[0]) > _AS_BUSY:
+            continue
+        of_row = [[log for log, _ in of_run[row]] for of_run in took]
+        middle = math.fsum(math.fsum(each) / len(each) for each in of_row) / 2
+        for so_far, each in zip(logs, of_row, strict=True):
+            so_far += [log - middle for log in each]
+    if not all(logs):
         return None
-    times = " and ".join(f"{math.exp(one) * 1e6:.0f} µs" for one in logs)
-    word, ratio = ("slower", slower) if slower > 1 else ("faster", 1 / slower)
-    return f"the speed of the CPUs: {ratio:.2f}x {word} after (a fixed piece of work took {times})"
+    ratio = welch_interval(*logs, confidence=0.95)
+    if ratio.low is None or ratio.high is None or ratio.low <= 1 <= ratio.high:
+        return None
+    if 1 / TOLD_SPEEDS < ratio.value < TOLD_SPEEDS:
+        return None
+    ends = f"{ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})"
+    return f"the speed of the servers' CPUs: a fixed piece of work took {ends} as long after"
+
+
+def _works(trials: Sequence[TrialResult]) -> set[str]:
+    nodes = (node for one in trials if one.usage for node in one.usage.nodes)
+    return {node.probe_work for node in nodes if node.probe_work}
+
+
+def _probes(trials: Sequence[TrialResult]) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the logarithm of what the work took, and how busy it was there, by server and load."""
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for one in trials:
+        if one.figures is None or one.usage is None:
+            continue
+        server = one.usage.component("server", one.server)
+        there = [
+            (math.log(node.probe_seconds), node.busy_share)
+            for node in one.usage.nodes
+            if server is not None and node.node in server.nodes
+            if node.probe_seconds and node.busy_share is not None
+        ]
+        if there:
+            mean = tuple(math.fsum(each) / len(there) for each in zip(*there, strict=True))
+            found.setdefault((one.server, one.load), []).append((mean[0], mean[1]))
+    return found
 
 
 def what_differs(

@@ -146,7 +146,7 @@ def isolation(one: Isolation | None) -> str:
         text += f"; not known of {one.trials_not_known} trials"
     if one.cpu_speed_spread is not None and one.cpu_speed_spread >= _TOLD_SPEED_SPREAD:
         varied = share(one.cpu_speed_spread)
-        text += f"; the CPUs were not always as fast: by {varied} from trial to trial"
+        text += f"; the CPUs were not always as fast (standard deviation {varied})"
     return text
 
 

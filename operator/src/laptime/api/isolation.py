@@ -36,9 +36,10 @@ class Isolation(TolerantModel):
     )
     cpu_speed_spread: Reading | None = Field(
         None,
-        description="Of a run: by how much the speed of the CPUs themselves varied from trial to "
-        "trial, the standard deviation of `probeSeconds` as a share of its mean, of the node that "
-        "varied most. None: not known, or of fewer than three trials.",
+        description="Of a run: by how much the speed of the CPUs varied between trials of one "
+        "server under one load: the standard deviation of the logarithms of `probeSeconds`, all "
+        "servers and loads together, of the node that varied most. None: not known, or too few "
+        "trials.",
     )
     node: str | None = Field(None, description="The node that the figures are of.")
     cpus: int | None = Field(None, description="How many CPUs it has.")

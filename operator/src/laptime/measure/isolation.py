@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from statistics import mean, stdev
+from math import fsum, log, sqrt
+from statistics import mean
 
 from laptime.api import doubts
 from laptime.api.isolation import Isolation, Quietness
@@ -20,7 +21,8 @@ MAX_QUIET_SHARE = 0.05
 """Of a node's CPUs that others may use while it counts as quiet: what kubelet, runtime and a few
 daemons need on a node that is there for benchmarks alone."""
 
-_FEWEST_SPEEDS = 3
+_FEWEST_FREE = 3
+"""Degrees of freedom: two servers need three repetitions."""
 _ORDER = tuple(Quietness)
 
 
@@ -60,16 +62,26 @@ def run_isolation(results: Iterable[TrialResult]) -> Isolation | None:
 
 
 def _speed_spread(results: Iterable[TrialResult]) -> float | None:
-    """Return by how much the speed of a node's CPUs varied, of the one that varied most."""
-    took: dict[tuple[str, str | None], list[float]] = defaultdict(list)
+    """Return by how much the speed of a node's CPUs varied, of the one that varied most.
+
+    From trial to trial of one server under one load: a fixed piece of work takes longer on a node
+    that is less busy, and that is no noise of either.
+    """
+    took: dict[str, dict[tuple[str | None, ...], list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for one in results:
         for node in one.usage.nodes if one.usage else ():
             if node.probe_seconds:
-                took[node.node, node.probe_work].append(node.probe_seconds)
-    return max(
-        (stdev(each) / mean(each) for each in took.values() if len(each) >= _FEWEST_SPEEDS),
-        default=None,
-    )
+                alike = node.probe_work, one.server, one.load
+                took[node.node][alike].append(log(node.probe_seconds))
+    spreads = []
+    for groups in took.values():
+        free = sum(len(each) - 1 for each in groups.values())
+        if free >= _FEWEST_FREE:
+            around = ((value, mean(each)) for each in groups.values() for value in each)
+            spreads.append(sqrt(fsum((value - middle) ** 2 for value, middle in around) / free))
+    return max(spreads, default=None)
 
 
 def _badness(one: Isolation) -> tuple[int, float, float]:

@@ -76,9 +76,16 @@ def _line(name: str, read: Sequence[NodeUsage]) -> NodeLine:
         still=_range([one.stood_still_seconds for one in read], 1, " s"),
         waiting=_range([one.cpu_waiting_share for one in read], 100, "%"),
         frequency=_range([one.frequency_hertz for one in read], 1e-9, " GHz"),
-        probe=_range([one.probe_seconds for one in read], 1e6, " µs"),
+        probe=_probe(read),
         clock=_range([one.clock_ahead_seconds for one in read], 1e3, " ms"),
     )
+
+
+def _probe(read: Sequence[NodeUsage]) -> str:
+    # Times of one piece of work say nothing beside those of another one.
+    if len({one.probe_work for one in read if one.probe_work}) > 1:
+        return "-"
+    return _range([one.probe_seconds for one in read], 1e6, " µs")
 
 
 def _range(values: Sequence[float | None], scale: float = 1, unit: str = "") -> str:
