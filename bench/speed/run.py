@@ -3,7 +3,7 @@
     PYTHONPATH=bench:proof python3 bench/speed/run.py [--windows N]
 
 On one CPU the small server of bench/generator is driven by the built-in loop, window after window,
-while the agent's work is done five times a second, as the agent does it. What is compared is
+while the agent's work is done five times a second. What is compared is
 requests per second of CPU time of server and loop, not per second: whatever else runs takes time,
 and that is known already. A straight line through the logarithms says how much of the variance of
 the one the other explains; where the work tells all, its slope is -1.
