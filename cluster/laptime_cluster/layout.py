@@ -24,6 +24,8 @@ SHARED_CPUS = int(_SHARED_CPUS)
 
 0: they share all of them.
 """
+CONTROL_CPUS = os.environ.get("LAPTIME_CLUSTER_CONTROL_CPUS") or None
+"""Which CPUs the control plane may use, such as "0"; None: all that the nodes have."""
 FIRST_NODE = "laptime"
 """The name of the first node; the others are called `laptime-2`, `laptime-3`."""
 

@@ -28,6 +28,7 @@ from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
     CACHE,
+    CONTROL_CPUS,
     DISK,
     FAMILY,
     FAMILY_FILE,
@@ -74,6 +75,7 @@ def up(count: int | None = None) -> None:
                 say("the cluster is up, but from another configuration; `down`, then `up` renew it")
             return
         _require_disk()
+        _cpus_of_control()
         _build_node()
         pause_archive = images.describe(pause.archive())
         count = count or len(places.nodes()) or 1
@@ -158,7 +160,7 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     FAMILY_FILE.write_text(FAMILY, encoding="utf-8")
     RUN.mkdir(mode=0o711)
     nodes = places.record(count, cgroups.machine_cpus())
-    cgroups.create(CONTROL)
+    cgroups.create(CONTROL, _cpus_of_control())
     for node in nodes:
         cgroups.create(node, node.cpus)
     namespaces.create_networks(nodes)
@@ -257,6 +259,23 @@ def _clean(announcement: str) -> bool:
 def _require_root() -> None:
     if os.geteuid() != 0:
         raise ClusterError("the embedded cluster needs root (namespaces, control groups): use sudo")
+
+
+def _cpus_of_control() -> tuple[int, ...] | None:
+    """Return the CPUs that the control plane is to have; None: all of them."""
+    if CONTROL_CPUS is None:
+        return None
+    there = cgroups.machine_cpus()
+    try:
+        wanted = cgroups.parse_cpus(CONTROL_CPUS)
+    except ValueError:
+        wanted = ()
+    if not wanted or not set(wanted) <= set(there):
+        raise ClusterError(
+            f"LAPTIME_CLUSTER_CONTROL_CPUS is {CONTROL_CPUS!r}; it can be CPUs of this machine, "
+            f"which has {','.join(map(str, there))}, such as {there[0]}"
+        )
+    return wanted
 
 
 def _require_disk() -> None:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from laptime_cluster import cgroups, cli, lifecycle
+from laptime_cluster.commands import ClusterError
 
 
 def test_without_root_nothing_is_started(
@@ -83,6 +84,22 @@ def test_a_number_of_cpus_that_is_none_is_refused_in_one_line(
     assert refused.stderr == (
         "error: LAPTIME_CLUSTER_SHARED_CPUS is 'two'; it can be a number such as 1\n"
     )
+
+
+@pytest.mark.parametrize("cpus", ["one", "0-9", "4000", ","])
+def test_cpus_of_the_control_plane_that_there_are_not_are_refused(
+    monkeypatch: pytest.MonkeyPatch, cpus: str
+) -> None:
+    monkeypatch.setattr(lifecycle, "CONTROL_CPUS", cpus)
+    monkeypatch.setattr(cgroups, "machine_cpus", lambda: (0, 1))
+    with pytest.raises(ClusterError, match="which has 0,1, such as 0"):
+        lifecycle._cpus_of_control()
+
+
+def test_the_control_plane_can_have_one_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "CONTROL_CPUS", "1")
+    monkeypatch.setattr(cgroups, "machine_cpus", lambda: (0, 1))
+    assert lifecycle._cpus_of_control() == (1,)
 
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
