@@ -84,7 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     slow = commands.add_parser("slow", help=_first_line(outages.slow))
     slow.add_argument("node", metavar="NODE")
     slow.add_argument("percent", type=float, help="such as 50; 100: all that it has")
-    commands.add_parser("enforce-policies", help="what a daemon of the cluster does; for ever")
+    enforce = commands.add_parser("enforce-policies", help="what a node's daemon does; for ever")
+    enforce.add_argument("node", metavar="NODE")
     commands.add_parser("snapshot", help="print what the cluster could leave behind, as JSON")
     return parser
 
@@ -112,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
             tool = builds.ensure_helm if arguments.tool == "helm" else builds.ensure_kubectl
             print(tool())
         case "enforce-policies":
-            enforcer.enforce()
+            enforcer.enforce(arguments.node)
         case "snapshot":
             print(json.dumps(snapshot.take(), indent=1))
         case "clock":

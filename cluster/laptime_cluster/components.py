@@ -157,7 +157,7 @@ def of_kubelet(node: Node) -> tuple[Daemon, ...]:
             "network-policies",
             node,
             # Of Python's own interpreter: whatever runs `up` can run it.
-            (sys.executable, str(SOURCE / "cluster.py"), "enforce-policies"),
+            (sys.executable, str(SOURCE / "cluster.py"), "enforce-policies", node.name),
         ),
     )
 

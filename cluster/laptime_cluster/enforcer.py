@@ -67,8 +67,8 @@ class _Kind:
             self._changed.set()
 
 
-def enforce() -> None:
-    """Follow the cluster for ever; a change is a rule of the kernel some 50 ms later."""
+def enforce(node: str) -> None:
+    """Follow the cluster for ever; a change is a rule of a node's kernel some 50 ms later."""
     changed = threading.Event()
     kinds = {name: _Kind(path, changed) for name, path in _PATHS.items()}
     written = ""
@@ -78,7 +78,7 @@ def enforce() -> None:
         changed.clear()
         if not all(kind.complete for kind in kinds.values()):
             continue
-        wanted = policies.ruleset(*(kinds[name].all() for name in _PATHS))
+        wanted = policies.ruleset(*(kinds[name].all() for name in _PATHS), node=node)
         if wanted != written:
             # All at once: no packet sees half of the rules.
             done = subprocess.run(

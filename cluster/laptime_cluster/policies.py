@@ -4,8 +4,9 @@ A pod that a policy selects has a chain for what leaves it, or what comes to it,
 allowed thing returns and the rest is dropped. Packets between pods, and those to the control plane
 (DNS, the API server), pass `forward`, those from pods to their node `input`; what the node itself
 sends to pods (probes, logs) is not asked, as Kubernetes has it, nor what the control plane sends.
-Each node has the rules of all pods. Addresses are those after kube-proxy's rules: of pods, not of
-Services.
+Each node has the rules of its own pods alone: what leaves a pod is asked where it starts, what
+comes to one where it ends, so that a pod that comes or goes elsewhere changes nothing here unless a
+rule names it. Addresses are those after kube-proxy's rules: of pods, not of Services.
 """
 
 from __future__ import annotations
@@ -41,17 +42,22 @@ def ruleset(
     namespaces: Iterable[Object],
     policies: Iterable[Object],
     *,
+    node: str,
     families: Sequence[Family] = FAMILIES,
 ) -> str:
-    """Return the script for `nft -f` that enforces the policies, and replaces what was before."""
+    """Return the script for `nft -f` that enforces the policies on a node.
+
+    It replaces what was before. The pods are those of the whole cluster.
+    """
     objects = (list(pods), list(namespaces), list(policies))
-    return "".join(_table(*objects, family) for family in families)
+    return "".join(_table(*objects, node, family) for family in families)
 
 
 def _table(
     pods: Iterable[Object],
     namespaces: Iterable[Object],
     policies: Iterable[Object],
+    node: str,
     family: Family,
 ) -> str:
     world = _World(pods, namespaces, family)
@@ -60,7 +66,8 @@ def _table(
     wanted = sorted(
         policies, key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"])
     )
-    for number, pod in enumerate(world.pods):
+    own_pods = [pod for pod in world.pods if pod["spec"].get("nodeName") == node]
+    for number, pod in enumerate(own_pods):
         for direction, found in jumps.items():
             selecting = [one for one in wanted if world.selects(one, pod, direction)]
             if not selecting:

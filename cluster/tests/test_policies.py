@@ -18,7 +18,12 @@ NAMESPACES = [
 SAME_RUN = {"podSelector": {"matchLabels": {"run": "a"}}}
 
 
-def pod(name: str, *addresses: str, namespace: str = "runs", **labels: str) -> dict[str, Any]:
+NODE = "laptime"
+
+
+def pod(
+    name: str, *addresses: str, namespace: str = "runs", node: str = NODE, **labels: str
+) -> dict[str, Any]:
     number = int(re.split("[.:]", addresses[0])[-1])
     ports = [{"name": "metrics", "containerPort": 9000 + number}]
     return {
@@ -28,7 +33,7 @@ def pod(name: str, *addresses: str, namespace: str = "runs", **labels: str) -> d
             "labels": labels,
             "creationTimestamp": f"2026-01-01T00:00:{number % 60:02}Z",
         },
-        "spec": {"containers": [{"name": "main", "ports": ports}]},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "ports": ports}]},
         "status": {
             "podIP": addresses[0],
             "podIPs": [{"ip": address} for address in addresses],
@@ -58,9 +63,12 @@ def chains(
     *policies: dict[str, Any],
     pods: list[dict[str, Any]] | None = None,
     family: Family = IPV4,
+    node: str = NODE,
 ) -> dict[str, list[str]]:
     """Return the rules of each chain."""
-    text = ruleset(PODS if pods is None else pods, NAMESPACES, policies, families=(family,))
+    text = ruleset(
+        PODS if pods is None else pods, NAMESPACES, policies, node=node, families=(family,)
+    )
     _is_accepted_by_the_kernel(text)
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -88,6 +96,34 @@ def test_of_two_pods_with_one_address_the_youngest_has_it() -> None:
     assert "ingress-0" not in chains(policy(policyTypes=["Ingress"]), pods=[new, old])
     new["metadata"]["labels"] = {"run": "a"}
     assert "ingress-0" in chains(policy(policyTypes=["Ingress"]), pods=[old, new])
+
+
+def test_a_node_has_the_rules_of_its_own_pods_and_knows_those_of_others() -> None:
+    there = [
+        pod("server", "10.201.0.3", run="a"),
+        pod("generator", "10.201.1.3", node="laptime-2", run="a"),
+    ]
+    same_run = policy(policyTypes=["Ingress", "Egress"], ingress=[{"from": [SAME_RUN]}])
+    for node, own in ((NODE, "10.201.0.3"), ("laptime-2", "10.201.1.3")):
+        found = chains(same_run, pods=there, node=node)
+        assert set(found) == {"forward", "input", "ingress-0", "egress-0"}
+        assert found["ingress-0"] == [
+            f"ip saddr {own} return",
+            "ip saddr { 10.201.0.3, 10.201.1.3 } return",
+            "drop",
+        ]
+        assert found["forward"][-1] == f"ip daddr vmap {{ {own} : jump ingress-0 }}"
+
+
+def test_a_pod_elsewhere_that_no_rule_names_changes_nothing_here() -> None:
+    same_run = policy(policyTypes=["Ingress"], ingress=[{"from": [SAME_RUN]}])
+    before = chains(same_run)
+    # Its address comes before all others, so it would be counted first.
+    other = pod("other-run", "10.200.1.3", node="laptime-2", run="b")
+    other_policy = policy(policyTypes=["Ingress"])
+    other_policy["spec"]["podSelector"] = {"matchLabels": {"run": "b"}}
+    assert chains(same_run, other_policy, pods=[other, *PODS]) == before
+    assert chains(same_run, other_policy, pods=[other, *PODS], node="laptime-2") != before
 
 
 def test_without_a_policy_everything_is_allowed() -> None:
@@ -245,9 +281,9 @@ def test_a_pod_is_known_by_its_address_in_each_family() -> None:
         "ct state established,related accept",
         "ip6 saddr fd6c:10:204::1 accept",
     ]
-    text = ruleset(pods, NAMESPACES, [same_run], families=(IPV4, IPV6))
+    text = ruleset(pods, NAMESPACES, [same_run], node=NODE, families=(IPV4, IPV6))
     assert text == "".join(
-        ruleset(pods, NAMESPACES, [same_run], families=(one,)) for one in (IPV4, IPV6)
+        ruleset(pods, NAMESPACES, [same_run], node=NODE, families=(one,)) for one in (IPV4, IPV6)
     )
     assert "table ip laptime-policies {" in text
     assert "table ip6 laptime-policies {" in text

@@ -144,7 +144,7 @@ def test_connections_are_those_that_a_policy_allows(machine: Machine) -> None:
                 "labels": labels,
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },
-            "spec": {"containers": [{"name": "main", "ports": ports}]},
+            "spec": {"nodeName": "node", "containers": [{"name": "main", "ports": ports}]},
             "status": {"podIP": machine.addresses[name], "phase": "Running"},
         }
 
@@ -194,8 +194,10 @@ def test_connections_are_those_that_a_policy_allows(machine: Machine) -> None:
     }
     assert machine.all_of(ways) == dict.fromkeys(ways, True)
     families = (machine.family,)
-    machine.run("node", "nft -f -", ruleset(pods, namespaces, [policy], families=families))
+    machine.run(
+        "node", "nft -f -", ruleset(pods, namespaces, [policy], node="node", families=families)
+    )
     machine.forget_neighbours()
     assert machine.all_of(ways) == ways
-    machine.run("node", "nft -f -", ruleset(pods, namespaces, [], families=families))
+    machine.run("node", "nft -f -", ruleset(pods, namespaces, [], node="node", families=families))
     assert machine.all_of(ways) == dict.fromkeys(ways, True)
