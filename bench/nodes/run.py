@@ -12,7 +12,7 @@ doubtful and name both nodes; how much wider the interval of the factor is, is p
 
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
 judges (SUBJECT). The machine must not be full, or the node with less CPU time is not the slower one
-and nothing is shown; how busy it was is printed.
+and nothing is shown: that count is not judged, whatever came of it. How busy it was is printed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PLAN = ("rotate", "rotate", "rotate", "rotate", "any") * 5
 MOST_APART = 1
 """Of the 20 runs that rotate."""
 SLOW_ENOUGH = 0.8
-"""What the slow node does of what the fast one does, at most: else nothing is shown."""
+"""What the slow node does of what the fast one does, at most: else nothing is judged."""
 SEED = 20261126
 """Of the nodes that are open for each trial of a run that says `any`."""
 NODES = ("laptime-2", "laptime-4")
@@ -210,8 +210,8 @@ def wrong(entry: Entry) -> str | None:
     return None
 
 
-def table(entries: list[Entry]) -> tuple[list[str], bool]:
-    """Return lines that say what came of the runs, and whether that is good."""
+def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
+    """Return lines that say what came of the runs, and whether that is good; None: not judged."""
     found, good = [], True
     for nodes in dict.fromkeys(PLAN):
         runs = [one for one in entries if one.nodes == nodes]
@@ -251,9 +251,8 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
             by_node[node] += rates
     middles = sorted(geometric_mean(rates) for rates in by_node.values())
     slow = len(middles) > 1 and middles[0] <= SLOW_ENOUGH * middles[-1]
-    good &= slow
     if not slow:
-        found.append(f"{'':<8} no node was slow enough for this to show anything: MISSED")
+        found.append(f"{'':<8} no node was slow enough for this to show anything: not judged")
     speeds = ", ".join(f"{geometric_mean(by_node[node]):,.0f}/s on {node}" for node in by_node)
     found.append(
         f"{'machine':<8} {speeds}; busy {median(one.busy for one in entries):.0%} in the middle, "
@@ -261,7 +260,7 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
         f"{sum(one.lost for one in entries)} trials lost; "
         f"a run took {median(one.seconds for one in entries):.0f} s"
     )
-    return found, good
+    return found, good if slow else None
 
 
 def _ratio(widths: list[float]) -> str:
@@ -291,9 +290,9 @@ def main() -> int:
         return NOT_JUDGED_CODE
     found, good = table(entries)
     print(*found, sep="\n")
-    if len(entries) < len(PLAN):
+    if good is None or len(entries) < len(PLAN):
         return NOT_JUDGED_CODE
-    return 0 if good else 1
+    return int(not good)
 
 
 if __name__ == "__main__":
