@@ -183,8 +183,18 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     },
     "spec.loads[].saturation.startRate maximum": {"spec.loads.4.saturation.maxRate": 1_000_000},
     "spec.loads[].saturation.maxRate minimum": {"spec.loads.4.saturation.startRate": 1},
-    "spec.topology.pgbouncer.poolSize maximum": {"spec.topology.postgres.maxConnections": 10000},
-    "spec.topology.postgres.maxConnections minimum": {"spec.topology.pgbouncer.poolSize": 5},
+    "spec.topology.pgbouncer.poolSize maximum": {
+        "spec.topology.postgres.maxConnections": 10000,
+        "spec.servers.1.topology": None,
+    },
+    "spec.topology.postgres.maxConnections minimum": {
+        "spec.topology.pgbouncer.poolSize": 5,
+        "spec.servers.1.topology": None,
+    },
+    "spec.servers[].topology.pgbouncer.poolSize maximum": {
+        "spec.topology.postgres.maxConnections": 10000,
+        "spec.topology.pgbouncer.poolSize": 1,
+    },
     "spec.baseline minLength": {"spec.servers.0.name": "a"},
     # The control's name is made from it and must fit as well.
     "spec.baseline maxLength": {"spec.servers.0.name": "a" * 20, "spec.control": None},
@@ -195,6 +205,7 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     },
     "spec.loads[].streams maximum": {
         "spec.topology.haproxy": None,
+        "spec.servers.1.topology": None,
         "spec.loads.1.protocol": "http2",
     },
     "spec.loads[].script.options.iterations minimum": {"spec.loads.5.script.options.vus": None},

@@ -54,7 +54,11 @@ def seen(kubectl: Any, reader: Any, operator: str) -> Iterator[Seen]:
     """Measure it once: profiles are made after the trials and in none of them."""
     with namespace_for_runs(reader) as name:
         cluster = Cluster(kubectl, reader, name)
-        servers = [{**SYNC, "profile": True}, {**AXUM, "profile": True}]
+        own = {
+            "pgbouncer": {"poolSize": 12, "poolMode": "session"},
+            "haproxy": {"maxConnections": 2},
+        }
+        servers = [{**SYNC, "profile": True}, {**AXUM, "profile": True, "topology": own}]
         run = cluster.apply(run_manifest("watched", servers, loads=LOADS, repetitions=1))
         status = cluster.wait_end(run, 240)
         assert status["state"] == "Succeeded", json.dumps(status, indent=1)
@@ -102,8 +106,11 @@ def test_each_trial_says_what_its_pods_used_and_what_its_tiers_did(seen: Seen) -
         (pause,) = (one for one in processes if one["command"] == "pause")
         assert (pause["cores"], pause["parent"] > 0) == (0.0, True)
         assert readings["tiers"]["database"]["statements"] >= result["figures"]["requests"] * 0.9
-        assert readings["tiers"]["proxy"]["sessionsMean"] >= 0
-        assert readings["tiers"]["pool"]["poolSize"] == 25
+        pool, proxy = readings["tiers"]["pool"], readings["tiers"]["proxy"]
+        assert pool["queries"] >= result["figures"]["requests"] * 0.9
+        # Each in its own pool, and behind its own cap, of the same PgBouncer and HAProxy.
+        assert pool["poolSize"] == {"sync": 25, "axum": 12}[result["server"]]
+        assert 0 <= proxy["sessionsMax"] <= {"sync": 4, "axum": 2}[result["server"]]
 
 
 def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(

@@ -210,12 +210,17 @@ def pool() -> timeseries.Panel:
     """Clients of PgBouncer and its connections."""
     return time_series(
         "PgBouncer: pool",
-        "Connections to Postgres in use, how many there may be, and clients that wait for one.",
+        "Connections to Postgres in use, how many there may be in each pool, and clients that wait "
+        "for one. A server with a pool of its own has another one than laptime.",
         "short",
         "the run has no PgBouncer, or exporters are left out",
         [
             query(f"sum(laptime_pgbouncer_servers_active{{{RUN}}})", "in use", ref="A"),
-            query(f"max(laptime_pgbouncer_pool_size{{{RUN}}})", "size", ref="B"),
+            query(
+                f"max by (database) (laptime_pgbouncer_pool_size{{{RUN}}})",
+                "size of {{database}}",
+                ref="B",
+            ),
             query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="C"),
         ],
         width=THIRD,

@@ -166,14 +166,14 @@ def pgbouncer_utilisation() -> timeseries.Panel:
     """How much of the pool and of a core is in use."""
     return time_series(
         "PgBouncer: utilisation",
-        "Share of the pool's connections in use, and of the one core that PgBouncer can use.",
+        "Share of each pool's connections in use, and of the one core that PgBouncer can use.",
         "percentunit",
         _NO_PGBOUNCER,
         [
             query(
-                f"sum(laptime_pgbouncer_servers_active{{{RUN}}})"
-                f" / sum(laptime_pgbouncer_pool_size{{{RUN}}})",
-                "pool",
+                f"sum by (database) (laptime_pgbouncer_servers_active{{{RUN}}})"
+                f" / sum by (database) (laptime_pgbouncer_pool_size{{{RUN}}})",
+                "pool {{database}}",
                 ref="A",
             ),
             query(

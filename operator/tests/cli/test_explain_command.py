@@ -123,7 +123,7 @@ def test_what_lies_outside_of_a_server_is_not_tried_and_what_to_do_is_said(
     said = " ".join(err.split())
     assert "What limited axum lies outside of it (Postgres CPU)" in said
     assert "compare BEFORE AFTER" in said
-    assert "--more with what to try: databaseConnections, threads, workers, cpu" in said
+    assert "--more with what to try: databaseConnections, threads, workers, cpu, pgbouncer" in said
     assert demo.applied == []
 
 

@@ -255,15 +255,13 @@ def _arrange_topology(spec: Node, random: Random) -> None:
         topology.setdefault("upstream", {})
     if "postgres" not in topology:
         topology.pop("pgbouncer", None)
-    else:
-        pool = topology.get("pgbouncer", {})
-        most = topology["postgres"].get("maxConnections", 100)
-        if pool.get("poolSize", 25) >= most:
-            pool["poolSize"] = most - 1
+    _arrange_pools(spec["servers"], topology)
     delay = topology.get("delay")
     if any("service" in one for one in spec["servers"]) and random.random() < 0.9:
         # Else the run ends before its first trial.
         topology.pop("haproxy", None)
+        for one in spec["servers"]:
+            one.get("topology", {}).pop("haproxy", None)
         topology.pop("delay", None)
         delay = None
     if delay is not None:
@@ -271,6 +269,26 @@ def _arrange_topology(spec: Node, random: Random) -> None:
             delay.pop("database", None)
         if not delay:
             delay["servers"] = random.choice(["20ms", "1.5ms"])
+
+
+def _arrange_pools(servers: list[Node], topology: Node) -> None:
+    """Leave servers settings of their own in the tiers that there are, and pools that fit."""
+    own = [one["topology"] for one in servers if "topology" in one]
+    for name in {"pgbouncer", "haproxy"} - set(topology):
+        for one in own:
+            one.pop(name, None)
+    if "pgbouncer" not in topology:
+        return
+    pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]
+    most = topology["postgres"].get("maxConnections", 100)
+    if sum(one.get("poolSize", pools[0].get("poolSize", 25)) for one in pools) < most:
+        return
+    if len(pools) >= most:
+        for one in own:
+            one.pop("pgbouncer", None)
+        pools = pools[:1]
+    for one in pools:
+        one["poolSize"] = (most - 1) // len(pools)
 
 
 def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:

@@ -14,6 +14,7 @@ from laptime.manifests.context import Manifest
 from laptime.manifests.pods import literal, quantity, resources
 from laptime.manifests.secret import secret_name
 from laptime.manifests.server import server_deployment, server_service
+from laptime.manifests.verifier import verify_job
 from tests.manifests.runs import SPECS, context, environment, expand
 
 
@@ -45,6 +46,19 @@ def test_the_contract_is_in_the_environment() -> None:
         "DATABASE_PASSWORD": f"{secret_name(context())}/password",
         "DATABASE_URL": f"postgresql://laptime:{secret_name(context())}/password@demo-pgbouncer:6432/laptime",
     }
+
+
+def test_a_server_asks_for_its_own_pool_and_the_verifier_asks_postgres() -> None:
+    spec = copy.deepcopy(SPECS["full"])
+    spec["servers"][1]["topology"] = {"pgbouncer": {"poolSize": 40}}
+    urls = [server_environment(spec, name)["DATABASE_URL"] for name in ("sync", "axum")]
+    assert [url.rpartition("@")[2] for url in urls] == [
+        "demo-pgbouncer:6432/laptime",
+        "demo-pgbouncer:6432/laptime_40_transaction",
+    ]
+    ctx = context(spec)
+    (verifier,) = verify_job(ctx, ctx.spec.server("axum"))["spec"]["template"]["spec"]["containers"]
+    assert environment(verifier)["DATABASE_URL"].endswith("@demo-postgres:5432/laptime")
 
 
 def test_without_pgbouncer_the_database_is_postgres() -> None:

@@ -14,6 +14,7 @@ import pytest
 from laptime.api.topology import HAProxy, Postgres
 from laptime.catalog import Scenario, scenarios
 from laptime.manifests.haproxy import haproxy_config
+from laptime.manifests.pgbouncer import pool_name
 from laptime.manifests.postgres import postgres_config
 from laptime.manifests.secret import database_secret, secret_name
 from laptime.manifests.sql_image import sql_place
@@ -244,6 +245,29 @@ def test_pool_modes(mode: str) -> None:
     assert settings["pool_mode"] == mode
 
 
+OWN_TIERS = {
+    "pgbouncer": {"poolSize": 40, "poolMode": "session"},
+    "haproxy": {"maxConnections": 7},
+}
+
+
+def test_a_server_has_a_pool_of_its_own_and_those_with_the_same_share_one() -> None:
+    spec = changed("servers.1.topology", OWN_TIERS)
+    spec["servers"][2]["topology"] = OWN_TIERS
+    spec["servers"][0]["topology"] = {"pgbouncer": {"poolSize": 25}}  # as the run's
+    databases = dict(pgbouncer(spec)["databases"])
+    where = "host=demo-postgres port=5432 dbname=laptime"
+    own = f"{where} pool_size=40 pool_mode=session"
+    assert databases == {"laptime": where, "laptime_40_session": own}
+    ctx = context(spec)
+    names = {one.name: pool_name(ctx.spec, one) for one in ctx.spec.servers}
+    assert names == {
+        "sync": "laptime",
+        "axum": "laptime_40_session",
+        "own": "laptime_40_session",
+    }
+
+
 def test_pgbouncer_takes_all_connections_of_the_largest_server() -> None:
     spec = changed("servers.0.databaseConnections", 500)
     assert int(pgbouncer(spec)["pgbouncer"]["max_client_conn"]) >= 4 * 500
@@ -289,6 +313,14 @@ def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
         if m["kind"] == "Service" and m["metadata"]["name"] == "demo-haproxy"
     ]
     assert [p["port"] for p in service["spec"]["ports"]] == [8001, 8002, 8003, 8404]
+
+
+def test_haproxy_caps_a_server_otherwise_than_the_others() -> None:
+    found = backends(
+        config(changed("servers.1.topology", OWN_TIERS), "demo-haproxy", "haproxy.cfg")
+    )
+    caps = {name: line.rpartition(" maxconn ")[2] for name, line in found.items()}
+    assert caps == {"server-sync": "25", "server-axum": "7", "server-own": "25"}
 
 
 def test_haproxy_caps_connections_only_when_the_run_says_so() -> None:

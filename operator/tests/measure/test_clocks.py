@@ -56,7 +56,7 @@ async def read(
         "laptime_node_cpus": [*node("n1"), *node("n2")],
         **more,
     }
-    return await trial_readings(FakePrometheus(answers), WANTED, "axum", nodes or APART)
+    return await trial_readings(FakePrometheus(answers), WANTED, "axum", "laptime", nodes or APART)
 
 
 async def test_a_clock_that_is_ahead_changes_no_figure() -> None:

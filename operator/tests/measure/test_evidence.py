@@ -36,13 +36,37 @@ async def test_a_pool_that_is_too_small() -> None:
         growing("laptime_pgbouncer_wait_seconds_total", 4.0, **POOL),
         growing("laptime_pgbouncer_queries_total", 1000.0, **POOL),
     ]
-    pool = (await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum")).pool
+    pool = (
+        await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")
+    ).pool
     assert pool is not None
     assert (pool.pool_size, pool.active_mean, pool.active_max) == (2, 2.0, 2.0)
     assert pool.waiting_mean == pytest.approx(4.0)
     assert pool.waiting_max == 8.0
     assert pool.wait_seconds == pytest.approx(40.0)
     assert pool.queries == pytest.approx(10_000.0)
+
+
+async def test_only_the_pool_of_the_trials_server_counts() -> None:
+    # That of the run holds connections from trials before, and clients that nobody serves.
+    own = {**POOL, "database": "laptime_40_transaction"}
+    series = [
+        constant(f"laptime_pgbouncer_{name}", value, **labels)
+        for labels, values in ((POOL, (1, 9, 25)), (own, (40, 3, 40)))
+        for name, value in zip(
+            ("servers_active", "clients_waiting", "pool_size"), values, strict=True
+        )
+    ]
+    series += [growing("laptime_pgbouncer_queries_total", 7.0, **POOL)]
+    series += [growing("laptime_pgbouncer_queries_total", 100.0, **own)]
+    answers = FakePrometheus({"pgbouncer": series})
+    pool = (await tier_evidence(answers, WANTED, "axum", own["database"])).pool
+    assert pool is not None
+    assert (pool.pool_size, pool.active_mean, pool.waiting_mean) == (40, 40.0, 3.0)
+    assert pool.queries == pytest.approx(1000.0)
+    shared = (await tier_evidence(answers, WANTED, "axum", "laptime")).pool
+    assert shared is not None
+    assert (shared.pool_size, shared.active_mean, shared.waiting_mean) == (25, 1.0, 9.0)
 
 
 async def test_only_the_backend_of_the_trials_server_counts() -> None:
@@ -52,13 +76,15 @@ async def test_only_the_backend_of_the_trials_server_counts() -> None:
     ]
     series += [constant("haproxy_backend_current_sessions", 25, proxy="server-axum")]
     series += [constant("haproxy_process_idle_time_percent", 60)]
-    proxy = (await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "axum")).proxy
+    proxy = (
+        await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "axum", "laptime")
+    ).proxy
     assert proxy is not None
     assert (proxy.queue_mean, proxy.queue_max) == (15.0, 15.0)
     # As HAProxy has it, all 15 that wait are among the 25 sessions.
     assert (proxy.sessions_mean, proxy.sessions_max) == (10.0, 10.0)
     assert proxy.idle_share == pytest.approx(0.6)
-    other = await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "none")
+    other = await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "none", "laptime")
     assert other.proxy is None
 
 
@@ -74,7 +100,9 @@ async def test_what_connections_wait_for() -> None:
         growing("laptime_postgres_statements_total", 5000.0),
         growing("laptime_postgres_statement_seconds_total", 2.5),
     ]
-    database = (await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum")).database
+    database = (
+        await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
+    ).database
     assert database is not None
     assert database.max_connections == 100
     assert database.connections_max == 17.0
@@ -87,7 +115,7 @@ async def test_what_connections_wait_for() -> None:
 
 
 async def test_tiers_that_are_not_there() -> None:
-    evidence = await tier_evidence(FakePrometheus({}), WANTED, "axum")
+    evidence = await tier_evidence(FakePrometheus({}), WANTED, "axum", "laptime")
     assert (evidence.proxy, evidence.pool, evidence.database) == (None, None, None)
 
 

@@ -23,12 +23,14 @@ from laptime.plan.experiments import (
 )
 from tests.fuzz.specs import make
 
-CONNECTIONS, THREADS, WORKERS, CPU = Resource
+CONNECTIONS, THREADS, WORKERS, CPU, POOL, CAP = Resource
 TRIED = (
     Cause.SERVER_CPU,
     Cause.SERVER_CONCURRENCY,
     Cause.UNEVEN_WORKERS,
     Cause.DATABASE_CONNECTIONS,
+    Cause.PGBOUNCER_POOL,
+    Cause.HAPROXY_CAP,
 )
 
 
@@ -72,6 +74,8 @@ def tried(spec: BenchmarkRunSpec, *resources: Resource) -> dict[str, Server]:
         (Cause.SERVER_CONCURRENCY, {"preset": "flask", "threads": 4}, (THREADS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1"}, (WORKERS,)),
         (Cause.SERVER_CONCURRENCY, {"preset": None, "image": "shop:1", "threads": 4}, (THREADS,)),
+        (Cause.PGBOUNCER_POOL, {}, (POOL,)),
+        (Cause.HAPROXY_CAP, {}, (CAP,)),
         (Cause.SERVER_CPU, {}, (WORKERS,)),
         # Its one worker may have threads that use the limit up.
         (Cause.SERVER_CPU, {"resources": {"cpu": "4"}}, (CPU, WORKERS)),
@@ -167,6 +171,39 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     assert made.spec.topology.postgres.max_connections == 60
 
 
+TIERS = {"postgres": {}, "pgbouncer": {"poolSize": 20}, "haproxy": {"maxConnections": 8}}
+
+
+def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
+    made = experiment(spec_of(server(), topology=TIERS), "mine", [POOL, CAP], ["closed"], 5)
+    assert [arm.change for arm in made.arms] == [
+        "40 connections in PgBouncer's pool instead of 20",
+        "16 requests at once through HAProxy instead of 8",
+        "40 connections in PgBouncer's pool instead of 20, "
+        "16 requests at once through HAProxy instead of 8",
+    ]
+    assert [one.name for one in made.spec.servers] == ["mine", "mine-pool", "mine-cap", "mine-all"]
+    seen = [made.spec.topology_of(one) for one in made.spec.servers]
+    assert [one.pgbouncer.pool_size for one in seen if one.pgbouncer] == [20, 40, 20, 40]
+    assert [one.haproxy.max_connections for one in seen if one.haproxy] == [8, 8, 16, 16]
+    # All pools stay: 20, and two of 40, although arms with like ones share theirs.
+    assert made.spec.topology.postgres is not None
+    assert made.spec.topology.postgres.max_connections == 110
+    assert made.besides == "Postgres takes 110 connections instead of 100, for all of them"
+    assert refused(made.spec) == []
+
+
+def test_what_a_server_has_of_its_own_is_what_is_doubled() -> None:
+    own = {"pgbouncer": {"poolSize": 3, "poolMode": "session"}, "haproxy": {"maxConnections": 5}}
+    before = server(topology=own)
+    made = experiment(spec_of(before, topology=TIERS), "mine", [POOL], ["closed"], 5)
+    (arm,) = made.arms
+    assert arm.change == "6 connections in PgBouncer's pool instead of 3"
+    expected = {**own, "pgbouncer": {"poolSize": 6, "poolMode": "session"}}
+    assert arm.server.to_wire()["topology"] == expected
+    assert made.besides == ""
+
+
 def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> None:
     objectives = [
         {"server": "other", "load": "closed", "metric": "mean", "atMost": "5ms"},
@@ -230,6 +267,15 @@ def test_without_a_database_there_are_no_connections_to_add() -> None:
     spec = spec_of(server(), topology={})
     with pytest.raises(NothingToTryError, match="the run has no Postgres to connect to"):
         tried(spec, CONNECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [(POOL, "the run has no PgBouncer"), (CAP, "the run has no HAProxy with maxConnections")],
+)
+def test_tiers_that_are_not_there_give_nothing_more(resource: Resource, said: str) -> None:
+    with pytest.raises(NothingToTryError, match=said):
+        tried(spec_of(server(), topology={"postgres": {}, "haproxy": {}}), resource)
 
 
 def test_a_service_cannot_be_given_more() -> None:

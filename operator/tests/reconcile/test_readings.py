@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -22,15 +23,17 @@ from tests.reconcile.test_decide import spec_of
 from tests.reconcile.world import World
 
 QUICK = Patience(settle_seconds=0.01, late_seconds=0.5, again_seconds=0.01, unreachable_seconds=0.1)
+PATIENT = replace(QUICK, unreachable_seconds=60.0)
+"""For what comes back: a machine that is busy may take long between two questions."""
 LENGTH = 10.0
-LABELS = {"server": "axum", "trial": "demo-trial-001"}
+LABELS = {"server": "s0", "trial": "demo-trial-001"}
 
 
 def result(end: datetime, **more: Any) -> TrialResult:
     fields: dict[str, Any] = {
         "trial": "demo-trial-001",
         "ordinal": 1,
-        "server": "axum",
+        "server": "s0",
         "load": "closed",
         "repetition": 1,
         "outcome": TrialOutcome.MEASURED,
@@ -48,7 +51,7 @@ def samples(end: datetime, *, missing: bool = False) -> FakePrometheus:
     cpu = one_series(
         "laptime_pod_cpu_seconds_total",
         lambda time: time + 1e9,
-        {"pod": "demo-server-axum-1-a", "component": "server", "node": "one", **LABELS},
+        {"pod": "demo-server-s0-1-a", "component": "server", "node": "one", **LABELS},
         start=since,
         end=until,
     )
@@ -59,11 +62,14 @@ def samples(end: datetime, *, missing: bool = False) -> FakePrometheus:
 
 
 async def answer_of(
-    query: Query, one: TrialResult, spec: BenchmarkRunSpec | None = None
+    query: Query,
+    one: TrialResult,
+    spec: BenchmarkRunSpec | None = None,
+    patience: Patience = QUICK,
 ) -> TrialReadings:
     """Look until the answer is there, as the reconcile does whenever it is woken."""
     woken = asyncio.Event()
-    desk = ReadingsDesk(query, woken.set, HandedOn(), QUICK)
+    desk = ReadingsDesk(query, woken.set, HandedOn(), patience)
     run = World(spec or spec_of(1, 1, 1), Random(0)).run
     ready, unread = desk.look(run, [one], set(), {})
     assert not ready
@@ -87,7 +93,7 @@ async def test_whole_readings_are_there_as_soon_as_the_samples_are() -> None:
 
 async def test_of_somebody_elses_service_no_readings_are_missed() -> None:
     """Its pods are no pods of the run, so that nothing is read of them, wherever they are."""
-    mine = Server.model_validate({"name": "axum", "service": {"name": "shop", "port": 80}})
+    mine = Server.model_validate({"name": "s0", "service": {"name": "shop", "port": 80}})
     spec = spec_of(1, 1, 1).model_copy(update={"servers": [mine]})
     nodes = {"server": ["elsewhere"], "generator": ["one"]}
     readings = await answer_of(samples(end := datetime.now(UTC)), result(end, nodes=nodes), spec)
@@ -126,7 +132,7 @@ async def test_a_prometheus_that_comes_back_is_asked_again() -> None:
             raise PrometheusError("connection refused")
         return await answers(path, parameters)
 
-    readings = await answer_of(starting, result(end))
+    readings = await answer_of(starting, result(end), patience=PATIENT)
     assert readings.usage.complete
 
 

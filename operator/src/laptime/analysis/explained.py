@@ -66,7 +66,7 @@ def _explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> Iterator[Ex
             if server.name == unchanged.name or row is None or before is None:
                 continue
             finding, gain, why = _found(before, row)
-            differs = change(unchanged, server)
+            differs = change(spec, unchanged, server)
             yield Explained(load.name, server.name, differs, finding, gain, row.limited_by, why)
 
 

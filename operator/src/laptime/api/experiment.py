@@ -13,9 +13,11 @@ FEWEST_REPETITIONS = 5
 
 
 class Resource(StrEnum):
-    """A resource of a server; the names are those of its fields in the spec."""
+    """A resource of a server, or what a tier gives to it alone; named as the fields in the spec."""
 
     DATABASE_CONNECTIONS = "databaseConnections"
     THREADS = "threads"
     WORKERS = "workers"
     CPU = "cpu"
+    POOL_SIZE = "pgbouncer.poolSize"
+    MAX_CONNECTIONS = "haproxy.maxConnections"

@@ -8,6 +8,7 @@ from laptime.api.base import Model, rule, rules
 from laptime.api.names import IMAGE, ServerName, variable_name
 from laptime.api.resources import Resources
 from laptime.api.service import Service
+from laptime.api.topology import OwnTopology
 
 
 class EnvironmentVariable(Model):
@@ -50,9 +51,10 @@ class Server(Model):
             rule(
                 "!has(self.service) || (!has(self.workers) || self.workers == 1) && "
                 "self.databaseConnections == 5 && !self.profile && !has(self.threads) && "
-                "!has(self.resources) && (!has(self.env) || self.env.size() == 0)",
-                "workers, threads, databaseConnections, resources, profile and env are for servers "
-                "that Laptime deploys: leave them out, a service is as it is",
+                "!has(self.resources) && !has(self.topology) && "
+                "(!has(self.env) || self.env.size() == 0)",
+                "workers, threads, databaseConnections, resources, topology, profile and env are "
+                "for servers that Laptime deploys: leave them out, a service is as it is",
                 ".service",
             ),
         )
@@ -92,6 +94,11 @@ class Server(Model):
         le=10000,
     )
     resources: Resources | None = Field(None, description="CPU and memory of the server's pod.")
+    topology: OwnTopology | None = Field(
+        None,
+        description="What the tiers do for this server otherwise than for the others: so servers "
+        "are compared behind pools and caps of different sizes.",
+    )
     profile: bool = Field(
         False,
         description="Leave a flame graph of the server: after the trials it is put under load once "

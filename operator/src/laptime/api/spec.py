@@ -191,6 +191,31 @@ class BenchmarkRunSpec(Model):
                 ".loads",
             ),
             rule(
+                "self.servers.all(s, !has(s.topology) || !has(s.topology.pgbouncer) || "
+                "has(self.topology) && has(self.topology.pgbouncer))",
+                "a server has a pool of its own in the PgBouncer of the run: add pgbouncer: {} to "
+                "spec.topology, or leave it out at the server",
+                ".servers",
+            ),
+            rule(
+                "self.servers.all(s, !has(s.topology) || !has(s.topology.haproxy) || "
+                "has(self.topology) && has(self.topology.haproxy))",
+                "a server has a cap of its own in the HAProxy of the run: add haproxy: {} to "
+                "spec.topology, or leave it out at the server",
+                ".servers",
+            ),
+            rule(
+                "!has(self.topology) || !has(self.topology.pgbouncer) || "
+                "!has(self.topology.postgres) || self.topology.pgbouncer.poolSize + "
+                "self.servers.map(s, has(s.topology) && has(s.topology.pgbouncer) ? "
+                "(has(s.topology.pgbouncer.poolSize) ? s.topology.pgbouncer.poolSize : "
+                "self.topology.pgbouncer.poolSize) : 0).sum() < "
+                "self.topology.postgres.maxConnections",
+                "pgbouncer.poolSize must be smaller than postgres.maxConnections, together with "
+                "the pools that servers have of their own: connections once made stay",
+                ".topology.pgbouncer",
+            ),
+            rule(
                 "!has(self.generator) || self.generator.parallelism == 1 || "
                 "self.loads.all(l, !has(l.saturation))",
                 "a saturation search runs in one generator: leave generator.parallelism at 1, or "
@@ -449,8 +474,10 @@ class BenchmarkRunSpec(Model):
         return [*scripts, *certificates]
 
     def topology_of(self, server: Server) -> Topology:
-        """Return the tiers around a server: a Service that is there already has none of the run."""
-        return self.topology if server.deployed else Topology()
+        """Return the tiers around a server, with what they do for it alone: a Service that is there
+        already has none of the run.
+        """
+        return self.topology.as_seen_by(server.topology) if server.deployed else Topology()
 
     def server(self, name: str) -> Server:
         """Return the server of that name; KeyError if there is none."""

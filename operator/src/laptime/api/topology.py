@@ -57,6 +57,39 @@ class HAProxy(Model):
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 
 
+class OwnPgBouncer(Model):
+    """What PgBouncer does for one server otherwise than for the others."""
+
+    pool_mode: PoolMode | None = Field(
+        None, description="When a connection is given back; left out: as topology.pgbouncer says."
+    )
+    pool_size: int | None = Field(
+        None,
+        description="Connections to Postgres; left out: as many as topology.pgbouncer says.",
+        ge=1,
+        le=9998,
+    )
+
+
+class OwnHAProxy(Model):
+    """What HAProxy does for one server otherwise than for the others."""
+
+    max_connections: int | None = Field(
+        None,
+        description="Most concurrent requests that it passes to the server; left out: as many as "
+        "topology.haproxy says.",
+        ge=1,
+        le=100000,
+    )
+
+
+class OwnTopology(Model):
+    """What the tiers of a run do for one server otherwise than for the others."""
+
+    pgbouncer: OwnPgBouncer | None = Field(None, description="A pool of its own in PgBouncer.")
+    haproxy: OwnHAProxy | None = Field(None, description="A cap of its own in HAProxy.")
+
+
 class Database(StrEnum):
     """Where the data of a run are."""
 
@@ -127,12 +160,6 @@ class Topology(Model):
                 ".pgbouncer",
             ),
             rule(
-                "!has(self.pgbouncer) || !has(self.postgres) || "
-                "self.pgbouncer.poolSize < self.postgres.maxConnections",
-                "pgbouncer.poolSize must be smaller than postgres.maxConnections",
-                ".pgbouncer",
-            ),
-            rule(
                 "!has(self.database) || (self.database == 'postgres') == has(self.postgres)",
                 "database: postgres goes with postgres: {}, sqlite and none go without it",
                 ".database",
@@ -156,6 +183,19 @@ class Topology(Model):
     delay: Delay | None = Field(
         None, description="A longer network between tiers, in whole milliseconds."
     )
+
+    def as_seen_by(self, own: OwnTopology | None) -> Topology:
+        """Return the topology as it is for a server with these settings of its own."""
+        if own is None:
+            return self
+        changed: dict[str, Model] = {}
+        for name, tier, other in (
+            ("pgbouncer", self.pgbouncer, own.pgbouncer),
+            ("haproxy", self.haproxy, own.haproxy),
+        ):
+            if tier is not None and other is not None:
+                changed[name] = tier.model_copy(update=other.model_dump(exclude_none=True))
+        return self.model_copy(update=changed)
 
     @property
     def sqlite(self) -> bool:

@@ -85,7 +85,7 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
 def haproxy_config(ctx: RunContext, tier: HAProxy) -> str:
     """Return haproxy.cfg; only integers and checked names go into it."""
     sections = [_global(ctx, tier), _defaults(ctx), _RESOLVERS, _METRICS]
-    sections += [_server(ctx, tier, server) for server in ctx.spec.servers]
+    sections += [_server(ctx, server) for server in ctx.spec.servers]
     return "\n".join(sections)
 
 
@@ -147,10 +147,12 @@ defaults
 """
 
 
-def _server(ctx: RunContext, tier: HAProxy, server: Server) -> str:
+def _server(ctx: RunContext, server: Server) -> str:
+    tier = ctx.spec.topology_of(server).haproxy
     host = ctx.service_host("server", server.name)
     line = f"server {server.name} {host}:{server.listen_port} resolvers cluster init-addr libc,none"
-    limit = "" if tier.max_connections is None else f" maxconn {tier.max_connections}"
+    cap = tier.max_connections if tier is not None else None
+    limit = "" if cap is None else f" maxconn {cap}"
     # While a Service has no pod, connections to it are refused by ICMP, and the kernel sends that
     # only once a second to each pod. Whoever asks /healthz every 50 ms would hang in the others
     # until TCP tries again, a second later or three, when the server has long been there.

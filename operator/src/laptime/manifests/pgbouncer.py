@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
+from laptime.api.server import Server
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import PgBouncer
 from laptime.manifests import postgres
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -29,6 +32,18 @@ _SPARE_CLIENTS = 100
 def pgbouncer_name(ctx: RunContext) -> str:
     """Return the name of the Deployment, the Service and the ConfigMap."""
     return ctx.object_name("pgbouncer")
+
+
+def pool_name(spec: BenchmarkRunSpec, server: Server) -> str:
+    """Return by which name of a database a server asks PgBouncer, and so which pool it has.
+
+    Servers with the same settings share a pool, as all without any of their own do: they are
+    measured one at a time.
+    """
+    run, own = spec.topology.pgbouncer, spec.topology_of(server).pgbouncer
+    if own is None or own == run:
+        return DATABASE
+    return f"{DATABASE}_{own.pool_size}_{own.pool_mode}"
 
 
 def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:
@@ -105,9 +120,14 @@ def pgbouncer_config(ctx: RunContext, tier: PgBouncer) -> str:
         "log_disconnections": 0,
         "log_stats": 0,
     }
-    host = postgres.postgres_name(ctx)
-    return (
-        f"[databases]\n{DATABASE} = host={host} port={postgres.PORT} dbname={DATABASE}\n\n"
-        "[pgbouncer]\n"
-        + "".join(f"{name} = {value}".rstrip() + "\n" for name, value in settings.items())
-    )
+    where = f"host={postgres.postgres_name(ctx)} port={postgres.PORT} dbname={DATABASE}"
+    databases = {DATABASE: where}
+    for server in ctx.spec.deployed:
+        name, own = pool_name(ctx.spec, server), ctx.spec.topology_of(server).pgbouncer
+        if name != DATABASE and own is not None:
+            databases[name] = f"{where} pool_size={own.pool_size} pool_mode={own.pool_mode}"
+    return f"[databases]\n{_lines(databases)}\n[pgbouncer]\n{_lines(settings)}"
+
+
+def _lines(settings: Mapping[str, str | int]) -> str:
+    return "".join(f"{name} = {value}".rstrip() + "\n" for name, value in settings.items())

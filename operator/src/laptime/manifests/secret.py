@@ -118,13 +118,15 @@ def _secret(
     return secret
 
 
-def database_variables(ctx: RunContext, host: str, port: int) -> list[Manifest]:
+def database_variables(
+    ctx: RunContext, host: str, port: int, database: str = DATABASE
+) -> list[Manifest]:
     """Return DATABASE_URL for a container, put together by the kubelet: no manifest shows it."""
     return [
         # Before the variable whose value refers to it.
         secret_variable("DATABASE_PASSWORD", secret_name(ctx), "password"),
         {
             "name": "DATABASE_URL",
-            "value": f"postgresql://{USER}:$(DATABASE_PASSWORD)@{host}:{port}/{DATABASE}",
+            "value": f"postgresql://{USER}:$(DATABASE_PASSWORD)@{host}:{port}/{database}",
         },
     ]

@@ -159,5 +159,5 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
         host, port = database_address(ctx)
         if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.database is not None:
             host, port = delay.delay_name(ctx), delay.DATABASE_PORT
-        environment += database_variables(ctx, host, port)
+        environment += database_variables(ctx, host, port, pgbouncer.pool_name(ctx.spec, server))
     return environment

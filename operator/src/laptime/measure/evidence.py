@@ -34,8 +34,10 @@ _METRICS = (
 )
 
 
-async def tier_evidence(query: Query, wanted: TrialWindow, server: str) -> TierEvidence:
+async def tier_evidence(query: Query, wanted: TrialWindow, server: str, pool: str) -> TierEvidence:
     """Return what the tiers of a run said in the window of a trial of a server.
+
+    `pool` is the name of its pool in PgBouncer.
 
     Raises:
         PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
@@ -48,7 +50,7 @@ async def tier_evidence(query: Query, wanted: TrialWindow, server: str) -> TierE
         by_metric[labels["__name__"]].append((labels, series))
     return TierEvidence(
         proxy=_proxy(by_metric, wanted.window, f"server-{server}"),
-        pool=_pool(by_metric, wanted.window),
+        pool=_pool(by_metric, wanted.window, pool),
         database=_database(by_metric, wanted.window),
     )
 
@@ -88,7 +90,12 @@ def _proxy(found: _Found, window: Window, backend: str) -> ProxyEvidence | None:
     )
 
 
-def _pool(found: _Found, window: Window) -> PoolEvidence | None:
+def _pool(found: _Found, window: Window, name: str) -> PoolEvidence | None:
+    found = {
+        metric: [one for one in series if one[0].get("database") == name]
+        for metric, series in found.items()
+        if metric.startswith("laptime_pgbouncer_")
+    }
     active = _values(found.get("laptime_pgbouncer_servers_active", []), window)
     waiting = _values(found.get("laptime_pgbouncer_clients_waiting", []), window)
     if not active or not waiting:

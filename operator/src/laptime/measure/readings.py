@@ -16,12 +16,12 @@ from laptime.measure.promql import Query, TrialWindow
 
 
 async def trial_readings(
-    query: Query, wanted: TrialWindow, server: str, nodes: Mapping[str, Sequence[str]]
+    query: Query, wanted: TrialWindow, server: str, pool: str, nodes: Mapping[str, Sequence[str]]
 ) -> TrialReadings:
     """Return what the pods used in the window of a trial of a server, and what the tiers said.
 
-    `nodes` are where its parts ran, as the result has it; the window has the times of the first
-    generator's node.
+    `pool` is that of the server in PgBouncer. `nodes` are where its parts ran, as the result has
+    it; the window has the times of the first generator's node.
 
     Raises:
         PrometheusError: Prometheus refused a query or cannot be reached.
@@ -30,7 +30,7 @@ async def trial_readings(
     # What exporters say has the time at which they were asked.
     asked = replace(wanted, window=clocks.in_prometheus_time(wanted.window))
     usage, tiers = await asyncio.gather(
-        trial_usage(query, wanted, clocks), tier_evidence(query, asked, server)
+        trial_usage(query, wanted, clocks), tier_evidence(query, asked, server, pool)
     )
     return TrialReadings(trial=wanted.trial, usage=usage, tiers=tiers)
 

@@ -20,7 +20,7 @@ from laptime.api.experiment import Resource
 from laptime.api.resources import Resources
 from laptime.api.server import Server
 from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
-from laptime.api.topology import MOST_CONNECTIONS, Topology
+from laptime.api.topology import MOST_CONNECTIONS, OwnTopology, Topology
 from laptime.catalog import presets, processes_of
 
 MOST_CANDIDATES = 3
@@ -39,6 +39,15 @@ _SUFFIXES = {
     Resource.THREADS: "-threads",
     Resource.WORKERS: "-workers",
     Resource.CPU: "-cpu",
+    Resource.POOL_SIZE: "-pool",
+    Resource.MAX_CONNECTIONS: "-cap",
+}
+_BY_CAUSE = {
+    Cause.DATABASE_CONNECTIONS: Resource.DATABASE_CONNECTIONS,
+    Cause.PGBOUNCER_POOL: Resource.POOL_SIZE,
+    Cause.HAPROXY_CAP: Resource.MAX_CONNECTIONS,
+    # Of more workers each has fewer connections, the full one too.
+    Cause.UNEVEN_WORKERS: Resource.WORKERS,
 }
 
 
@@ -68,24 +77,21 @@ class NothingToTryError(ValueError):
 def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
     """Return what may limit a server by these causes, the likeliest first, without repetition.
 
-    Causes that lie outside of the server, in a tier or a node, stand for nothing here: all arms of
-    an experiment share them.
+    The CPUs of tiers, their locks and disks, and nodes stand for nothing here: all arms of an
+    experiment share them.
     """
     found = (resource for cause in causes for resource in _resources(server, cause))
     return tuple(dict.fromkeys(found))[:MOST_CANDIDATES]
 
 
 def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
-    if cause is Cause.DATABASE_CONNECTIONS:
-        return [Resource.DATABASE_CONNECTIONS]
+    if cause in _BY_CAUSE:
+        return [_BY_CAUSE[cause]]
     if cause is Cause.SERVER_CONCURRENCY:
         # A second thread is more than one thread more: servers with one often do without threads,
         # and with several they have pools and locks.
         threaded = _threads_count(server) and (_threads(server) or 1) > 1
         return [Resource.THREADS if threaded else Resource.WORKERS]
-    if cause is Cause.UNEVEN_WORKERS:
-        # Of more workers each has fewer connections, the full one too.
-        return [Resource.WORKERS]
     if cause is not Cause.SERVER_CPU:
         return []
     limit = _cores(server)
@@ -117,13 +123,13 @@ def experiment(
     if Resource.DATABASE_CONNECTIONS in resources and spec.topology.postgres is None:
         raise NothingToTryError("the run has no Postgres to connect to")
     unchanged = server.model_copy(update={"profile": False})
-    arms = [Arm(_named(_more(unchanged, one), _SUFFIXES[one]), "") for one in resources]
+    more = [_named(_more(spec, unchanged, one), _SUFFIXES[one]) for one in resources]
     if len(resources) > 1:
         all_of_it = unchanged
         for one in resources:
-            all_of_it = _more(all_of_it, one)
-        arms.append(Arm(_named(all_of_it, _AT_ONCE), ""))
-    arms = [Arm(one.server, change(unchanged, one.server)) for one in arms]
+            all_of_it = _more(spec, all_of_it, one)
+        more.append(_named(all_of_it, _AT_ONCE))
+    arms = [Arm(one, change(spec, unchanged, one)) for one in more]
     trials = (len(arms) + 1) * len(loads) * repetitions
     if trials > MAX_TRIALS:
         raise NothingToTryError(f"{trials} trials are more than {MAX_TRIALS}: fewer repetitions")
@@ -167,24 +173,26 @@ def changeable(spec: BenchmarkRunSpec, name: str) -> Server:
     return server
 
 
-def change(unchanged: Server, arm: Server) -> str:
-    """Return how an arm differs from the unchanged server, for people."""
-    parts = []
+def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
+    """Return how an arm differs from the unchanged server of a run, for people."""
+    tiers, before_them, parts = spec.topology_of(arm), spec.topology_of(unchanged), []
     for what, after, before in (
         ("workers", arm.worker_count, unchanged.worker_count),
         ("threads", _threads(arm), _threads(unchanged)),
         ("database connections", _connections(arm), _connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
+        ("connections in PgBouncer's pool", _pool(tiers), _pool(before_them)),
+        ("requests at once through HAProxy", _cap(tiers), _cap(before_them)),
     ):
         if after != before:
             parts.append(f"{after} {what} instead of {before}")
     return ", ".join(parts)
 
 
-def _more(server: Server, resource: Resource) -> Server:
+def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
     """Return the server with twice of a resource and, as far as that goes, nothing else."""
     try:
-        return Server.model_validate(_doubled(server, resource).to_wire())
+        return Server.model_validate(_doubled(spec, server, resource).to_wire())
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise NothingToTryError(
@@ -192,7 +200,9 @@ def _more(server: Server, resource: Resource) -> Server:
         ) from None
 
 
-def _doubled(server: Server, resource: Resource) -> Server:
+def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
+    if resource in (Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
+        return _doubled_tier(spec, server, resource)
     if resource is Resource.DATABASE_CONNECTIONS:
         return server.model_copy(update={"database_connections": 2 * server.database_connections})
     if resource is Resource.THREADS:
@@ -222,6 +232,31 @@ def _doubled(server: Server, resource: Resource) -> Server:
     return server.model_copy(update={"resources": resources})
 
 
+def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
+    """Return the server with twice of what a tier gives to it: the tier itself is shared by all."""
+    topology = spec.topology_of(server)
+    own = (server.topology or OwnTopology()).to_wire()
+    if resource is Resource.POOL_SIZE:
+        size = _pool(topology)
+        if size is None:
+            raise NothingToTryError("the run has no PgBouncer")
+        own["pgbouncer"] = {**own.get("pgbouncer", {}), "poolSize": 2 * size}
+    else:
+        cap = _cap(topology)
+        if cap is None:
+            raise NothingToTryError("the run has no HAProxy with maxConnections")
+        own["haproxy"] = {"maxConnections": 2 * cap}
+    return server.model_copy(update={"topology": OwnTopology.model_validate(own)})
+
+
+def _pool(topology: Topology) -> int | None:
+    return topology.pgbouncer.pool_size if topology.pgbouncer else None
+
+
+def _cap(topology: Topology) -> int | None:
+    return topology.haproxy.max_connections if topology.haproxy else None
+
+
 def _named(server: Server, suffix: str) -> Server:
     start = server.name[: _LONGEST_NAME - len(suffix)].rstrip("-")
     if start + suffix == server.name:
@@ -231,11 +266,18 @@ def _named(server: Server, suffix: str) -> Server:
 
 def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]) -> Topology:
     """Return the topology, for all arms the same, with a Postgres that takes all connections."""
-    postgres, most = spec.topology.postgres, max(map(_connections, arms))
-    if postgres is None or spec.topology.pgbouncer is not None:
+    postgres, pgbouncer = spec.topology.postgres, spec.topology.pgbouncer
+    if postgres is None:
         return spec.topology
+    if pgbouncer is not None:
+        # Each pool keeps the connections that it has made.
+        own = [one for one in (unchanged, *arms) if one.topology and one.topology.pgbouncer]
+        most = pgbouncer.pool_size + sum(_pool(spec.topology_of(one)) or 0 for one in own)
+        before = pgbouncer.pool_size
+    else:
+        most, before = max(map(_connections, arms)), _connections(unchanged)
     needed = most + _SPARE_CONNECTIONS
-    if most <= _connections(unchanged) or needed <= postgres.max_connections:
+    if most <= before or needed <= postgres.max_connections:
         return spec.topology
     if needed > MOST_CONNECTIONS:
         raise NothingToTryError(f"{most} connections are more than Postgres takes here")

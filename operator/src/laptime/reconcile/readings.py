@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
+from laptime.manifests.pgbouncer import pool_name
 from laptime.measure.each_second import Stored, TrialSeconds, stored, trial_seconds
 from laptime.measure.promql import PrometheusError, Query, TrialWindow
 from laptime.measure.readings import no_readings, trial_readings
@@ -130,9 +131,11 @@ class ReadingsDesk:
         wanted = TrialWindow(
             run.namespace, run.name, result.attempt_name, window, until=last.timestamp()
         )
+        server = run.spec.server(result.server)
+        pool = pool_name(run.spec, server)
         # Of the pods of somebody else's Service nothing is read, wherever they are.
         nodes = dict(result.nodes)
-        if any(one.name == result.server and not one.deployed for one in run.spec.servers):
+        if not server.deployed:
             nodes.pop("server", None)
         await asyncio.sleep(max(0.0, self._patience.settle_seconds - _age(last)))
         failing_since: float | None = None
@@ -140,7 +143,7 @@ class ReadingsDesk:
         while True:
             try:
                 async with self._asking:
-                    readings = await trial_readings(query, wanted, result.server, nodes)
+                    readings = await trial_readings(query, wanted, result.server, pool, nodes)
             except PrometheusError as error:
                 failing_since = failing_since or clock.time()
                 if clock.time() - failing_since >= self._patience.unreachable_seconds:
