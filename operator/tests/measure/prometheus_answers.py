@@ -155,11 +155,11 @@ def node(
 
 
 def probes(
-    seconds_each: float, node: str = "n1", work: str = "1", **options: Any
+    seconds_each: float, node: str = "n1", work: str = "1", job: str = "agent", **options: Any
 ) -> Iterable[dict[str, Any]]:
     """Yield the agent's series of a fixed piece of work, done five times a second."""
     name = "laptime_node_probe_cpu_seconds"
-    labels = {"node": node, "work": work}
+    labels = {"node": node, "work": work, "job": job}
     yield one_series(f"{name}_count", _linear(5.0), labels, **options)
     yield one_series(f"{name}_sum", _linear(5.0 * seconds_each), labels, **options)
 

@@ -103,6 +103,12 @@ async def test_what_a_fixed_piece_of_work_took() -> None:
     assert await took(*probes(250e-6, end=middle)) == (None, None)
     both = [*probes(250e-6, end=middle), *probes(1e-6, work="2", start=middle)]
     assert await took(*both) == (None, None)
+    after = probes(1e-6, start=middle, job="new")
+    assert await took(*probes(250e-6, end=middle), *after) == (None, None)
+    # Two jobs of one's own Prometheus that scrape the same agent.
+    seconds, work = await took(*probes(250e-6), *probes(250e-6, job="pods"))
+    assert seconds == pytest.approx(250e-6)
+    assert work == "1"
     # One that was gone before is none of its business.
     gone = probes(1e-6, work="0", start=START - 20.0, end=START - 5.0)
     seconds, work = await took(*gone, *probes(250e-6))

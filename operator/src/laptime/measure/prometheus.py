@@ -608,18 +608,22 @@ def _probe(
     """Return what a fixed piece of work took, and which it was; None: nobody tells, or not of one.
 
     Each agent counts for itself: of two in one window, as after an upgrade, neither has all of it.
+    Two that were asked for more than half of it each are one agent, which two jobs scrape.
     """
-    counters: dict[str, dict[str, list[Series]]] = defaultdict(lambda: defaultdict(list))
+    counters: dict[frozenset[tuple[str, str]], dict[str, Series]] = defaultdict(dict)
     for labels, series in found:
         if labels["__name__"] in (_PROBE_SECONDS, _PROBES) and series.covered(window) > 0.0:
-            counters[labels.get("work", "")][labels["__name__"]].append(series)
-    if len(counters) != 1:
+            who = frozenset(one for one in labels.items() if one[0] != "__name__")
+            counters[who][labels["__name__"]] = series
+    works = {dict(who).get("work", "") for who in counters}
+    if len(works) != 1 or any(len(one) != 2 for one in counters.values()):
         return None, None
-    ((work, of_work),) = counters.items()
-    if any(len(of_work[name]) != 1 for name in (_PROBE_SECONDS, _PROBES)):
+    covered = [min(each.covered(window) for each in one.values()) for one in counters.values()]
+    if len(counters) > 1 and min(covered) <= window.seconds / 2:
         return None, None
-    seconds, count = (increase(of_work[name][0], window) for name in (_PROBE_SECONDS, _PROBES))
-    return (seconds / count, work) if seconds and count else (None, None)
+    _, one = max(zip(covered, counters.values(), strict=True), key=lambda pair: pair[0])
+    seconds, count = (increase(one[name], window) for name in (_PROBE_SECONDS, _PROBES))
+    return (seconds / count, works.pop()) if seconds and count else (None, None)
 
 
 def _tracking(
