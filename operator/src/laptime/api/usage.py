@@ -103,6 +103,23 @@ class ComponentUsage(TolerantModel):
         "agent does not tell, or of more or less CPU time than the pods had.",
     )
 
+    @property
+    def worker_processes(self) -> list[ProcessUsage]:
+        """The busiest process and those of its kind, the busiest first; empty: not known.
+
+        Of one command and one parent, and none that is a parent itself: that may hand work on.
+        """
+        if not self.processes or self.pods != 1:
+            return []
+        busiest, parents = self.processes[0], {one.parent for one in self.processes}
+        alike = [
+            one
+            for one in self.processes
+            if (one.command, one.parent) == (busiest.command, busiest.parent)
+            and one.process not in parents
+        ]
+        return alike if busiest in alike else []
+
 
 class Neighbour(TolerantModel):
     """A pod on a node of the run that had no part in it."""

@@ -39,22 +39,15 @@ def uneven_workers(scene: Scene, known: ByDesign) -> Resource | None:
     workers = processes_of(server)
     if (
         used is None
-        or not used.processes
-        or used.pods != 1
         or not knows_threads(server)
         or not 2 <= workers <= MOST_PROCESSES
         or (used.throttled_share or 0.0) >= _HELD_BACK
     ):
         return None
-    busiest, parents = used.processes[0], {one.parent for one in used.processes}
-    alike = [
-        one
-        for one in used.processes
-        if (one.command, one.parent) == (busiest.command, busiest.parent)
-        and one.process not in parents
-    ]
-    if busiest not in alike or len(alike) < workers or busiest.cores_peak > ONE_THREAD:
+    alike = used.worker_processes
+    if len(alike) < workers or alike[0].cores_peak > ONE_THREAD:
         return None
+    busiest = alike[0]
     others = alike[1:workers]
     full = _busy(busiest)
     # As busy as they may have been: they are called idle only if they were.

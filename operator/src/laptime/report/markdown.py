@@ -15,9 +15,11 @@ from laptime.catalog import Published
 from laptime.report.advice import advice
 from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
+from laptime.report.processes import process_tables
 from laptime.report.published import HEADINGS, published_tables
 from laptime.report.requests import request_tables
 from laptime.report.scripts import script_tables
+from laptime.report.small_table import SmallTable
 
 _HEADINGS = (
     "server", "rank", "requests/s (95 %)", "p50 (95 %)", "p99 (95 %)", "p99.9 (95 %)", "errors",
@@ -85,6 +87,16 @@ def _widest(report: Report) -> str:
     return "none" if width is None else f"{wording.share(width)} to each side"
 
 
+def small_tables(report: Report, load: Load, rows: Sequence[ResultRow]) -> list[SmallTable]:
+    """Return the tables that only loads of some kind have, or servers with several workers."""
+    return [
+        *request_tables(report.trials, load),
+        *arrival_tables(rows),
+        *script_tables(rows),
+        *process_tables(report.trials, report.spec.servers, load.name),
+    ]
+
+
 def tiers(report: Report) -> str:
     """Return the way of a request, and what stands beside: `server → Postgres; services: cache`."""
     topology, parts = report.spec.topology, []
@@ -115,11 +127,7 @@ def _load(report: Report, load: Load) -> Iterator[str]:
         yield _table_line(_cells(row, report.spec.baseline_name, published))
     yield from _ties(report, load)
     yield from _order(report, load)
-    for table in (
-        *request_tables(report.trials, load),
-        *arrival_tables(rows),
-        *script_tables(rows),
-    ):
+    for table in small_tables(report, load, rows):
         yield from ("", f"{table.caption}:", "")
         yield _table_line(table.headings)
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])

@@ -25,7 +25,6 @@ from laptime.measure import (
     right_answers_by_second,
 )
 from laptime.report.advice import advice
-from laptime.report.arrivals import arrival_tables
 from laptime.report.contents import Report
 from laptime.report.html.charts import (
     Chart,
@@ -36,9 +35,14 @@ from laptime.report.html.charts import (
 )
 from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
 from laptime.report.html.palette import look
-from laptime.report.markdown import describe_load, errors_of, factor_heading, ties_said, validity_of
-from laptime.report.requests import request_tables
-from laptime.report.scripts import script_tables
+from laptime.report.markdown import (
+    describe_load,
+    errors_of,
+    factor_heading,
+    small_tables,
+    ties_said,
+    validity_of,
+)
 from laptime.report.small_table import SmallTable
 
 SERVER = "server"
@@ -138,11 +142,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
             if published and report.trials_known
             else None
         ),
-        tables=(
-            *request_tables(report.trials, load),
-            *arrival_tables(rows),
-            *script_tables(rows),
-        ),
+        tables=tuple(small_tables(report, load, rows)),
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={
