@@ -69,6 +69,27 @@ async def test_only_the_pool_of_the_trials_server_counts() -> None:
     assert (shared.pool_size, shared.active_mean, shared.waiting_mean) == (25, 1.0, 9.0)
 
 
+async def test_a_tier_that_two_jobs_scrape_counts_once() -> None:
+    series = [
+        one
+        for job in ("exporters", "pods")
+        for one in (
+            constant("laptime_pgbouncer_servers_active", 2, job=job, **POOL),
+            constant("laptime_pgbouncer_clients_waiting", 8, job=job, **POOL),
+            growing("laptime_pgbouncer_queries_total", 1000.0, job=job, **POOL),
+            connections(3, "active"),
+            growing("laptime_postgres_statements_total", 5000.0, job=job),
+            growing("laptime_postgres_statement_seconds_total", 2.5, job=job),
+        )
+    ]
+    found = await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")
+    assert found.pool is not None
+    assert found.database is not None
+    assert found.pool.queries == pytest.approx(10_000.0)
+    assert found.database.statements == pytest.approx(50_000.0)
+    assert found.database.statement_seconds == pytest.approx(25.0)
+
+
 async def test_only_the_backend_of_the_trials_server_counts() -> None:
     series = [
         constant("haproxy_backend_current_queue", queue, proxy=f"server-{name}")

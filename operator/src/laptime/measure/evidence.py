@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from statistics import fmean
 
 from laptime.api.evidence import DatabaseEvidence, PoolEvidence, ProxyEvidence, TierEvidence
@@ -158,6 +159,6 @@ def _values(found: Iterable[tuple[Labels, Series]], window: Window) -> list[floa
 
 
 def _grown(found: _Found, name: str, window: Window) -> float | None:
-    grows = [increase(series, window) for _, series in found.get(name, [])]
-    known = [one for one in grows if one is not None]
-    return sum(known) if known else None
+    """Return by how much a counter of a tier grew: it is one, however many jobs scrape it."""
+    every = [series for _, series in found.get(name, [])]
+    return increase(reduce(Series.merged, every), window) if every else None

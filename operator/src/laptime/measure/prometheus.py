@@ -608,7 +608,7 @@ def _probe(
     """Return what a fixed piece of work took, and which it was; None: nobody tells, or not of one.
 
     Each agent counts for itself: of two in one window, as after an upgrade, neither has all of it.
-    Two that were asked for more than half of it each are one agent, which two jobs scrape.
+    Two that were asked at the same time are one agent, which two jobs scrape.
     """
     counters: dict[frozenset[tuple[str, str]], dict[str, Series]] = defaultdict(dict)
     for labels, series in found:
@@ -618,10 +618,11 @@ def _probe(
     works = {dict(who).get("work", "") for who in counters}
     if len(works) != 1 or any(len(one) != 2 for one in counters.values()):
         return None, None
-    covered = [min(each.covered(window) for each in one.values()) for one in counters.values()]
-    if len(counters) > 1 and min(covered) <= window.seconds / 2:
+    if max(one[_PROBES].times[0] for one in counters.values()) >= min(
+        one[_PROBES].times[-1] for one in counters.values()
+    ):
         return None, None
-    _, one = max(zip(covered, counters.values(), strict=True), key=lambda pair: pair[0])
+    one = max(counters.values(), key=lambda one: one[_PROBES].covered(window))
     seconds, count = (increase(one[name], window) for name in (_PROBE_SECONDS, _PROBES))
     return (seconds / count, works.pop()) if seconds and count else (None, None)
 
