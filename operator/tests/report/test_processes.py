@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from laptime.api.results import Validity
 from laptime.api.server import Server
 from laptime.api.usage import ComponentUsage, ProcessUsage, Source, TrialUsage
 from laptime.report.html import to_html
@@ -55,6 +56,18 @@ def test_of_one_worker_or_of_processes_that_nobody_knows_there_is_no_table() -> 
 def test_repetitions_in_which_they_are_not_known_are_left_out() -> None:
     (table,) = process_tables([trial(0.9, 0.3), trial(0.5)], [server(2)], LOAD)
     assert table.lines == (("fastapi", "2", "0.9, 0.3", "1.50x"),)
+
+
+def test_a_repetition_that_does_not_count_in_the_row_does_not_count_here() -> None:
+    invalid = trial(0.1, 0.1).model_copy(update={"validity": Validity.INVALID})
+    (table,) = process_tables([trial(0.9, 0.3), invalid], [server(2)], LOAD)
+    assert table.lines == (("fastapi", "2", "0.9, 0.3", "1.50x"),)
+
+
+def test_workers_that_nobody_asked_for_are_shown_too() -> None:
+    trials = [trial(0.9, 0.8, 0.1, 0.0), trial(0.9, 0.8)]
+    (table,) = process_tables(trials, [server(2)], LOAD)
+    assert table.lines == (("fastapi", "3", "0.9, 0.8, 0.05", "1.54x"),)
 
 
 def test_page_and_text_show_the_same_table() -> None:

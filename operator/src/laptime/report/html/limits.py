@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
-from laptime.api.results import ResultRow, TrialResult
+from laptime.api.results import ResultRow, TrialResult, Validity
 from laptime.api.usage import ComponentUsage, Source
 
 _MIB = 1024 * 1024
@@ -72,7 +72,10 @@ def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> l
     found = []
     for server in servers:
         by_component: dict[str, list[ComponentUsage]] = {}
-        for trial in _of(trials, server, load):
+        measured = _of(trials, server, load)
+        # As in the row: trials that do not count there do not count here, if others do.
+        counted = [one for one in measured if one.validity is not Validity.INVALID]
+        for trial in counted or measured:
             for one in trial.usage.components if trial.usage else ():
                 by_component.setdefault(one.component, []).append(one)
         for component, used in by_component.items():
