@@ -3,7 +3,7 @@
     PYTHONPATH=bench python3 bench/overhead/run.py [--trials N]
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and kubectl. Deploys
-Postgres, PgBouncer, HAProxy and one server, seeded, and prints five figures beside their goals:
+Postgres, PgBouncer, HAProxy and one server, seeded, and prints six figures beside their goals:
 
 - apply to first request: from the start of `kubectl apply` to the first request of the warm-up;
 - between trials: from a trial's last response to the next one's first request, in which the
@@ -13,7 +13,9 @@ Postgres, PgBouncer, HAProxy and one server, seeded, and prints five figures bes
   measured, by their own CPU counters, which Prometheus scrapes;
 - three viewers, of the machine: what Prometheus uses more while three people look at the first
   screen of the run's dashboard, refreshed every 5 s, than before they came, in the same trial. What
-  Grafana itself uses is not in it: that need not be on a node that is measured.
+  Grafana itself uses is not in it: that need not be on a node that is measured;
+- the factor of two like servers, in a run that three viewers look at and in one without: both
+  intervals have to contain 1, and the one to be as wide as the other, as far as chance lets it.
 
 All times are of one clock (this machine's). What the hypervisor took of the nodes' CPU time while
 the waiting was measured is printed with them: they are longer on a machine that is not there for a
@@ -58,21 +60,27 @@ LOOKED_AT_SECONDS = 75
 ALONE_SECONDS = 40.0
 """From the beginning of that trial, its pods and warm-up included, until they come."""
 LEAST_WINDOW_SECONDS = 20.0
+PAIR_REPETITIONS = 8
+MOST_WIDER = 2.23
+"""Of one interval to the other, in logarithms: two of 8 like repetitions each differ by more in 5 %
+of cases (the root of the 97.5 % point of F with 7 and 7 degrees of freedom, 4.99)."""
 SYSTEM_NAMESPACE = "laptime-system"
 PROMETHEUS = "laptime-prometheus"
 WATCHERS = ("laptime-agent", "laptime-operator", PROMETHEUS)
 SERVICE = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/services/{PROMETHEUS}:9090/proxy"
 
 
-def manifest(trials: int, measured: str = "2s") -> dict[str, Any]:
-    """Return the run: all tiers, one server, so many trials of such a length."""
+def manifest(trials: int, measured: str = "2s", servers: int = 1) -> dict[str, Any]:
+    """Return the run: all tiers, so many like servers, so many trials of such a length of each."""
     return {
         "apiVersion": "laptime.dev/v1alpha1",
         "kind": "BenchmarkRun",
         "metadata": {"name": NAME},
         "spec": {
             "scenario": "users",
-            "servers": [{"name": "axum", "preset": "axum-sqlx"}],
+            "servers": [
+                {"name": name, "preset": "axum-sqlx"} for name in ("axum", "again")[:servers]
+            ],
             "topology": {"postgres": {}, "pgbouncer": {}, "haproxy": {}},
             "loads": [
                 {
@@ -130,6 +138,25 @@ def share_of_watching() -> tuple[dict[str, float], float, list[float]]:
     return alone, more, viewers.paints
 
 
+def factor_of_like_servers(looked_at: bool) -> tuple[float, float]:
+    """Run two like servers, which viewers look at or do not; return the factor's interval."""
+    begin_run(manifest(PAIR_REPETITIONS, "4s", servers=2))
+    with viewers_of_the_run() as viewers:
+        if looked_at:
+            viewers.begin()
+        for state, _, _ in followed():
+            if state in ("Succeeded", "Failed"):
+                break
+        if looked_at:
+            viewers.end()
+    results = json.loads(kubectl("get", "br", NAME, "-o", "json"))["status"].get("results", [])
+    (factor,) = [one.get("factor") for one in results if one["server"] == "again"]
+    if factor is None or "low" not in factor:
+        sys.exit(f"no interval of the factor: {results}")
+    print(f"factor of like servers, {'looked at' if looked_at else 'alone'}: {factor}", flush=True)
+    return factor["low"], factor["high"]
+
+
 def share_of_machine(job: str, begin: float, end: float) -> float:
     """Return the share of all CPUs that a watcher used between two Unix times."""
     (cpus,) = series("laptime_node_cpus[10s]", end)
@@ -167,6 +194,16 @@ def followed() -> Iterator[tuple[str, str, float]]:
                 yield told[0], told[2], time.time()
 
 
+def begin_run(wanted: dict[str, Any]) -> float:
+    """Apply a run once the one before is gone with all that it had; return when, in Unix time."""
+    kubectl("delete", "benchmarkrun", NAME, "--ignore-not-found", "--wait=true")
+    while kubectl("get", "pods,configmaps", "-l", f"laptime.dev/run={NAME}", "-o", "name"):
+        time.sleep(0.5)
+    applied = time.time()
+    kubectl("apply", "-f", "-", stdin=json.dumps(wanted))
+    return applied
+
+
 def run(
     trials: int, measured: str = "2s", at_first_trial: Timer | None = None
 ) -> dict[str, list[float]]:
@@ -174,11 +211,7 @@ def run(
 
     `at_first_trial` is started when the first trial begins.
     """
-    kubectl("delete", "benchmarkrun", NAME, "--ignore-not-found", "--wait=true")
-    while kubectl("get", "pods,configmaps", "-l", f"laptime.dev/run={NAME}", "-o", "name"):
-        time.sleep(0.5)
-    applied = time.time()
-    kubectl("apply", "-f", "-", stdin=json.dumps(manifest(trials, measured)))
+    applied = begin_run(manifest(trials, measured))
     for state, shown, told_at in followed():
         print(f"[{told_at - applied:5.1f} s] {state} {shown}", flush=True)
         if state == "Running" and at_first_trial is not None:
@@ -211,6 +244,7 @@ def main() -> int:
     begin = time.time()
     seconds = run(arguments.trials)
     taken = taken_by_hypervisor(begin, time.time())
+    alone, looked_at = (factor_of_like_servers(looked_at) for looked_at in (False, True))
     kubectl("delete", "benchmarkrun", NAME, "--wait=false")
     missed = 0
     print(f"{'':26} {'median':>8} {'worst':>8} {'goal':>8}")
@@ -237,6 +271,15 @@ def main() -> int:
     print(
         f"{f'{VIEWERS} viewers, of the machine':26} {more:8.2%} {'':8} {MOST_FOR_VIEWERS:8.1%}  "
         f"{'met' if good else 'MISSED'} ({looks})"
+    )
+    widths = [math.log(high / low) for low, high in (alone, looked_at)]
+    wider = max(widths) / min(widths)
+    good = all(low <= 1.0 <= high for low, high in (alone, looked_at)) and wider <= MOST_WIDER
+    missed += not good
+    intervals = [f"{low:.3f} to {high:.3f}" for low, high in (looked_at, alone)]
+    print(
+        f"{'like servers, looked at':26} {intervals[0]}, alone {intervals[1]}: one {wider:.2f}x as "
+        f"wide, goal {MOST_WIDER}x  {'met' if good else 'MISSED'}"
     )
     return 1 if missed else 0
 
