@@ -193,7 +193,6 @@ _COMPANIONS: dict[str, dict[str, Any]] = {
     },
     "spec.servers[].topology.pgbouncer.poolSize maximum": {
         "spec.topology.postgres.maxConnections": 10000,
-        "spec.topology.pgbouncer.poolSize": 1,
     },
     "spec.baseline minLength": {"spec.servers.0.name": "a"},
     # The control's name is made from it and must fit as well.

@@ -17,6 +17,7 @@ from typing import Any
 from laptime.api.durations import parse_duration
 from laptime.catalog import presets, scenarios
 from laptime.cli.generate import catalogue_crd
+from laptime.plan.pools import SPARE_CONNECTIONS
 from tests.attacks import ATTACKS
 
 Node = dict[str, Any]
@@ -281,14 +282,16 @@ def _arrange_pools(servers: list[Node], topology: Node) -> None:
         return
     pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]
     most = topology["postgres"].get("maxConnections", 100)
-    if sum(one.get("poolSize", pools[0].get("poolSize", 25)) for one in pools) < most:
+    sizes = [one.get("poolSize", pools[0].get("poolSize", 25)) for one in pools]
+    if sum(sizes) + (SPARE_CONNECTIONS if len(pools) > 1 else 1) <= most:
         return
-    if len(pools) >= most:
+    if len(pools) + SPARE_CONNECTIONS > most:
         for one in own:
             one.pop("pgbouncer", None)
         pools = pools[:1]
+    room = most - (SPARE_CONNECTIONS if len(pools) > 1 else 1)
     for one in pools:
-        one["poolSize"] = (most - 1) // len(pools)
+        one["poolSize"] = room // len(pools)
 
 
 def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:

@@ -14,11 +14,11 @@ import pytest
 from laptime.api.topology import HAProxy, Postgres
 from laptime.catalog import Scenario, scenarios
 from laptime.manifests.haproxy import haproxy_config
-from laptime.manifests.pgbouncer import pool_name
 from laptime.manifests.postgres import postgres_config
 from laptime.manifests.secret import database_secret, secret_name
 from laptime.manifests.sql_image import sql_place
 from laptime.manifests.tiers import target_url, tier_objects
+from laptime.plan.pools import pool_name
 from tests.manifests.runs import PASSWORD, SCENARIO, SPECS, context, users_context
 
 

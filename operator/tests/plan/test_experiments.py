@@ -13,13 +13,15 @@ from laptime.api.causes import Cause
 from laptime.api.experiment import Resource
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import processes_of
+from laptime.catalog import processes_of, scenarios
 from laptime.cli.validate_command import violations
+from laptime.plan import misfits
 from laptime.plan.experiments import (
     MOST_CANDIDATES,
     NothingToTryError,
     candidates,
     experiment,
+    possible,
 )
 from tests.fuzz.specs import make
 
@@ -171,7 +173,11 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     assert made.spec.topology.postgres.max_connections == 60
 
 
-TIERS = {"postgres": {}, "pgbouncer": {"poolSize": 20}, "haproxy": {"maxConnections": 8}}
+TIERS = {
+    "postgres": {"maxConnections": 50},
+    "pgbouncer": {"poolSize": 20},
+    "haproxy": {"maxConnections": 8},
+}
 
 
 def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
@@ -186,11 +192,12 @@ def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
     seen = [made.spec.topology_of(one) for one in made.spec.servers]
     assert [one.pgbouncer.pool_size for one in seen if one.pgbouncer] == [20, 40, 20, 40]
     assert [one.haproxy.max_connections for one in seen if one.haproxy] == [8, 8, 16, 16]
-    # All pools stay: 20, and two of 40, although arms with like ones share theirs.
+    # Both pools stay, 20 and 40: arms with like ones share theirs.
     assert made.spec.topology.postgres is not None
-    assert made.spec.topology.postgres.max_connections == 110
-    assert made.besides == "Postgres takes 110 connections instead of 100, for all of them"
+    assert made.spec.topology.postgres.max_connections == 70
+    assert made.besides == "Postgres takes 70 connections instead of 50, for all of them"
     assert refused(made.spec) == []
+    assert misfits(made.spec, scenarios()["users"]) == []
 
 
 def test_what_a_server_has_of_its_own_is_what_is_doubled() -> None:
@@ -202,6 +209,12 @@ def test_what_a_server_has_of_its_own_is_what_is_doubled() -> None:
     expected = {**own, "pgbouncer": {"poolSize": 6, "poolMode": "session"}}
     assert arm.server.to_wire()["topology"] == expected
     assert made.besides == ""
+
+
+def test_what_is_no_pool_changes_no_postgres() -> None:
+    before = server(preset="flask", threads=2, topology={"pgbouncer": {"poolSize": 45}})
+    made = experiment(spec_of(before, topology=TIERS), "mine", [THREADS], ["closed"], 5)
+    assert made.spec.topology == spec_of(before, topology=TIERS).topology
 
 
 def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> None:
@@ -256,6 +269,14 @@ def test_what_cannot_be_doubled_is_said(
 ) -> None:
     with pytest.raises(NothingToTryError, match=said):
         tried(spec_of(server(**fields)), resource)
+
+
+def test_of_several_those_are_left_that_can_be_doubled() -> None:
+    spec = spec_of(server(topology={"haproxy": {"maxConnections": 60_000}}), topology=TIERS)
+    found, why_not = possible(spec, "mine", [CAP, WORKERS, CPU, POOL])
+    assert found == [WORKERS, POOL]
+    assert why_not[0].startswith("mine cannot have twice the haproxy.maxConnections: ")
+    assert why_not[1].startswith("mine has no limit of CPU in the run")
 
 
 def test_an_experiment_is_no_longer_than_a_run_may_be() -> None:

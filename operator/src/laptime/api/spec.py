@@ -205,15 +205,12 @@ class BenchmarkRunSpec(Model):
                 ".servers",
             ),
             rule(
-                "!has(self.topology) || !has(self.topology.pgbouncer) || "
-                "!has(self.topology.postgres) || self.topology.pgbouncer.poolSize + "
-                "self.servers.map(s, has(s.topology) && has(s.topology.pgbouncer) ? "
-                "(has(s.topology.pgbouncer.poolSize) ? s.topology.pgbouncer.poolSize : "
-                "self.topology.pgbouncer.poolSize) : 0).sum() < "
-                "self.topology.postgres.maxConnections",
-                "pgbouncer.poolSize must be smaller than postgres.maxConnections, together with "
-                "the pools that servers have of their own: connections once made stay",
-                ".topology.pgbouncer",
+                "!has(self.topology) || !has(self.topology.postgres) || self.servers.all(s, "
+                "!has(s.topology) || !has(s.topology.pgbouncer) || "
+                "!has(s.topology.pgbouncer.poolSize) || "
+                "s.topology.pgbouncer.poolSize < self.topology.postgres.maxConnections)",
+                "the poolSize of each server must be smaller than postgres.maxConnections",
+                ".servers",
             ),
             rule(
                 "!has(self.generator) || self.generator.parallelism == 1 || "

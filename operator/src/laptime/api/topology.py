@@ -67,7 +67,7 @@ class OwnPgBouncer(Model):
         None,
         description="Connections to Postgres; left out: as many as topology.pgbouncer says.",
         ge=1,
-        le=9998,
+        le=9999,
     )
 
 
@@ -157,6 +157,12 @@ class Topology(Model):
                 "!has(self.pgbouncer) || has(self.postgres)",
                 "pgbouncer needs a Postgres behind it: add postgres: {} to the topology, "
                 "or leave pgbouncer out",
+                ".pgbouncer",
+            ),
+            rule(
+                "!has(self.pgbouncer) || !has(self.postgres) || "
+                "self.pgbouncer.poolSize < self.postgres.maxConnections",
+                "pgbouncer.poolSize must be smaller than postgres.maxConnections",
                 ".pgbouncer",
             ),
             rule(

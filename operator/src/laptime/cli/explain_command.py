@@ -84,7 +84,7 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
-    tried = _experiment(spec, run.status.results or [], chosen, more or [], repetitions)
+    tried, not_tried = _experiment(spec, run.status.results or [], chosen, more or [], repetitions)
     if before is not None and not before.deleting:
         if not before.over:
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
@@ -92,7 +92,7 @@ def explain(
             raise Mistake(f"{there} was measured before: --again deletes it, and measures anew")
         console.print(f"Deleting the experiment {there} and its results.", soft_wrap=True)
         cluster.delete_run(before)
-    for line in _announced(chosen, tried, there):
+    for line in [*_announced(chosen, tried, there), *(f"  Not tried: {one}" for one in not_tried)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     over = measured(cluster, run.namespace, _manifest(there, run, tried), False, output)
     raise typer.Exit(_show(cluster, run, over, output))
@@ -119,17 +119,21 @@ def _experiment(
     name: str,
     more: Sequence[Resource],
     repetitions: int | None,
-) -> Experiment:
-    from laptime.plan.experiments import NothingToTryError, changeable, experiment
+) -> tuple[Experiment, list[str]]:
+    """Return the experiment, and why some of what is suspected is not in it."""
+    from laptime.plan.experiments import NothingToTryError, changeable, experiment, possible
 
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
     try:
         server = changeable(spec, name)
         loads = [one.name for one in spec.loads]
-        chosen: Sequence[Resource] = list(dict.fromkeys(more))
+        chosen, not_tried = list(dict.fromkeys(more)), list[str]()
         if not chosen:
-            chosen, loads = _suspected(server, [row for row in rows if row.server == name])
-        return experiment(spec, name, chosen, loads, made)
+            suspected, loads = _suspected(server, [row for row in rows if row.server == name])
+            chosen, not_tried = possible(spec, name, suspected)
+            if not chosen:
+                raise NothingToTryError("; ".join(not_tried))
+        return experiment(spec, name, chosen, loads, made), not_tried
     except NothingToTryError as error:
         raise Mistake(f"Nothing to try: {error}") from error
 

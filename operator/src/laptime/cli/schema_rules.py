@@ -102,14 +102,12 @@ def _quantity(text: str) -> float:
 
 
 # The functions that Kubernetes adds to CEL, as far as the CRD uses them:
-# https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-list-library
 # https://kubernetes.io/docs/reference/using-api/cel/#kubernetes-quantity-library
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "quantity": _quantity,
     "isQuantity": lambda text: _QUANTITY.fullmatch(text) is not None,
     "isGreaterThan": lambda one, other: one > other,
     "isLessThan": lambda one, other: one < other,
-    "sum": sum,
 }
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from laptime.api.server import Server
-from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import PgBouncer
 from laptime.manifests import postgres
 from laptime.manifests.context import Component, Manifest, RunContext
@@ -21,7 +19,8 @@ from laptime.manifests.pods import (
     service,
     startup_probe,
 )
-from laptime.manifests.secret import DATABASE, USER, secret_name
+from laptime.manifests.secret import USER, secret_name
+from laptime.plan.pools import DATABASE, pool_name
 
 PORT = 6432
 
@@ -32,18 +31,6 @@ _SPARE_CLIENTS = 100
 def pgbouncer_name(ctx: RunContext) -> str:
     """Return the name of the Deployment, the Service and the ConfigMap."""
     return ctx.object_name("pgbouncer")
-
-
-def pool_name(spec: BenchmarkRunSpec, server: Server) -> str:
-    """Return by which name of a database a server asks PgBouncer, and so which pool it has.
-
-    Servers with the same settings share a pool, as all without any of their own do: they are
-    measured one at a time.
-    """
-    run, own = spec.topology.pgbouncer, spec.topology_of(server).pgbouncer
-    if own is None or own == run:
-        return DATABASE
-    return f"{DATABASE}_{own.pool_size}_{own.pool_mode}"
 
 
 def pgbouncer_objects(ctx: RunContext) -> list[Manifest]:

@@ -21,13 +21,14 @@ from laptime.manifests.pods import (
     service,
     startup_probe,
 )
-from laptime.manifests.secret import DATABASE, USER, owning, secret_name
+from laptime.manifests.secret import USER, owning, secret_name
 from laptime.manifests.sql_image import (
     sql_image_containers,
     sql_image_mounts,
     sql_image_volumes,
     stand_ins,
 )
+from laptime.plan.pools import DATABASE
 
 PORT = 5432
 RESET_KEY = "reset.json"

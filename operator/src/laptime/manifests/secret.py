@@ -13,9 +13,9 @@ from laptime.manifests.context import (
     content_hash,
 )
 from laptime.manifests.pods import secret_variable
+from laptime.plan.pools import DATABASE
 
 USER = "laptime"
-DATABASE = "laptime"
 
 # The password stands in a URL, in PgBouncer's list of users and in SQL: letters, digits, '-' and
 # '_' mean the same in all of them. `secrets.token_urlsafe` gives nothing else.

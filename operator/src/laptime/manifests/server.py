@@ -21,6 +21,7 @@ from laptime.manifests.side_services import expanded, side_variables
 from laptime.manifests.sqlite import FOLDER, URL, sqlite_containers, sqlite_volumes
 from laptime.manifests.upstream import upstream_url
 from laptime.plan import profile_name
+from laptime.plan.pools import pool_name
 
 # The contract's own variables; a user's variable of such a name is left out.
 _RESERVED = (
@@ -159,5 +160,5 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
         host, port = database_address(ctx)
         if ctx.spec.topology.delay is not None and ctx.spec.topology.delay.database is not None:
             host, port = delay.delay_name(ctx), delay.DATABASE_PORT
-        environment += database_variables(ctx, host, port, pgbouncer.pool_name(ctx.spec, server))
+        environment += database_variables(ctx, host, port, pool_name(ctx.spec, server))
     return environment

@@ -22,6 +22,7 @@ from laptime.api.server import Server
 from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS, OwnTopology, Topology
 from laptime.catalog import presets, processes_of
+from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed
 
 MOST_CANDIDATES = 3
 """Resources that one experiment tries: each costs as much time as the server itself."""
@@ -29,8 +30,6 @@ _AT_ONCE = "-all"
 _WITHOUT = ("precision", "stop_when", "smallest_difference", "max_repetitions", "budget", "seed")
 """What an experiment leaves out of the spec of its run: its repetitions are a fixed number."""
 _LONGEST_NAME = 20
-_SPARE_CONNECTIONS = 10
-"""What Postgres keeps for superusers and Laptime's own statements, and some to spare."""
 _QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(.*)")
 
 
@@ -100,6 +99,25 @@ def _resources(server: Server, cause: Cause) -> Sequence[Resource]:
     # Whether a worker uses more than one core nobody knows, so a limit above that may be what
     # holds it; both are tried, and both at once, since at one bound neither alone gives anything.
     return [Resource.CPU] if limit < server.worker_count else [Resource.CPU, Resource.WORKERS]
+
+
+def possible(
+    spec: BenchmarkRunSpec, name: str, resources: Sequence[Resource]
+) -> tuple[list[Resource], list[str]]:
+    """Return which of these a server of a run can be given more of, and why not of the others.
+
+    Raises:
+        NothingToTryError: the server is not there or not Laptime's to change.
+    """
+    server, found, why_not = changeable(spec, name), [], []
+    for one in resources:
+        try:
+            _more(spec, server, one)
+        except NothingToTryError as error:
+            why_not.append(str(error))
+        else:
+            found.append(one)
+    return found, why_not
 
 
 def experiment(
@@ -266,21 +284,19 @@ def _named(server: Server, suffix: str) -> Server:
 
 def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]) -> Topology:
     """Return the topology, for all arms the same, with a Postgres that takes all connections."""
-    postgres, pgbouncer = spec.topology.postgres, spec.topology.pgbouncer
+    postgres, most = spec.topology.postgres, max(map(_connections, arms))
     if postgres is None:
         return spec.topology
-    if pgbouncer is not None:
-        # Each pool keeps the connections that it has made.
-        own = [one for one in (unchanged, *arms) if one.topology and one.topology.pgbouncer]
-        most = pgbouncer.pool_size + sum(_pool(spec.topology_of(one)) or 0 for one in own)
-        before = pgbouncer.pool_size
+    if spec.topology.pgbouncer is not None:
+        servers = [unchanged, *arms]
+        needed = connections_needed(spec.model_copy(update={"servers": servers}))
     else:
-        most, before = max(map(_connections, arms)), _connections(unchanged)
-    needed = most + _SPARE_CONNECTIONS
-    if most <= before or needed <= postgres.max_connections:
+        needed = most + SPARE_CONNECTIONS if most > _connections(unchanged) else 0
+    if needed <= postgres.max_connections:
         return spec.topology
     if needed > MOST_CONNECTIONS:
-        raise NothingToTryError(f"{most} connections are more than Postgres takes here")
+        connections = needed - SPARE_CONNECTIONS
+        raise NothingToTryError(f"{connections} connections are more than Postgres takes here")
     roomy = postgres.model_copy(update={"max_connections": needed})
     return spec.topology.model_copy(update={"postgres": roomy})
 

@@ -8,6 +8,7 @@ from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, presets, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
+from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed, pool_sizes
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -101,6 +102,15 @@ def _topology(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
             yield (
                 f"topology.{name} stands before servers that Laptime deploys, and server {there} "
                 "is there already: leave it out, or compare that server in a run without it"
+            )
+    if topology.postgres is not None:
+        needed = connections_needed(spec)
+        if needed > topology.postgres.max_connections:
+            pools = ", ".join(f"{name} {size}" for name, size in pool_sizes(spec).items())
+            yield (
+                f"topology.postgres: the pools of PgBouncer ({pools}) keep the connections that "
+                f"they have made, and Laptime needs {SPARE_CONNECTIONS}: write maxConnections: "
+                f"{needed} or more, or smaller pools"
             )
     # A server of the user's own may bring the data of a published scenario along, and a Service
     # that is there already has its own, behind it.

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
-from laptime.manifests.pgbouncer import pool_name
 from laptime.measure.each_second import Stored, TrialSeconds, stored, trial_seconds
 from laptime.measure.promql import PrometheusError, Query, TrialWindow
 from laptime.measure.readings import no_readings, trial_readings
 from laptime.measure.timeseries import Window
+from laptime.plan.pools import pool_name
 from laptime.reconcile.handed_on import HandedOn
 from laptime.reconcile.run_metrics import position_of
 from laptime.reconcile.views import Run, parse_time

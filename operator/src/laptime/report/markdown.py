@@ -10,6 +10,7 @@ from laptime.analysis.published_order import compare_order
 from laptime.api.loads import Arrivals, Load, OpenLoad, Protocol, RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
+from laptime.api.server import Server
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
 from laptime.report.advice import advice
@@ -108,7 +109,22 @@ def tiers(report: Report) -> str:
     if topology.postgres is not None:
         parts.append("Postgres")
     services = ", ".join(one.name for one in report.scenario.services) if report.scenario else ""
-    return " → ".join(parts) + (f"; services: {services}" if services else "")
+    own = "".join(f"; {one.name}: {said}" for one in report.spec.servers if (said := _own(one)))
+    return " → ".join(parts) + own + (f"; services: {services}" if services else "")
+
+
+def _own(server: Server) -> str:
+    """Return what the tiers did for a server alone; empty: nothing."""
+    pool = server.topology.pgbouncer if server.topology else None
+    proxy = server.topology.haproxy if server.topology else None
+    said = []
+    if pool is not None and pool.pool_size is not None:
+        said.append(f"{pool.pool_size} connections in PgBouncer")
+    if pool is not None and pool.pool_mode is not None:
+        said.append(f"PgBouncer's pool mode {pool.pool_mode}")
+    if proxy is not None and proxy.max_connections is not None:
+        said.append(f"at most {proxy.max_connections} requests at once through HAProxy")
+    return ", ".join(said)
 
 
 def _load(report: Report, load: Load) -> Iterator[str]:

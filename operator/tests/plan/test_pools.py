@@ -1,0 +1,72 @@
+"""The pools that servers have in PgBouncer: which one whose is, and whether all fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.catalog import scenarios
+from laptime.plan import misfits
+from laptime.plan.pools import connections_needed, pool_name, pool_sizes
+
+LOADS = [{"name": "closed", "closed": {"connections": 10, "duration": "5s"}}]
+
+
+def spec_of(*own: dict[str, Any] | None, most: int = 100, **more: Any) -> BenchmarkRunSpec:
+    """Return a run whose pool is 25, of servers with these pools of their own."""
+    servers = [
+        {"name": f"s{n}", "preset": "axum-sqlx"}
+        | ({} if one is None else {"topology": {"pgbouncer": one}})
+        for n, one in enumerate(own)
+    ]
+    topology = {"postgres": {"maxConnections": most}, "pgbouncer": {"poolSize": 25}}
+    wire = {"scenario": "users", "servers": servers, "topology": topology, "loads": LOADS}
+    return BenchmarkRunSpec.model_validate({**wire, **more})
+
+
+def test_servers_with_like_settings_share_a_pool() -> None:
+    like = {"poolSize": 40}
+    spec = spec_of(None, like, like, {"poolSize": 25}, {}, {"poolMode": "session"})
+    assert [pool_name(spec, one) for one in spec.servers] == [
+        "laptime",
+        "laptime_40_transaction",
+        "laptime_40_transaction",
+        "laptime",
+        "laptime",
+        "laptime_25_session",
+    ]
+    assert pool_sizes(spec) == {
+        "laptime": 25,
+        "laptime_40_transaction": 40,
+        "laptime_25_session": 25,
+    }
+    assert connections_needed(spec) == 100
+
+
+def test_the_control_has_the_pool_of_the_baseline() -> None:
+    spec = spec_of({"poolSize": 40}, None, control=True).with_control()
+    control = spec.server("s0-control")
+    assert pool_name(spec, control) == pool_name(spec, spec.servers[0]) == "laptime_40_transaction"
+
+
+@pytest.mark.parametrize(("size", "fits"), [(65, True), (66, False)])
+def test_pools_that_stay_leave_laptime_its_connections(size: int, fits: bool) -> None:
+    found = misfits(spec_of(None, {"poolSize": size}), scenarios()["users"])
+    assert found == (
+        []
+        if fits
+        else [
+            "topology.postgres: the pools of PgBouncer (laptime 25, laptime_66_transaction 66) "
+            "keep the connections that they have made, and Laptime needs 10: write "
+            "maxConnections: 101 or more, or smaller pools"
+        ]
+    )
+
+
+def test_one_pool_alone_may_be_as_large_as_ever() -> None:
+    users = scenarios()["users"]
+    # That of the run is never used, and makes no connection.
+    assert misfits(spec_of({"poolSize": 99}, {"poolSize": 99}), users) == []
+    assert misfits(spec_of(None, most=26), users) == []
