@@ -71,6 +71,18 @@ def test_a_cause_is_confirmed_with_how_much_more_of_it_gives(
     assert f"{EXPERIMENT}" in demo.objects
 
 
+def test_what_of_the_suspected_cannot_be_doubled_is_said_and_the_rest_is_tried(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limited["results"][0]["limitedBy"]["also"] = ["haproxyCap"]
+    demo.statuses = [limited, outcome(limited, 1.5, 0.1)]
+    code, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert code == 0
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
+    assert "Not tried: the run has no HAProxy with maxConnections" in out
+
+
 @pytest.mark.parametrize(
     ("gain", "half_width", "finding"), [(1.0, 0.03, "refuted"), (1.1, 0.2, "undecided")]
 )

@@ -36,7 +36,7 @@ from laptime.report import (
     to_markdown,
 )
 from laptime.report.html import to_html
-from laptime.report.markdown import describe_load
+from laptime.report.markdown import describe_load, tiers
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 from tests.report.html_tree import parse
 from tests.report.sample import recorded
@@ -86,6 +86,21 @@ MARKDOWN = to_markdown(REPORT)
 def document() -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads(to_json(REPORT))
     return loaded
+
+
+def test_who_has_a_pool_or_a_cap_of_its_own_is_said() -> None:
+    own = {"pgbouncer": {"poolSize": 40, "poolMode": "session"}, "haproxy": {"maxConnections": 7}}
+    wire = SPEC.to_wire()
+    wire["topology"] = {"postgres": {}, "pgbouncer": {}, "haproxy": {}}
+    wire["servers"][1]["topology"] = own
+    report = replace(REPORT, spec=BenchmarkRunSpec.model_validate(wire))
+    said = (
+        f"HAProxy → server → PgBouncer → Postgres; {wire['servers'][1]['name']}: 40 connections in "
+        "PgBouncer, PgBouncer's pool mode session, at most 7 requests at once through HAProxy"
+    )
+    assert tiers(report) == said
+    assert said in to_markdown(report)
+    assert said in parse(to_html(report, {})).text
 
 
 def test_the_document_says_its_version_and_where_it_was_measured() -> None:
