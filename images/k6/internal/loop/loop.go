@@ -69,7 +69,7 @@ type Plan struct {
 	// from number Generator on. Connections and Total are its own part. 0 of 0: it is alone.
 	Generator, Generators int
 	StartAt               time.Time // zero: at once
-	Threads               int       // 0: GOMAXPROCS, at most 8
+	Threads               int       // 0: one for each usersPerThread, at most GOMAXPROCS and maxThreads
 	// Takes the latency of each good answer in nanoseconds, unsorted, when the phase is over.
 	Latencies func([]int64)
 	Progress  func(elapsed time.Duration, requests int64)
@@ -88,8 +88,13 @@ type Cost struct {
 // ProgressEvery is the time between two calls of Plan.Progress.
 const ProgressEvery = 5 * time.Second
 
-// One thread drives tens of thousands of requests a second; more than these only contend.
-const maxThreads = 8
+const (
+	// One thread drives tens of thousands of requests a second; more than these only contend.
+	maxThreads = 8
+	// Of users at once, each has one answer to wait for. A thread with few of them falls asleep and is woken
+	// for nearly every answer, which costs more than the answer does; with these it finds several each time.
+	usersPerThread = 16
+)
 
 // ErrStopped says that the context ended before the phase did.
 var ErrStopped = errors.New("stopped before the end of the phase")
@@ -106,14 +111,19 @@ type shared struct {
 	stop     atomic.Bool
 }
 
+// threads is how many loops the plan is for, where so many can run at the same time.
+func (p *Plan) threads(processors int) int {
+	if p.Threads > 0 {
+		return min(p.Threads, p.Connections, maxThreads)
+	}
+	users := p.Connections * max(p.Streams, 1)
+	return min((users+usersPerThread-1)/usersPerThread, processors, p.Connections, maxThreads)
+}
+
 // Run drives one phase and gives its figures. A failed request is counted, never an error of Run;
 // errors are those of the machine (no epoll) or ErrStopped.
 func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
-	threads := plan.Threads
-	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	threads = min(threads, plan.Connections, maxThreads)
+	threads := plan.threads(runtime.GOMAXPROCS(0))
 	// One more than there are loops: a loop that returns from epoll must find a free processor
 	// even while another goroutine of k6 runs.
 	others := 1

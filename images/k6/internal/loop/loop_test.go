@@ -527,3 +527,25 @@ func TestStoppedRunGivesNoFigures(t *testing.T) {
 		t.Errorf("error %v after %s", err, time.Since(began))
 	}
 }
+
+func TestThreadsFollowWhatCanBeUnderWay(t *testing.T) {
+	for _, c := range []struct {
+		plan             Plan
+		processors, want int
+	}{
+		{Plan{Connections: 1}, 8, 1},
+		{Plan{Connections: 16}, 8, 1},
+		{Plan{Connections: 17}, 8, 2},
+		{Plan{Connections: 64}, 8, 4},
+		{Plan{Connections: 64}, 2, 2},
+		{Plan{Connections: 5000}, 32, 8},
+		{Plan{Connections: 2, Streams: 100}, 8, 2},
+		{Plan{Connections: 10, Streams: 10}, 8, 7},
+		{Plan{Connections: 2, Threads: 3}, 1, 2},
+	} {
+		if got := c.plan.threads(c.processors); got != c.want {
+			t.Errorf("%d connections of %d streams, %d processors: %d threads, expected %d",
+				c.plan.Connections, c.plan.Streams, c.processors, got, c.want)
+		}
+	}
+}
