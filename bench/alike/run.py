@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import median, stdev
@@ -48,6 +48,8 @@ SURELY = 0.035
 SERVERS = ("one", "two", "three", "four")
 REPETITIONS = 4
 FIGURES = ("throughput", "p99")
+OUTSIDE = ("stolenShare", "othersCores", "probeSeconds")
+"""Of the usage of the only node."""
 LONGEST_SECONDS = 900.0
 
 
@@ -70,6 +72,9 @@ class Entry:
     """Right answers per second of each trial, by server, in the order of the repetitions."""
     p99: dict[str, list[float]]
     """99th percentile of each trial in seconds, likewise."""
+    outside: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    """What was known of each trial from outside of its server, by OUTSIDE, then likewise: it could
+    explain noise. Empty of runs that were made before it was kept."""
 
 
 def manifest(name: str, version: str) -> dict[str, Any]:
@@ -108,6 +113,9 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
     }
     throughput: dict[str, list[float]] = defaultdict(list)
     p99: dict[str, list[float]] = defaultdict(list)
+    outside: dict[str, dict[str, list[float | None]]] = {
+        what: defaultdict(list) for what in OUTSIDE
+    }
     lost = 0
     for trial in sorted(results["trials"], key=lambda one: one["repetition"]):
         figures = trial.get("figures")
@@ -116,6 +124,9 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
             continue
         throughput[trial["server"]].append(figures["requestsPerSecond"])
         p99[trial["server"]].append(figures["latency"]["p99Seconds"])
+        node = next(iter((trial.get("usage") or {}).get("nodes") or []), {})
+        for what, of in outside.items():
+            of[trial["server"]].append(node.get(what))
     return Entry(
         commit=commit,
         began=began,
@@ -126,6 +137,7 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
         busy=share_of_nodes(results, "busyShare"),
         throughput=dict(throughput),
         p99=dict(p99),
+        outside={what: dict(of) for what, of in outside.items()},
     )
 
 

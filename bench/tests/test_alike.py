@@ -42,6 +42,8 @@ def test_a_second_rank_counts_by_its_figure() -> None:
     assert alike.apart == []
     assert alike.throughput["one"] == [100.0, 200.0]
     assert (alike.stolen, alike.busy, alike.lost) == (0.01, 0.5, 0)
+    assert alike.outside["stolenShare"]["one"] == [0.01, 0.01]
+    assert alike.outside["probeSeconds"]["one"] == [None, None]
     assert entry_of(results({"four": 2}), "c", 0.0, 1.0).apart == ["throughput"]
     assert entry_of(results({"four": 2}, p99_rank=4), "c", 0.0, 1.0).apart == list(FIGURES)
 
