@@ -551,11 +551,11 @@ bench-cause: install ## whether what limits a server is named rightly: each caus
 	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
 
 .PHONY: bench-alike
-bench-alike: install ## how often like servers are told apart: 100 runs, going on where it stopped (RUNS=10)
+bench-alike: install ## how often like servers are told apart: 100 runs, going on where it stopped (RUNS=10, KIND=six)
 	$(USE_CLUSTER)
 	$(IMAGES) reference
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
-	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS))
+	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS)) $(if $(KIND),--kind $(KIND))
 
 .PHONY: bench-nodes
 bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck, on four nodes (RUNS=5)

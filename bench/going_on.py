@@ -26,6 +26,8 @@ class Count(Generic[E]):
     """Those of this commit; whoever does more adds them here."""
     wanted: int
     """How many are to be done now."""
+    kind: str = ""
+    """Which of several kinds is counted; empty: there is one."""
 
 
 def count_of(
@@ -35,22 +37,28 @@ def count_of(
     journal: Path,
     subject: Sequence[str],
     read: Callable[[dict[str, Any]], Any],
+    kinds: Sequence[str] = (),
 ) -> Count[Any]:
     """Return what the command line asks for: `--FLAG` so many now, `--table` none.
 
-    `subject` are the paths of what is judged; `read` makes an entry of its fields. Exits with a
-    message when files of the subject are not committed, unless only the table is asked for.
+    `subject` are the paths of what is judged; `read` makes an entry of its fields. With `kinds`,
+    the first of them is counted or that of `--kind`, by the `kind` of entries. Exits with a message
+    when files of the subject are not committed, unless only the table is asked for.
     """
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument(f"--{flag}", type=int, default=most, help="how many now, of those left")
     parser.add_argument("--table", action="store_true", help="print what was done so far")
+    if kinds:
+        parser.add_argument("--kind", choices=kinds, default=kinds[0])
     asked = vars(parser.parse_args())
+    kind = asked.get("kind", "")
     commit = commit_of(ROOT, *subject)
     if commit.endswith("+") and not asked["table"]:
         parser.error("files of what is judged differ from the commit: commit them first")
     entries = [one for one in lines.entries(journal, read) if one.commit == commit]
+    entries = [one for one in entries if not kinds or one.kind == kind]
     wanted = 0 if asked["table"] else min(asked[flag], most - len(entries))
-    return Count(commit, entries, wanted)
+    return Count(commit, entries, wanted, kind)
 
 
 def share_of_nodes(results: Mapping[str, Any], what: str) -> float:

@@ -1,10 +1,11 @@
 """How often like servers are told apart: independent runs on the real cluster, counted.
 
-    PYTHONPATH=bench:proof python3 bench/alike/run.py [--runs N] [--table]
+    PYTHONPATH=bench:proof python3 bench/alike/run.py [--runs N] [--kind KIND] [--table]
 
-Each run measures four servers of one image, four repetitions of each, and whatever it tells apart
-is wrong. Nothing is drawn again from what was measured, so the count can miss its goal. Needs a
-cluster with the chart installed (KUBECONFIG, or the embedded one) and the reference server's image.
+Each run measures servers of one image, four of them in four repetitions unless another kind is
+asked for, and whatever it tells apart is wrong. Nothing is drawn again from what was measured, so
+the count can miss its goal. Needs a cluster with the chart installed (KUBECONFIG, or the embedded
+one) and the images of reference server and operator.
 
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
 judges (SUBJECT), and with the figure of each trial, from which noise can be learned. Judged from
@@ -14,16 +15,19 @@ must not be told apart on a busy one either. How busy it was is printed.
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
 
-from cluster_access import results_of, run_to_end
+from cluster_access import kubectl, results_of, run_to_end
 from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
@@ -45,12 +49,56 @@ GOAL = 0.05
 SURELY = 0.035
 """A count that GOAL gives by chance less often than this is a miss: 7 of 60, 10 of 100."""
 
-SERVERS = ("one", "two", "three", "four")
-REPETITIONS = 4
+NAMES = (
+    "one", "two", "three", "four", "five", "six", "seven",
+    "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+)  # fmt: skip
 FIGURES = ("throughput", "p99")
+CLOSED = {"name": "closed", "closed": {"connections": 8, "duration": "2s"}, "warmup": "1s"}
+OPEN = {
+    "name": "open",
+    "open": {"rate": 400, "maxConnections": 64, "duration": "3s"},
+    "warmup": "1s",
+}
 OUTSIDE = ("stolenShare", "othersCores", "probeSeconds")
 """Of the usage of the only node."""
 LONGEST_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What runs are alike in."""
+
+    servers: int
+    repetitions: int
+    load: dict[str, Any]
+    disturbed: bool = False
+    """Whether a pod beside them takes a CPU for some seconds, now and then."""
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Return what its servers are told apart by, of FIGURES."""
+        return FIGURES if "closed" in self.load else ("p99",)
+
+
+KINDS = {
+    "four": Kind(4, 4, CLOSED),
+    "two": Kind(2, 5, CLOSED),
+    "two-open": Kind(2, 5, OPEN),
+    "six": Kind(6, 3, CLOSED),
+    "thirteen": Kind(13, 3, CLOSED),
+    "disturbed": Kind(4, 4, CLOSED, disturbed=True),
+}
+NEIGHBOUR = "noisy-neighbour"
+DISTURBING = """
+import random, time
+dice = random.Random(20261127)
+while True:
+    end = time.monotonic() + dice.uniform(3, 20)
+    while time.monotonic() < end:
+        pass
+    time.sleep(dice.uniform(3, 20))
+"""
 
 
 @dataclass(frozen=True)
@@ -75,9 +123,11 @@ class Entry:
     outside: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     """What was known of each trial from outside of its server, by OUTSIDE, then likewise: it could
     explain noise. Empty of runs that were made before it was kept."""
+    kind: str = "four"
+    """Of KINDS."""
 
 
-def manifest(name: str, version: str) -> dict[str, Any]:
+def manifest(name: str, version: str, kind: Kind) -> dict[str, Any]:
     """Return a run of like servers."""
     server = {
         "image": f"docker.io/laptime/reference:{version}",
@@ -90,21 +140,49 @@ def manifest(name: str, version: str) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {
             "scenario": "users",
-            "servers": [{"name": one, **server} for one in SERVERS],
+            "servers": [{"name": one, **server} for one in NAMES[: kind.servers]],
             "topology": {"postgres": {}},
-            "loads": [
-                {
-                    "name": "closed",
-                    "closed": {"connections": 8, "duration": "2s"},
-                    "warmup": "1s",
-                }
-            ],
-            "repetitions": REPETITIONS,
+            "loads": [kind.load],
+            "repetitions": kind.repetitions,
         },
     }
 
 
-def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float) -> Entry:
+@contextmanager
+def neighbour(version: str, kind: Kind) -> Iterator[None]:
+    """Let a pod beside the runs disturb them, if their kind is so."""
+    if not kind.disturbed:
+        yield
+        return
+    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    busy = {
+        "name": "busy",
+        "image": f"docker.io/laptime/operator:{version}",
+        "command": ["python3", "-c", DISTURBING],
+        "securityContext": closed,
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": NEIGHBOUR},
+        "spec": {
+            "containers": [busy],
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+        },
+    }
+    kubectl("apply", "-f", "-", stdin=json.dumps(pod))
+    try:
+        kubectl("wait", "--for=condition=Ready", f"pod/{NEIGHBOUR}", "--timeout=60s")
+        yield
+    finally:
+        kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")
+
+
+def entry_of(
+    results: dict[str, Any], commit: str, began: float, seconds: float, kind: str = "four"
+) -> Entry:
     """Return what a run's results.json says."""
     rows = results["rows"]
     ranks = {
@@ -124,20 +202,25 @@ def entry_of(results: dict[str, Any], commit: str, began: float, seconds: float)
             continue
         throughput[trial["server"]].append(figures["requestsPerSecond"])
         p99[trial["server"]].append(figures["latency"]["p99Seconds"])
-        node = next(iter((trial.get("usage") or {}).get("nodes") or []), {})
+        nodes: list[dict[str, Any]] = (trial.get("usage") or {}).get("nodes") or [{}]
         for what, of in outside.items():
-            of[trial["server"]].append(node.get(what))
+            of[trial["server"]].append(nodes[0].get(what))
     return Entry(
         commit=commit,
         began=began,
         seconds=round(seconds, 1),
-        apart=[name for name in FIGURES if any(rank not in (None, 1) for rank in ranks[name])],
+        apart=[
+            name
+            for name in KINDS[kind].figures
+            if any(rank not in (None, 1) for rank in ranks[name])
+        ],
         lost=lost,
         stolen=share_of_nodes(results, "stolenShare"),
         busy=share_of_nodes(results, "busyShare"),
         throughput=dict(throughput),
         p99=dict(p99),
         outside={what: dict(of) for what, of in outside.items()},
+        kind=kind,
     )
 
 
@@ -156,7 +239,7 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
     """Return lines that say how often like servers were told apart, and whether that is good."""
     found, good = [], True
     runs = len(entries)
-    for figure in FIGURES:
+    for figure in KINDS[entries[0].kind].figures:
         false = sum(figure in one.apart for one in entries)
         ends = binomtest(false, runs).proportion_ci(method="exact")
         limit = least_that_misses(runs)
@@ -182,19 +265,22 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
 def main() -> int:
     """Go on with the runs; print what they came to so far, beside the goal."""
     count: Count[Entry] = count_of(
-        __doc__, "runs", RUNS, JOURNAL, SUBJECT, lambda fields: Entry(**fields)
+        __doc__, "runs", RUNS, JOURNAL, SUBJECT, lambda fields: Entry(**fields), tuple(KINDS)
     )
-    commit, entries = count.commit, count.entries
+    commit, entries, kind = count.commit, count.entries, KINDS[count.kind]
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    for _ in range(count.wanted):
-        began, clock = time.time(), time.monotonic()
-        run = manifest("alike", version)
-        run_to_end(run, LONGEST_SECONDS)
-        entry = entry_of(results_of("alike"), commit, began, time.monotonic() - clock)
-        lines.append(JOURNAL, entry)
-        entries.append(entry)
-        apart = ", ".join(entry.apart) or "none"
-        print(f"[{len(entries)}/{RUNS}] told apart: {apart} ({entry.seconds:.0f} s)", flush=True)
+    with neighbour(version, kind):
+        for _ in range(count.wanted):
+            began, clock = time.time(), time.monotonic()
+            run_to_end(manifest("alike", version, kind), LONGEST_SECONDS)
+            seconds = time.monotonic() - clock
+            entry = entry_of(results_of("alike"), commit, began, seconds, count.kind)
+            lines.append(JOURNAL, entry)
+            entries.append(entry)
+            apart = ", ".join(entry.apart) or "none"
+            print(
+                f"[{len(entries)}/{RUNS}] told apart: {apart} ({entry.seconds:.0f} s)", flush=True
+            )
     if not entries:
         print(f"no run on {commit} yet")
         return NOT_JUDGED_CODE

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from alike.run import FIGURES, SERVERS, entry_of, least_that_misses, table
+from alike.run import FIGURES, KINDS, NAMES, entry_of, least_that_misses, manifest, table
+
+from laptime.api.spec import BenchmarkRunSpec
+
+SERVERS = NAMES[: KINDS["four"].servers]
 
 
 def results(ranks: dict[str, int], p99_rank: int = 1, failed: str = "") -> dict[str, Any]:
@@ -62,3 +66,15 @@ def test_too_many_false_runs_are_a_miss() -> None:
     assert not met
     assert lines[0].startswith("throughput   told apart in 7 of 61 runs: 11.5% (4.7% to 22.2%)")
     assert lines[0].endswith("MISSED")
+
+
+def test_open_loads_are_told_apart_by_response_times_alone() -> None:
+    entry = entry_of(results({"four": 2}, p99_rank=2), "c", 0.0, 1.0, "two-open")
+    assert (entry.kind, entry.apart) == ("two-open", ["p99"])
+    assert [line.split()[0] for line in table([entry])[0]] == ["p99", "noise", "machine"]
+
+
+def test_each_kind_is_a_run_that_the_operator_takes() -> None:
+    for kind in KINDS.values():
+        spec = BenchmarkRunSpec.model_validate(manifest("alike", "1", kind)["spec"])
+        assert len(spec.servers) == kind.servers
