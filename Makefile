@@ -557,6 +557,12 @@ bench-alike: install ## how often like servers are told apart: 100 runs, going o
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS)) $(if $(KIND),--kind $(KIND))
 
+.PHONY: bench-deciding
+bench-deciding: install ## how long until all orders of the published benchmarks are known, by the rule and by the first one (RUNS=1)
+	$(USE_CLUSTER)
+	$(load_example_images)
+	PYTHONPATH=bench:proof $(PYTHON) bench/deciding/run.py $(if $(RUNS),--runs $(RUNS))
+
 .PHONY: bench-nodes
 bench-nodes: venv ## like servers on a fast and a slow node, rotated and by luck, on four nodes (RUNS=5)
 	export LAPTIME_CLUSTER_NAME=laptime-bench-nodes

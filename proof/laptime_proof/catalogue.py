@@ -106,6 +106,7 @@ LONG = (
     Part("bench-cause", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
+    Part("bench-deciding", quiet=True),
     Part("bench-nodes", quiet=True),
     Part("bench-lanes", quiet=True),
     Part("bench-scale", quiet=True),

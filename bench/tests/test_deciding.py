@@ -1,0 +1,118 @@
+"""What `make bench-deciding` counts, and what makes it fail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log
+from typing import Any
+
+import pytest
+from deciding.run import (
+    BENCHMARKS,
+    REPETITIONS,
+    RUNS,
+    Entry,
+    decided_after,
+    differing,
+    entry_of,
+    first_rule,
+    manifest,
+    minutes,
+    ours,
+    table,
+)
+
+from laptime.api.spec import BenchmarkRunSpec
+
+# What each repetition did to a server, by turns: no two servers alike.
+_NOISE = (0.0, 0.01, -0.01, 0.004, -0.006, 0.008, -0.003, 0.002)
+
+
+def entry(*rates: float, noise: float = 1.0, benchmark: str = "users") -> Entry:
+    """Return a run of servers with about these requests/s, a repetition each minute."""
+    logs = {
+        f"s{number}": [
+            log(rate) + noise * (number + 1) * _NOISE[(3 * number + one) % len(_NOISE)]
+            for one in range(REPETITIONS)
+        ]
+        for number, rate in enumerate(rates)
+    }
+    ends = [60.0 * one for one in range(1, REPETITIONS + 1)]
+    return Entry("c", 0.0, benchmark, ends, {"closed": logs}, [], 0.0, 0.5)
+
+
+def test_only_what_differs_by_more_than_five_percent_has_to_be_known() -> None:
+    assert differing([entry(100, 104, 200)], "closed") == {("s0", "s2"), ("s1", "s2")}
+
+
+def test_a_run_is_decided_once_all_orders_are_known() -> None:
+    run = entry(100, 115, 132, 152, noise=2.0)
+    expected = {"closed": differing([run], "closed")}
+    new, old = (decided_after(run, expected, rule) for rule in (ours, first_rule))
+    assert new is not None
+    assert old is None or new < old
+    assert minutes(run, new) == new
+    assert ours(run.logs["closed"], new) == expected["closed"]
+    assert not ours(run.logs["closed"], new - 1) >= expected["closed"]
+
+
+def test_what_is_not_decided_takes_the_whole_run() -> None:
+    run = entry(100, 108, noise=30.0)
+    expected = {"closed": {("s0", "s1")}}
+    assert decided_after(run, expected, ours) is None
+    assert minutes(run, None) == REPETITIONS
+
+
+def test_a_server_without_all_figures_is_left_out() -> None:
+    run = entry(100, 130, 200)
+    short = replace(
+        run, logs={"closed": {k: v for k, v in run.logs["closed"].items() if k != "s1"}}
+    )
+    assert differing([short], "closed") == {("s0", "s2")}
+    assert decided_after(short, {"closed": {("s0", "s1"), ("s0", "s2")}}, ours) is not None
+
+
+def test_as_long_as_the_first_rule_is_a_miss() -> None:
+    # Two servers far apart: both rules need two or three repetitions.
+    entries = [entry(100, 300, benchmark=name) for name in BENCHMARKS for _ in range(RUNS)]
+    lines, met = table(entries)
+    assert not met
+    assert "MISSED" in lines[-2]
+    assert "not judged" in table(entries[1:])[0][-2]
+
+
+def _trial(server: str, repetition: int, figures: bool = True) -> dict[str, Any]:
+    minute = f"2026-11-27T12:{repetition:02}"
+    return {
+        "trial": f"{server}-{repetition}",
+        "ordinal": repetition,
+        "server": server,
+        "load": "closed",
+        "repetition": repetition,
+        "outcome": "Measured" if figures else "Failed",
+        "startedAt": f"{minute}:00Z",
+        "finishedAt": f"{minute}:30Z",
+        "figures": {
+            "requests": 100,
+            "errors": 0,
+            "windowSeconds": 1.0,
+            "requestsPerSecond": 100.0 * repetition,
+        }
+        if figures
+        else None,
+    }
+
+
+def test_figures_and_times_are_those_of_the_results() -> None:
+    trials = [_trial(name, one) for one in range(1, REPETITIONS + 1) for name in ("a", "b")]
+    trials[-1] = _trial("b", REPETITIONS, figures=False)
+    found = entry_of("users", {"trials": trials}, {"startedAt": "2026-11-27T12:00:00Z"}, "c", 0.0)
+    assert found.ends[:2] == [90.0, 150.0]
+    assert found.logs["closed"]["a"][1] == pytest.approx(log(200))
+    assert found.lost == ["b under closed"]
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_each_benchmark_is_measured_to_its_end(benchmark: str) -> None:
+    spec = BenchmarkRunSpec.model_validate(manifest(benchmark)["spec"])
+    assert (spec.repetitions, spec.stop_when) == (REPETITIONS, None)
