@@ -63,6 +63,9 @@ ADDED: dict[str, set[Right]] = {
     "issue 15, decision 19: scenarios are resources": rights(
         IN_RUN_NAMESPACES, "benchmarkscenarios.laptime.dev", "get"
     ),
+    "issue 17, decision 75: the CPU of Postgres between trials": rights(
+        IN_RUN_NAMESPACES, "pods/resize", "patch"
+    ),
 }
 # Issue 13, decision 8: a Secret goes with its ConfigMap, since by its name it could be another's.
 REMOVED = rights(IN_RUN_NAMESPACES, "secrets", "delete")

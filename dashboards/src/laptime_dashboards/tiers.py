@@ -228,10 +228,11 @@ def pgbouncer_errors() -> timeseries.Panel:
 
 def postgres_utilisation() -> timeseries.Panel:
     """How much of the connections and of the CPU is in use."""
-    limit = f'max(laptime_run_cpu_limit_cores{{{RUN}, component="postgres"}})'
+    limit = f'max by (server) (laptime_run_cpu_limit_cores{{{RUN}, component="postgres"}})'
     return time_series(
         "Postgres: utilisation",
-        "Share of max_connections in use; cores in use, and the limit where the spec sets one.",
+        "Share of max_connections in use; cores in use, and the limit where the spec sets one, "
+        "with the one that a server has of its own.",
         "short",
         _NO_POSTGRES,
         [
@@ -242,7 +243,7 @@ def postgres_utilisation() -> timeseries.Panel:
                 ref="A",
             ),
             query("sum(" + rate(_container("postgres")) + ")", "cores", ref="B"),
-            query(limit, "limit of cores", ref="C"),
+            query(limit, "limit of cores {{server}}", ref="C"),
         ],
         width=THIRD,
     )

@@ -278,6 +278,9 @@ def _arrange_pools(servers: list[Node], topology: Node) -> None:
     for name in {"pgbouncer", "haproxy"} - set(topology):
         for one in own:
             one.pop(name, None)
+    if "cpu" not in topology.get("postgres", {}).get("resources", {}):
+        for one in own:
+            one.pop("postgres", None)
     if "pgbouncer" not in topology:
         return
     pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]

@@ -25,12 +25,13 @@ from laptime.plan.experiments import (
 )
 from tests.fuzz.specs import make
 
-CONNECTIONS, THREADS, WORKERS, CPU, POOL, CAP = Resource
+CONNECTIONS, THREADS, WORKERS, CPU, POSTGRES_CPU, POOL, CAP = Resource
 TRIED = (
     Cause.SERVER_CPU,
     Cause.SERVER_CONCURRENCY,
     Cause.UNEVEN_WORKERS,
     Cause.DATABASE_CONNECTIONS,
+    Cause.POSTGRES_CPU,
     Cause.PGBOUNCER_POOL,
     Cause.HAPROXY_CAP,
 )
@@ -198,6 +199,35 @@ def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
     assert made.besides == "Postgres takes 70 connections instead of 50, for all of them"
     assert refused(made.spec) == []
     assert misfits(made.spec, scenarios()["users"]) == []
+
+
+def test_postgres_has_twice_the_cpu_for_one_arm() -> None:
+    limited = {"postgres": {"resources": {"cpu": "500m", "memory": "1Gi"}}}
+    made = experiment(spec_of(server(), topology=limited), "mine", [POSTGRES_CPU], ["closed"], 5)
+    (arm,) = made.arms
+    assert arm.change == "1000m CPU of Postgres instead of 500m"
+    assert arm.server.name == "mine-pgcpu"
+    of_arm = made.spec.topology_of(arm.server).postgres
+    assert of_arm is not None
+    assert of_arm.resources is not None
+    assert (of_arm.resources.cpu, of_arm.resources.memory) == ("1000m", "1Gi")
+    # The others have what the run says, and so has the tier as it is deployed.
+    assert made.spec.topology.to_wire() == spec_of(server(), topology=limited).topology.to_wire()
+    assert (refused(made.spec), made.besides) == ([], "")
+    assert candidates(server(), [Cause.POSTGRES_CPU]) == (POSTGRES_CPU,)
+    # Of what it has of its own already twice again.
+    again = experiment(made.spec, "mine-pgcpu", [POSTGRES_CPU], ["closed"], 5)
+    assert again.arms[0].change == "2000m CPU of Postgres instead of 1000m"
+
+
+def test_a_postgres_that_takes_what_is_free_cannot_have_twice_that() -> None:
+    for topology in ({"postgres": {}}, {"postgres": {"resources": {"memory": "1Gi"}}}):
+        spec = spec_of(server(), topology=topology)
+        found, why_not = possible(spec, "mine", [POSTGRES_CPU])
+        assert (found, why_not) == (
+            [],
+            ["Postgres has no limit of CPU in the run: it takes what its node has"],
+        )
 
 
 def test_what_a_server_has_of_its_own_is_what_is_doubled() -> None:

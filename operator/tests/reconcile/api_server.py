@@ -62,6 +62,8 @@ class ApiServer:
     """Whether a log that is followed breaks off in the middle of what is written next."""
     collects: bool = True
     """Whether the garbage collector deletes what has no owner any more."""
+    resizes: bool = True
+    """Whether it knows that pods can be resized: it is of Kubernetes 1.33 or later."""
     version: int = 1
     oldest: int = 0
     """Changes up to this version are forgotten: a watch from there is too old."""
@@ -186,6 +188,8 @@ class ApiServer:
                 return self._create(await request.json(), namespace or "", dry=dry)
             case "PATCH":
                 applied = json.loads(await request.text())
+                if sub == "resize":
+                    return self._resize(applied, namespace or "", name or "")
                 return self._apply(applied, kind, namespace or "", name or "", sub)
         return self._delete(await request.json(), kind, namespace or "", name or "")
 
@@ -213,6 +217,22 @@ class ApiServer:
         if (manifest["kind"], namespace, metadata["name"]) in self.objects:
             return _refusal(409, "AlreadyExists", f"{metadata['name']} already exists")
         return web.json_response(manifest if dry else self.add(manifest), status=201)
+
+    def _resize(self, patch: Object, namespace: str, name: str) -> web.Response:
+        if not self.resizes:
+            return _refusal(404, "NotFound", "the server could not find the requested resource")
+        pod = self.objects.get(("Pod", namespace, name))
+        if pod is None:
+            return _not_found(name)
+        if patch["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return _refusal(409, "Conflict", "Precondition failed: UID in precondition")
+        changed = {one["name"]: one["resources"] for one in patch["spec"]["containers"]}
+        containers = [
+            {**one, "resources": changed.get(one["name"], one.get("resources"))}
+            for one in pod["spec"]["containers"]
+        ]
+        spec = {**pod["spec"], "containers": containers}
+        return web.json_response(self.change("Pod", namespace, name, spec=spec))
 
     def _apply(
         self, manifest: Object, kind: str, namespace: str, name: str, sub: str | None

@@ -15,6 +15,7 @@ from typing import Any
 
 from laptime.api.answers import CheckedAnswer
 from laptime.manifests.context import PODS_ANNOTATION
+from laptime.manifests.pods import quantity
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
 
@@ -73,6 +74,13 @@ class SimulatedCluster:
         self.drained = False
         """Whether the node takes no pods any more: they go to another one, or nowhere."""
         self._bound: set[str] = set()
+        self.cores = 64.0
+        """What the node has: a pod that is to have more of it keeps what it has."""
+        self.tells_cores = True
+        """Whether kubelets say how many cores a container has."""
+        self.resizes: list[tuple[str, float]] = []
+        """Which pods were to have how many cores."""
+        self._deployed_cores: dict[str, float | None] = {}
 
     # What is asked of it --------------------------------------------------------------------
 
@@ -83,6 +91,9 @@ class SimulatedCluster:
                 self._bind(manifest)
                 stamped = json.loads(json.dumps(manifest))
                 stamped["metadata"]["creationTimestamp"] = self.now.isoformat()
+                main = manifest["spec"]["template"]["spec"]["containers"][0]
+                cpu = main["resources"].get("limits", {}).get("cpu")
+                self._deployed_cores[name] = quantity(cpu) if cpu is not None else None
                 self.deployments[name] = deployment_view(stamped)
             case "Service":
                 self.services[name] = manifest["metadata"]["annotations"][LABEL + "manifest-hash"]
@@ -136,6 +147,13 @@ class SimulatedCluster:
                     self.secret = False
             case _:
                 raise AssertionError(f"nobody deletes a {kind}")
+
+    def resize(self, name: str, cpu: str) -> None:
+        """Have a pod get so much CPU: the kubelet does it a little later."""
+        pod = self.pods.get(name)
+        if pod is not None:
+            self.resizes.append((name, quantity(cpu)))
+            self.pods[name] = replace(pod, cpu=quantity(cpu))
 
     # What happens by itself ------------------------------------------------------------------
 
@@ -239,6 +257,7 @@ class SimulatedCluster:
             node=None if nowhere else "other" if self.drained else "node",
             acknowledged=None if nowhere else self.now,
             unschedulable_message="0/2 nodes are available" if nowhere else None,
+            cpu=self._deployed_cores.get(owner),
         )
 
     def _run_pod(self, pod: PodView) -> None:
@@ -270,7 +289,16 @@ class SimulatedCluster:
                 ready=True,
                 last_started=pod.last_started or self.now,
                 containers=(running,),
+                **self._size(pod),
             )
+
+    def _size(self, pod: PodView) -> dict[str, Any]:
+        if not self.tells_cores:
+            return {}
+        if pod.cpu is not None and pod.cpu > self.cores:
+            said = f"Node didn't have enough capacity: cpu, requested: {pod.cpu:g}"
+            return {"resize_pending": ("Infeasible", said)}
+        return {"cpu_in_force": pod.cpu, "resize_pending": None}
 
     def _run_reset(self, pod: PodView) -> None:
         if pod.phase != "Pending":

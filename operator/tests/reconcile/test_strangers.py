@@ -16,7 +16,7 @@ from laptime.catalog import scenarios
 from laptime.kube import KubeError
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
-from laptime.manifests.context import Component, Network, RunContext, Target
+from laptime.manifests.context import UID_LABEL, Component, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
 from laptime.manifests.pods import config_map
@@ -34,7 +34,15 @@ from laptime.manifests.target import reach_policy
 from laptime.manifests.verifier import verify_job
 from laptime.measure.readings import no_readings
 from laptime.plan import Trial, plan_profiles, plan_trials
-from laptime.reconcile.actions import Action, Apply, Create, CreateDatabaseSecret, Delete, Fold
+from laptime.reconcile.actions import (
+    Action,
+    Apply,
+    Create,
+    CreateDatabaseSecret,
+    Delete,
+    Fold,
+    Resize,
+)
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.execute import NameTaken, execute
 from laptime.reconcile.fold import delete_folded, read_archive
@@ -356,3 +364,61 @@ async def test_the_pods_of_a_run_before_are_selected_by_nothing() -> None:
         selector = manifest.get("spec", {}).get("selector") or {"nobody": ""}
         selector = selector.get("matchLabels", selector)
         assert not selector.items() <= pod["labels"].items()
+
+
+def postgres_pod(uid_of_run: str) -> dict[str, Any]:
+    """Return a pod of Postgres with the label of a run, beside a container of somebody else."""
+    resources = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+    containers = [{"name": "postgres", "resources": resources}, {"name": "mesh", "resources": {}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "shop-postgres-1", "labels": {UID_LABEL: uid_of_run}},
+        "spec": {"containers": containers},
+    }
+
+
+async def test_a_pod_is_resized_under_its_uid_and_in_the_one_container() -> None:
+    server = ApiServer()
+    run = run_of(server)
+    pod = server.add(postgres_pod(run.uid))
+    children = Children(run.uid)
+    children.stores["Pod"].put(pod)
+    resize = Resize("shop-postgres-1", "postgres", "2")
+    async with serving(server) as kube:
+        await execute(kube, run, context_of(run), [resize], children)
+    (now,) = server.of("Pod")
+    two = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
+    assert [one["resources"] for one in now["spec"]["containers"]] == [two, {}]
+    assert children.of("Pod")[0]["spec"] == now["spec"]
+
+
+async def test_a_pod_that_took_the_place_of_another_is_not_resized() -> None:
+    server = ApiServer()
+    run = run_of(server)
+    children = Children(run.uid)
+    children.stores["Pod"].put(server.add(postgres_pod(run.uid)))
+    server.remove("Pod", "default", "shop-postgres-1")
+    theirs = deepcopy(server.add(postgres_pod("another run")))
+    async with serving(server) as kube:
+        resize = Resize("shop-postgres-1", "postgres", "2")
+        with pytest.raises(KubeError) as error:
+            await execute(kube, run, context_of(run), [resize], children)
+    assert error.value.conflict
+    assert server.of("Pod") == [theirs]
+
+
+async def test_a_cluster_that_cannot_resize_pods_is_told_from_a_pod_that_is_gone() -> None:
+    server = ApiServer(resizes=False)
+    run = run_of(server)
+    children = Children(run.uid)
+    children.stores["Pod"].put(server.add(postgres_pod(run.uid)))
+    async with serving(server) as kube:
+        resize = Resize("shop-postgres-1", "postgres", "2")
+        with pytest.raises(KubeError, match=r"from Kubernetes 1\.33 on"):
+            await execute(kube, run, context_of(run), [resize], children)
+        server.resizes = True
+        server.remove("Pod", "default", "shop-postgres-1")
+        with pytest.raises(KubeError) as gone:
+            await execute(kube, run, context_of(run), [resize], children)
+    assert "1.33" not in str(gone.value)

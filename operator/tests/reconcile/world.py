@@ -29,6 +29,7 @@ from laptime.reconcile.actions import (
     Decision,
     Delete,
     Fold,
+    Resize,
 )
 from laptime.reconcile.decide import decide
 from laptime.reconcile.fold import single_results
@@ -346,6 +347,8 @@ class World(SimulatedCluster):
                 self._fold(files)
             case Delete(kind, name):
                 self.remove(kind, name)
+            case Resize(name, _, cpu):
+                self.resize(name, cpu)
 
     def _single(self) -> list[dict[str, Any]]:
         return single_results("demo", list(self.config_maps.values()))

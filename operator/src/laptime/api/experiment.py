@@ -19,5 +19,6 @@ class Resource(StrEnum):
     THREADS = "threads"
     WORKERS = "workers"
     CPU = "cpu"
+    POSTGRES_CPU = "postgres.cpu"
     POOL_SIZE = "pgbouncer.poolSize"
     MAX_CONNECTIONS = "haproxy.maxConnections"

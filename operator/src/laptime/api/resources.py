@@ -27,17 +27,20 @@ Quantity = Annotated[
 ]
 
 
+CPU_RULE = rule(
+    "!has(self.cpu) || !isQuantity(string(self.cpu)) || "
+    "!quantity(string(self.cpu)).isGreaterThan(quantity('1024'))",
+    "cpu must be at most 1024 cores: did you write a unit of memory?",
+    ".cpu",
+)
+
+
 class Resources(Model):
     """CPU and memory of one pod; each one set is both its request and its limit."""
 
     model_config = ConfigDict(
         json_schema_extra=rules(
-            rule(
-                "!has(self.cpu) || !isQuantity(string(self.cpu)) || "
-                "!quantity(string(self.cpu)).isGreaterThan(quantity('1024'))",
-                "cpu must be at most 1024 cores: did you write a unit of memory?",
-                ".cpu",
-            ),
+            CPU_RULE,
             rule(
                 "!has(self.memory) || !isQuantity(string(self.memory)) || "
                 "!quantity(string(self.memory)).isLessThan(quantity('4Mi'))",

@@ -191,6 +191,16 @@ class BenchmarkRunSpec(Model):
                 ".loads",
             ),
             rule(
+                "self.servers.all(s, !has(s.topology) || !has(s.topology.postgres) || "
+                "has(self.topology) && has(self.topology.postgres) && "
+                "has(self.topology.postgres.resources) && "
+                "has(self.topology.postgres.resources.cpu))",
+                "a server has a limit of CPU of its own in the Postgres of the run: write "
+                "postgres: {resources: {cpu: 1}} in spec.topology, with what the other servers "
+                "have, or leave it out at the server",
+                ".servers",
+            ),
+            rule(
                 "self.servers.all(s, !has(s.topology) || !has(s.topology.pgbouncer) || "
                 "has(self.topology) && has(self.topology.pgbouncer))",
                 "a server has a pool of its own in the PgBouncer of the run: add pgbouncer: {} to "

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
 from laptime.api.durations import DelayDuration, parse_duration
-from laptime.api.resources import Resources
+from laptime.api.resources import CPU_RULE, Quantity, Resources
 
 MOST_CONNECTIONS = 10000
 """Of a Postgres."""
@@ -57,6 +57,16 @@ class HAProxy(Model):
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 
 
+class OwnPostgres(Model):
+    """What Postgres has for one server otherwise than for the others."""
+
+    model_config = ConfigDict(json_schema_extra=rules(CPU_RULE))
+    cpu: Quantity = Field(
+        description="CPU cores of its pod, such as 500m or 2; for the others as many as "
+        "topology.postgres.resources.cpu says. Changed between trials, without a restart."
+    )
+
+
 class OwnPgBouncer(Model):
     """What PgBouncer does for one server otherwise than for the others."""
 
@@ -86,6 +96,7 @@ class OwnHAProxy(Model):
 class OwnTopology(Model):
     """What the tiers of a run do for one server otherwise than for the others."""
 
+    postgres: OwnPostgres | None = Field(None, description="A limit of CPU of its own in Postgres.")
     pgbouncer: OwnPgBouncer | None = Field(None, description="A pool of its own in PgBouncer.")
     haproxy: OwnHAProxy | None = Field(None, description="A cap of its own in HAProxy.")
 
@@ -195,6 +206,11 @@ class Topology(Model):
         if own is None:
             return self
         changed: dict[str, Model] = {}
+        if own.postgres is not None and self.postgres is not None:
+            resources = (self.postgres.resources or Resources()).model_copy(
+                update={"cpu": own.postgres.cpu}
+            )
+            changed["postgres"] = self.postgres.model_copy(update={"resources": resources})
         for name, tier, other in (
             ("pgbouncer", self.pgbouncer, own.pgbouncer),
             ("haproxy", self.haproxy, own.haproxy),

@@ -136,6 +136,27 @@ class Kube(Logs):
         """
         return await self._apply(manifest, "status")
 
+    async def resize(
+        self, namespace: str, name: str, uid: str, container: str, cpu: str
+    ) -> Manifest:
+        """Give a container of the running pod that has this uid so much CPU, and return the pod.
+
+        As request and limit. The kubelet does so a little later, and without a restart.
+
+        Raises:
+            KubeError: refused, also where the API server is older than Kubernetes 1.33 (404).
+        """
+        amount = {"cpu": cpu}
+        of_it = {"name": container, "resources": {"requests": amount, "limits": amount}}
+        return await self._json(
+            "PATCH",
+            RESOURCES["Pod"].path(namespace, name, "resize"),
+            query={"fieldManager": FIELD_MANAGER},
+            # With the uid: a pod that took its place in this moment is left as it is.
+            body={"metadata": {"uid": uid}, "spec": {"containers": [of_it]}},
+            content_type="application/strategic-merge-patch+json",
+        )
+
     async def _apply(self, manifest: Manifest, sub: str | None) -> Manifest:
         metadata = manifest["metadata"]
         path = RESOURCES[manifest["kind"]].path(metadata.get("namespace"), metadata["name"], sub)

@@ -38,11 +38,13 @@ _SUFFIXES = {
     Resource.THREADS: "-threads",
     Resource.WORKERS: "-workers",
     Resource.CPU: "-cpu",
+    Resource.POSTGRES_CPU: "-pgcpu",
     Resource.POOL_SIZE: "-pool",
     Resource.MAX_CONNECTIONS: "-cap",
 }
 _BY_CAUSE = {
     Cause.DATABASE_CONNECTIONS: Resource.DATABASE_CONNECTIONS,
+    Cause.POSTGRES_CPU: Resource.POSTGRES_CPU,
     Cause.PGBOUNCER_POOL: Resource.POOL_SIZE,
     Cause.HAPROXY_CAP: Resource.MAX_CONNECTIONS,
     # Of more workers each has fewer connections, the full one too.
@@ -76,8 +78,8 @@ class NothingToTryError(ValueError):
 def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
     """Return what may limit a server by these causes, the likeliest first, without repetition.
 
-    The CPUs of tiers, their locks and disks, and nodes stand for nothing here: all arms of an
-    experiment share them.
+    The CPU of PgBouncer and HAProxy, which has a thread for each core that it is given, stands for
+    nothing here, nor do locks, disks and nodes: all arms of an experiment share them.
     """
     found = (resource for cause in causes for resource in _resources(server, cause))
     return tuple(dict.fromkeys(found))[:MOST_CANDIDATES]
@@ -199,6 +201,7 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
         ("threads", _threads(arm), _threads(unchanged)),
         ("database connections", _connections(arm), _connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
+        ("CPU of Postgres", _postgres_cpu(tiers), _postgres_cpu(before_them)),
         ("connections in PgBouncer's pool", _pool(tiers), _pool(before_them)),
         ("requests at once through HAProxy", _cap(tiers), _cap(before_them)),
     ):
@@ -219,7 +222,7 @@ def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
 
 
 def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
-    if resource in (Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
+    if resource in (Resource.POSTGRES_CPU, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
         return _doubled_tier(spec, server, resource)
     if resource is Resource.DATABASE_CONNECTIONS:
         return server.model_copy(update={"database_connections": 2 * server.database_connections})
@@ -239,22 +242,33 @@ def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Serv
         # Each process has a pool of its own: half of it, so that the connections stay as many.
         each = server.database_connections * processes_of(server) / processes_of(more)
         return more.model_copy(update={"database_connections": max(1, -int(-each // 1))})
-    cpu = _cpu(server)
-    match = _QUANTITY.fullmatch(cpu or "")
-    if server.resources is None or match is None:
+    doubled = _twice(_cpu(server))
+    if server.resources is None or doubled is None:
         raise NothingToTryError(
             f"{server.name} has no limit of CPU in the run: try workers instead"
         )
-    doubled = f"{(2 * Decimal(match[1])).normalize():f}{match[2]}"
     resources = server.resources.model_copy(update={"cpu": doubled})
     return server.model_copy(update={"resources": resources})
+
+
+def _twice(amount: str | None) -> str | None:
+    """Return twice of a quantity, written as it is; None without one."""
+    match = _QUANTITY.fullmatch(amount or "")
+    return f"{(2 * Decimal(match[1])).normalize():f}{match[2]}" if match else None
 
 
 def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
     """Return the server with twice of what a tier gives to it: the tier itself is shared by all."""
     topology = spec.topology_of(server)
     own = (server.topology or OwnTopology()).to_wire()
-    if resource is Resource.POOL_SIZE:
+    if resource is Resource.POSTGRES_CPU:
+        cpu = _twice(_postgres_cpu(topology))
+        if cpu is None:
+            raise NothingToTryError(
+                "Postgres has no limit of CPU in the run: it takes what its node has"
+            )
+        own["postgres"] = {"cpu": cpu}
+    elif resource is Resource.POOL_SIZE:
         size = _pool(topology)
         if size is None:
             raise NothingToTryError("the run has no PgBouncer")
@@ -265,6 +279,11 @@ def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) ->
             raise NothingToTryError("the run has no HAProxy with maxConnections")
         own["haproxy"] = {"maxConnections": 2 * cap}
     return server.model_copy(update={"topology": OwnTopology.model_validate(own)})
+
+
+def _postgres_cpu(topology: Topology) -> str | None:
+    tier = topology.postgres
+    return tier.resources.cpu if tier is not None and tier.resources is not None else None
 
 
 def _pool(topology: Topology) -> int | None:

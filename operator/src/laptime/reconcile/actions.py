@@ -47,13 +47,22 @@ class Delete:
 
 
 @dataclass(frozen=True)
+class Resize:
+    """Give a running pod's container so much CPU, as request and limit."""
+
+    name: str
+    container: str
+    cpu: str
+
+
+@dataclass(frozen=True)
 class Fold:
     """Make the archive of the run so: these files, and all results that are stored by then."""
 
     files: dict[str, str]
 
 
-Action = Apply | Create | CreateDatabaseSecret | CreateServicesSecret | Delete | Fold
+Action = Apply | Create | CreateDatabaseSecret | CreateServicesSecret | Delete | Resize | Fold
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from laptime.reconcile.actions import (
     CreateServicesSecret,
     Delete,
     Fold,
+    Resize,
 )
 from laptime.reconcile.children import Child, Children
 from laptime.reconcile.fold import archive_objects
@@ -113,6 +114,14 @@ async def _execute_one(
             await _create_secret(kube, secret, owner, children)
         case Fold(files):
             await _fold(kube, run, context, files, children)
+        case Resize(name, container, cpu):
+            pod = children.find("Pod", name)
+            if pod is not None:
+                try:
+                    resized = await kube.resize(run.namespace, name, pod.uid, container, cpu)
+                except KubeError as error:
+                    raise _of_resizing(error).about("Pod", name) from error
+                children.stores["Pod"].put(resized)
         case Delete(kind, name):
             child = children.find(kind, name)
             if child is not None:
@@ -122,6 +131,14 @@ async def _execute_one(
                 else:
                     children.stores[kind].put(left)
     return None
+
+
+def _of_resizing(error: KubeError) -> KubeError:
+    # So says an API server of a path that it does not know; of a pod it says its name.
+    if not (error.not_found and "requested resource" in error.message):
+        return error
+    needs = "its CPU can be changed while it runs from Kubernetes 1.33 on"
+    return KubeError(error.status, error.reason, f"{needs} ({error.message})")
 
 
 def _owner(children: Children, name: str, uid: str) -> Child:

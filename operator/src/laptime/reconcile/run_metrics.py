@@ -403,6 +403,10 @@ def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
     ):
         if tier is not None:
             yield component.value, "", tier.resources
+    for server in run.spec.servers:
+        if server.topology is not None and server.topology.postgres is not None:
+            own = run.spec.topology_of(server).postgres
+            yield Component.POSTGRES.value, server.name, own.resources if own else None
 
 
 def _words(status: RunStatus) -> tuple[str, ...]:

@@ -254,8 +254,15 @@ def _pods(
     Caps have never asked it of delays, which are counted where they say it.
     """
     topology = spec.topology
+    postgres = topology.postgres
+    own = [one for one in map(spec.topology_of, spec.deployed) if one.postgres is not None]
+    for one in own:
+        # Of a server with a limit of its own it has that one in its trials.
+        assert one.postgres is not None
+        if _cores(one.postgres) > _cores(postgres):
+            postgres = one.postgres
     tiers: dict[str, Postgres | PgBouncer | HAProxy | Upstream | Delay | None] = {
-        "postgres": topology.postgres,
+        "postgres": postgres,
         "pgbouncer": topology.pgbouncer,
         "haproxy": topology.haproxy,
         "upstream": topology.upstream,
@@ -269,6 +276,11 @@ def _pods(
         *(_Pods(f"server {one.name}", one.resources, one_of=True) for one in spec.deployed),
         _Pods("generator", spec.generator.resources, spec.generator.parallelism),
     ]
+
+
+def _cores(tier: Postgres | None) -> float:
+    cpu = tier.resources.cpu if tier is not None and tier.resources is not None else None
+    return quantity(cpu) if cpu is not None else 0.0
 
 
 def _asked(pods: Sequence[_Pods], what: str) -> float:

@@ -14,6 +14,7 @@ from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
+from laptime.manifests.pods import quantity
 from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 
@@ -90,6 +91,11 @@ class PodView:
     missing_secrets: tuple[str, ...] = ()
     # What of it the cluster has changed.
     altered: Altered = UNALTERED
+    # CPU of the main container, in cores: its limit, and the one that the kubelet says is in force.
+    cpu: float | None = None
+    cpu_in_force: float | None = None
+    # Why the kubelet has not got there: CamelCase reason and message.
+    resize_pending: tuple[str, str] | None = None
     containers: tuple[ContainerView, ...] = ()
 
     @property
@@ -422,8 +428,36 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
             plain(str(one["name"])) for one in spec.get("imagePullSecrets") or [] if one.get("name")
         ),
         altered=changes,
+        cpu=_cpu_limit(main),
+        cpu_in_force=_cpu_limit(
+            next(
+                (
+                    one
+                    for one in status.get("containerStatuses") or []
+                    if one.get("name") == main.get("name")
+                ),
+                {},
+            )
+        ),
+        resize_pending=_resize_pending(conditions),
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
+
+
+def _cpu_limit(container: Mapping[str, Any]) -> float | None:
+    """Return the limit of CPU of a container, or of its status, in cores; None without one."""
+    said = ((container.get("resources") or {}).get("limits") or {}).get("cpu")
+    try:
+        return None if said is None else quantity(str(said))
+    except ValueError:
+        return None
+
+
+def _resize_pending(conditions: Mapping[str, Any]) -> tuple[str, str] | None:
+    pending = conditions.get("PodResizePending", {})
+    if pending.get("status") != "True":
+        return None
+    return _said(pending, "reason") or "", _said(pending, "message") or ""
 
 
 def _bound(spec: Mapping[str, Any]) -> tuple[str, ...]:

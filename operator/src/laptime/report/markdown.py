@@ -115,9 +115,12 @@ def tiers(report: Report) -> str:
 
 def _own(server: Server) -> str:
     """Return what the tiers did for a server alone; empty: nothing."""
+    database = server.topology.postgres if server.topology else None
     pool = server.topology.pgbouncer if server.topology else None
     proxy = server.topology.haproxy if server.topology else None
     said = []
+    if database is not None:
+        said.append(f"{database.cpu} CPU of Postgres")
     if pool is not None and pool.pool_size is not None:
         said.append(f"{pool.pool_size} connections in PgBouncer")
     if pool is not None and pool.pool_mode is not None:

@@ -31,6 +31,15 @@ TRIALS = Section(
             blame=Fault.TIER,
         ),
         Reason(
+            "TierNotResized",
+            "Postgres did not get the CPU that a server has of its own "
+            "(`topology.postgres.cpu`) within `startupTimeout`: its node has no room, or the "
+            "cluster is older than Kubernetes 1.33",
+            "less CPU, a node with more, or a run of its own with that much in "
+            "`topology.postgres.resources`",
+            blame=Fault.RUN,
+        ),
+        Reason(
             "ServiceResetFailed",
             "a service of the scenario could not be brought back to its first state: its reset was "
             "answered otherwise than expected, its Job failed, or it took longer than "

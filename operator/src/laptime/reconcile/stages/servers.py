@@ -25,6 +25,7 @@ from laptime.reconcile.stages.side_services import (
     side_services_reset,
 )
 from laptime.reconcile.stages.situation import Situation
+from laptime.reconcile.stages.sizes import postgres_sized, size_problem
 from laptime.reconcile.stages.targets import (
     reachable,
     target_changed,
@@ -57,6 +58,8 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
     settled = side_services_ready(situation, purpose, left_alone) and side_services_reset(
         situation, purpose, left_alone=not live
     )
+    # Not while anything still works with it as it was.
+    sized = left_alone and postgres_sized(situation, server)
     for one in situation.spec.deployed:
         wanted = purpose if one.name == server and settled else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
@@ -72,8 +75,8 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }
     if situation.spec.server(server).deployed:
-        return settled and alive == {(server, purpose)}
-    return reachable(situation, server, purpose) and settled and not alive
+        return settled and sized and alive == {(server, purpose)}
+    return reachable(situation, server, purpose) and settled and sized and not alive
 
 
 def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
@@ -125,8 +128,11 @@ def server_pods(situation: Situation, server: str, purpose: str) -> list[PodView
 
 def server_problem(situation: Situation, server: str, purpose: str) -> Problem | None:
     """Return what keeps a server from getting ready; fatal when its time is over."""
+    unsized = size_problem(situation, server, purpose)
+    if unsized is not None and unsized.fatal:
+        return unsized
     if not situation.spec.server(server).deployed:
-        return target_problem(situation, server, purpose)
+        return target_problem(situation, server, purpose) or unsized
     what = f"server {server}"
     deployment = situation.observed.deployments.get(f"{situation.run.name}-server-{server}")
     pods, limit = server_pods(situation, server, purpose), situation.spec.startup_seconds
@@ -137,7 +143,8 @@ def server_problem(situation: Situation, server: str, purpose: str) -> Problem |
     problem = diagnose(what, pods, situation.now)
     if problem is not None and problem.fatal:
         return problem
-    return late(what, pods, situation.observed.kubelets, limit, situation.now) or problem
+    overdue = late(what, pods, situation.observed.kubelets, limit, situation.now)
+    return overdue or problem or unsized
 
 
 def server_taken_away(situation: Situation, server: str, purpose: str) -> Problem | None:

@@ -60,6 +60,7 @@ from laptime.reconcile.stages.servers import (
 )
 from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
+from laptime.reconcile.stages.sizes import as_sized
 from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
@@ -337,7 +338,10 @@ def _what_was_made_of_them(
     if situation.spec.server(attempt.server).deployed:
         titles["server"] = f"server {attempt.server}"
     return judge_pods(
-        (titles[part], pod.altered) for part, of in pods.items() if part in titles for pod in of
+        (titles[part], as_sized(situation, part, pod.altered))
+        for part, of in pods.items()
+        if part in titles
+        for pod in of
     )
 
 
