@@ -57,7 +57,7 @@ class Said:
 def pairs(y: Array) -> Said:
     """Return the rule at first: each pair for itself, Student's t, Bonferroni over all pairs."""
     _, repetitions, servers = y.shape
-    difference, error = _paired(y)
+    difference, error = mean_and_error(y)
     count = servers * (servers - 1) // 2
     alone, together = (_student(repetitions - 1, _ERRORS / of) for of in (1, count))
     return Said(difference, together * error, alone * error)
@@ -83,21 +83,21 @@ def trimmed_pairs(y: Array) -> Said:
 def games_howell(y: Array) -> Said:
     """Return the studentized range with the variance and the degrees of freedom of each pair."""
     _, repetitions, servers = y.shape
-    difference, error = _paired(y)
+    difference, error = mean_and_error(y)
     together = _range(servers, repetitions - 1)
     return Said(difference, together * error, _student(repetitions - 1, _ERRORS) * error)
 
 
 def tukey(y: Array) -> Said:
     """Return the studentized range with one variance for all."""
-    means, own, degrees = _fitted(y)
+    means, own, degrees = fitted(y)
     same = np.broadcast_to(own.mean(1, keepdims=True), own.shape)
     return _by_variances(y, means, same, degrees)
 
 
 def shrunk(y: Array) -> Said:
     """Return a variance of each server, drawn half-way to that of all."""
-    means, own, degrees = _fitted(y)
+    means, own, degrees = fitted(y)
     return _by_variances(y, means, (own + own.mean(1, keepdims=True)) / 2, degrees)
 
 
@@ -110,18 +110,18 @@ def moderated(y: Array) -> Said:
     """
     if y.shape[2] == 2:
         return pairs(y)
-    means, own, degrees = _fitted(y)
+    means, own, degrees = fitted(y)
     of_one = degrees / y.shape[2]
     logs = np.log(np.maximum(own, 1e-300)) - special.digamma(of_one / 2) + math.log(of_one / 2)
     spread = logs.var(1, ddof=1) - float(special.polygamma(1, of_one / 2))
-    prior = 2 * _inverse_trigamma(np.maximum(spread, 1e-3))
+    prior = 2 * inverse_trigamma(np.maximum(spread, 1e-3))
     level = np.exp(logs.mean(1) + special.digamma(prior / 2) - np.log(prior / 2))
     drawn = (prior * level)[:, None] + of_one * own
     freedom = np.minimum(prior + of_one, degrees)
     one, other = np.triu_indices(y.shape[2], 1)
     variances = drawn / (prior + of_one)[:, None]
     error = np.sqrt((variances[:, one] + variances[:, other]) / y.shape[1])
-    together = _range_of_many(y.shape[2], freedom)[:, None]
+    together = range_of_many(y.shape[2], freedom)[:, None]
     alone = special.stdtrit(freedom, 1 - _ERRORS / 2)[:, None]
     return Said(means[:, one] - means[:, other], together * error, alone * error)
 
@@ -187,8 +187,8 @@ def ours(y: Array) -> Said:
     if servers == 2:
         said = pairs(y)
         needed = _student(repetitions - 1, 1 - claim_confidence(repetitions))
-        return Said(said.difference, needed * _paired(y)[1], said.half)
-    _, own, degrees = _fitted(y)
+        return Said(said.difference, needed * mean_and_error(y)[1], said.half)
+    _, own, degrees = fitted(y)
     together = own.mean(1, keepdims=True)
     of_model = _ERRORS * (1 - PAIRS_SHARE)
     critical = max(
@@ -198,7 +198,7 @@ def ours(y: Array) -> Said:
     variances = np.maximum(own, together)
     one, other = np.triu_indices(servers, 1)
     error = np.sqrt((variances[:, one] + variances[:, other]) / repetitions)
-    difference, error_of_pair = _paired(y)
+    difference, error_of_pair = mean_and_error(y)
     # Pairs alone: where they need less, less is needed.
     of_all = _student(
         repetitions - 1, 1 - claim_confidence(repetitions, round(count / PAIRS_SHARE))
@@ -238,7 +238,7 @@ def _differences(y: Array) -> Array:
     return paired
 
 
-def _paired(y: Array) -> tuple[Array, Array]:
+def mean_and_error(y: Array) -> tuple[Array, Array]:
     """Return the mean differences of all pairs, with the standard error of each by itself."""
     paired = _differences(y)
     return paired.mean(1), paired.std(1, ddof=1) / math.sqrt(y.shape[1])
@@ -282,15 +282,16 @@ def _range(servers: int, degrees: float, share: float = 1 - _ERRORS) -> float:
     return studentized_range_quantile(share, servers, degrees) / math.sqrt(2)
 
 
-def _range_of_many(servers: int, degrees: Array) -> Array:
+def range_of_many(servers: int, degrees: Array, share: float = 1 - _ERRORS) -> Array:
     """Return the studentized range for as many degrees of freedom, between some that are known."""
     known = np.geomspace(0.5, 200, 16)
-    quantiles = [_range(servers, float(one)) for one in known]
+    quantiles = [_range(servers, float(one), share) for one in known]
     found: Array = np.exp(np.interp(1 / degrees, 1 / known[::-1], np.log(quantiles[::-1])))
     return found
 
 
-def _inverse_trigamma(values: Array) -> Array:
+def inverse_trigamma(values: Array) -> Array:
+    """Return where the trigamma function has these values, by Newton's method."""
     found: Array = 0.5 + 1 / values
     for _ in range(20):
         trigamma = special.polygamma(1, found)
@@ -298,7 +299,7 @@ def _inverse_trigamma(values: Array) -> Array:
     return found
 
 
-def _fitted(y: Array) -> tuple[Array, Array, int]:
+def fitted(y: Array) -> tuple[Array, Array, int]:
     """Return means, a variance of each server and the degrees of freedom of all of them."""
     _, repetitions, servers = y.shape
     left = y - y.mean(2, keepdims=True) - y.mean(1, keepdims=True) + y.mean((1, 2), keepdims=True)
