@@ -20,7 +20,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
@@ -151,6 +151,8 @@ def manifest(name: str, version: str, kind: Kind) -> dict[str, Any]:
 @contextmanager
 def neighbour(version: str, kind: Kind) -> Iterator[None]:
     """Let a pod beside the runs disturb them, if their kind is so."""
+    # One that a killed bench has left behind disturbs no other kind.
+    kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")
     if not kind.disturbed:
         yield
         return
@@ -269,7 +271,7 @@ def main() -> int:
     )
     commit, entries, kind = count.commit, count.entries, KINDS[count.kind]
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    with neighbour(version, kind):
+    with neighbour(version, kind) if count.wanted else nullcontext():
         for _ in range(count.wanted):
             began, clock = time.time(), time.monotonic()
             run_to_end(manifest("alike", version, kind), LONGEST_SECONDS)

@@ -225,7 +225,8 @@ class ApiServer:
         if pod is None:
             return _not_found(name)
         if patch["metadata"]["uid"] != pod["metadata"]["uid"]:
-            return _refusal(409, "Conflict", "Precondition failed: UID in precondition")
+            said = f'Pod "{name}" is invalid: metadata.uid: Invalid value: field is immutable'
+            return _refusal(422, "Invalid", said)
         changed = {one["name"]: one["resources"] for one in patch["spec"]["containers"]}
         containers = [
             {**one, "resources": changed.get(one["name"], one.get("resources"))}

@@ -7,6 +7,7 @@ once, deleting takes time. Everything else is chance.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -76,6 +77,8 @@ class SimulatedCluster:
         self._bound: set[str] = set()
         self.cores = 64.0
         """What the node has: a pod that is to have more of it keeps what it has."""
+        self.rounds_cores = False
+        """Whether the API server rounds cores up to thousandths, as the real one does."""
         self.tells_cores = True
         """Whether kubelets say how many cores a container has."""
         self.resizes: list[tuple[str, float]] = []
@@ -153,7 +156,10 @@ class SimulatedCluster:
         pod = self.pods.get(name)
         if pod is not None:
             self.resizes.append((name, quantity(cpu)))
-            self.pods[name] = replace(pod, cpu=quantity(cpu))
+            cores, generation = quantity(cpu), pod.generation + 1
+            if self.rounds_cores:
+                cores = math.ceil(1000 * cores) / 1000
+            self.pods[name] = replace(pod, cpu=cores, cpu_request=cores, generation=generation)
 
     # What happens by itself ------------------------------------------------------------------
 
@@ -258,6 +264,7 @@ class SimulatedCluster:
             acknowledged=None if nowhere else self.now,
             unschedulable_message="0/2 nodes are available" if nowhere else None,
             cpu=self._deployed_cores.get(owner),
+            cpu_request=self._deployed_cores.get(owner),
         )
 
     def _run_pod(self, pod: PodView) -> None:
@@ -297,8 +304,15 @@ class SimulatedCluster:
             return {}
         if pod.cpu is not None and pod.cpu > self.cores:
             said = f"Node didn't have enough capacity: cpu, requested: {pod.cpu:g}"
-            return {"resize_pending": ("Infeasible", said)}
-        return {"cpu_in_force": pod.cpu, "resize_pending": None}
+            return {
+                "resize_pending": ("Infeasible", said),
+                "observed_generation": pod.generation,
+            }
+        return {
+            "cpu_in_force": pod.cpu,
+            "resize_pending": None,
+            "observed_generation": pod.generation,
+        }
 
     def _run_reset(self, pod: PodView) -> None:
         if pod.phase != "Pending":

@@ -13,6 +13,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState, State
 from laptime.measure import Altered
 from laptime.reconcile.turns import Turns, cap_exceeded
+from laptime.reconcile.views import ResizeRefused
 
 from .simulated_cluster import START
 from .test_deadlines import LONGEST, over, until
@@ -77,40 +78,95 @@ def test_a_postgres_that_is_made_anew_gets_what_its_server_asks_for() -> None:
     assert cores_at_each_start(world) == {"s0": 1.0, "s1": 2.0}
 
 
-def test_a_pod_that_only_has_the_labels_of_a_postgres_is_left_alone() -> None:
+@pytest.mark.parametrize("owner", ["shop", "demo-postgres-copy-5d9c"])
+def test_a_pod_that_only_has_the_labels_of_a_postgres_is_left_alone(owner: str) -> None:
     world = World(sized(), Random(2))
     until(world, lambda world: len(world.results_written) == 1)
     (postgres,) = [one for one in world.observe().pods_of("postgres") if one.live]
-    theirs = replace(postgres, name="theirs", owner="shop", created=world.now, cpu=None)
+    theirs = replace(postgres, name="theirs", owner=owner, created=world.now, cpu=None)
     world.pods["theirs"] = theirs
-    world.deployments["shop"] = replace(world.deployments["demo-postgres"], name="shop")
+    world.deployments[owner] = replace(world.deployments["demo-postgres"], name=owner)
     until(world, over)
     assert "theirs" not in {name for name, _ in world.resizes}
     assert world.resizes
 
 
-def test_more_than_a_node_has_is_said_and_the_others_are_measured() -> None:
-    world = World(sized("8"), Random(1))
+@pytest.mark.parametrize("place", [0, 1])
+def test_more_than_a_node_has_is_said_and_the_others_are_measured(place: int) -> None:
+    document = sized("2").to_wire()
+    greedy = {"name": "greedy", "preset": "axum-sqlx", "topology": {"postgres": {"cpu": "8"}}}
+    document["servers"].insert(place, greedy)
+    document["baseline"] = "s0"
+    world = World(BenchmarkRunSpec.model_validate(document), Random(1))
     world.cores = 4.0
+    until(world, over)
+    servers = {one.name: one for one in world.run.status.servers or []}
+    assert (servers["greedy"].state, servers["greedy"].reason) == (
+        ServerState.FAILED,
+        "TierNotResized",
+    )
+    assert (servers["greedy"].message or "").startswith(
+        "Postgres has not got the 8 CPU that it has for server greedy: Infeasible: Node didn't have"
+    )
+    # What was said of it is not taken for what is said of the next one.
+    measured = world.observe().results.values()
+    assert {one.server for one in measured if one.outcome is TrialOutcome.MEASURED} == {"s0", "s1"}
+    assert len(measured) == 6
+
+
+def test_a_kubelet_that_says_nothing_of_it_costs_those_alone_who_ask_for_more() -> None:
+    world = World(sized(), Random(1))
+    world.tells_cores = False
     until(world, over)
     first, second = world.run.status.servers or []
     assert (first.state, second.state) == (ServerState.VERIFIED, ServerState.FAILED)
     assert second.reason == "TierNotResized"
-    assert second.message is not None
-    assert second.message.startswith(
-        "Postgres has not got the 8 CPU that it has for server s1: Infeasible: Node didn't have"
-    )
-    measured = world.observe().results.values()
-    assert {one.server for one in measured if one.outcome is TrialOutcome.MEASURED} == {"s0"}
-    assert len(measured) == 3
+    assert len(world.results_written) == 3
 
 
-def test_a_kubelet_that_says_nothing_of_it_holds_nothing_up_for_ever() -> None:
+@pytest.mark.parametrize("may_pass", [False, True])
+def test_what_the_api_server_refuses_costs_those_alone_who_ask_for_it(may_pass: bool) -> None:
     world = World(sized(), Random(1))
-    world.tells_cores = False
+    world.resize_refused = ResizeRefused("", "2", "maximum cpu usage per Pod is 1", may_pass)
     until(world, over)
-    assert world.run.status.state is State.FAILED
-    assert all(one.reason == "TierNotResized" for one in world.run.status.servers or [])
+    first, second = world.run.status.servers or []
+    assert (first.state, second.state) == (ServerState.VERIFIED, ServerState.FAILED)
+    assert second.message is not None
+    assert second.message.endswith("the API server refuses it: maximum cpu usage per Pod is 1")
+    assert len(world.results_written) == 3
+    assert may_pass or len(world.resizes) == 1
+
+
+def test_a_run_without_sizes_waits_for_no_pod_of_before_that_it_did_not_wait_for() -> None:
+    document = spec_of(2, 1, 2).to_wire()
+    document["topology"] = {"postgres": {"resources": {"cpu": "1"}}}
+    document["loads"][0]["warmup"] = "10s"
+    world = World(BenchmarkRunSpec.model_validate(document), Random(3))
+    until(world, lambda world: len(world.results_written) == 1)
+    slow = [one.name for one in world.observe().pods_of("server") if one.live]
+    world.stubborn.update(slow)
+    until(world, lambda world: sum("trial" in one for one in world.jobs_started) == 2)
+    assert any(name in world.pods for name in slow)
+
+
+def test_less_than_a_thousandth_of_a_core_is_no_difference() -> None:
+    # The API server keeps 334m of it.
+    world = World(sized("0.3333", "0.25"), Random(1))
+    world.rounds_cores = True
+    assert cores_at_each_start(world) == {"s0": 0.25, "s1": 0.334}
+    assert len(world.resizes) < 8
+
+
+def test_a_pod_that_somebody_resizes_in_mid_trial_is_doubted() -> None:
+    world = World(sized(), Random(1))
+    until(world, lambda world: sum("trial" in one for one in world.jobs_started) == 1)
+    (postgres,) = [one for one in world.pods.values() if one.component == "postgres"]
+    world.pods[postgres.name] = replace(postgres, cpu=5.0, altered=Altered(main="main"))
+    until(world, lambda world: world.results_written)
+    (result,) = world.observe().results.values()
+    said = [why for why in result.validity_reasons if why.startswith("the cluster")]
+    wanted = 1 if result.server == "s0" else 2
+    assert said == [f"the cluster gave Postgres a CPU limit of 5, and {wanted} was asked for"]
 
 
 def test_what_the_run_itself_changes_is_no_doubt_about_a_trial() -> None:

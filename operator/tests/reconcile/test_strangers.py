@@ -44,7 +44,7 @@ from laptime.reconcile.actions import (
     Resize,
 )
 from laptime.reconcile.children import Children, kinds_of_run
-from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.execute import NameTaken, NotResized, execute
 from laptime.reconcile.fold import delete_folded, read_archive
 from laptime.reconcile.views import Run, run_view
 from laptime.report.archive import pack
@@ -402,9 +402,8 @@ async def test_a_pod_that_took_the_place_of_another_is_not_resized() -> None:
     theirs = deepcopy(server.add(postgres_pod("another run")))
     async with serving(server) as kube:
         resize = Resize("shop-postgres-1", "postgres", "2")
-        with pytest.raises(KubeError) as error:
+        with pytest.raises(KubeError, match=r"metadata\.uid"):
             await execute(kube, run, context_of(run), [resize], children)
-    assert error.value.conflict
     assert server.of("Pod") == [theirs]
 
 
@@ -415,8 +414,9 @@ async def test_a_cluster_that_cannot_resize_pods_is_told_from_a_pod_that_is_gone
     children.stores["Pod"].put(server.add(postgres_pod(run.uid)))
     async with serving(server) as kube:
         resize = Resize("shop-postgres-1", "postgres", "2")
-        with pytest.raises(KubeError, match=r"from Kubernetes 1\.33 on"):
+        with pytest.raises(NotResized, match=r"from Kubernetes 1\.33 on") as refused:
             await execute(kube, run, context_of(run), [resize], children)
+        assert (refused.value.refused.pod, refused.value.refused.cpu) == ("shop-postgres-1", "2")
         server.resizes = True
         server.remove("Pod", "default", "shop-postgres-1")
         with pytest.raises(KubeError) as gone:

@@ -17,6 +17,7 @@ from laptime.catalog import UNKNOWN, Scenario, ScenarioError, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.placement import Placement
+from laptime.manifests.pods import quantity
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
 from laptime.plan import Leads, Trial, order_of, plan_profiles, plan_trials, seed_of
@@ -40,6 +41,7 @@ from laptime.reconcile.views import (
     Observed,
     PodView,
     Refusal,
+    ResizeRefused,
     Run,
     TargetView,
 )
@@ -137,6 +139,9 @@ class World(SimulatedCluster):
         self.targets: dict[str, TargetView] = {}
         """Services of the namespace that are there already, by the names of servers."""
         self.refusal: Refusal | None = None
+        self.resize_refused: ResizeRefused | None = None
+        """Of which CPU the API server says what, whichever pod is to have it."""
+        self._resize_refused: ResizeRefused | None = None
         self.full = False
         """Whether what is refused is so because a quota is reached."""
         self.others_clock = timedelta()
@@ -285,6 +290,7 @@ class World(SimulatedCluster):
                 if pod.live and not pod.ready
             },
             refusal=self.refusal,
+            resize_refused=self._resize_refused,
             targets=dict(self.targets),
             scripts=dict(self.scripts),
             scenario_problem=self._scenario_problem(),
@@ -348,7 +354,12 @@ class World(SimulatedCluster):
             case Delete(kind, name):
                 self.remove(kind, name)
             case Resize(name, _, cpu):
-                self.resize(name, cpu)
+                said = self.resize_refused
+                if said is None or said.cpu != cpu:
+                    self.resize(name, cpu)
+                else:
+                    self.resizes.append((name, quantity(cpu)))
+                    self._resize_refused = replace(said, pod=name)
 
     def _single(self) -> list[dict[str, Any]]:
         return single_results("demo", list(self.config_maps.values()))

@@ -391,6 +391,14 @@ class Cluster:
             if one["metadata"]["labels"].get(COMPONENT_LABEL) == Component.ANSWERS
         )
 
+    def resizes_pods(self) -> bool:
+        """Return whether the CPU of a pod can be changed while it runs; True where nobody says."""
+        try:
+            found: Any = self._core.get_api_resources(_request_timeout=_TIMEOUT_SECONDS)
+        except (ApiException, urllib3.exceptions.HTTPError, OSError):
+            return True
+        return any(one.name == "pods/resize" for one in found.resources)
+
     def facts(self, nodes: list[str]) -> dict[str, str]:
         """Return what the cluster says of itself and of these nodes; what is refused is left out.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from laptime.plan.experiments import Experiment
 
 _SUFFIX = "-explain"
+_TOO_OLD = "the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
 
 
 def explain(
@@ -84,7 +85,9 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
-    tried, not_tried = _experiment(spec, run.status.results or [], chosen, more or [], repetitions)
+    impossible = {} if cluster.resizes_pods() else {Resource.POSTGRES_CPU: _TOO_OLD}
+    results = run.status.results or []
+    tried, not_tried = _experiment(spec, results, chosen, more or [], impossible, repetitions)
     if before is not None and not before.deleting:
         if not before.over:
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
@@ -118,9 +121,13 @@ def _experiment(
     rows: Sequence[ResultRow],
     name: str,
     more: Sequence[Resource],
+    impossible: Mapping[Resource, str],
     repetitions: int | None,
 ) -> tuple[Experiment, list[str]]:
-    """Return the experiment, and why some of what is suspected is not in it."""
+    """Return the experiment, and why some of what is suspected is not in it.
+
+    `impossible` is what this cluster cannot give more of, and why.
+    """
     from laptime.plan.experiments import NothingToTryError, changeable, experiment, possible
 
     made = repetitions or max(spec.repetitions, FEWEST_REPETITIONS)
@@ -128,9 +135,14 @@ def _experiment(
         server = changeable(spec, name)
         loads = [one.name for one in spec.loads]
         chosen, not_tried = list(dict.fromkeys(more)), list[str]()
+        asked_in_vain = [why for one, why in impossible.items() if one in chosen]
+        if asked_in_vain:
+            raise NothingToTryError("; ".join(asked_in_vain))
         if not chosen:
             suspected, loads = _suspected(server, [row for row in rows if row.server == name])
             chosen, not_tried = possible(spec, name, suspected)
+            not_tried += [why for one, why in impossible.items() if one in chosen]
+            chosen = [one for one in chosen if one not in impossible]
             if not chosen:
                 raise NothingToTryError("; ".join(not_tried))
         return experiment(spec, name, chosen, loads, made), not_tried

@@ -35,7 +35,7 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.children import Child, Children
 from laptime.reconcile.fold import archive_objects
-from laptime.reconcile.views import Run
+from laptime.reconcile.views import ResizeRefused, Run
 
 _PASSWORD_BYTES = 24
 # Nothing finds these by their name: they can have another one.
@@ -56,6 +56,14 @@ class NameTaken(Exception):
         self.passing = passing
 
 
+class NotResized(Exception):
+    """A pod cannot have so much CPU, and will not when it is asked again."""
+
+    def __init__(self, refused: ResizeRefused) -> None:
+        super().__init__(refused.message)
+        self.refused = refused
+
+
 async def execute(
     kube: Kube, run: Run, context: RunContext, actions: Sequence[Action], children: Children
 ) -> list[Manifest]:
@@ -65,6 +73,7 @@ async def execute(
 
     Raises:
         NameTaken: an object that others find by its name cannot be created.
+        NotResized: a pod cannot have the CPU that it should.
         KubeError: the first action that failed. What came before it is done, of what comes after it
             the deletions; the next reconcile sees it and goes on from there.
     """
@@ -117,11 +126,7 @@ async def _execute_one(
         case Resize(name, container, cpu):
             pod = children.find("Pod", name)
             if pod is not None:
-                try:
-                    resized = await kube.resize(run.namespace, name, pod.uid, container, cpu)
-                except KubeError as error:
-                    raise _of_resizing(error).about("Pod", name) from error
-                children.stores["Pod"].put(resized)
+                children.stores["Pod"].put(await _resize(kube, run.namespace, pod, container, cpu))
         case Delete(kind, name):
             child = children.find(kind, name)
             if child is not None:
@@ -133,12 +138,19 @@ async def _execute_one(
     return None
 
 
-def _of_resizing(error: KubeError) -> KubeError:
-    # So says an API server of a path that it does not know; of a pod it says its name.
-    if not (error.not_found and "requested resource" in error.message):
-        return error
-    needs = "its CPU can be changed while it runs from Kubernetes 1.33 on"
-    return KubeError(error.status, error.reason, f"{needs} ({error.message})")
+async def _resize(kube: Kube, namespace: str, pod: Child, container: str, cpu: str) -> Manifest:
+    try:
+        return await kube.resize(namespace, pod.name, pod.uid, container, cpu)
+    except KubeError as error:
+        # So says an API server of a path that it does not know; of a pod it says its name.
+        unknown = error.not_found and "requested resource" in error.message
+        # Of a pod that took its place in this moment nothing is refused for good.
+        another = "metadata.uid" in error.message
+        if another or not (unknown or error.refused):
+            raise error.about("Pod", pod.name) from error
+        needs = "the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
+        said = f"{needs} ({error.message})" if unknown else error.message
+        raise NotResized(ResizeRefused(pod.name, cpu, said, error.out_of_room)) from error
 
 
 def _owner(children: Children, name: str, uid: str) -> Child:

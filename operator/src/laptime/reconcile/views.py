@@ -91,11 +91,17 @@ class PodView:
     missing_secrets: tuple[str, ...] = ()
     # What of it the cluster has changed.
     altered: Altered = UNALTERED
-    # CPU of the main container, in cores: its limit, and the one that the kubelet says is in force.
+    # CPU of the main container, in cores: limit, request, and which limit its kubelet has set.
     cpu: float | None = None
+    cpu_request: float | None = None
     cpu_in_force: float | None = None
-    # Why the kubelet has not got there: CamelCase reason and message.
+    # Why the kubelet has not got there (CamelCase reason and message), or that it is about to.
     resize_pending: tuple[str, str] | None = None
+    resizing: bool = False
+    # How often what it should be was changed, and which of these its kubelet speaks of; None where
+    # it does not say.
+    generation: int = 0
+    observed_generation: int | None = None
     containers: tuple[ContainerView, ...] = ()
 
     @property
@@ -246,6 +252,17 @@ class Refusal:
 
 
 @dataclass(frozen=True)
+class ResizeRefused:
+    """That the API server lets a pod not have so much CPU."""
+
+    pod: str
+    cpu: str
+    message: str
+    may_pass: bool = False
+    """Whether only room in a quota is missing."""
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything of one run that the API server shows."""
 
@@ -291,6 +308,8 @@ class Observed:
     kubelets: Mapping[str, Hearing] = field(default_factory=dict)
     # What cannot be done, again and again since some time.
     refusal: Refusal | None = None
+    # What was refused of the CPU of a pod, the last time that it was asked for.
+    resize_refused: ResizeRefused | None = None
     # Whether the run keeps its scenario, or why there is none.
     scenario_kept: bool = True
     scenario_problem: ScenarioError | None = None
@@ -428,8 +447,9 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
             plain(str(one["name"])) for one in spec.get("imagePullSecrets") or [] if one.get("name")
         ),
         altered=changes,
-        cpu=_cpu_limit(main),
-        cpu_in_force=_cpu_limit(
+        cpu=_cpu(main, "limits"),
+        cpu_request=_cpu(main, "requests"),
+        cpu_in_force=_cpu(
             next(
                 (
                     one
@@ -437,16 +457,20 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
                     if one.get("name") == main.get("name")
                 ),
                 {},
-            )
+            ),
+            "limits",
         ),
         resize_pending=_resize_pending(conditions),
+        resizing=conditions.get("PodResizeInProgress", {}).get("status") == "True",
+        generation=int(metadata.get("generation") or 0),
+        observed_generation=status.get("observedGeneration"),
         containers=tuple(_container_view(one, one["name"] in limited) for one in statuses),
     )
 
 
-def _cpu_limit(container: Mapping[str, Any]) -> float | None:
-    """Return the limit of CPU of a container, or of its status, in cores; None without one."""
-    said = ((container.get("resources") or {}).get("limits") or {}).get("cpu")
+def _cpu(container: Mapping[str, Any], kind: str) -> float | None:
+    """Return `limits` or `requests` of CPU of a container or its status, in cores, or None."""
+    said = ((container.get("resources") or {}).get(kind) or {}).get("cpu")
     try:
         return None if said is None else quantity(str(said))
     except ValueError:

@@ -26,7 +26,7 @@ from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
-from laptime.reconcile.execute import NameTaken, execute
+from laptime.reconcile.execute import NameTaken, NotResized, execute
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.observe import GENERATOR_CONTAINER, Memory, observe
 from laptime.reconcile.placements import NotPlaced
@@ -35,7 +35,7 @@ from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
-from laptime.reconcile.views import Observed, Refusal, Run, run_view
+from laptime.reconcile.views import Observed, Refusal, ResizeRefused, Run, run_view
 from laptime.settings import Settings
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class Worker:
         self._manifest: Manifest | None = None
         self._run: tuple[int, Run] | None = None
         self._refusal: Refusal | None = None
+        self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
@@ -284,6 +285,7 @@ class Worker:
                 observed,
                 targets=await self._targets.look(run),
                 refusal=self._refusal,
+                resize_refused=self._resize_refused,
                 scenario_kept=found.kept,
                 scenario_problem=found.problem,
             )
@@ -310,6 +312,10 @@ class Worker:
         since = self._refusal.since if self._refusal else now
         try:
             created = await execute(self._kube, run, context, decision.actions, self._children)
+        except NotResized as error:
+            self._resize_refused = error.refused
+            self._controller.logger.warning("%s/%s: %s", *self.key, error)
+            return
         except NameTaken as taken:
             patience = _PASSING_SECONDS if taken.passing else 0.0
             self._refusal = Refusal(str(taken), since, "NameTaken", patience)

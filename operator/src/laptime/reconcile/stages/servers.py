@@ -58,8 +58,6 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
     settled = side_services_ready(situation, purpose, left_alone) and side_services_reset(
         situation, purpose, left_alone=not live
     )
-    # Not while anything still works with it as it was.
-    sized = left_alone and postgres_sized(situation, server)
     for one in situation.spec.deployed:
         wanted = purpose if one.name == server and settled else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
@@ -71,6 +69,7 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
                 situation.actions.append(Apply(service))
             situation.actions.append(Apply(server_deployment(situation.context, one, wanted)))
             settled = False
+    sized = postgres_sized(situation, server, left_alone)
     alive = {
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }

@@ -7,6 +7,7 @@ docs/decisions/0075-the-cpu-of-postgres-between-trials.md.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from laptime.api.server import Server
@@ -17,67 +18,88 @@ from laptime.measure import Altered
 from laptime.reconcile.actions import Resize
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.views import PodView
+from laptime.reconcile.views import PodView, ResizeRefused
+
+_REASON = "TierNotResized"
 
 
-def postgres_sized(situation: Situation, server: str) -> bool:
-    """Have Postgres get the CPU that it has for a server; return whether that is in force."""
+def postgres_sized(situation: Situation, server: str, left_alone: bool) -> bool:
+    """Have Postgres get the CPU that it has for a server; return whether that is in force.
+
+    Unless `left_alone`, something of an earlier trial still works with it as it was.
+    """
     wanted = _wanted(situation, server)
-    pod = _postgres(situation)
-    if wanted is None or pod is None:
-        # Without Postgres nothing is measured, whatever it should have.
+    if wanted is None:
         return True
-    cores = quantity(wanted)
-    if not _same(pod.cpu, cores):
-        situation.actions.append(Resize(pod.name, pod.main, wanted))
+    pod = _postgres(situation)
+    if not left_alone or pod is None:
         return False
-    return _same(pod.cpu_in_force, cores)
+    if _asked(pod, wanted):
+        return _in_force(situation, pod, wanted)
+    refused = _refused(situation, pod, wanted)
+    if refused is None or refused.may_pass:
+        situation.actions.append(Resize(pod.name, pod.main, wanted))
+    return False
 
 
 def size_problem(situation: Situation, server: str, purpose: str) -> Problem | None:
-    """Return why Postgres has not got the CPU that it has for a server; fatal when it is late."""
-    wanted, pod = _wanted(situation, server), _postgres(situation)
-    if wanted is None or pod is None or _same(pod.cpu_in_force, quantity(wanted)):
-        return None
-    reason, said = pod.resize_pending or ("", "")
-    why = ": ".join(one for one in (reason, said) if one)
-    steps = ((State.VERIFYING, None), (State.RUNNING, purpose))
-    late = max(situation.step_seconds(*step) for step in steps) >= situation.spec.startup_seconds
-    if not (late or why):
-        return None  # it takes a second or two
-    if not why and pod.cpu_in_force is None:
-        why = "its kubelet does not say what is in force, which takes Kubernetes 1.33"
-    return Problem(
-        "TierNotResized",
-        f"Postgres has not got the {wanted} CPU that it has for server {server}"
-        f"{f': {why}' if why else ''}",
-        # It is what this server asks for: the others can be measured.
-        fatal=late or reason == "Infeasible",
-    )
+    """Return why Postgres has not got the CPU that it has for a server; fatal when it will not.
 
-
-def as_sized(situation: Situation, component: str, altered: Altered) -> Altered:
-    """Return what the cluster made of a pod, without the CPU that the run itself changes.
-
-    That is compared above with what is wanted, before anything is measured.
+    None once the Job of the purpose is there: it was in force then.
     """
-    if component != "postgres" or not _sizes_differ(situation):
+    wanted, pod = _wanted(situation, server), _postgres(situation)
+    if wanted is None or pod is None or not pod.ready or purpose in situation.observed.jobs:
+        return None
+    steps = ((State.VERIFYING, None), (State.RUNNING, purpose))
+    waited = max(situation.step_seconds(*step) for step in steps)
+    refused = _refused(situation, pod, wanted)
+    if refused is not None:
+        why = f"the API server refuses it: {refused.message}"
+        certain = not refused.may_pass
+        return _problem(
+            wanted, server, why, fatal=certain or waited >= situation.spec.startup_seconds
+        )
+    if not _asked(pod, wanted) or _in_force(situation, pod, wanted):
+        return None
+    # What the kubelet says may still be about what was asked of it before.
+    pending = pod.resize_pending if _heard(pod) else None
+    if pending is None:
+        late = waited >= situation.patience_seconds
+        return (
+            _problem(wanted, server, "its kubelet does not say why", fatal=True) if late else None
+        )
+    reason, message = pending
+    certain = reason == "Infeasible" and pod.observed_generation is not None
+    late = certain or waited >= situation.spec.startup_seconds
+    return _problem(wanted, server, f"{reason}: {message}", fatal=late)
+
+
+def as_sized(situation: Situation, server: str, pod: PodView) -> Altered:
+    """Return what the cluster made of the pod of Postgres, beside what the run wants it to have."""
+    wanted, altered = _wanted(situation, server), pod.altered
+    if wanted is None:
         return altered
-    kept = tuple(one for one in altered.resources if not one[0].startswith("a CPU "))
-    return replace(altered, resources=kept)
-
-
-def _sizes_differ(situation: Situation) -> bool:
-    return any(map(_own, situation.spec.servers))
+    # Those are told beside what it was deployed with.
+    others = tuple(one for one in altered.resources if not one[0].startswith("a CPU "))
+    has = (("limit", pod.cpu), ("request", pod.cpu_request))
+    wrong = tuple(
+        (f"a CPU {what} of {_said(cores)}", wanted)
+        for what, cores in has
+        if not _same(cores, wanted)
+    )
+    return replace(altered, resources=(*wrong, *others))
 
 
 def _wanted(situation: Situation, name: str) -> str | None:
     """Return what Postgres should have; None: what it was deployed with, which nobody changes."""
-    if not _sizes_differ(situation):
+    if not any(map(_own, situation.spec.servers)):
         return None
+    return _own(situation.spec.server(name)) or _shared(situation)
+
+
+def _shared(situation: Situation) -> str | None:
     tier = situation.spec.topology.postgres
-    shared = tier.resources.cpu if tier is not None and tier.resources is not None else None
-    return _own(situation.spec.server(name)) or shared
+    return tier.resources.cpu if tier is not None and tier.resources is not None else None
 
 
 def _own(server: Server) -> str | None:
@@ -87,14 +109,52 @@ def _own(server: Server) -> str | None:
 
 def _postgres(situation: Situation) -> PodView | None:
     # Labels can be anybody's: changed is what the run's own Deployment has made.
-    made_by = postgres_name(situation.context)
+    made_by = re.compile(rf"{re.escape(postgres_name(situation.context))}(-[a-z0-9]+)?")
     pods = [
         pod
         for pod in situation.observed.pods_of("postgres")
-        if pod.live and (pod.owner or "").startswith(made_by)
+        if pod.live and made_by.fullmatch(pod.owner or "")
     ]
     return pods[-1] if pods else None
 
 
-def _same(cores: float | None, wanted: float) -> bool:
-    return cores is not None and math.isclose(cores, wanted, rel_tol=1e-6)
+def _asked(pod: PodView, wanted: str) -> bool:
+    return _same(pod.cpu, wanted) and _same(pod.cpu_request, wanted)
+
+
+def _in_force(situation: Situation, pod: PodView, wanted: str) -> bool:
+    if pod.cpu_in_force is None:
+        # A kubelet older than Kubernetes 1.33 says nothing, and changes nothing either.
+        shared = _shared(situation)
+        return shared is not None and _same(pod.cpu, shared)
+    return _heard(pod) and not pod.resizing and _same(pod.cpu_in_force, wanted)
+
+
+def _heard(pod: PodView) -> bool:
+    """Return whether what the kubelet says is about the pod as it is now, as far as it tells."""
+    return pod.observed_generation is None or pod.observed_generation >= pod.generation
+
+
+def _refused(situation: Situation, pod: PodView, wanted: str) -> ResizeRefused | None:
+    refusal = situation.observed.resize_refused
+    same = refusal is not None and (refusal.pod, refusal.cpu) == (pod.name, wanted)
+    return refusal if same else None
+
+
+def _problem(wanted: str, server: str, why: str, *, fatal: bool) -> Problem:
+    # It is what this server asks for: the others can be measured.
+    said = f"Postgres has not got the {wanted} CPU that it has for server {server}: {why}"
+    return Problem(_REASON, said, fatal=fatal)
+
+
+def _same(cores: float | None, wanted: str) -> bool:
+    # The API server keeps whole thousandths, rounded up.
+    return cores is not None and _thousandths(cores) == _thousandths(quantity(wanted))
+
+
+def _thousandths(cores: float) -> int:
+    return math.ceil(round(1000 * cores, 6))
+
+
+def _said(cores: float | None) -> str:
+    return "nothing" if cores is None else f"{cores:g}"

@@ -338,7 +338,10 @@ def _what_was_made_of_them(
     if situation.spec.server(attempt.server).deployed:
         titles["server"] = f"server {attempt.server}"
     return judge_pods(
-        (titles[part], as_sized(situation, part, pod.altered))
+        (
+            titles[part],
+            as_sized(situation, attempt.server, pod) if part == "postgres" else pod.altered,
+        )
         for part, of in pods.items()
         if part in titles
         for pod in of
