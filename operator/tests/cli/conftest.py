@@ -30,6 +30,8 @@ class FakeApiServer:
         self.statuses: list[dict[str, Any]] = []
         """What the operator would write: each read of a run takes the next one, the last stays."""
         self.status_of_new: dict[str, Any] = {}
+        self.resizes = True
+        """Whether it is of Kubernetes 1.33 or later."""
         self._uids = 0
 
     def put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +95,11 @@ class FakeApiServer:
             return 200, {"major": "1", "minor": "34", "gitVersion": "v1.34.1"} | dict.fromkeys(
                 ("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "platform"), ""
             )
+        if where == "/api/v1/":
+            one = {"kind": "Pod", "namespaced": True, "singularName": "", "verbs": ["patch"]}
+            names = ["pods", "pods/resize"] if self.resizes else ["pods"]
+            listed = [{**one, "name": name} for name in names]
+            return 200, {"groupVersion": "v1", "resources": listed}
         if where == "/api/v1/nodes":
             return 403, {"kind": "Status", "message": "nodes is forbidden"}
         if where.endswith(("/configmaps", "/benchmarkruns")):

@@ -127,15 +127,63 @@ def test_which_server_is_asked_where_there_are_several(
     assert demo.applied == []
 
 
-def test_what_lies_outside_of_a_server_is_not_tried_and_what_to_do_is_said(
+def limit_postgres(demo: Any) -> None:
+    """Give the Postgres of the run a limit of CPU."""
+    topology = demo.objects[f"{RUNS}/demo"]["spec"]["topology"]
+    topology["postgres"] = {"resources": {"cpu": "500m"}}
+
+
+def test_the_cpu_of_postgres_is_tried_where_it_has_a_limit(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limit_postgres(demo)
+    demo.statuses = [limited, outcome(limited, 1.0, 0.01)]
+    call(laptime, kubeconfig, "--server", "axum")
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["axum", "axum-pgcpu"]
+    assert applied["spec"]["servers"][1]["topology"] == {"postgres": {"cpu": "1000m"}}
+
+
+def test_a_postgres_without_a_limit_cannot_have_twice_that(
     laptime: Laptime, demo: Any, kubeconfig: Path
 ) -> None:
     code, _, err = call(laptime, kubeconfig, "--server", "axum")
+    said = " ".join(err.split())
+    assert code == 1
+    assert "Postgres has no limit of CPU in the run: it takes what its node has" in said
+
+
+def test_a_cluster_that_cannot_resize_pods_is_not_asked_to(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limit_postgres(demo)
+    demo.resizes = False
+    for more in ((), ("--more", "postgres.cpu")):
+        code, _, err = call(laptime, kubeconfig, "--server", "axum", *more)
+        said = " ".join(err.split())
+        assert code == 1
+        assert said.endswith(
+            "Nothing to try: the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
+        )
+    assert demo.applied == []
+    # What else is suspected is tried.
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert "Not tried: the CPU of a pod can be changed while it runs" in " ".join(out.split())
+    (applied,) = demo.applied
+    assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
+
+
+def test_what_lies_outside_of_a_server_is_not_tried_and_what_to_do_is_said(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    limited["results"][1]["limitedBy"]["cause"] = "postgresLocks"
+    code, _, err = call(laptime, kubeconfig, "--server", "axum")
     assert code == 1
     said = " ".join(err.split())
-    assert "What limited axum lies outside of it (Postgres CPU)" in said
+    assert "What limited axum lies outside of it (Postgres locks)" in said
     assert "compare BEFORE AFTER" in said
-    assert "--more with what to try: databaseConnections, threads, workers, cpu, pgbouncer" in said
+    assert "--more with what to try: databaseConnections, threads, workers, cpu, postgres" in said
     assert demo.applied == []
 
 

@@ -221,7 +221,8 @@ def test_postgres_has_twice_the_cpu_for_one_arm() -> None:
 
 
 def test_a_postgres_that_takes_what_is_free_cannot_have_twice_that() -> None:
-    for topology in ({"postgres": {}}, {"postgres": {"resources": {"memory": "1Gi"}}}):
+    without: list[dict[str, Any]] = [{}, {"resources": {"memory": "1Gi"}}]
+    for topology in ({"postgres": one} for one in without):
         spec = spec_of(server(), topology=topology)
         found, why_not = possible(spec, "mine", [POSTGRES_CPU])
         assert (found, why_not) == (

@@ -42,6 +42,7 @@ KUBERNETES = {
         "PreemptionByScheduler",
         "Terminated",
     ),
+    *("Infeasible", "PodResizeInProgress", "PodResizePending"),
     *("DeletionByTaintManager", "NodeAffinity", "NodePorts", "NodeShutdown", "Shutdown"),
     *("OutOfcpu", "OutOfmemory", "OutOfpods", "TopologyAffinityError", "UnexpectedAdmissionError"),
 }

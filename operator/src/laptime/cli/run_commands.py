@@ -154,13 +154,14 @@ def _report(cluster: Cluster, over: Run, output: Output) -> NoReturn:
 
 def _suspect(run: Run) -> str | None:
     """Return the first server of which an experiment could tell what limits it."""
-    from laptime.plan.experiments import candidates
+    from laptime.plan.experiments import candidates, possible
 
     if run.spec is None or run.explains is not None:
         return None
     deployed = {one.name: one for one in run.spec.deployed if one.name != run.spec.control_name}
     for row in run.status.results or []:
         server, found = deployed.get(row.server), row.limited_by
-        if server and found and candidates(server, [found.cause]):
+        suspected = candidates(server, [found.cause]) if server and found else ()
+        if server and possible(run.spec, server.name, suspected)[0]:
             return server.name
     return None
