@@ -661,6 +661,10 @@ bench-search: venv ## what searches find of servers whose capacity is known, as 
 bench-looks: venv ## how often runs err that look after each repetition, and what looking saves: simulated
 	$(PYTHON) bench/comparing/looks.py --only ours $(BENCH)
 
+.PHONY: bench-history
+bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
+	$(PYTHON) bench/comparing/history.py $(BENCH)
+
 .PHONY: bench-orders
 bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
 	$(PYTHON) bench/comparing/orders.py $(BENCH)
