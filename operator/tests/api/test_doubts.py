@@ -28,6 +28,8 @@ STORED = {
     "Little's law does not hold: 10 connections, but throughput times mean response time is 8.31": (
         doubts.LITTLES_LAW
     ),
+    "Little's law does not hold: 10 connections, but throughput times mean response time and think "
+    "time is 8.31": doubts.LITTLES_LAW,
     "the rate was not held: 900.0 requests/s were due instead of 1,000": doubts.RATE_NOT_HELD,
     "the first 2 s were 9% slower than the rest: make the warm-up longer": doubts.WARMING_UP,
     "the first 2 s were 9% faster than the rest: server, database or machine slowed down": (

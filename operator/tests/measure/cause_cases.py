@@ -283,6 +283,27 @@ FULL_TABLE = ConnectionTracking(entries=960, limit=1000, dropped=1203)
 PAUSE = processes("pause", 0.0, parent=1, number=9)
 
 CASES = {
+    "users who think, and are answered by a Postgres that waits for its log": (
+        Trial(
+            load=closed(4),
+            rate=752.0,
+            server_time=latency(0.0011),
+            database=waiting({"LWLock:WALWrite": 0.4, "IO:WALSync": 0.1}, on_cpu=0.02),
+            known={"think_seconds": 0.0042},
+        ),
+        Cause.OFFERED_LOAD,
+        "4 users think for 79% of the time (4.2 ms after an answer)",
+    ),
+    "users who think, of a server that has no core left for them": (
+        Trial(
+            load=closed(400),
+            server={"workers": 1},
+            cores={"server": 0.98},
+            known={"think_seconds": 0.35},
+        ),
+        Cause.SERVER_CPU,
+        "0.98 cores",
+    ),
     "a table of connections that dropped packets while no CPU was busy": (
         Trial(tracking=FULL_TABLE, pool=full_pool(), database=connections(24.0, 2.0)),
         Cause.NODE,

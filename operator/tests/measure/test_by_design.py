@@ -9,12 +9,13 @@ import pytest
 
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.evidence import TierEvidence
+from laptime.api.loads import Load, ThinkTime
 from laptime.api.results import Figures, Latency, TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
-from laptime.catalog import presets, scenarios
+from laptime.catalog import Request, presets, scenarios
 from laptime.measure import watched_result
-from laptime.measure.by_design import ByDesign, by_design
+from laptime.measure.by_design import ByDesign, by_design, think_times
 
 WINDOW = 10.0
 
@@ -276,3 +277,20 @@ def test_a_request_waits_as_long_as_its_check_demands() -> None:
         demanded = {check.path: check.min_seconds for check in scenario.checks}
         for request in scenario.requests:
             assert request.wait_seconds == demanded[request.path], request.name
+
+
+def test_think_times_are_those_of_the_load_or_of_each_request() -> None:
+    quick = Request.model_validate({"name": "quick", "method": "GET", "path": "/quick"})
+    slow = quick.model_copy(
+        update={"name": "slow", "think_time": ThinkTime.model_validate({"min": "1s", "max": "3s"})}
+    )
+    figures = {
+        name: Figures(requests=count, errors=0, window_seconds=1.0, requests_per_second=1.0)
+        for name, count in (("quick", 30), ("slow", 10))
+    }
+    shape = {"name": "l", "closed": {"connections": 1, "duration": "1s"}}
+    load = Load.model_validate(shape)
+    assert think_times(load, figures, [quick, slow]) == (0.5, 3.0)
+    everywhere = Load.model_validate({**shape, "thinkTime": {"min": "200ms"}})
+    assert think_times(everywhere, figures, []) == (0.2, 0.2)
+    assert think_times(load, figures, []) == (0.0, 0.0)

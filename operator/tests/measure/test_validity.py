@@ -81,6 +81,26 @@ def test_connections_that_rest_or_are_too_many_break_littles_law(share: float, s
     )
 
 
+def thinking(least: str, most: str | None = None) -> Load:
+    """Return a closed load of ten users who think after each answer."""
+    think = {"min": least, **({"max": most} if most else {})}
+    closed = {"connections": 10, "duration": "10s"}
+    return Load.model_validate({"name": "closed", "closed": closed, "thinkTime": think})
+
+
+@pytest.mark.parametrize("think", [("10ms",), ("0s", "20ms")])
+def test_users_who_think_half_of_the_time_keep_littles_law(think: tuple[str, ...]) -> None:
+    assert reasons(result_of(document(busy(0.5)), thinking(*think))) == ""
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.4, "8.00"), (0.56, "11.20")])
+def test_users_who_do_more_or_less_than_think_and_wait_break_it(share: float, said: str) -> None:
+    assert reasons(result_of(document(busy(share)), thinking("10ms"))) == (
+        "Little's law does not hold: 10 connections, but throughput times mean response time and "
+        f"think time is {said}"
+    )
+
+
 def test_time_between_requests_that_the_generator_worked_is_no_violation() -> None:
     worked = document(busy(0.93), cpuSeconds=9.5, wallSeconds=10.0, maxProcs=2)
     assert reasons(result_of(worked)) == ""

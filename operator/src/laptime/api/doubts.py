@@ -219,7 +219,7 @@ GENERATOR_LATE = Doubt(
 )  # fmt: skip
 LITTLES_LAW = Doubt(
     "Little's law does not hold: {connections:d} connections, but throughput times mean response "
-    "time is {busy:.2f}",
+    "{time} is {busy:.2f}",
     "report it: the generator did not keep its connections busy",
     _EITHER, _EITHER, _NONE,
 )  # fmt: skip

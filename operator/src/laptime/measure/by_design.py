@@ -22,6 +22,8 @@ class ByDesign:
     """The set latency of the upstream, in the share of the requests that ask it."""
     wait_seconds: float = 0.0
     """What the scenario has the server wait."""
+    think_seconds: float = 0.0
+    """How long users wait after an answer before their next request; in no response time."""
     only_database: bool = False
     """The database is all that a request can wait for: each asks it and nothing else, and a single
     process takes on all requests that there are."""
@@ -54,8 +56,31 @@ def by_design(
         requests_at_once=_requests_at_once(server, list(right)),
         upstream_seconds=upstream * asking / total,
         wait_seconds=waits / total,
+        think_seconds=think_times(load, endpoints, requests)[0],
         only_database=_only_database(server, [by_name[name] for name in right]),
     )
+
+
+def think_times(
+    load: Load, endpoints: Mapping[str, Figures], requests: Sequence[Request]
+) -> tuple[float, float]:
+    """Return the mean of all think times of a trial, and the longest there can be, in seconds.
+
+    By its figures by endpoint: each request has its own, where the load says nothing.
+    """
+    by_name = {request.name: request for request in requests}
+    total = sum(one.requests for one in endpoints.values())
+    drawn = {}
+    for name in endpoints:
+        own = by_name[name].think_time if name in by_name else None
+        if (think := load.think_time or own) is not None:
+            drawn[name] = think.seconds
+    if load.script is not None or total == 0 or not drawn:
+        return 0.0, 0.0
+    together = sum(
+        endpoints[name].requests * (least + most) / 2 for name, (least, most) in drawn.items()
+    )
+    return together / total, max(most for _, most in drawn.values())
 
 
 def _only_database(server: Server, requests: Sequence[Request]) -> bool:

@@ -90,6 +90,9 @@ def limited_by(
     for resource in [*nodes, *worker, *network, *lost]:
         if _full(resource):
             return _named(resource, every)
+    thinking = _thinking(load, figures, known)
+    if thinking is not None:
+        return _named(thinking, every)
     if _one_connection(load):
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
@@ -145,6 +148,24 @@ def _rate_met(load: Load, figures: Figures) -> Resource | None:
     said = (
         f"{figures.requests_per_second:,.0f} of the {load.open.rate:,} requests/s that were asked "
         "for were answered: more were not sent"
+    )
+    return Resource(Cause.OFFERED_LOAD, 1.0, said)
+
+
+def _thinking(load: Load, figures: Figures, known: ByDesign) -> Resource | None:
+    """Return the load as the cause where its users think for nearly all of the time.
+
+    Then answers that came at once would make it hardly faster.
+    """
+    if load.closed is None or not load.users:
+        return None
+    share = figures.requests_per_second * known.think_seconds / load.users
+    if share < _SERVED_SHARE:
+        return None
+    said = (
+        f"{load.users} users think for {min(share, 1.0):.0%} of the time ("
+        f"{_ms(known.think_seconds)} after an answer) and wait for answers in the rest of it: more "
+        "users would send more"
     )
     return Resource(Cause.OFFERED_LOAD, 1.0, said)
 
@@ -285,6 +306,7 @@ def _work_per_connection(scene: Scene, load: Load, known: ByDesign) -> Resource 
     running = database.active_mean - _waiting_for_locks(database) if database else 0.0
     working += max(running, scene.cores("postgres") or 0.0)
     waits = known.wait_seconds + known.upstream_seconds + scene.delay_seconds
+    waits += known.think_seconds
     working += scene.figures.requests_per_second * waits + scene.statements_delayed
     if working < _SERVED_SHARE * load.users:
         return None

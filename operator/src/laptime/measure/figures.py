@@ -21,6 +21,7 @@ from laptime.api.results import (
 from laptime.api.script import ScriptFigures
 from laptime.api.text import shown
 from laptime.catalog import Request
+from laptime.measure.by_design import think_times
 from laptime.measure.generator import (
     GeneratorCost,
     GeneratorEndpoint,
@@ -339,7 +340,9 @@ def _judged(
         answers = answers.and_also(judge_search(result.search))
         if answers.validity is Validity.INVALID:
             return answers
-    judgement = answers.and_also(judge_generator(figures, phase, result.cores, share, load))
+    thinking = (0.0, 0.0) if load is None else think_times(load, endpoints, requests)
+    said = judge_generator(figures, phase, result.cores, share, load, thinking)
+    judgement = answers.and_also(said)
     if load is None or result.statements is None or result.search is not None:
         return judgement
     ran = statements_of_work(result.statements)

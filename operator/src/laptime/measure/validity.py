@@ -53,6 +53,9 @@ NO_PORT = "port"
 
 _HISTOGRAM_WIDTH = 0.001
 _LITTLE_MARGIN = 0.02
+_DRAWS_OFF = 4 / math.sqrt(3)
+"""Four standard deviations of a sum of times that are drawn evenly, in roots of their number and in
+how far the longest is from their mean."""
 _LATE_SHARE = 0.1
 _LATE_SECONDS = 0.001
 _DRIFT = 0.05
@@ -196,17 +199,23 @@ def _failed_checks(checks: Sequence[CheckResult]) -> list[Said]:
 
 
 def judge_generator(
-    figures: Figures, phase: GeneratorPhase, cores: float, share: float, load: Load | None
+    figures: Figures,
+    phase: GeneratorPhase,
+    cores: float,
+    share: float,
+    load: Load | None,
+    thinking: tuple[float, float] = (0.0, 0.0),
 ) -> Judgement:
     """Judge by what the generator says of itself: whether it sent the load that was asked for.
 
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
-    how much of its CPU the busiest one used.
+    how much of its CPU the busiest one used, `thinking` the mean and the longest think time, in
+    seconds.
     """
     doubtful = [_no_head_room(share), _no_port(figures)]
     if load is not None and figures.latency is not None:
         doubtful += [
-            _breaks_littles_law(figures, cores, load),
+            _breaks_littles_law(figures, cores, load, thinking),
             _rate_not_held(figures, load),
             _late(figures, phase, load),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
@@ -238,12 +247,15 @@ def _no_port(figures: Figures) -> Said | None:
     return doubts.NO_PORT.says(lost=lost, requests=figures.requests) if lost else None
 
 
-def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | None:
-    """Compare the connections with throughput times mean response time.
+def _breaks_littles_law(
+    figures: Figures, cores: float, load: Load, thinking: tuple[float, float]
+) -> Said | None:
+    """Compare the connections with throughput times mean response and think time.
 
-    In a closed load each connection always has a request under way, but for the time that the
-    generator needs between two of them, which its CPU time bounds. At the end requests reach
-    beyond the window, or connections have none left: by one response time at most.
+    In a closed load each connection always has a request under way, or a user who thinks, but for
+    the time that the generator needs between two of them, which its CPU time bounds. At the end
+    requests and thoughts reach beyond the window, or connections have none left: by one response
+    time and one think time at most. Where think times are drawn, their mean is off by chance.
     """
     latency, window = figures.latency, figures.window_seconds
     connections = load.users
@@ -251,14 +263,16 @@ def _breaks_littles_law(figures: Figures, cores: float, load: Load) -> Said | No
         return None
     if figures.errors > MAX_ERROR_RATE * figures.requests:
         return None
-    busy = (figures.requests - figures.errors) * latency.mean_seconds / window
-    at_the_end = latency.max_seconds / window
+    answers, (mean, longest) = figures.requests - figures.errors, thinking
+    busy = (answers * latency.mean_seconds + figures.requests * mean) / window
+    at_the_end = (latency.max_seconds + longest) / window
     between = cores / connections
-    lowest = 1.0 - between - at_the_end - _LITTLE_MARGIN - _HISTOGRAM_WIDTH
-    highest = 1.0 + at_the_end + _LITTLE_MARGIN + _HISTOGRAM_WIDTH
-    if lowest <= busy / connections <= highest:
+    by_chance = _DRAWS_OFF * (longest - mean) * math.sqrt(figures.requests) / window / connections
+    allowed = at_the_end + by_chance + _LITTLE_MARGIN + _HISTOGRAM_WIDTH
+    if 1.0 - between - allowed <= busy / connections <= 1.0 + allowed:
         return None
-    return doubts.LITTLES_LAW.says(connections=connections, busy=busy)
+    time = "time and think time" if longest else "time"
+    return doubts.LITTLES_LAW.says(connections=connections, time=time, busy=busy)
 
 
 def _rate_not_held(figures: Figures, load: Load) -> Said | None:
