@@ -92,6 +92,28 @@ def test_percentiles_are_those_of_all_repetitions_together(parts: list[list[int]
     assert latency.mean_seconds == pytest.approx(mean, rel=1e-3)
 
 
+def test_no_percentile_is_below_a_lower_one_where_a_repetition_has_too_few_requests() -> None:
+    # The slowest repetition has 804 requests, and a p99.9 needs 1,000: it is what it would be made
+    # of that the others have not.
+    def slow_at_first(trial: Trial) -> Outcome:
+        if trial.repetition == 1:
+            return Outcome(80.0, (20_000,) * 780 + (622_000,) * 24)
+        return Outcome(200.0, (20_000,) * 1990 + (90_000,) * 10)
+
+    found = row(summary_of(make_spec("axum", repetitions=3), slow_at_first), "axum")
+    figures, together = found.latency_figures, found.latency
+    assert figures is not None
+    assert together is not None
+    assert figures.p99 is not None
+    assert figures.p999 is not None
+    assert figures.p99.seconds is not None
+    assert figures.p999.seconds is not None
+    assert figures.p999.seconds.value >= figures.p99.seconds.value
+    # It is that of all requests, and nobody knows how it varies.
+    assert figures.p999.seconds.value == together.p999_seconds
+    assert (figures.p999.seconds.low, figures.p999.rank) == (None, None)
+
+
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), min_size=2, max_size=4))
 def test_times_from_sent_and_lateness_are_those_of_all_repetitions_together(

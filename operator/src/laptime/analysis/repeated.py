@@ -54,12 +54,15 @@ def fewest_answers(metric: Metric) -> int:
 def logs_of(results: Iterable[TrialResult], metric: Metric) -> Logs:
     """Return the logarithms of a figure by repetition, where there is one of the work.
 
-    Infinite where a response time fell among the requests without a right answer. Repetitions with
-    too few requests for a percentile are left out.
+    Infinite where a response time fell among the requests without a right answer. None at all where
+    one repetition has too few requests for a percentile: those that have enough are the faster ones
+    of a server, and without the others its p99.9 could be below its p99.
     """
     found, within = {}, []
     for result in results:
         if result.figures is not None and result.has_rate:
+            if result.figures.requests < fewest_answers(metric):
+                return Logs({}, 0.0)
             log, half = _log(result.figures, metric)
             if log is not None:
                 found[result.repetition] = log
@@ -183,7 +186,7 @@ def _log(figures: Figures, metric: Metric) -> tuple[float | None, float]:
     if metric is Metric.REQUESTS_PER_SECOND:
         return _log_of_rate(figures)
     latency = figures.latency
-    if latency is None or figures.requests < fewest_answers(metric):
+    if latency is None:
         return None, 0.0
     seconds: float | None = getattr(latency, f"{metric.value}_seconds")
     if seconds is None:
