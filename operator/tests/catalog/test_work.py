@@ -124,3 +124,25 @@ def test_the_hash_is_of_the_rows_and_not_of_where_they_are() -> None:
     assert with_table(there, "name\nada\n") == here
     assert with_table(there, "name\nbob\n") != here
     assert scenarios()["users"].hash != here
+
+
+def test_statements_are_asked_of_checks_that_ask_for_the_same_work() -> None:
+    post = {"method": "POST", "path": "/tasks", "expectStatus": 201}
+    scenario = Scenario.model_validate(
+        {
+            "name": "mine",
+            "requests": [
+                {**post, "name": "login", "body": "login", "statements": 1},
+                {**post, "name": "open", "body": "open", "statements": 2},
+            ],
+            "checks": [
+                {**post, "name": "login", "body": "login"},
+                {**post, "name": "opened", "body": "open"},
+                {**post, "name": "refused", "body": "wrong"},
+                {**post, "name": "own", "body": "wrong", "statements": 3},
+                {**post, "name": "error", "body": "open", "expectStatus": 422},
+            ],
+        }
+    )
+    counted = {one.name: one.statements for one in scenario.counting_checks}
+    assert counted == {"login": 1, "opened": 2, "refused": None, "own": 3, "error": None}

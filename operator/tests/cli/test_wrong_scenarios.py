@@ -218,6 +218,8 @@ def test_what_comes_with_laptime_could_be_anybodys(
         (f"{REQUEST}.ids.use", "twice", "spec.requests[0].ids.use: 'twice' is not one of"),
         # Right answers.
         (f"{REQUEST}.path", "/a/{id}", "no check asks GET /a/{id}, so nobody would know"),
+        # A check for an error says nothing of right answers.
+        (f"{REQUEST}.expectStatus", 206, "GET /items/{id} and expects status 206 (one 200"),
         (f"{REQUEST}.method", "PUT", "add a check with method PUT and path /items/1"),
         ("checks.2.name", "one", "spec.checks[2]: one is there twice"),
         ("checks.1.keepsId", False, "no check before it keeps an id: write keepsId: true"),

@@ -182,19 +182,24 @@ class Scenario(BenchmarkScenarioSpec):
 
     @property
     def counting_checks(self) -> list[Check]:
-        """The checks; those that ask what a load asks with the number of its statements."""
-        costs = {
-            (request.method, request.path, request.expect_status): request.statements
-            for request in self.requests
-        }
+        """The checks; those that ask what a load asks with the number of its statements.
+
+        That of the request of the same name, else of one that sends the same: with another body the
+        same path may do other work.
+        """
         return [
-            check.model_copy(
-                update={"statements": costs.get((check.method, check.path, check.expect_status))}
-            )
-            if check.statements is None
-            else check
+            check
+            if check.statements is not None
+            else check.model_copy(update={"statements": self._statements_of(check)})
             for check in self.checks
         ]
+
+    def _statements_of(self, check: Check) -> float | None:
+        asked = (check.method, check.path, check.expect_status)
+        like = [one for one in self.requests if (one.method, one.path, one.expect_status) == asked]
+        named = [request for request in like if request.name == check.name]
+        same = named or [request for request in like if request.body == check.body]
+        return same[0].statements if same else None
 
 
 UNKNOWN = Scenario.model_construct(name="", requests=[], checks=[])

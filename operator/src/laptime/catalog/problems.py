@@ -101,12 +101,17 @@ def _about_requests(scenario: Scenario) -> Iterator[str]:
             f"{MAX_SENT_BYTES}: write long lists of values as csv"
         )
     for request in scenario.requests:
-        if not any(_asks_the_same(check, request) for check in scenario.checks):
-            yield (
-                f"requests.{request.name}: no check asks {request.method} {request.path}, so "
-                "nobody would know whether its answers are right: add a check with method "
-                f"{request.method} and path {_example(request)}"
-            )
+        asking = [check for check in scenario.checks if _asks_the_same(check, request)]
+        if any(check.expect_status == request.expect_status for check in asking):
+            continue
+        others = ", ".join(f"{check.name} {check.expect_status}" for check in asking)
+        yield (
+            f"requests.{request.name}: no check asks {request.method} {request.path}"
+            + (f" and expects status {request.expect_status} ({others})" if asking else "")
+            + ", so nobody would know whether its answers are right: add a check with method "
+            + f"{request.method} and path {_example(request)}"
+            + (f", and expectStatus {request.expect_status}" if asking else "")
+        )
 
 
 def _example(request: Request) -> str:
