@@ -77,13 +77,33 @@ def test_how_long_it_takes_is_said(
     [
         ({"repetitions": 0}, "spec.repetitions: 0 is less than the minimum of 1"),
         ({"repetitions": "five"}, "spec.repetitions: 'five' is not of type 'integer'"),
-        ({"repetition": 3}, "spec: unknown field repetition"),
+        ({"parallel": 3}, "spec: unknown field parallel\n"),
         ({"servers": [{"name": "a", "preset": "axum"}]}, "spec.servers[0].preset: 'axum' is not"),
         ({"loads": []}, "spec.loads: "),
         ({"servers": [{"preset": "axum-sqlx"}]}, "spec.servers[0]: name is missing"),
     ],
 )
 def test_the_schema_is_checked(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"repetition": 3}, "spec: unknown field repetition: did you mean repetitions?"),
+        ({"max_repetitions": 3}, "spec: unknown field max_repetitions: did you mean maxRepetit"),
+        # The one that is alike stands there already.
+        ({"repetitions": 5, "repetition": 3}, "spec: unknown field repetition\n"),
+        (
+            {"servers": [{"name": "a", "prest": "axum-sqlx", "prt": 80, "dns": "x"}]},
+            "spec.servers[0]: unknown field dns, prest, prt: did you mean preset instead of prest, "
+            "port instead of prt?",
+        ),
+    ],
+)
+def test_which_field_was_probably_meant_is_said(
     laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
 ) -> None:
     assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))

@@ -284,6 +284,14 @@ def test_a_wrong_scenario_is_refused_with_what_to_write(
     assert expected in text
 
 
+def test_which_field_of_a_scenario_was_probably_meant_is_said(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    text = said(laptime, tmp_path, changed("requests.0.expectStaus", 201))
+    expected = "spec.requests[0]: unknown field expectStaus: did you mean expectStatus?"
+    assert f"Scenario shop would be refused.\n  {expected}\n" in text
+
+
 USERS, LIST = "feeders.0", "feeders.2"
 
 

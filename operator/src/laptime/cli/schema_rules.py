@@ -7,6 +7,7 @@ file has none.
 from __future__ import annotations
 
 import copy
+import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -17,6 +18,8 @@ _SUFFIXES = {
     "": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30,
 }  # fmt: skip
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
+_ALIKE = 0.7
+"""From this ratio on a name is taken for another one that is misspelt."""
 Schema = Mapping[str, Any]
 
 
@@ -193,7 +196,7 @@ def _words(error: jsonschema.ValidationError) -> str:
     instance: Any = error.instance
     if error.validator == "additionalProperties":
         schema: Any = error.schema
-        return f"unknown field {', '.join(sorted(set(instance) - set(schema['properties'])))}"
+        return _unknown(set(instance), set(schema["properties"]))
     if error.validator == "enum":
         return f"{instance!r} is not one of {', '.join(map(str, rule))}"
     if error.validator == "required":
@@ -201,3 +204,27 @@ def _words(error: jsonschema.ValidationError) -> str:
         return f"{', '.join(missing)} is missing"
     text = str(error.message)
     return text if len(text) <= 200 else text[:200] + "…"
+
+
+def _unknown(written: set[str], known: set[str]) -> str:
+    """Return which of the fields are unknown, and which ones were probably meant."""
+    unknown = sorted(written - known)
+    by_letters = {_letters(name): name for name in sorted(known)}
+    meant = {
+        name: by_letters[close]
+        for name in unknown
+        for close in difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=_ALIKE)
+        # One that stands there too was not meant.
+        if by_letters[close] not in written
+    }
+    said = f"unknown field {', '.join(unknown)}"
+    if not meant:
+        return said
+    if len(unknown) == 1:
+        return f"{said}: did you mean {meant[unknown[0]]}?"
+    pairs = [f"{right} instead of {wrong}" for wrong, right in meant.items()]
+    return f"{said}: did you mean {', '.join(pairs)}?"
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[-_]", "", str(name)).lower()
