@@ -112,6 +112,31 @@ def test_which_field_was_probably_meant_is_said(
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
+        (
+            {"loads": [{"name": "x", "closed": {**CLOSED, "duration": 5}}]},
+            "spec.loads[0].closed.duration: 5 is not of type 'string': write it with a unit, such "
+            "as 5s",
+        ),
+        (
+            {"loads": [{"name": "x", "closed": CLOSED, "warmup": 0.5}]},
+            "spec.loads[0].warmup: 0.5 is not of type 'string': write it with a unit, such as 0.5s",
+        ),
+        (
+            {"loads": [{"name": "x", "closed": CLOSED, "warmup": True}]},
+            "spec.loads[0].warmup: True is not of type 'string'\n",
+        ),
+        ({"scenario": 5}, "spec.scenario: 5 is not of type 'string'\n"),
+    ],
+)
+def test_a_duration_without_a_unit_is_told_to_have_one(
+    laptime: Laptime, tmp_path: Path, spec: dict[str, Any], expected: str
+) -> None:
+    assert f"demo would be refused.\n  {expected}" in said(laptime, tmp_path, run(**spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
         ({"baseline": "b"}, "spec.baseline: baseline must be the name of one of spec.servers"),
         ({"scenario": "Users"}, "spec.scenario: must be the name of a scenario"),
         ({"servers": [*SERVERS, *SERVERS]}, "spec.servers: two servers have the same name"),

@@ -65,7 +65,7 @@ def schema_violations(schema: Schema, document: Any) -> list[str]:
     """Return what breaks the schema, one sentence each: `spec.repetitions: 0 is less than …`."""
     validator = jsonschema.Draft202012Validator(_closed(schema))
     errors = sorted(validator.iter_errors(document), key=lambda error: list(map(str, error.path)))
-    said = [f"{_place(error.absolute_path)}: {_words(error)}" for error in errors]
+    said = [f"{_place(error.absolute_path)}: {_words(error, schema)}" for error in errors]
     return said or list(_repeated(schema, document, ""))
 
 
@@ -191,7 +191,7 @@ def _place(path: Any) -> str:
     return text.lstrip(".") or "the manifest"
 
 
-def _words(error: jsonschema.ValidationError) -> str:
+def _words(error: jsonschema.ValidationError, whole: Schema) -> str:
     rule: Any = error.validator_value
     instance: Any = error.instance
     if error.validator == "additionalProperties":
@@ -203,7 +203,10 @@ def _words(error: jsonschema.ValidationError) -> str:
         missing = [name for name in rule if name not in instance]
         return f"{', '.join(missing)} is missing"
     text = str(error.message)
-    return text if len(text) <= 200 else text[:200] + "…"
+    text = text if len(text) <= 200 else text[:200] + "…"
+    if _is_number(instance) and error.validator == "type" and _is_duration(error, whole):
+        text += f": write it with a unit, such as {instance}s"
+    return text
 
 
 def _unknown(written: set[str], known: set[str]) -> str:
@@ -228,3 +231,15 @@ def _unknown(written: set[str], known: set[str]) -> str:
 
 def _letters(name: str) -> str:
     return re.sub(r"[-_]", "", str(name)).lower()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_duration(error: jsonschema.ValidationError, whole: Schema) -> bool:
+    """Tell whether a field is a duration, as its rule says, which is only in the whole schema."""
+    node: Any = whole
+    for part in list(error.absolute_schema_path)[:-1]:
+        node = node[part]
+    return any("duration(self)" in one["rule"] for one in node.get("x-kubernetes-validations", []))
