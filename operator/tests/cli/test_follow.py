@@ -215,3 +215,43 @@ def test_a_queued_run_says_how_many_come_before_it(manifest: Any) -> None:
         "Queued",
         "Succeeded",
     ]
+
+
+def shown(*views: View) -> list[str]:
+    """Return what a log has of each view, without the time."""
+    out = io.StringIO()
+    for view in views:
+        LineDisplay(Console(file=out), "demo", lambda: 0.0).show(view)
+    return [line.partition("demo: ")[2] for line in out.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize("state", ["Queued", "Deploying", "Suspending", "Suspended"])
+def test_a_run_that_has_to_begin_is_never_nearly_done(manifest: Any, state: str) -> None:
+    tracker = Tracker()
+    progress = {"completed": 0, "total": 2, "remainingSeconds": 8}
+    waits = _run(manifest, {"state": state, "progress": progress})
+    begins = _run(manifest, {"state": "Running", "progress": progress})
+    assert shown(
+        tracker.view(waits, 0.0),
+        tracker.view(waits, 100.0),
+        # From here on the time passes.
+        tracker.view(begins, 100.0),
+        tracker.view(begins, 105.0),
+    ) == [
+        f"{state}, 0/2 trials, at least 8s left",
+        f"{state}, 0/2 trials, at least 8s left",
+        "Running, 0/2 trials, 8s left",
+        "Running, 0/2 trials, 3s left",
+    ]
+
+
+def test_nearly_done_is_said_when_all_is_measured() -> None:
+    assert shown(
+        View("Running", 1, 2, 1.95, "axum", 0.0),
+        View("Running", 2, 2, 2.0, "", 0.0),
+        View("Finishing", 1, 2, 1.0, "", 0.0),
+    ) == [
+        "Running, 1/2 trials, axum",
+        "Running, 2/2 trials, nearly done",
+        "Finishing, 1/2 trials, nearly done",
+    ]

@@ -33,8 +33,10 @@ def _time_left(view: View) -> str:
     if view.remaining_seconds is None:
         return ""
     if view.remaining_seconds < 1:
-        return "nearly done"
-    return f"{format_duration(view.remaining_seconds)} left"
+        # Before that, what is measured takes longer than was reckoned.
+        return "nearly done" if view.all_measured else ""
+    least = "at least " if view.to_begin else ""
+    return f"{least}{format_duration(view.remaining_seconds)} left"
 
 
 class LiveDisplay:

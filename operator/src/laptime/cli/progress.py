@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from laptime.api.attempts import trial_of
 from laptime.api.conditions import NORMAL_REASONS
 from laptime.api.results import ResultRow
-from laptime.api.status import Condition, ConditionStatus, ConditionType, RunStatus, ServerState
+from laptime.api.status import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    RunStatus,
+    ServerState,
+    State,
+)
 from laptime.cli.runs import Run
 from laptime.plan import order_of, plan_profiles, plan_trials
 
@@ -17,6 +24,7 @@ _SAID_AT_THE_END = {
     ConditionType.OBJECTIVES_MET,
     ConditionType.PROGRESSING,
 }
+_UNDER_WAY = (State.VERIFYING, State.RUNNING, State.FINISHING)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,14 @@ class View:
     """Trials that each row will have; 0 while that is not known."""
     counted: str = "trials"
     """What is counted: a run that only verifies has servers and no trials."""
+    to_begin: bool = False
+    """It waits or deploys, for nobody knows how long; the time left is of what comes then."""
+
+    @property
+    def all_measured(self) -> bool:
+        """Whether nothing is left but to sum up."""
+        over = self.total > 0 and self.completed >= self.total
+        return not self.to_begin and (over or self.state == State.FINISHING)
 
     @property
     def share(self) -> str:
@@ -72,6 +88,10 @@ class Tracker:
         if not run.status.current_trial:
             # Deploying and verifying take time too, but are no part of the first trial.
             self._completed_at = now
+        to_begin = status.state not in _UNDER_WAY
+        if to_begin:
+            # The time left does not pass while nothing is measured.
+            self._said_at = now
         remaining = None if said[1] is None else max(0.0, said[1] - (now - self._said_at))
         return View(
             state=_state(status, turns_before),
@@ -83,6 +103,7 @@ class Tracker:
             rows=tuple(status.results or ()),
             repetitions=run.spec.repetitions if run.spec else 0,
             counted="servers" if run.spec and run.spec.verify_only else "trials",
+            to_begin=to_begin,
         )
 
     def _share_of_current(
