@@ -472,7 +472,10 @@ def test_a_table_of_a_config_map_is_checked_where_it_is_in_the_file(
     table = {"configMap": {"name": "people", "key": "users.csv"}}
     document = changed("feeders.0.csv", table, MARKET)
     text = said(laptime, tmp_path, document)
-    assert "it takes key users.csv of ConfigMap people, which is not in this file" in text
+    assert text == (
+        "Scenario market is valid.\nNot checked: key users.csv of ConfigMap people: it is not in "
+        "this file; --server reads it in the namespace of the run.\n"
+    )
     rows = "".join(f"user{n},{f'u{n}@x':>50}\n" for n in range(10_000))
     config_map = {
         "apiVersion": "v1",
@@ -481,9 +484,90 @@ def test_a_table_of_a_config_map_is_checked_where_it_is_in_the_file(
         "data": {"users.csv": f"name,mail\n{rows}"},
     }
     assert said(laptime, tmp_path, config_map, document) == "Scenario market is valid.\n"
+    config_map["data"] = {"users.txt": f"name,mail\n{rows}"}
+    text = said(laptime, tmp_path, config_map, document)
+    assert "it takes key users.csv of ConfigMap people, which is not in this file" in text
     config_map["data"] = {"users.csv": f"name\n{rows}"}
     text = said(laptime, tmp_path, document, config_map)
     assert "feeders.users.csv: line 2 has 2 cells, the first line has 1" in text
+
+
+def run_of(scenario: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "mine"},
+        "spec": {
+            "scenario": scenario,
+            "servers": [{"name": "a", "image": "registry.example/shop:1"}],
+            "topology": {},
+            "loads": [{"name": "x", "closed": {"connections": 1, "duration": "5s"}}],
+        },
+    }
+
+
+def in_cluster() -> dict[str, Any]:
+    """Return a scenario whose table is in a ConfigMap."""
+    table = {"configMap": {"name": "people", "key": "users.csv"}}
+    return changed("feeders.0.csv", table, changed("feeders.1.use", "cycle", MARKET))
+
+
+PEOPLE = "/api/v1/namespaces/team/configmaps/people"
+
+
+def test_all_else_is_checked_where_a_config_map_is_not_in_the_file(
+    laptime: Laptime, tmp_path: Path
+) -> None:
+    document = in_cluster()
+    # How often its rows are used is nothing that can be said against it.
+    document["spec"]["feeders"][0]["use"] = "once"
+    run = run_of("market")
+    text = said(laptime, tmp_path, document, run)
+    assert "mine is valid" in text
+    assert "Not checked: key users.csv" in text
+    document["spec"]["requests"][3]["path"] = "/{{user.name}}"
+    text = said(laptime, tmp_path, document, run)
+    assert "requests.front.path: {{user.name}} is neither of a feeder nor captured" in text
+    assert "Scenario market would be refused." in text
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "expected"),
+    [
+        ({"users.csv": "name,mail\nada,a@x\n"}, 0, "Scenario market is valid.\nmine is valid, and"),
+        ({"users.csv": "name\nada,a@x\n"}, 1, "feeders.users.csv: line 2 has 2 cells, the first"),
+        (
+            {"a.csv": "x"},
+            0,
+            "Not checked: key users.csv of ConfigMap people: ConfigMap people has a",
+        ),
+        (
+            None,
+            0,
+            "ConfigMap people: there is no ConfigMap people in namespace team.\nmine is valid",
+        ),
+    ],
+)
+def test_a_config_map_that_is_not_in_the_file_is_read_from_the_server(
+    laptime: Laptime,
+    tmp_path: Path,
+    fake: Any,
+    kubeconfig: Path,
+    data: dict[str, str] | None,
+    code: int,
+    expected: str,
+) -> None:
+    if data is not None:
+        fake.put(PEOPLE, {"data": data})
+    file = tmp_path / "market.yaml"
+    file.write_text(yaml.safe_dump_all([in_cluster(), run_of("market")]))
+    found, out, err = laptime("validate", file, "--server", "--kubeconfig", kubeconfig)
+    assert found == code
+    assert expected in out + err
+    # Nothing is stored: the run is only judged.
+    assert [
+        path for method, path in fake.requests if method != "GET" and "dryRun" not in path
+    ] == []
 
 
 def test_a_name_that_no_run_could_write_is_refused(laptime: Laptime, tmp_path: Path) -> None:
@@ -498,7 +582,7 @@ def test_sql_of_a_config_map_is_checked_where_it_is_in_the_file(
 ) -> None:
     document = changed("data.postgres.seed.0", {"configMap": {"name": "sql", "key": "seed.sql"}})
     text = said(laptime, tmp_path, document)
-    assert "it takes key seed.sql of ConfigMap sql, which is not in this file" in text
+    assert "Scenario shop is valid.\nNot checked: key seed.sql of ConfigMap sql: it is not" in text
     config_map = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

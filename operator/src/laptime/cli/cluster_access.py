@@ -270,6 +270,18 @@ class Cluster:
                 body = {**there, **{key: manifest.get(key) for key in _CONTENT}}
                 self._core.replace_namespaced_config_map(name, namespace, body, **options)
 
+    def config_map_texts(self, namespace: str, name: str) -> dict[str, str]:
+        """Return what a ConfigMap holds, by key.
+
+        Raises:
+            Mistake: there is none of that name, or it cannot be read.
+        """
+        with _readable(f"read ConfigMap {name}"):
+            found = self._config_map_if_any(namespace, name)
+        if found is None:
+            raise Mistake(f"there is no ConfigMap {name} in namespace {namespace}")
+        return dict(found.get("data") or {})
+
     def _config_map_if_any(self, namespace: str, name: str) -> dict[str, Any] | None:
         try:
             found = self._core.read_namespaced_config_map(

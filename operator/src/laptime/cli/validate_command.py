@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,8 @@ from laptime.cli.options import (
 if TYPE_CHECKING:
     from laptime.catalog import Scenario
 
+Elsewhere = Callable[[str], Mapping[str, str]]
+"""Returns what a ConfigMap that is not in the file holds, by key; a Mistake says why it cannot."""
 _METADATA = {"type": "object", "properties": {"name": {"type": "string"}}}
 
 
@@ -37,8 +40,9 @@ def validate(
         bool,
         typer.Option(
             "--server",
-            help="Ask the API server too, which stores nothing, and say how small a difference the "
-            "run would find, by the noise of earlier ones.",
+            help="Ask the API server too, which stores nothing, read ConfigMaps that are not in "
+            "the file, and say how small a difference the run would find, by the noise of earlier "
+            "ones.",
         ),
     ] = False,
     namespace: Namespace = None,
@@ -56,9 +60,20 @@ def validate(
     from laptime.cli.printing import say
 
     found = read_documents(file)
-    scenarios, checked = valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"])
+
+    def elsewhere(name: str) -> Mapping[str, str]:
+        if not server:
+            raise Mistake("it is not in this file; --server reads it in the namespace of the run")
+        own = found[KIND][0]["metadata"].get("namespace") if found[KIND] else None
+        cluster = connect(kubeconfig, context)
+        return cluster.config_map_texts(namespace_of(namespace, own, cluster), name)
+
+    valid = valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"], elsewhere)
+    scenarios = valid.scenarios
     for name in scenarios:
-        say(f"Scenario {name} is valid{_unchecked(checked)}.")
+        say(f"Scenario {name} is valid{_unchecked(valid.checked)}.")
+        for one in valid.unread[name]:
+            say(one)
     if not found[KIND] and scenarios and not server:
         return
     manifest = read_manifest(file)
@@ -107,47 +122,73 @@ def _unchecked(checked: bool) -> str:
     )
 
 
+@dataclass
+class Valid:
+    """The scenarios of a file, none of which would be refused."""
+
+    scenarios: dict[str, Scenario] = field(default_factory=dict)
+    checked: bool = True
+    """Whether the rules of their CRD could be checked."""
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    """By scenario what could not be read of it, a sentence each: these texts are not checked."""
+
+
 def valid_scenarios(
-    documents: list[dict[str, Any]], config_maps: list[dict[str, Any]]
-) -> tuple[dict[str, Scenario], bool]:
-    """Return the scenarios of a file, and whether the rules of their CRD could be checked.
+    documents: list[dict[str, Any]],
+    config_maps: list[dict[str, Any]],
+    elsewhere: Elsewhere | None = None,
+) -> Valid:
+    """Return the scenarios of a file, and what of them could not be checked.
+
+    Without `elsewhere` all that they take from ConfigMaps has to be in the file.
 
     Raises:
         Mistake: one of them would be refused.
     """
     from laptime.catalog import config_maps_of, document_spec, scenario_of
     from laptime.catalog.problems import scenario_problems
+    from laptime.cli.unread_texts import with_stand_ins
 
-    found, checked = {}, True
-    texts = {
-        (one["metadata"]["name"], key): text
-        for one in config_maps
-        for key, text in (one.get("data") or {}).items()
-    }
+    valid = Valid()
+    in_file = {one["metadata"]["name"]: one.get("data") or {} for one in config_maps}
     for document in documents:
         name = str(document["metadata"]["name"])
-        said, checked = violations(document, _scenario_schema())
+        said, valid.checked = violations(document, _scenario_schema())
         if said:
             raise _refused(f"Scenario {name}", said)
-        missing = [
-            one
-            for one in config_maps_of(document_spec(document))
-            if (one.name, one.key) not in texts
-        ]
-        if missing:
-            raise _refused(
-                f"Scenario {name}",
-                [
-                    f"it takes key {one.key} of ConfigMap {one.name}, which is not in this "
-                    "file: add it, so that all can be checked"
-                    for one in missing
-                ],
-            )
-        scenario = scenario_of(document, texts)
+        texts: dict[tuple[str, str], str] = {}
+        lost: list[str] = []
+        unread: dict[tuple[str, str], str] = {}
+        for one in config_maps_of(document_spec(document)):
+            key = (one.name, one.key)
+            what = f"key {one.key} of ConfigMap {one.name}"
+            if one.key in in_file.get(one.name, {}):
+                texts[key] = in_file[one.name][one.key]
+            elif elsewhere is None or one.name in in_file:
+                lost.append(
+                    f"it takes {what}, which is not in this file: add it, so that all can be "
+                    "checked"
+                )
+            else:
+                try:
+                    texts[key] = _text(elsewhere(one.name), one.name, one.key)
+                except Mistake as mistake:
+                    unread[key] = f"Not checked: {what}: {' '.join(str(mistake).split())}."
+        if lost:
+            raise _refused(f"Scenario {name}", lost)
+        complete, stand_ins = with_stand_ins(document, unread)
+        scenario = scenario_of(complete, {**texts, **stand_ins})
         if said := scenario_problems(scenario):
             raise _refused(f"Scenario {name}", said)
-        found[name] = scenario
-    return found, checked
+        valid.scenarios[name] = scenario
+        valid.unread[name] = list(unread.values())
+    return valid
+
+
+def _text(there: Mapping[str, str], name: str, key: str) -> str:
+    if key not in there:
+        raise Mistake(f"ConfigMap {name} has {', '.join(sorted(there)) or 'no keys'}")
+    return there[key]
 
 
 def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[str], str | None]:

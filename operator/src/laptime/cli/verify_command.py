@@ -192,7 +192,7 @@ def _scenario(manifest: Manifest) -> Scenario:
     from laptime.cli.validate_command import valid_scenarios
 
     name = str((manifest.run.get("spec") or {}).get("scenario"))
-    own, _ = valid_scenarios(list(manifest.scenarios), list(manifest.config_maps))
+    own = valid_scenarios(list(manifest.scenarios), list(manifest.config_maps)).scenarios
     found = own.get(name) or scenarios().get(name)
     if found is None:
         raise Mistake(
