@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.catalog import scenario_of
 from laptime.cli.options import program_name
 
 Laptime = Callable[..., tuple[int, str, str]]
@@ -151,6 +153,70 @@ def test_without_again_the_old_result_is_shown(
     assert code == 0
     assert "finished already" in out
     assert "DELETE" not in [method for method, _ in fake.requests]
+
+
+def own_scenario(path: str) -> dict[str, Any]:
+    answer = {"contentType": "application/json", "expected": {"share": 1.0}}
+    return {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkScenario",
+        "metadata": {"name": "desk"},
+        "spec": {
+            "data": {"postgres": {"schema": [{"configMap": {"name": "sql", "key": "a.sql"}}]}},
+            "requests": [{"name": "front", "path": path}],
+            "checks": [{"name": "front", "path": path, **answer}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "with_sql", "reason", "expected"),
+    [
+        ("/", True, None, None),
+        ("/other", True, None, "The scenario in the file is another one than it was measured with"),
+        # What its ConfigMap holds is not known without a request.
+        ("/other", False, None, None),
+        ("/", True, "ScenarioWrong", "It ended before it began (ScenarioWrong); --again begins"),
+        ("/", True, "ImagePullFailed", None),
+    ],
+)
+def test_the_result_of_another_scenario_than_that_of_the_file_is_told_apart(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    tmp_path: Path,
+    finished_status: Any,
+    path: str,
+    with_sql: bool,
+    reason: str | None,
+    expected: str | None,
+) -> None:
+    stored = json.loads(json.dumps(own_scenario("/")).replace("1.0", "1"))
+    began_with = scenario_of(stored, {("sql", "a.sql"): "SELECT 1;"}).hash
+    status = finished_status | {"scenarioHash": began_with}
+    if reason is not None:
+        (condition,) = finished_status["conditions"]
+        failed = {**condition, "status": "False", "reason": reason}
+        status = {"state": "Failed", "conditions": [failed]}
+    manifest["spec"]["scenario"] = "desk"
+    fake.put(RUN, {"spec": manifest["spec"], "status": status})
+    sql = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "sql"},
+        "data": {"a.sql": "SELECT 1;"},
+    }
+    file = tmp_path / "desk.yaml"
+    file.write_text(
+        yaml.safe_dump_all([*([sql] if with_sql else []), own_scenario(path), manifest])
+    )
+    _, out, _ = laptime("run", file, "--kubeconfig", kubeconfig)
+    assert "demo is finished already" in out
+    if expected is not None:
+        assert expected in out
+    else:
+        assert "in the file" not in out
 
 
 SCRIPT = "/api/v1/namespaces/team/configmaps/script"

@@ -80,6 +80,8 @@ def measured(
 
     One of that name that is over already is the result, or is measured `again`.
     """
+    from laptime.cli.changed_scenario import other_scenario
+
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
     if before is not None and (before.deleting or (again and before.over)):
@@ -90,6 +92,8 @@ def measured(
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
         )
+        if (other := other_scenario(manifest, applied)) is not None:
+            console.print(other, highlight=False, markup=False)
     return _followed(cluster, applied.namespace, applied.name, output)
 
 

@@ -1,0 +1,61 @@
+"""Whether a run that is over did the work that the scenario in a file describes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from laptime.api.status import ConditionType
+
+if TYPE_CHECKING:
+    from laptime.cli.manifest_file import Document, Manifest
+    from laptime.cli.runs import Run
+
+
+def other_scenario(manifest: Manifest, over: Run) -> str | None:
+    """Return what the result of a run has to do with the scenario in its file, if that matters.
+
+    None: it is the same work, or that cannot be told from the file.
+    """
+    name = over.spec.scenario if over.spec is not None else None
+    written = [one for one in manifest.scenarios if one["metadata"]["name"] == name]
+    if not written:
+        return None
+    began_with = over.status.scenario_hash
+    if began_with is not None:
+        now = _hash(written[0], manifest)
+        if now in (None, began_with):
+            return None
+        return "The scenario in the file is another one than it was measured with."
+    ended = over.status.condition(ConditionType.SUCCEEDED)
+    if ended is None or not ended.reason.startswith("Scenario"):
+        return None
+    said = f"It ended before it began ({ended.reason})"
+    return f"{said}; --again begins with the scenario in the file."
+
+
+def _hash(document: Document, manifest: Manifest) -> str | None:
+    from laptime.catalog import config_maps_of, document_spec, scenario_of
+
+    texts = {
+        (one["metadata"]["name"], key): text
+        for one in manifest.config_maps
+        for key, text in (one.get("data") or {}).items()
+    }
+    taken = _as_stored(document)
+    try:
+        wanted = config_maps_of(document_spec(taken))
+        if any((one.name, one.key) not in texts for one in wanted):
+            return None
+        return scenario_of(taken, texts).hash
+    except ValueError:
+        # The API server took it, so a newer version knows more of it.
+        return None
+
+
+def _as_stored(node: Any) -> Any:
+    """Return a document as it comes back from the API server, where 1.0 is 1."""
+    if isinstance(node, dict):
+        return {key: _as_stored(one) for key, one in node.items()}
+    if isinstance(node, list):
+        return [_as_stored(one) for one in node]
+    return int(node) if isinstance(node, float) and node.is_integer() else node
