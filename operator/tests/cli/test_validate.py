@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,15 @@ def test_every_example_is_valid(laptime: Laptime, file: Path) -> None:
     assert valid == f"{file.stem} is valid."
     assert takes.startswith("It takes ")
     assert all(line.startswith("Scenario ") for line in before)
+
+
+def test_a_run_is_read_from_the_standard_input(
+    laptime: Laptime, manifest_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(manifest_file.read_text()))
+    code, out, err = laptime("validate", "-")
+    assert (code, err) == (0, "")
+    assert out.startswith("demo is valid.\n")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,13 @@ def read_documents(path: Path) -> dict[str, list[Document]]:
     return parse_documents(text, name)
 
 
+def source_of(path: Path) -> str:
+    """Return how messages name a file; `-` is the standard input, which can be read once."""
+    return "the standard input" if str(path) == "-" else str(path)
+
+
 def _text(path: Path) -> tuple[str, str]:
-    name = "the standard input" if str(path) == "-" else str(path)
+    name = source_of(path)
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,7 +81,15 @@ def parse_manifest(text: str, source: str) -> Manifest:
     Raises:
         Mistake: as for `read_manifest`.
     """
-    found = parse_documents(text, source)
+    return manifest_of(parse_documents(text, source), source)
+
+
+def manifest_of(found: Mapping[str, list[Document]], source: str) -> Manifest:
+    """Return what was found by kind as one run and what stands beside it.
+
+    Raises:
+        Mistake: not exactly one BenchmarkRun.
+    """
     runs = found[KIND]
     if len(runs) != 1:
         raise Mistake(

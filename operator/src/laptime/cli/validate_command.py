@@ -56,7 +56,7 @@ def validate(
     """
     from laptime.api.spec import BenchmarkRunSpec
     from laptime.cli.foresight import what_it_would_find
-    from laptime.cli.manifest_file import read_documents, read_manifest
+    from laptime.cli.manifest_file import manifest_of, read_documents, source_of
     from laptime.cli.printing import say
 
     found = read_documents(file)
@@ -76,7 +76,7 @@ def validate(
             say(one)
     if not found[KIND] and scenarios and not server:
         return
-    manifest = read_manifest(file)
+    manifest = manifest_of(found, source_of(file))
     said, checked = violations(manifest.run)
     if said:
         raise _refused(manifest.name, said)
