@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from laptime.cli.mistakes import explain_refusal, is_missing, is_outage
 
 
@@ -46,8 +48,26 @@ def test_an_unknown_field_is_named() -> None:
     assert not is_outage(500, body)
     assert str(explain_refusal(500, body, "apply it")).splitlines() == [
         "Could not apply it: unknown field.",
-        "  .spec.repetition: field not declared in schema",
+        "  .spec.repetition: field not declared in schema: did you mean repetitions?",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "hint"),
+    [
+        ("BenchmarkRun", '.spec.servers[name="a.b"].prest', ": did you mean preset?"),
+        ("BenchmarkRun", ".spec.loads[0].closed.conections", ": did you mean connections?"),
+        ("BenchmarkScenario", ".spec.requests[0].expectStaus", ": did you mean expectStatus?"),
+        ("BenchmarkRun", ".spec.colour", ""),
+        ("ConfigMap", ".specs", ""),
+    ],
+)
+def test_which_field_the_api_server_was_probably_meant_to_see_is_said(
+    kind: str, field: str, hint: str
+) -> None:
+    said = f"{field}: field not declared in schema"
+    body = _body(message=f"failed to create typed patch object (a/b; laptime; Kind={kind}): {said}")
+    assert str(explain_refusal(500, body, "apply it")).splitlines()[1] == f"  {said}{hint}"
 
 
 def test_an_outage_is_told_from_a_refusal() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from laptime.api import KIND, PLURAL
+from laptime.api import KIND, PLURAL, SCENARIO_KIND
 
 INSTALL_HINT = (
     "Install Laptime first: helm upgrade --install laptime charts/laptime "
     "--namespace laptime-system --create-namespace"
 )
+# .spec.servers[name="a"].prest: field not declared in schema
+_UNDECLARED = re.compile(r"((?:[.]\w+(?:\[[^\]]*\])*)+): field not declared in schema")
 
 
 class Mistake(Exception):
@@ -33,7 +36,8 @@ def explain_refusal(status: int | None, body: str | bytes | None, what: str) -> 
         return Mistake(f"This cluster does not know the kind {KIND}.\n{INSTALL_HINT}")
     if "field not declared in schema" in message:
         # "failed to create typed patch object (default/demo; …): .spec.x: field not declared …"
-        return Mistake(f"Could not {what}: unknown field.\n  {message.rpartition('): ')[2]}")
+        said = _UNDECLARED.sub(lambda found: _with_hint(found, message), message)
+        return Mistake(f"Could not {what}: unknown field.\n  {said.rpartition('): ')[2]}")
     if status == 401:
         return Mistake(
             f"Could not {what}: the API server does not accept the credentials of this kubeconfig."
@@ -65,6 +69,20 @@ def is_missing(body: str | bytes | None, name: str) -> bool:
     """Tell whether a 404 means that the run of this name is missing, and not its kind."""
     details = _as_status(body).get("details") or {}
     return details.get("kind") == PLURAL and details.get("name") == name
+
+
+def _with_hint(found: re.Match[str], message: str) -> str:
+    from laptime.api.crd import build_scenario_crd
+    from laptime.cli.generate import catalogue_crd
+    from laptime.cli.schema_rules import meant_by
+
+    crds = {KIND: catalogue_crd, SCENARIO_KIND: build_scenario_crd}
+    build = next((one for kind, one in crds.items() if f"Kind={kind})" in message), None)
+    if build is None:
+        return found[0]
+    crd = build()
+    right = meant_by(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"], found[1])
+    return found[0] if right is None else f"{found[0]}: did you mean {right}?"
 
 
 def _as_status(body: str | bytes | None) -> dict[str, Any]:

@@ -18,6 +18,8 @@ _SUFFIXES = {
     "": 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30,
 }  # fmt: skip
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
+_NAMED = re.compile(r"(?:^|[.])([^.\[\]]+)(?:\[[^\]]*\])*")
+"""The names in a path to a field, without which entry of a list it is in."""
 _ALIKE = 0.7
 """From this ratio on a name is taken for another one that is misspelt."""
 Schema = Mapping[str, Any]
@@ -212,14 +214,9 @@ def _words(error: jsonschema.ValidationError, whole: Schema) -> str:
 def _unknown(written: set[str], known: set[str]) -> str:
     """Return which of the fields are unknown, and which ones were probably meant."""
     unknown = sorted(written - known)
-    by_letters = {_letters(name): name for name in sorted(known)}
-    meant = {
-        name: by_letters[close]
-        for name in unknown
-        for close in difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=_ALIKE)
-        # One that stands there too was not meant.
-        if by_letters[close] not in written
-    }
+    alike = {name: _alike(name, known) for name in unknown}
+    # One that stands there too was not meant.
+    meant = {wrong: right for wrong, right in alike.items() if right and right not in written}
     said = f"unknown field {', '.join(unknown)}"
     if not meant:
         return said
@@ -227,6 +224,24 @@ def _unknown(written: set[str], known: set[str]) -> str:
         return f"{said}: did you mean {meant[unknown[0]]}?"
     pairs = [f"{right} instead of {wrong}" for wrong, right in meant.items()]
     return f"{said}: did you mean {', '.join(pairs)}?"
+
+
+def meant_by(schema: Schema, field: str) -> str | None:
+    """Return the known field that is like an unknown one, by its path: `.spec.servers[0].prest`.
+
+    None: there is none, or nothing is known of the place.
+    """
+    *parents, wrong = _NAMED.findall(field)
+    node: Any = schema
+    for part in parents:
+        node = node.get("items", node).get("properties", {}).get(part, {})
+    return _alike(wrong, set(node.get("items", node).get("properties", {})))
+
+
+def _alike(name: str, known: set[str]) -> str | None:
+    by_letters = {_letters(one): one for one in sorted(known)}
+    close = difflib.get_close_matches(_letters(name), by_letters, n=1, cutoff=_ALIKE)
+    return by_letters[close[0]] if close else None
 
 
 def _letters(name: str) -> str:
