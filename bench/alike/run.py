@@ -7,40 +7,43 @@ asked for, and whatever it tells apart is wrong. Nothing is drawn again from wha
 the count can miss its goal. Needs a cluster with the chart installed (KUBECONFIG, or the embedded
 one) and the images of reference server and operator.
 
-Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
-judges (SUBJECT), and with the figure of each trial, from which noise can be learned. Judged from
-60 runs on; until then the exit code says *not judged*. The machine need not be quiet: like servers
-must not be told apart on a busy one either. How busy it was is printed.
+Goes on where it stopped: the figures of each trial are kept in journal.jsonl with the commit of
+what made them (SUBJECT). Which servers they tell apart is asked of the operator's rule as it is
+now, so that hours of measuring outlive a change of the rule; where the run itself said otherwise,
+that is printed. Judged from 60 runs on; until then the exit code says *not judged*. The machine
+need not be quiet: like servers must not be told apart on a busy one either. How busy it was is
+printed.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import exp, log
 from pathlib import Path
 from statistics import median, stdev
 from typing import Any
 
-from cluster_access import kubectl, results_of, run_to_end
+from alike.kinds import KINDS, manifest, neighbour
+from cluster_access import results_of, run_to_end
 from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import binom, binomtest
 
+from laptime.analysis.ranks import ranks
+
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
-    *("operator/src/laptime/analysis", "operator/src/laptime/plan"),
-    *("images/k6", "images/reference", "bench/alike"),
+    *(f"operator/src/laptime/plan/{name}.py" for name in ("order", "trials")),
+    *("images/k6", "images/reference", "bench/alike/kinds.py"),
     *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
 )
-"""What claims rest on: the order of the trials, the load, the servers and the judgement."""
+"""What figures rest on: the order of the trials, the load, the servers. Not the judgement."""
 
 RUNS = 100
 FEWEST = 60
@@ -49,56 +52,9 @@ GOAL = 0.05
 SURELY = 0.035
 """A count that GOAL gives by chance less often than this is a miss: 7 of 60, 10 of 100."""
 
-NAMES = (
-    "one", "two", "three", "four", "five", "six", "seven",
-    "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-)  # fmt: skip
-FIGURES = ("throughput", "p99")
-CLOSED = {"name": "closed", "closed": {"connections": 8, "duration": "2s"}, "warmup": "1s"}
-OPEN = {
-    "name": "open",
-    "open": {"rate": 400, "maxConnections": 64, "duration": "3s"},
-    "warmup": "1s",
-}
 OUTSIDE = ("stolenShare", "othersCores", "probeSeconds")
 """Of the usage of the only node."""
 LONGEST_SECONDS = 900.0
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What runs are alike in."""
-
-    servers: int
-    repetitions: int
-    load: dict[str, Any]
-    disturbed: bool = False
-    """Whether a pod beside them takes a CPU for some seconds, now and then."""
-
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """Return what its servers are told apart by, of FIGURES."""
-        return FIGURES if "closed" in self.load else ("p99",)
-
-
-KINDS = {
-    "four": Kind(4, 4, CLOSED),
-    "two": Kind(2, 5, CLOSED),
-    "two-open": Kind(2, 5, OPEN),
-    "six": Kind(6, 3, CLOSED),
-    "thirteen": Kind(13, 3, CLOSED),
-    "disturbed": Kind(4, 4, CLOSED, disturbed=True),
-}
-NEIGHBOUR = "noisy-neighbour"
-DISTURBING = """
-import random, time
-dice = random.Random(20261127)
-while True:
-    end = time.monotonic() + dice.uniform(3, 20)
-    while time.monotonic() < end:
-        pass
-    time.sleep(dice.uniform(3, 20))
-"""
 
 
 @dataclass(frozen=True)
@@ -109,7 +65,7 @@ class Entry:
     began: float
     seconds: float
     apart: list[str]
-    """The figures by which any two servers were told apart, of FIGURES."""
+    """The figures by which the run itself told any two servers apart, of FIGURES."""
     lost: int
     """Trials without a figure."""
     stolen: float
@@ -125,61 +81,6 @@ class Entry:
     explain noise. Empty of runs that were made before it was kept."""
     kind: str = "four"
     """Of KINDS."""
-
-
-def manifest(name: str, version: str, kind: Kind) -> dict[str, Any]:
-    """Return a run of like servers."""
-    server = {
-        "image": f"docker.io/laptime/reference:{version}",
-        "databaseConnections": 8,
-        "workers": 1,
-    }
-    return {
-        "apiVersion": "laptime.dev/v1alpha1",
-        "kind": "BenchmarkRun",
-        "metadata": {"name": name},
-        "spec": {
-            "scenario": "users",
-            "servers": [{"name": one, **server} for one in NAMES[: kind.servers]],
-            "topology": {"postgres": {}},
-            "loads": [kind.load],
-            "repetitions": kind.repetitions,
-        },
-    }
-
-
-@contextmanager
-def neighbour(version: str, kind: Kind) -> Iterator[None]:
-    """Let a pod beside the runs disturb them, if their kind is so."""
-    # One that a killed bench has left behind disturbs no other kind.
-    kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")
-    if not kind.disturbed:
-        yield
-        return
-    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    busy = {
-        "name": "busy",
-        "image": f"docker.io/laptime/operator:{version}",
-        "command": ["python3", "-c", DISTURBING],
-        "securityContext": closed,
-    }
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": NEIGHBOUR},
-        "spec": {
-            "containers": [busy],
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-        },
-    }
-    kubectl("apply", "-f", "-", stdin=json.dumps(pod))
-    try:
-        kubectl("wait", "--for=condition=Ready", f"pod/{NEIGHBOUR}", "--timeout=60s")
-        yield
-    finally:
-        kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")
 
 
 def entry_of(
@@ -226,6 +127,23 @@ def entry_of(
     )
 
 
+def told_apart(entry: Entry) -> list[str]:
+    """Return the figures by which today's rule tells any two servers of a run apart, of FIGURES."""
+    if entry.lost:
+        return entry.apart
+    signs = {"throughput": (entry.throughput, 1.0), "p99": (entry.p99, -1.0)}
+    found = []
+    for figure in KINDS[entry.kind].figures:
+        of, sign = signs[figure]
+        scores = {
+            name: {number: sign * log(one) for number, one in enumerate(trials, start=1)}
+            for name, trials in of.items()
+        }
+        if any(rank > 1 for rank in ranks(scores).values()):
+            found.append(figure)
+    return found
+
+
 def noise(entry: Entry, figure: str) -> float:
     """Return the standard deviation of a trial in logarithms: the middle of the servers' own."""
     trials = entry.throughput if figure == "throughput" else entry.p99
@@ -242,7 +160,7 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
     found, good = [], True
     runs = len(entries)
     for figure in KINDS[entries[0].kind].figures:
-        false = sum(figure in one.apart for one in entries)
+        false = sum(figure in told_apart(one) for one in entries)
         ends = binomtest(false, runs).proportion_ci(method="exact")
         limit = least_that_misses(runs)
         met = false < limit
@@ -255,6 +173,9 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
             f"({ends.low:.1%} to {ends.high:.1%}), goal: fewer than {limit}: {verdict}",
             f"{'':<12} noise of a trial {median(spread):.1%} ({spread[0]:.1%} to {spread[-1]:.1%})",
         ]
+    otherwise = sum(told_apart(one) != one.apart for one in entries)
+    if otherwise:
+        found.append(f"{'':<12} {otherwise} runs said otherwise when they were made")
     found.append(
         f"{'machine':<12} busy {median(one.busy for one in entries):.0%} in the middle, stolen at "
         f"most {max(one.stolen for one in entries):.1%}; "

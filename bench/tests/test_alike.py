@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from alike.run import FIGURES, KINDS, NAMES, entry_of, least_that_misses, manifest, table
+from alike.kinds import FIGURES, KINDS, NAMES, manifest
+from alike.run import Entry, entry_of, least_that_misses, table, told_apart
 
 from laptime.api.spec import BenchmarkRunSpec
 
@@ -58,9 +60,22 @@ def test_a_trial_without_a_figure_is_counted_as_lost() -> None:
     assert "two" not in entry.throughput
 
 
+def made(apart: bool, kind: str = "four") -> Entry:
+    """Return a run whose figures tell its last server apart, or none."""
+    wobble = (1.0, 1.02, 0.99, 1.01)
+    rates = {
+        name: [
+            100.0 * (2 if apart and place == 3 else 1) * wobble[(place + n) % 4] for n in range(4)
+        ]
+        for place, name in enumerate(SERVERS)
+    }
+    times = {name: [1 / one for one in of] for name, of in rates.items()}
+    of_run = entry_of(results({}), "c", 0.0, 90.0, kind)
+    return replace(of_run, throughput=rates, p99=times)
+
+
 def test_too_many_false_runs_are_a_miss() -> None:
-    good = [entry_of(results({}), "c", 0.0, 90.0)] * 54
-    bad = [entry_of(results({"four": 2}), "c", 0.0, 90.0)]
+    good, bad = [made(False)] * 54, [made(True)]
     assert table(good + bad * 6)[1]
     lines, met = table([*good, *bad * 7])
     assert not met
@@ -68,10 +83,19 @@ def test_too_many_false_runs_are_a_miss() -> None:
     assert lines[0].endswith("MISSED")
 
 
+def test_the_rule_of_today_judges_and_what_a_run_said_is_told_beside_it() -> None:
+    apart = made(True)
+    assert told_apart(apart) == list(FIGURES)
+    assert told_apart(replace(apart, lost=1, apart=["p99"])) == ["p99"]
+    assert any("1 runs said otherwise" in line for line in table([apart, made(False)])[0])
+
+
 def test_open_loads_are_told_apart_by_response_times_alone() -> None:
     entry = entry_of(results({"four": 2}, p99_rank=2), "c", 0.0, 1.0, "two-open")
     assert (entry.kind, entry.apart) == ("two-open", ["p99"])
-    assert [line.split()[0] for line in table([entry])[0]] == ["p99", "noise", "machine"]
+    assert [line.split()[0] for line in table([made(False, "two-open")])[0]] == [
+        *("p99", "noise", "machine"),
+    ]
 
 
 def test_each_kind_is_a_run_that_the_operator_takes() -> None:
