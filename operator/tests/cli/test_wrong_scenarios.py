@@ -355,6 +355,8 @@ USERS, LIST = "feeders.0", "feeders.2"
         # Checks.
         ("checks.0.captures", [], "checks.create.headers.authorization: {{token}} is neither of a "
          "feeder nor captured before"),
+        ("checks.1.expected", {"id": "{{item}}"}, "checks.create.expected: {{item}} is captured by "
+         "this very check, when its answer is there: leave it out"),
         ("checks.2.expected.id", "{{itm}}", "checks.read.expected: {{itm}} is neither of a feeder"),
         ("checks.1.expectHeaders.x", "{{x}}", "checks.create.expectHeaders.x: {{x}} is neither"),
         ("checks.1.path", "/items", "requests.create: no check asks POST /items?n={{n}}"),

@@ -188,7 +188,13 @@ def _checks(scenario: Scenario, columns: Mapping[str, Column]) -> Iterator[str]:
             try:
                 names = names_in(template)
                 unknown = [one for one in names if one not in values and one not in kept]
-                if unknown:
+                if unknown and unknown[0] in own:
+                    yield (
+                        f"{place}.{field}: {{{{{unknown[0]}}}}} is captured by this very check, "
+                        "when its answer is there: leave it out (expectedPart tells a part of an "
+                        "answer), or ask for it in afterwards or in the next check"
+                    )
+                elif unknown:
                     yield f"{place}.{field}: {_unknown(unknown[0], [*values, *kept])}"
                 elif where is not None and not set(names) & set(kept):
                     rendered(template, where, values)

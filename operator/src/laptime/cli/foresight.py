@@ -72,9 +72,9 @@ def what_it_would_find(
             continue
         why = f" Results that could not be read: {found.unread[0]}" if found.unread else ""
         lines.append(
-            f"How small a difference in {_word(metric)} it would find is not known: none of the "
-            f"newest {_LOOKED_AT} runs in namespace {namespace} tells of servers that are compared "
-            f"by that in several repetitions.{why}"
+            f"How small a difference in {_word(metric)} it would find is not known yet: that is "
+            f"reckoned from an earlier run of two servers or more, in two repetitions or more, and "
+            f"namespace {namespace} has none among its newest {_LOOKED_AT}.{why}"
         )
     others = [one.name for one in spec.loads if not foreseen.can_be_foreseen(one)]
     if others:
