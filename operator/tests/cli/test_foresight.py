@@ -70,9 +70,9 @@ def test_where_no_run_tells_it_says_so(
     fake.put(f"{RUNS}/failed", {"spec": SPEC.to_wire(), "status": {"state": "Failed"}})
     fake.put(f"{RUNS}/queued", {"spec": SPEC.to_wire()})
     assert (
-        "How small a difference in throughput it would find is not known yet: that is reckoned from "
-        "an earlier run of two servers or more, in two repetitions or more, and namespace team has "
-        "none among its newest 30."
+        "How small a difference in throughput it would find is not known yet: that is reckoned "
+        "from an earlier run of two servers or more, in two repetitions or more, and namespace "
+        "team has none among its newest 30."
     ) in said(laptime, asked, kubeconfig)
 
 
