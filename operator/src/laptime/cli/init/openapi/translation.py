@@ -116,6 +116,8 @@ def _write(
     requests: Requests,
     login: Login | None,
 ) -> None:
+    into.health_path = _health_path(ordered)
+    ordered = _without_health(ordered, into)
     info = root["info"]
     title = info.text("title") or "An API"
     name = request_name(title, ())[:35].rstrip("-")
@@ -150,7 +152,6 @@ def _write(
             "repetitions": 5,
         },
     )
-    into.health_path = _health_path(ordered)
     into.notes += [
         f"{one.operation.name}: {'; '.join(dict.fromkeys(one.notes))}"
         for one in ordered
@@ -281,6 +282,25 @@ def _health_path(ordered: Sequence[Made]) -> str | None:
         and one.operation.status == 200
     ]
     for one in free:
-        if _HEALTH & set(words_of(one.operation.path.rpartition("/")[2])):
+        if _is_health(one):
             return one.path
     return free[0].path if free else None
+
+
+def _is_health(one: Made) -> bool:
+    return bool(_HEALTH & set(words_of(one.operation.path.rpartition("/")[2])))
+
+
+def _without_health(ordered: Sequence[Made], into: Translation) -> Sequence[Made]:
+    """Return the requests without that by which a server is asked whether it is ready.
+
+    It is no work that anybody compares servers by, and would be a share of each figure.
+    """
+    asked = [one for one in ordered if one.path == into.health_path and _is_health(one)]
+    if len(asked) == len(ordered):
+        return ordered
+    into.left_out += [
+        f"{one.operation.title}: it says whether the server is ready (healthPath), and is no work"
+        for one in asked
+    ]
+    return [one for one in ordered if one not in asked]
