@@ -725,6 +725,21 @@ def test_a_tier_that_crashes_by_itself_ends_the_run_at_once(code: int, words: st
     assert succeeded.reason == "CrashLoop"
 
 
+def test_sql_that_fails_is_named_as_it_stands_in_the_scenario() -> None:
+    world, starting = until_postgres_starts()
+    words = (
+        "psql:/etc/laptime/init.d/02-seed.sql:2: ERROR:  INSERT has more expressions than target "
+        "columns\nLINE 2: SELECT 'agent' || n"
+    )
+    crash = ContainerView("postgres", restarts=2, exit_code=3, exit_message=words)
+    world.pods[starting.name] = replace(starting, containers=(crash,))
+    world.step()
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert "data.postgres.seed[0], line 2: ERROR:  INSERT has more" in succeeded.message
+    assert "init.d" not in succeeded.message
+
+
 def test_the_generators_of_a_trial_count_together() -> None:
     world = World(spec_of(1, 1, 1, generator={"parallelism": 2}), Random(5))
     run_to_the_end(world)

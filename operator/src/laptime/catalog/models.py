@@ -111,6 +111,11 @@ class Scenario(BenchmarkScenarioSpec):
         ]
 
     @property
+    def sql_places(self) -> dict[str, str]:
+        """Where the files that make Postgres' database stand in the scenario, by their names."""
+        return {name: f"data.postgres.{what}[{index}]" for name, what, index, _ in self._init_parts}
+
+    @property
     def _init_parts(self) -> list[tuple[str, str, int, InitSql]]:
         postgres = self.data.postgres if self.data else None
         return _named(postgres.schema_, postgres.seed) if postgres else []

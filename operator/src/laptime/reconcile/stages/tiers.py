@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 from laptime.api.attempts import Fault
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
@@ -129,12 +132,20 @@ def _problem(situation: Situation, name: str, what: str, pods: list[PodView]) ->
     refused = diagnose_refusal(what, deployment, situation.without_resources)
     problem = refused or diagnose(what, pods, situation.now)
     if problem is not None and problem.reason in ("Crashed", "CrashLoop") and name in _OWN:
-        problem = words_lost(what, pods) or problem
+        problem = words_lost(what, pods) or _in_the_scenario(situation, problem)
     if problem is not None or not _since_seconds(situation) >= limit:
         return problem
     if not pods:
         return not_ready(what, pods, limit)
     return late(what, pods, situation.observed.kubelets, limit, situation.now)
+
+
+def _in_the_scenario(situation: Situation, problem: Problem) -> Problem:
+    """Return the same problem, with the place in the scenario instead of a file in the pod."""
+    message = problem.message
+    for file, place in situation.context.scenario.sql_places.items():
+        message = re.sub(rf"psql:\S*/{re.escape(file)}:(\d+):", rf"{place}, line \1:", message)
+    return replace(problem, message=message)
 
 
 def _hopeless(situation: Situation, problem: Problem) -> bool:
