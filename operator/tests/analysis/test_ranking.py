@@ -110,8 +110,8 @@ def test_where_no_trial_had_enough_requests_for_the_percentile_it_says_how_many_
     summary = summary_of(spec, lambda _: few)
     assert all(row.requests_per_second is not None for row in summary.rows)
     assert summary.verdict == (
-        "servers are compared by p99, and trials had fewer than the 100 requests that one needs: a "
-        "longer duration, or a higher rate, would tell"
+        "servers are compared by p99, and no trial had the 100 requests that one needs: a longer "
+        "duration, or a higher rate, would tell"
     )
 
 

@@ -114,6 +114,41 @@ def test_no_percentile_is_below_a_lower_one_where_a_repetition_has_too_few_reque
     assert (figures.p999.seconds.low, figures.p999.rank) == (None, None)
 
 
+def test_a_percentile_of_all_requests_that_is_below_a_lower_one_is_left_out() -> None:
+    # p99 is the mean of both repetitions, and of all requests nearly all are of the second one.
+    def unlike(trial: Trial) -> Outcome:
+        if trial.repetition == 1:
+            return Outcome(90.0, (10_000,) * 900)
+        return Outcome(10_000.0, (1_000,) * 29_940 + (2_000,) * 60)
+
+    found = row(summary_of(make_spec("axum", repetitions=2), unlike), "axum").latency_figures
+    assert found is not None
+    assert found.p99 is not None
+    assert found.p99.seconds is not None
+    assert found.p999 is None or (
+        found.p999.seconds is not None and found.p999.seconds.value >= found.p99.seconds.value
+    )
+
+
+def test_what_servers_are_compared_by_is_shown_as_they_are_compared() -> None:
+    document = make_spec("a", "b", repetitions=4).to_wire()
+    document["loads"] = [{"name": "open", "open": {"rate": 10, "duration": "10s"}}]
+    spec = BenchmarkRunSpec.model_validate(document)
+
+    def one_is_short(trial: Trial) -> Outcome:
+        few = trial.server == "b" and trial.repetition == 2
+        time = 1000 + 10 * trial.repetition if trial.server == "a" else 9000 + trial.repetition
+        return Outcome(10.0, (time,) * (99 if few else 100))
+
+    summary = summary_of(spec, one_is_short)
+    slow = row(summary, "b", "open")
+    assert slow.latency_figures is not None
+    assert slow.latency_figures.p99 is not None
+    assert slow.rank == slow.latency_figures.p99.rank == 2
+    assert slow.factor == slow.latency_figures.p99.factor
+    assert "without a right answer" not in summary.verdict
+
+
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(1, 10**6), min_size=1, max_size=60), min_size=2, max_size=4))
 def test_times_from_sent_and_lateness_are_those_of_all_repetitions_together(

@@ -77,6 +77,10 @@ class SimulatedCluster:
         self._bound: set[str] = set()
         self.cores = 64.0
         """What the node has: a pod that is to have more of it keeps what it has."""
+        self.stubborn_cores: float | None = None
+        """What somebody else makes of each change of a pod's cores."""
+        self.rounds_in_force = False
+        """Whether kubelets round cores up to hundredths, as systemd does."""
         self.rounds_cores = False
         """Whether the API server rounds cores up to thousandths, as the real one does."""
         self.tells_cores = True
@@ -157,6 +161,8 @@ class SimulatedCluster:
         if pod is not None:
             self.resizes.append((name, quantity(cpu)))
             cores, generation = quantity(cpu), pod.generation + 1
+            if self.stubborn_cores is not None:
+                cores = self.stubborn_cores
             if self.rounds_cores:
                 cores = math.ceil(1000 * cores) / 1000
             self.pods[name] = replace(pod, cpu=cores, cpu_request=cores, generation=generation)
@@ -308,8 +314,11 @@ class SimulatedCluster:
                 "resize_pending": ("Infeasible", said),
                 "observed_generation": pod.generation,
             }
+        in_force = pod.cpu
+        if in_force is not None and self.rounds_in_force:
+            in_force = math.ceil(round(100 * in_force, 6)) / 100
         return {
-            "cpu_in_force": pod.cpu,
+            "cpu_in_force": in_force,
             "resize_pending": None,
             "observed_generation": pod.generation,
         }

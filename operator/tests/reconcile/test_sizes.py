@@ -137,6 +137,34 @@ def test_what_the_api_server_refuses_costs_those_alone_who_ask_for_it(may_pass: 
     assert may_pass or len(world.resizes) == 1
 
 
+def test_a_quota_that_was_full_once_is_held_against_nobody() -> None:
+    world = World(sized(), Random(1))
+    world.resize_refused = ResizeRefused("", "2", "exceeded quota: team", may_pass=True)
+    until(world, lambda world: world.resizes)
+    world.resize_refused = None
+    until(world, lambda world: len(world.results_written) == 1)
+    # From here on a server takes longer to start than a quota is waited for.
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(world.results_written) == 6
+
+
+def test_what_somebody_else_changes_again_and_again_is_said() -> None:
+    world = World(sized(), Random(1))
+    world.stubborn_cores = 1.0
+    until(world, over)
+    first, second = world.run.status.servers or []
+    assert (first.state, second.state) == (ServerState.VERIFIED, ServerState.FAILED)
+    assert second.reason == "TierNotResized"
+    assert (second.message or "").endswith("it has 1, however often it is changed")
+
+
+def test_a_driver_that_rounds_to_hundredths_is_waited_for_in_vain_by_nobody() -> None:
+    world = World(sized("333m", "250m"), Random(1))
+    world.rounds_in_force = True
+    assert cores_at_each_start(world) == {"s0": 0.25, "s1": 0.34}
+
+
 def test_a_run_without_sizes_waits_for_no_pod_of_before_that_it_did_not_wait_for() -> None:
     document = spec_of(2, 1, 2).to_wire()
     document["topology"] = {"postgres": {"resources": {"cpu": "1"}}}

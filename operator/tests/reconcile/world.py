@@ -357,6 +357,7 @@ class World(SimulatedCluster):
                 said = self.resize_refused
                 if said is None or said.cpu != cpu:
                     self.resize(name, cpu)
+                    self._resize_refused = None
                 else:
                     self.resizes.append((name, quantity(cpu)))
                     self._resize_refused = replace(said, pod=name)

@@ -171,8 +171,8 @@ def _nothing(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> str:
         named = wording.listing([wording.metric(one) for one in figures])
         fewest = max(map(fewest_answers, figures))
         return (
-            f"servers are compared by {named}, and trials had fewer than the {fewest} requests "
-            "that one needs: a longer duration, or a higher rate, would tell"
+            f"servers are compared by {named}, and no trial had the {fewest} requests that one "
+            "needs: a longer duration, or a higher rate, would tell"
         )
     if good:
         return "no request was counted; the metrics of the scripts are in the results"

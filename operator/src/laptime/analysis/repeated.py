@@ -54,15 +54,12 @@ def fewest_answers(metric: Metric) -> int:
 def logs_of(results: Iterable[TrialResult], metric: Metric) -> Logs:
     """Return the logarithms of a figure by repetition, where there is one of the work.
 
-    Infinite where a response time fell among the requests without a right answer. None at all where
-    one repetition has too few requests for a percentile: those that have enough are the faster ones
-    of a server, and without the others its p99.9 could be below its p99.
+    Infinite where a response time fell among the requests without a right answer. Repetitions with
+    too few requests for a percentile are left out.
     """
     found, within = {}, []
     for result in results:
         if result.figures is not None and result.has_rate:
-            if result.figures.requests < fewest_answers(metric):
-                return Logs({}, 0.0)
             log, half = _log(result.figures, metric)
             if log is not None:
                 found[result.repetition] = log
@@ -158,21 +155,32 @@ def repeated(
 
 
 def latency_figures(
-    figures: Mapping[Metric, Repeated], together: Mapping[Metric, float | None]
+    figures: Mapping[Metric, Repeated],
+    together: Mapping[Metric, float | None],
+    fewest: int,
+    compared_by: Metric,
 ) -> LatencyFigures | None:
     """Return the response times of a row.
 
     `together` are those of all repetitions at once, in seconds: what is known of a percentile that
-    single repetitions have too few requests for.
+    single repetitions have too few requests for; `fewest` is how many one of them has. Without
+    those repetitions, which are the slower ones of a server, its p99.9 could be below its p99.
+    What servers are compared by is left as they are compared. A percentile that is below a lower
+    one all the same is left out: they are of different requests.
     """
     found = {}
+    highest = 0.0
     for metric in LATENCIES:
         one, seconds = figures.get(metric), together.get(metric)
-        if one is not None:
+        too_few = fewest < fewest_answers(metric) and metric is not compared_by
+        if one is not None and not (too_few and seconds is not None and not one.failed):
+            if one.estimate is not None and metric is not Metric.MEAN:
+                highest = max(highest, one.estimate.value)
             found[metric.value] = LatencyFigure(
                 seconds=one.estimate, failed=one.failed, factor=one.factor, rank=one.rank
             )
-        elif seconds is not None:
+        elif seconds is not None and seconds >= highest:
+            highest = highest if metric is Metric.MEAN else seconds
             found[metric.value] = LatencyFigure(seconds=Interval(value=seconds))
     return LatencyFigures(**found) if found else None
 
@@ -186,7 +194,7 @@ def _log(figures: Figures, metric: Metric) -> tuple[float | None, float]:
     if metric is Metric.REQUESTS_PER_SECOND:
         return _log_of_rate(figures)
     latency = figures.latency
-    if latency is None:
+    if latency is None or figures.requests < fewest_answers(metric):
         return None, 0.0
     seconds: float | None = getattr(latency, f"{metric.value}_seconds")
     if seconds is None:

@@ -146,7 +146,12 @@ def row_of(
         error_rate=errors / requests if requests else None,
         requests_per_second=rate.estimate if rate else None,
         latency=times.latency,
-        latency_figures=latency_figures(figures, _seconds(times.latency)),
+        latency_figures=latency_figures(
+            figures,
+            _seconds(times.latency),
+            min((one.figures.requests for one in counted if one.figures), default=0),
+            compared_by,
+        ),
         uncorrected_latency=times.uncorrected,
         lateness_p99_seconds=times.lateness_p99_seconds,
         saturation=_limits_found([one.figures for one in counted if one.figures is not None]),

@@ -204,7 +204,8 @@ class Scenario(BenchmarkScenarioSpec):
         like = [one for one in self.requests if (one.method, one.path, one.expect_status) == asked]
         named = [request for request in like if request.name == check.name]
         same = named or [request for request in like if request.body == check.body]
-        return same[0].statements if same else None
+        costs = {request.statements for request in same}
+        return costs.pop() if len(costs) == 1 else None
 
 
 UNKNOWN = Scenario.model_construct(name="", requests=[], checks=[])

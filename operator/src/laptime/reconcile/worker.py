@@ -22,7 +22,7 @@ from laptime.manifests.context import COMPONENT_LABEL, Component, RunContext
 from laptime.manifests.result import read_result
 from laptime.measure.generator import CUT_LINE, RESULT_PREFIX, cut_short
 from laptime.reconcile.abandon import abandoned, deployed
-from laptime.reconcile.actions import Create, Decision
+from laptime.reconcile.actions import Create, Decision, Resize
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children, Watches, kinds_of_run
 from laptime.reconcile.decide import decide
@@ -330,6 +330,8 @@ class Worker:
                 self._refusal = Refusal(message, since, patience_seconds=wait, room=room)
             raise
         self._refusal = None
+        if any(isinstance(one, Resize) for one in decision.actions):
+            self._resize_refused = None
         self._memory.keep(created, context)
         self._controller.metrics.carried_out(decision.actions)
 

@@ -52,22 +52,23 @@ def size_problem(situation: Situation, server: str, purpose: str) -> Problem | N
         return None
     steps = ((State.VERIFYING, None), (State.RUNNING, purpose))
     waited = max(situation.step_seconds(*step) for step in steps)
-    refused = _refused(situation, pod, wanted)
-    if refused is not None:
-        why = f"the API server refuses it: {refused.message}"
-        certain = not refused.may_pass
-        return _problem(
-            wanted, server, why, fatal=certain or waited >= situation.spec.startup_seconds
-        )
-    if not _asked(pod, wanted) or _in_force(situation, pod, wanted):
+    late = waited >= situation.patience_seconds
+    if not _asked(pod, wanted):
+        refused = _refused(situation, pod, wanted)
+        if refused is not None:
+            why = f"the API server refuses it: {refused.message}"
+            certain = not refused.may_pass or waited >= situation.spec.startup_seconds
+            return _problem(wanted, server, why, fatal=certain)
+        # Somebody else changes what is asked for.
+        has = f"it has {_said(pod.cpu)}, however often it is changed"
+        return _problem(wanted, server, has, fatal=True) if late else None
+    if _in_force(situation, pod, wanted):
         return None
     # What the kubelet says may still be about what was asked of it before.
     pending = pod.resize_pending if _heard(pod) else None
     if pending is None:
-        late = waited >= situation.patience_seconds
-        return (
-            _problem(wanted, server, "its kubelet does not say why", fatal=True) if late else None
-        )
+        why = "its kubelet does not say why"
+        return _problem(wanted, server, why, fatal=True) if late else None
     reason, message = pending
     certain = reason == "Infeasible" and pod.observed_generation is not None
     late = certain or waited >= situation.spec.startup_seconds
@@ -127,7 +128,9 @@ def _in_force(situation: Situation, pod: PodView, wanted: str) -> bool:
         # A kubelet older than Kubernetes 1.33 says nothing, and changes nothing either.
         shared = _shared(situation)
         return shared is not None and _same(pod.cpu, shared)
-    return _heard(pod) and not pod.resizing and _same(pod.cpu_in_force, wanted)
+    # A cgroup driver may round up to whole hundredths, as systemd does.
+    over = _thousandths(pod.cpu_in_force) - _thousandths(quantity(wanted))
+    return _heard(pod) and not pod.resizing and 0 <= over < 10
 
 
 def _heard(pod: PodView) -> bool:

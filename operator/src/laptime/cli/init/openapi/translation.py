@@ -288,7 +288,14 @@ def _health_path(ordered: Sequence[Made]) -> str | None:
 
 
 def _is_health(one: Made) -> bool:
-    return bool(_HEALTH & set(words_of(one.operation.path.rpartition("/")[2])))
+    """Say whether an operation is there to be asked by probes: /matches/live is not."""
+    words = [
+        word
+        for segment in one.operation.path.split("/")
+        if segment and not _is_version(segment)
+        for word in words_of(segment)
+    ]
+    return one.operation.method == "GET" and bool(words) and set(words) <= _HEALTH | {"check"}
 
 
 def _without_health(ordered: Sequence[Made], into: Translation) -> Sequence[Made]:
