@@ -18,6 +18,7 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
 )
+from laptime.reconcile.stages.postgres_cpu import postgres_sized, size_problem
 from laptime.reconcile.stages.rests_on import came_since, on_these_pods
 from laptime.reconcile.stages.side_services import (
     fresh_components,
@@ -25,7 +26,6 @@ from laptime.reconcile.stages.side_services import (
     side_services_reset,
 )
 from laptime.reconcile.stages.situation import Situation
-from laptime.reconcile.stages.sizes import postgres_sized, size_problem
 from laptime.reconcile.stages.targets import (
     reachable,
     target_changed,

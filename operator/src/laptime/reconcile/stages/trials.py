@@ -47,6 +47,7 @@ from laptime.reconcile.diagnose import (
     without_pod,
 )
 from laptime.reconcile.fault import whose_fault
+from laptime.reconcile.stages.postgres_cpu import as_sized
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.servers import (
     never_prepared,
@@ -60,7 +61,6 @@ from laptime.reconcile.stages.servers import (
 )
 from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.sizes import as_sized
 from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
