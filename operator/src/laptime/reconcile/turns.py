@@ -254,13 +254,9 @@ def _pods(
     Caps have never asked it of delays, which are counted where they say it.
     """
     topology = spec.topology
-    postgres = topology.postgres
-    own = [one for one in map(spec.topology_of, spec.deployed) if one.postgres is not None]
-    for one in own:
-        # Of a server with a limit of its own it has that one in its trials.
-        assert one.postgres is not None
-        if _cores(one.postgres) > _cores(postgres):
-            postgres = one.postgres
+    # In the trials of a server with a limit of its own Postgres has that one.
+    seen = [topology.postgres, *(spec.topology_of(one).postgres for one in spec.deployed)]
+    postgres = max((one for one in seen if one is not None), key=_cores, default=None)
     tiers: dict[str, Postgres | PgBouncer | HAProxy | Upstream | Delay | None] = {
         "postgres": postgres,
         "pgbouncer": topology.pgbouncer,
@@ -278,8 +274,8 @@ def _pods(
     ]
 
 
-def _cores(tier: Postgres | None) -> float:
-    cpu = tier.resources.cpu if tier is not None and tier.resources is not None else None
+def _cores(tier: Postgres) -> float:
+    cpu = tier.resources.cpu if tier.resources is not None else None
     return quantity(cpu) if cpu is not None else 0.0
 
 
