@@ -23,6 +23,7 @@ from laptime.cli.options import (
 
 if TYPE_CHECKING:
     from laptime.catalog import Scenario
+    from laptime.cli.cluster_access import Cluster
 
 Elsewhere = Callable[[str], Mapping[str, str]]
 """Returns what a ConfigMap that is not in the file holds, by key; a Mistake says why it cannot."""
@@ -61,11 +62,15 @@ def validate(
 
     found = read_documents(file)
 
+    @cache
+    def connected() -> Cluster:
+        return connect(kubeconfig, context)
+
     def elsewhere(name: str) -> Mapping[str, str]:
         if not server:
             raise Mistake("it is not in this file; --server reads it in the namespace of the run")
         own = found[KIND][0]["metadata"].get("namespace") if found[KIND] else None
-        cluster = connect(kubeconfig, context)
+        cluster = connected()
         return cluster.config_map_texts(namespace_of(namespace, own, cluster), name)
 
     valid = valid_scenarios(found[SCENARIO_KIND], found["ConfigMap"], elsewhere)
@@ -85,7 +90,7 @@ def validate(
     if said:
         raise _refused(manifest.name, said)
     if server:
-        cluster = connect(kubeconfig, context)
+        cluster = connected()
         target = namespace_of(namespace, manifest.namespace, cluster)
         cluster.check_run(target, manifest.run)
         say(f"{manifest.name} is valid, and {cluster.server} would take it.")
