@@ -195,8 +195,8 @@ ITERATIONS_DROPPED = Doubt(
 # Of the generator and the load.
 GENERATOR_BUSY = Doubt(
     "the generator used {share:.0%} of its CPU and may have been the limit",
-    "more generators (`generator.parallelism`): each thread has 16 connections, and more CPU makes "
-    "none of them faster; for a script more CPU, or a lighter script",
+    "more generators (`generator.parallelism`), or more CPU for them: but 16 connections have one "
+    "thread, which more CPU makes no faster; a lighter script",
     _WORSE, _WORSE, _WORSE,
 )  # fmt: skip
 NO_PORT = Doubt(
