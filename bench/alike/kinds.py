@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-from cluster_access import kubectl
 
 NAMES = (
     "one", "two", "three", "four", "five", "six", "seven",
@@ -47,16 +42,6 @@ KINDS = {
     "thirteen": Kind(13, 3, CLOSED),
     "disturbed": Kind(4, 4, CLOSED, disturbed=True),
 }
-NEIGHBOUR = "noisy-neighbour"
-DISTURBING = """
-import random, time
-dice = random.Random(20261127)
-while True:
-    end = time.monotonic() + dice.uniform(3, 20)
-    while time.monotonic() < end:
-        pass
-    time.sleep(dice.uniform(3, 20))
-"""
 
 
 def manifest(name: str, version: str, kind: Kind) -> dict[str, Any]:
@@ -78,37 +63,3 @@ def manifest(name: str, version: str, kind: Kind) -> dict[str, Any]:
             "repetitions": kind.repetitions,
         },
     }
-
-
-@contextmanager
-def neighbour(version: str, kind: Kind) -> Iterator[None]:
-    """Let a pod beside the runs disturb them, if their kind is so."""
-    # One that a killed bench has left behind disturbs no other kind.
-    kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")
-    if not kind.disturbed:
-        yield
-        return
-    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    busy = {
-        "name": "busy",
-        "image": f"docker.io/laptime/operator:{version}",
-        "command": ["python3", "-c", DISTURBING],
-        "securityContext": closed,
-    }
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": NEIGHBOUR},
-        "spec": {
-            "containers": [busy],
-            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": False,
-        },
-    }
-    kubectl("apply", "-f", "-", stdin=json.dumps(pod))
-    try:
-        kubectl("wait", "--for=condition=Ready", f"pod/{NEIGHBOUR}", "--timeout=60s")
-        yield
-    finally:
-        kubectl("delete", "pod", NEIGHBOUR, "--ignore-not-found")

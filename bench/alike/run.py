@@ -27,7 +27,8 @@ from pathlib import Path
 from statistics import median, stdev
 from typing import Any
 
-from alike.kinds import KINDS, manifest, neighbour
+from alike.kinds import KINDS, manifest
+from alike.neighbour import neighbour
 from cluster_access import results_of, run_to_end
 from going_on import Count, count_of, share_of_nodes
 from laptime_proof import lines
@@ -40,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
     *(f"operator/src/laptime/plan/{name}.py" for name in ("order", "trials")),
-    *("images/k6", "images/reference", "bench/alike/kinds.py"),
+    *("images/k6", "images/reference", "bench/alike/kinds.py", "bench/alike/neighbour.py"),
     *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
 )
 """What figures rest on: the order of the trials, the load, the servers. Not the judgement."""
@@ -192,7 +193,7 @@ def main() -> int:
     )
     commit, entries, kind = count.commit, count.entries, KINDS[count.kind]
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
-    with neighbour(version, kind) if count.wanted else nullcontext():
+    with neighbour(version, kind.disturbed) if count.wanted else nullcontext():
         for _ in range(count.wanted):
             began, clock = time.time(), time.monotonic()
             run_to_end(manifest("alike", version, kind), LONGEST_SECONDS)
