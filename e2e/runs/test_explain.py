@@ -81,11 +81,13 @@ def test_postgres_has_twice_the_cpu_for_one_arm_and_is_not_started_again(
 
 
 def test_more_cpu_than_the_node_has_is_said_in_the_kubelets_words(cluster: Cluster) -> None:
-    greedy = {**AXUM, "name": "greedy", "topology": {"postgres": {"cpu": "900"}}}
+    # Postgres gets what it asks for, PgBouncer does not.
+    own = {"postgres": {"cpu": "600m"}, "pgbouncer": {"cpu": "900"}}
+    greedy = {**AXUM, "name": "greedy", "topology": own}
     manifest = run_manifest(
         "greedy",
         [AXUM, greedy],
-        topology={"postgres": {"resources": {"cpu": "500m"}}},
+        topology={one: {"resources": {"cpu": "500m"}} for one in own},
         repetitions=1,
     )
     cluster.apply(manifest)
@@ -93,6 +95,7 @@ def test_more_cpu_than_the_node_has_is_said_in_the_kubelets_words(cluster: Clust
     states = {one["name"]: one for one in status["servers"]}
     assert states["axum"]["state"] == "Verified"
     assert states["greedy"]["reason"] == "TierNotResized", states
-    assert "Infeasible" in states["greedy"]["message"], states
+    said = "PgBouncer has not got the 900 CPU that it has for server greedy: Infeasible"
+    assert said in states["greedy"]["message"], states
     (row,) = [one for one in status["results"] if one["server"] == "axum"]
     assert row["trials"] == 1

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 from laptime.api.durations import parse_duration
+from laptime.api.topology import SIZED_TIERS
 from laptime.catalog import presets, scenarios
 from laptime.cli.generate import catalogue_crd
 from laptime.plan.pools import SPARE_CONNECTIONS
@@ -278,9 +279,13 @@ def _arrange_pools(servers: list[Node], topology: Node) -> None:
     for name in {"pgbouncer", "haproxy"} - set(topology):
         for one in own:
             one.pop(name, None)
-    if "cpu" not in topology.get("postgres", {}).get("resources", {}):
-        for one in own:
-            one.pop("postgres", None)
+    for name in SIZED_TIERS:
+        if "cpu" not in topology.get(name, {}).get("resources", {}):
+            for one in own:
+                one.get(name, {}).pop("cpu", None)
+    for one in own:
+        if one.get("postgres") == {}:
+            del one["postgres"]
     if "pgbouncer" not in topology:
         return
     pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from laptime.api.topology import HAProxy, Postgres
+from laptime.api.topology import Postgres
 from laptime.catalog import Scenario, scenarios
 from laptime.manifests.haproxy import haproxy_config
 from laptime.manifests.postgres import postgres_config
@@ -356,9 +356,13 @@ def test_haproxy_takes_all_connections_of_the_largest_load() -> None:
     ("cpu", "threads"), [("100m", 1), ("1", 1), ("1500m", 2), ("4", 4), ("200", 64)]
 )
 def test_haproxy_has_as_many_threads_as_cores(cpu: str, threads: int) -> None:
-    tier = HAProxy.model_validate({"resources": {"cpu": cpu}})
-    assert f"    nbthread {threads}\n" in haproxy_config(context(), tier)
+    spec = changed("topology.haproxy.resources", {"cpu": cpu})
+    assert f"    nbthread {threads}\n" in haproxy_config(context(spec))
+    # For a server that has more of it in its trials; the threads stay.
+    spec = changed("topology.haproxy.resources", {"cpu": "50m"})
+    spec["servers"][1]["topology"] = {"haproxy": {"cpu": cpu}}
+    assert f"    nbthread {threads}\n" in haproxy_config(context(spec))
 
 
 def test_haproxy_decides_on_its_threads_without_a_quota() -> None:
-    assert "nbthread" not in haproxy_config(context(), HAProxy.model_validate({}))
+    assert "nbthread" not in haproxy_config(context(changed("topology.haproxy", {})))

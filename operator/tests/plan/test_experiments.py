@@ -15,6 +15,7 @@ from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import processes_of, scenarios
 from laptime.cli.validate_command import violations
+from laptime.manifests.haproxy import haproxy_threads
 from laptime.plan import misfits
 from laptime.plan.experiments import (
     MOST_CANDIDATES,
@@ -25,13 +26,15 @@ from laptime.plan.experiments import (
 )
 from tests.fuzz.specs import make
 
-CONNECTIONS, THREADS, WORKERS, CPU, POSTGRES_CPU, POOL, CAP = Resource
+CONNECTIONS, THREADS, WORKERS, CPU, POSTGRES_CPU, PGBOUNCER_CPU, HAPROXY_CPU, POOL, CAP = Resource
 TRIED = (
     Cause.SERVER_CPU,
     Cause.SERVER_CONCURRENCY,
     Cause.UNEVEN_WORKERS,
     Cause.DATABASE_CONNECTIONS,
     Cause.POSTGRES_CPU,
+    Cause.PGBOUNCER_CPU,
+    Cause.HAPROXY_CPU,
     Cause.PGBOUNCER_POOL,
     Cause.HAPROXY_CAP,
 )
@@ -229,6 +232,56 @@ def test_a_postgres_that_takes_what_is_free_cannot_have_twice_that() -> None:
             [],
             ["Postgres has no limit of CPU in the run: it takes what its node has"],
         )
+
+
+def test_pgbouncer_and_haproxy_have_twice_the_cpu_for_one_arm() -> None:
+    topology = {
+        "postgres": {},
+        "pgbouncer": {"poolSize": 20, "resources": {"cpu": "300m"}},
+        "haproxy": {"resources": {"cpu": "800m"}},
+    }
+    more = [PGBOUNCER_CPU, HAPROXY_CPU]
+    made = experiment(spec_of(server(), topology=topology), "mine", more, ["closed"], 5)
+    assert [arm.change for arm in made.arms] == [
+        "600m CPU of PgBouncer instead of 300m",
+        "1600m CPU of HAProxy instead of 800m",
+        "600m CPU of PgBouncer instead of 300m, 1600m CPU of HAProxy instead of 800m",
+    ]
+    assert made.besides == "HAProxy has 2 threads instead of 1, for all of them"
+    assert haproxy_threads(made.spec) == 2
+    # No pool and no connection more.
+    assert made.spec.topology == spec_of(server(), topology=topology).topology
+    assert (refused(made.spec), misfits(made.spec, scenarios()["users"])) == ([], [])
+    own = made.arms[1].server
+    both = experiment(spec_of(own, topology=topology), own.name, [HAPROXY_CPU], ["closed"], 5)
+    assert both.arms[0].change == "3200m CPU of HAProxy instead of 1600m"
+    capped = server(topology={"haproxy": {"cpu": "1", "maxConnections": 5}})
+    (arm,) = experiment(spec_of(capped, topology=topology), "mine", [CAP], ["closed"], 5).arms
+    assert arm.server.to_wire()["topology"]["haproxy"] == {"cpu": "1", "maxConnections": 10}
+
+
+@pytest.mark.parametrize(
+    ("tier", "resource", "why"),
+    [
+        ({}, PGBOUNCER_CPU, "the run has no PgBouncer"),
+        ({}, HAPROXY_CPU, "the run has no HAProxy"),
+        (
+            {"haproxy": {}},
+            HAPROXY_CPU,
+            "HAProxy has no limit of CPU in the run: it takes what its node has",
+        ),
+        (
+            {"pgbouncer": {"resources": {"cpu": "1"}}},
+            PGBOUNCER_CPU,
+            "PgBouncer is one thread: it cannot use more than the 1 CPU",
+        ),
+    ],
+)
+def test_what_more_cpu_of_a_tier_cannot_give_is_said(
+    tier: dict[str, Any], resource: Resource, why: str
+) -> None:
+    spec = spec_of(server(), topology={"postgres": {}} | tier)
+    assert possible(spec, "mine", [resource]) == ([], [why])
 
 
 def test_what_a_server_has_of_its_own_is_what_is_doubled() -> None:

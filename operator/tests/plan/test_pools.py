@@ -45,6 +45,16 @@ def test_servers_with_like_settings_share_a_pool() -> None:
     assert connections_needed(spec) == 100
 
 
+def test_the_cpu_of_pgbouncer_makes_no_pool() -> None:
+    topology = {"postgres": {}, "pgbouncer": {"poolSize": 25, "resources": {"cpu": "500m"}}}
+    spec = spec_of(None, {"cpu": "1"}, {"cpu": "1", "poolSize": 40}, topology=topology)
+    assert [pool_name(spec, one) for one in spec.servers] == [
+        "laptime",
+        "laptime",
+        "laptime_40_transaction",
+    ]
+
+
 def test_the_control_has_the_pool_of_the_baseline() -> None:
     spec = spec_of({"poolSize": 40}, None, control=True).with_control()
     control = spec.server("s0-control")

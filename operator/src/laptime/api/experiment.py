@@ -20,5 +20,15 @@ class Resource(StrEnum):
     WORKERS = "workers"
     CPU = "cpu"
     POSTGRES_CPU = "postgres.cpu"
+    PGBOUNCER_CPU = "pgbouncer.cpu"
+    HAPROXY_CPU = "haproxy.cpu"
     POOL_SIZE = "pgbouncer.poolSize"
     MAX_CONNECTIONS = "haproxy.maxConnections"
+
+
+TIER_CPU = {
+    Resource.POSTGRES_CPU: "postgres",
+    Resource.PGBOUNCER_CPU: "pgbouncer",
+    Resource.HAPROXY_CPU: "haproxy",
+}
+"""Resources that are changed in a pod that stands, and of which tier."""

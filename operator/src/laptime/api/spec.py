@@ -24,7 +24,7 @@ from laptime.api.objectives import Objective
 from laptime.api.placement import Nodes, PlacementName
 from laptime.api.pull_secret import MAX_PULL_SECRETS, PullSecret
 from laptime.api.server import Server
-from laptime.api.topology import Topology
+from laptime.api.topology import SIZED_TIERS, Topology
 
 # `<run>-server-<server>` names a Service and `<run>-verify-<server>` a Job: 63 characters at most,
 # 8 of them in the middle and 20 of the server's name.
@@ -55,6 +55,19 @@ _PERCENTAGE = rules(
     maxLength=6,
 )
 _UNIQUE = "self.all(x, self.exists_one(y, x.name == y.name))"
+
+
+def _own_cpu_rule(tier: str) -> dict[str, str]:
+    theirs, shared = f"s.topology.{tier}", f"self.topology.{tier}"
+    return rule(
+        f"self.servers.all(s, !has(s.topology) || !has({theirs}) || !has({theirs}.cpu) || "
+        f"has(self.topology) && has({shared}) && has({shared}.resources) && "
+        f"has({shared}.resources.cpu))",
+        f"a server has a limit of CPU of its own in the {SIZED_TIERS[tier]} of the run: write "
+        f"{tier}: {{resources: {{cpu: 1}}}} in spec.topology, with what the other servers have, or "
+        "leave it out at the server",
+        ".servers",
+    )
 
 
 class StopWhen(StrEnum):
@@ -190,16 +203,7 @@ class BenchmarkRunSpec(Model):
                 "or write protocol: http1",
                 ".loads",
             ),
-            rule(
-                "self.servers.all(s, !has(s.topology) || !has(s.topology.postgres) || "
-                "has(self.topology) && has(self.topology.postgres) && "
-                "has(self.topology.postgres.resources) && "
-                "has(self.topology.postgres.resources.cpu))",
-                "a server has a limit of CPU of its own in the Postgres of the run: write "
-                "postgres: {resources: {cpu: 1}} in spec.topology, with what the other servers "
-                "have, or leave it out at the server",
-                ".servers",
-            ),
+            *(_own_cpu_rule(tier) for tier in SIZED_TIERS),
             rule(
                 "self.servers.all(s, !has(s.topology) || !has(s.topology.pgbouncer) || "
                 "has(self.topology) && has(self.topology.pgbouncer))",

@@ -12,6 +12,8 @@ from laptime.api.resources import CPU_RULE, Quantity, Resources
 
 MOST_CONNECTIONS = 10000
 """Of a Postgres."""
+SIZED_TIERS = {"postgres": "Postgres", "pgbouncer": "PgBouncer", "haproxy": "HAProxy"}
+"""Tiers whose CPU can be another one for each server, with what they are called."""
 MIN_UPSTREAM_BYTES = 600
 """One user of the upstream's answer fits into that."""
 
@@ -57,19 +59,24 @@ class HAProxy(Model):
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 
 
+def _own_cpu(tier: str) -> str:
+    return (
+        "CPU cores of its pod, such as 500m or 2; for the others as many as "
+        f"topology.{tier}.resources.cpu says. Changed between trials, without a restart."
+    )
+
+
 class OwnPostgres(Model):
     """What Postgres has for one server otherwise than for the others."""
 
     model_config = ConfigDict(json_schema_extra=rules(CPU_RULE))
-    cpu: Quantity = Field(
-        description="CPU cores of its pod, such as 500m or 2; for the others as many as "
-        "topology.postgres.resources.cpu says. Changed between trials, without a restart."
-    )
+    cpu: Quantity = Field(description=_own_cpu("postgres"))
 
 
 class OwnPgBouncer(Model):
     """What PgBouncer does for one server otherwise than for the others."""
 
+    model_config = ConfigDict(json_schema_extra=rules(CPU_RULE))
     pool_mode: PoolMode | None = Field(
         None, description="When a connection is given back; left out: as topology.pgbouncer says."
     )
@@ -79,11 +86,13 @@ class OwnPgBouncer(Model):
         ge=1,
         le=9999,
     )
+    cpu: Quantity | None = Field(None, description=_own_cpu("pgbouncer"))
 
 
 class OwnHAProxy(Model):
     """What HAProxy does for one server otherwise than for the others."""
 
+    model_config = ConfigDict(json_schema_extra=rules(CPU_RULE))
     max_connections: int | None = Field(
         None,
         description="Most concurrent requests that it passes to the server; left out: as many as "
@@ -91,14 +100,24 @@ class OwnHAProxy(Model):
         ge=1,
         le=100000,
     )
+    cpu: Quantity | None = Field(None, description=_own_cpu("haproxy"))
 
 
 class OwnTopology(Model):
     """What the tiers of a run do for one server otherwise than for the others."""
 
     postgres: OwnPostgres | None = Field(None, description="A limit of CPU of its own in Postgres.")
-    pgbouncer: OwnPgBouncer | None = Field(None, description="A pool of its own in PgBouncer.")
-    haproxy: OwnHAProxy | None = Field(None, description="A cap of its own in HAProxy.")
+    pgbouncer: OwnPgBouncer | None = Field(
+        None, description="A pool, or a limit of CPU, of its own in PgBouncer."
+    )
+    haproxy: OwnHAProxy | None = Field(
+        None, description="A cap, or a limit of CPU, of its own in HAProxy."
+    )
+
+    def cpu_of(self, tier: str) -> str | None:
+        """Return the CPU that one of `SIZED_TIERS` has for this server alone, or None."""
+        own: OwnPostgres | OwnPgBouncer | OwnHAProxy | None = getattr(self, tier)
+        return own.cpu if own is not None else None
 
 
 class Database(StrEnum):
@@ -206,18 +225,26 @@ class Topology(Model):
         if own is None:
             return self
         changed: dict[str, Model] = {}
-        if own.postgres is not None and self.postgres is not None:
-            resources = (self.postgres.resources or Resources()).model_copy(
-                update={"cpu": own.postgres.cpu}
-            )
-            changed["postgres"] = self.postgres.model_copy(update={"resources": resources})
-        for name, tier, other in (
-            ("pgbouncer", self.pgbouncer, own.pgbouncer),
-            ("haproxy", self.haproxy, own.haproxy),
-        ):
-            if tier is not None and other is not None:
-                changed[name] = tier.model_copy(update=other.model_dump(exclude_none=True))
+        for name in SIZED_TIERS:
+            tier, other = self.tier(name), getattr(own, name)
+            if tier is None or other is None:
+                continue
+            updates = other.model_dump(exclude_none=True, exclude={"cpu"})
+            if other.cpu is not None:
+                resources = tier.resources or Resources()
+                updates["resources"] = resources.model_copy(update={"cpu": other.cpu})
+            changed[name] = tier.model_copy(update=updates)
         return self.model_copy(update=changed)
+
+    def tier(self, name: str) -> Postgres | PgBouncer | HAProxy | None:
+        """Return one of `SIZED_TIERS`, or None where there is none."""
+        found: Postgres | PgBouncer | HAProxy | None = getattr(self, name)
+        return found
+
+    def cpu_of(self, tier: str) -> str | None:
+        """Return the limit of CPU of one of `SIZED_TIERS`, or None."""
+        found = self.tier(tier)
+        return found.resources.cpu if found is not None and found.resources is not None else None
 
     @property
     def sqlite(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.api.experiment import EXPLAINS_LABEL, FEWEST_REPETITIONS, Resource
+from laptime.api.experiment import EXPLAINS_LABEL, FEWEST_REPETITIONS, TIER_CPU, Resource
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import (
     Context,
@@ -85,7 +85,7 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
-    impossible = {} if cluster.resizes_pods() else {Resource.POSTGRES_CPU: _TOO_OLD}
+    impossible = {} if cluster.resizes_pods() else dict.fromkeys(TIER_CPU, _TOO_OLD)
     results = run.status.results or []
     tried, not_tried = _experiment(spec, results, chosen, more or [], impossible, repetitions)
     if before is not None and not before.deleting:

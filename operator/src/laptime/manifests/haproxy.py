@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from laptime.api.server import Server
-from laptime.api.topology import HAProxy
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
     POD_ADDRESS,
@@ -51,7 +51,7 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
     tier = ctx.spec.topology.haproxy
     if tier is None:
         return []
-    data = {_CONFIG_KEY: haproxy_config(ctx, tier)}
+    data = {_CONFIG_KEY: haproxy_config(ctx)}
     ports = {f"s{haproxy_port(ctx, one)}": haproxy_port(ctx, one) for one in ctx.spec.servers}
     ports["metrics"] = METRICS_PORT
     pod = pod_spec(
@@ -82,9 +82,9 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
     ]
 
 
-def haproxy_config(ctx: RunContext, tier: HAProxy) -> str:
+def haproxy_config(ctx: RunContext) -> str:
     """Return haproxy.cfg; only integers and checked names go into it."""
-    sections = [_global(ctx, tier), _defaults(ctx), _RESOLVERS, _METRICS]
+    sections = [_global(ctx), _defaults(ctx), _RESOLVERS, _METRICS]
     sections += [_server(ctx, server) for server in ctx.spec.servers]
     return "\n".join(sections)
 
@@ -116,17 +116,28 @@ frontend metrics
 """
 
 
-def _global(ctx: RunContext, tier: HAProxy) -> str:
+def haproxy_threads(spec: BenchmarkRunSpec) -> int | None:
+    """Return how many threads HAProxy has in a run; None: as many as its node has cores.
+
+    HAProxy counts the cores of the node, not those of its quota, and more threads than cores only
+    get in each other's way. It has as many as are of use to the server for which it has most CPU:
+    they stay when its CPU is changed.
+    """
+    topologies = (spec.topology, *(spec.topology_of(one) for one in spec.deployed))
+    seen = (one.cpu_of("haproxy") for one in topologies)
+    cores = [quantity(one) for one in seen if one is not None]
+    return max(1, min(_MOST_THREADS, math.ceil(max(cores)))) if cores else None
+
+
+def _global(ctx: RunContext) -> str:
     connections = [_LEAST_CONNECTIONS, *(load.connections or 0 for load in ctx.spec.loads)]
     # A connection of a client needs a second one to a server, and closed ones linger. Not maxconn:
     # HAProxy refuses to start when the node allows fewer files than that; from this upper bound it
     # goes down to what the node allows.
     lines = ["global", f"    fd-hard-limit {3 * max(connections)}", "    hard-stop-after 1s"]
-    if tier.resources is not None and tier.resources.cpu is not None:
-        # HAProxy counts the cores of the node, not those of its quota; more threads than cores
-        # only get in each other's way.
-        threads = math.ceil(quantity(tier.resources.cpu))
-        lines.append(f"    nbthread {max(1, min(_MOST_THREADS, threads))}")
+    threads = haproxy_threads(ctx.spec)
+    if threads is not None:
+        lines.append(f"    nbthread {threads}")
     return "\n".join(lines) + "\n"
 
 

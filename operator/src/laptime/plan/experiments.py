@@ -8,6 +8,7 @@ same statistics.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ from decimal import Decimal
 from pydantic import ValidationError
 
 from laptime.api.causes import Cause
-from laptime.api.experiment import Resource
+from laptime.api.experiment import TIER_CPU, Resource
 from laptime.api.resources import Resources
 from laptime.api.server import Server
 from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
-from laptime.api.topology import MOST_CONNECTIONS, OwnTopology, Topology
+from laptime.api.topology import MOST_CONNECTIONS, SIZED_TIERS, OwnTopology, Topology
 from laptime.catalog import presets, processes_of
 from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed
 
@@ -39,12 +40,16 @@ _SUFFIXES = {
     Resource.WORKERS: "-workers",
     Resource.CPU: "-cpu",
     Resource.POSTGRES_CPU: "-pgcpu",
+    Resource.PGBOUNCER_CPU: "-poolcpu",
+    Resource.HAPROXY_CPU: "-proxycpu",
     Resource.POOL_SIZE: "-pool",
     Resource.MAX_CONNECTIONS: "-cap",
 }
 _BY_CAUSE = {
     Cause.DATABASE_CONNECTIONS: Resource.DATABASE_CONNECTIONS,
     Cause.POSTGRES_CPU: Resource.POSTGRES_CPU,
+    Cause.PGBOUNCER_CPU: Resource.PGBOUNCER_CPU,
+    Cause.HAPROXY_CPU: Resource.HAPROXY_CPU,
     Cause.PGBOUNCER_POOL: Resource.POOL_SIZE,
     Cause.HAPROXY_CAP: Resource.MAX_CONNECTIONS,
     # Of more workers each has fewer connections, the full one too.
@@ -78,8 +83,7 @@ class NothingToTryError(ValueError):
 def candidates(server: Server, causes: Iterable[Cause]) -> tuple[Resource, ...]:
     """Return what may limit a server by these causes, the likeliest first, without repetition.
 
-    The CPU of PgBouncer and HAProxy, which has a thread for each core that it is given, stands for
-    nothing here, nor do locks, disks and nodes: all arms of an experiment share them.
+    Locks, disks, nodes and generators stand for nothing here: all arms of an experiment share them.
     """
     found = (resource for cause in causes for resource in _resources(server, cause))
     return tuple(dict.fromkeys(found))[:MOST_CANDIDATES]
@@ -172,7 +176,9 @@ def experiment(
         "ttl_seconds_after_finished": None,
     }
     return Experiment(
-        spec.model_copy(update=updates), tuple(arms), _besides(spec.topology, topology)
+        spec.model_copy(update=updates),
+        tuple(arms),
+        _besides(spec, topology, unchanged, [one.server for one in arms]),
     )
 
 
@@ -201,7 +207,10 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
         ("threads", _threads(arm), _threads(unchanged)),
         ("database connections", _connections(arm), _connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
-        ("CPU of Postgres", _postgres_cpu(tiers), _postgres_cpu(before_them)),
+        *(
+            (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
+            for tier, title in SIZED_TIERS.items()
+        ),
         ("connections in PgBouncer's pool", _pool(tiers), _pool(before_them)),
         ("requests at once through HAProxy", _cap(tiers), _cap(before_them)),
     ):
@@ -222,7 +231,7 @@ def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
 
 
 def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
-    if resource in (Resource.POSTGRES_CPU, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
+    if resource in (*TIER_CPU, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
         return _doubled_tier(spec, server, resource)
     if resource is Resource.DATABASE_CONNECTIONS:
         return server.model_copy(update={"database_connections": 2 * server.database_connections})
@@ -261,13 +270,9 @@ def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) ->
     """Return the server with twice of what a tier gives to it: the tier itself is shared by all."""
     topology = spec.topology_of(server)
     own = (server.topology or OwnTopology()).to_wire()
-    if resource is Resource.POSTGRES_CPU:
-        cpu = _twice(_postgres_cpu(topology))
-        if cpu is None:
-            raise NothingToTryError(
-                "Postgres has no limit of CPU in the run: it takes what its node has"
-            )
-        own["postgres"] = {"cpu": cpu}
+    if resource in TIER_CPU:
+        tier = TIER_CPU[resource]
+        own[tier] = {**own.get(tier, {}), "cpu": _twice_the_cpu(topology, tier)}
     elif resource is Resource.POOL_SIZE:
         size = _pool(topology)
         if size is None:
@@ -277,13 +282,22 @@ def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) ->
         cap = _cap(topology)
         if cap is None:
             raise NothingToTryError("the run has no HAProxy with maxConnections")
-        own["haproxy"] = {"maxConnections": 2 * cap}
+        own["haproxy"] = {**own.get("haproxy", {}), "maxConnections": 2 * cap}
     return server.model_copy(update={"topology": OwnTopology.model_validate(own)})
 
 
-def _postgres_cpu(topology: Topology) -> str | None:
-    tier = topology.postgres
-    return tier.resources.cpu if tier is not None and tier.resources is not None else None
+def _twice_the_cpu(topology: Topology, tier: str) -> str:
+    title, cpu = SIZED_TIERS[tier], topology.cpu_of(tier)
+    doubled = _twice(cpu)
+    if doubled is None:
+        if topology.tier(tier) is None:
+            raise NothingToTryError(f"the run has no {title}")
+        raise NothingToTryError(
+            f"{title} has no limit of CPU in the run: it takes what its node has"
+        )
+    if tier == "pgbouncer" and (_amount(cpu) or 0) >= 1:
+        raise NothingToTryError(f"{title} is one thread: it cannot use more than the {cpu} CPU")
+    return doubled
 
 
 def _pool(topology: Topology) -> int | None:
@@ -320,11 +334,20 @@ def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]
     return spec.topology.model_copy(update={"postgres": roomy})
 
 
-def _besides(before: Topology, after: Topology) -> str:
-    if before.postgres is None or after.postgres is None or before == after:
-        return ""
-    taken = f"{after.postgres.max_connections} connections instead of "
-    return f"Postgres takes {taken}{before.postgres.max_connections}, for all of them"
+def _besides(
+    spec: BenchmarkRunSpec, topology: Topology, unchanged: Server, arms: Sequence[Server]
+) -> str:
+    """Return what all arms have otherwise than the run had it; empty: nothing."""
+    said, before, after = [], spec.topology.postgres, topology.postgres
+    if before is not None and after is not None and before != after:
+        taken = f"{after.max_connections} connections instead of {before.max_connections}"
+        said.append(f"Postgres takes {taken}, for all of them")
+    cpus = [_amount(spec.topology_of(one).cpu_of("haproxy")) for one in (unchanged, *arms)]
+    cores = [math.ceil(one) for one in cpus if one is not None]
+    # As laptime.manifests.haproxy has it: threads are not changed while it runs.
+    if cores and max(cores) > max(cores[0], 1):
+        said.append(f"HAProxy has {max(cores)} threads instead of {cores[0]}, for all of them")
+    return "; ".join(said)
 
 
 def _connections(server: Server) -> int:
@@ -353,7 +376,12 @@ def _cpu(server: Server) -> str | None:
 
 
 def _cores(server: Server) -> float | None:
-    match = _QUANTITY.fullmatch(_cpu(server) or "")
+    return _amount(_cpu(server))
+
+
+def _amount(cpu: str | None) -> float | None:
+    """Return a quantity of CPU in cores; None without one."""
+    match = _QUANTITY.fullmatch(cpu or "")
     if match is None:
         return None
     return float(match[1]) / (1000 if match[2] == "m" else 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.topology import PgBouncer, PoolMode
 
 DATABASE = "laptime"
 """Name of a run's database, and of the pool of servers without settings of their own."""
@@ -18,9 +19,14 @@ def pool_name(spec: BenchmarkRunSpec, server: Server) -> str:
     measured one at a time.
     """
     run, own = spec.topology.pgbouncer, spec.topology_of(server).pgbouncer
-    if own is None or own == run:
+    if own is None or run is None or _of_pool(own) == _of_pool(run):
         return DATABASE
     return f"{DATABASE}_{own.pool_size}_{own.pool_mode}"
+
+
+def _of_pool(tier: PgBouncer) -> tuple[int, PoolMode]:
+    """Return what a pool differs in; the CPU is PgBouncer's own."""
+    return tier.pool_size, tier.pool_mode
 
 
 def pool_sizes(spec: BenchmarkRunSpec) -> dict[str, int]:

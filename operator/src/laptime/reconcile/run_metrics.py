@@ -30,6 +30,7 @@ from laptime.api.results import (
 from laptime.api.script import CheckResult, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, State
+from laptime.api.topology import SIZED_TIERS
 from laptime.manifests.context import Component
 from laptime.manifests.pods import quantity
 from laptime.plan import Trial, order_of, plan_trials, seed_of
@@ -404,9 +405,10 @@ def _limited(run: Run) -> Iterator[tuple[str, str, Resources | None]]:
         if tier is not None:
             yield component.value, "", tier.resources
     for server in run.spec.servers:
-        if server.topology is not None and server.topology.postgres is not None:
-            own = run.spec.topology_of(server).postgres
-            yield Component.POSTGRES.value, server.name, own.resources if own else None
+        for name in SIZED_TIERS:
+            own = run.spec.topology_of(server).tier(name)
+            if own is not None and server.topology and server.topology.cpu_of(name):
+                yield name, server.name, own.resources
 
 
 def _words(status: RunStatus) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from laptime.api.durations import format_duration, parse_duration
 from laptime.api.resources import Resources
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.topology import Delay, HAProxy, PgBouncer, Postgres, Upstream
+from laptime.api.topology import SIZED_TIERS, Delay, HAProxy, PgBouncer, Postgres, Upstream
 from laptime.manifests.pods import quantity
 from laptime.plan import plan_trials, remaining_seconds
 from laptime.reconcile.queue import Card
@@ -254,15 +254,12 @@ def _pods(
     Caps have never asked it of delays, which are counted where they say it.
     """
     topology = spec.topology
-    # In the trials of a server with a limit of its own Postgres has that one.
-    seen = [topology.postgres, *(spec.topology_of(one).postgres for one in spec.deployed)]
-    postgres = max((one for one in seen if one is not None), key=_cores, default=None)
-    tiers: dict[str, Postgres | PgBouncer | HAProxy | Upstream | Delay | None] = {
-        "postgres": postgres,
-        "pgbouncer": topology.pgbouncer,
-        "haproxy": topology.haproxy,
-        "upstream": topology.upstream,
-    }
+    tiers: dict[str, Postgres | PgBouncer | HAProxy | Upstream | Delay | None] = {}
+    for name in SIZED_TIERS:
+        # In the trials of a server with a limit of its own a tier has that one.
+        seen = (topology.tier(name), *(spec.topology_of(one).tier(name) for one in spec.deployed))
+        tiers[name] = max((one for one in seen if one is not None), key=_cores, default=None)
+    tiers["upstream"] = topology.upstream
     delay = topology.delay
     if delay is not None and (delays_too or delay.resources is not None):
         tiers["delay"] = delay
@@ -274,7 +271,7 @@ def _pods(
     ]
 
 
-def _cores(tier: Postgres) -> float:
+def _cores(tier: Postgres | PgBouncer | HAProxy) -> float:
     cpu = tier.resources.cpu if tier.resources is not None else None
     return quantity(cpu) if cpu is not None else 0.0
 

@@ -121,10 +121,14 @@ def _own(server: Server) -> str:
     said = []
     if database is not None:
         said.append(f"{database.cpu} CPU of Postgres")
+    if pool is not None and pool.cpu is not None:
+        said.append(f"{pool.cpu} CPU of PgBouncer")
     if pool is not None and pool.pool_size is not None:
         said.append(f"{pool.pool_size} connections in PgBouncer")
     if pool is not None and pool.pool_mode is not None:
         said.append(f"PgBouncer's pool mode {pool.pool_mode}")
+    if proxy is not None and proxy.cpu is not None:
+        said.append(f"{proxy.cpu} CPU of HAProxy")
     if proxy is not None and proxy.max_connections is not None:
         said.append(f"at most {proxy.max_connections} requests at once through HAProxy")
     return ", ".join(said)

@@ -18,7 +18,6 @@ from laptime.reconcile.diagnose import (
     not_ready,
     taken_away,
 )
-from laptime.reconcile.stages.postgres_cpu import postgres_sized, size_problem
 from laptime.reconcile.stages.rests_on import came_since, on_these_pods
 from laptime.reconcile.stages.side_services import (
     fresh_components,
@@ -33,6 +32,7 @@ from laptime.reconcile.stages.targets import (
     target_problem,
     target_words,
 )
+from laptime.reconcile.stages.tier_cpu import size_problem, tiers_sized
 from laptime.reconcile.stages.tiers import tier_pods
 from laptime.reconcile.views import PodView, WorkloadView
 
@@ -69,7 +69,7 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
                 situation.actions.append(Apply(service))
             situation.actions.append(Apply(server_deployment(situation.context, one, wanted)))
             settled = False
-    sized = postgres_sized(situation, server, left_alone)
+    sized = tiers_sized(situation, server, left_alone)
     alive = {
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from laptime.api.attempts import Fault
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.topology import SIZED_TIERS
 from laptime.reconcile.diagnose import (
     Part,
     Problem,
@@ -24,13 +25,7 @@ from laptime.reconcile.stages.side_services import fresh_components
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.views import PodView, WorkloadView
 
-_OWN = {
-    "postgres": "Postgres",
-    "pgbouncer": "PgBouncer",
-    "haproxy": "HAProxy",
-    "upstream": "the upstream",
-    "delay": "the delay",
-}
+_OWN = {**SIZED_TIERS, "upstream": "the upstream", "delay": "the delay"}
 
 
 def tier_names(situation: Situation) -> list[str]:

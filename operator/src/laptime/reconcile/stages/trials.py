@@ -47,7 +47,6 @@ from laptime.reconcile.diagnose import (
     without_pod,
 )
 from laptime.reconcile.fault import whose_fault
-from laptime.reconcile.stages.postgres_cpu import as_sized
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.servers import (
     never_prepared,
@@ -61,6 +60,7 @@ from laptime.reconcile.stages.servers import (
 )
 from laptime.reconcile.stages.side_services import fresh_components, side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
+from laptime.reconcile.stages.tier_cpu import as_sized
 from laptime.reconcile.stages.tiers import tier_names, tier_titles, tier_trouble
 from laptime.reconcile.views import PodView, WorkloadView, format_time, parse_time
 
@@ -338,10 +338,7 @@ def _what_was_made_of_them(
     if situation.spec.server(attempt.server).deployed:
         titles["server"] = f"server {attempt.server}"
     return judge_pods(
-        (
-            titles[part],
-            as_sized(situation, attempt.server, pod) if part == "postgres" else pod.altered,
-        )
+        (titles[part], as_sized(situation, attempt.server, part, pod))
         for part, of in pods.items()
         if part in titles
         for pod in of

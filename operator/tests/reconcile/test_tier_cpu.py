@@ -1,10 +1,10 @@
-"""Postgres has the CPU that each server asks for while it is measured, and nothing else changes."""
+"""Tiers have the CPU that each server asks for while it is measured, and nothing else changes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -20,17 +20,18 @@ from .test_deadlines import LONGEST, over, until
 from .test_decide import run_to_the_end, spec_of
 from .world import World
 
+POSTGRES = ("postgres",)
 
-def sized(own: str = "2", shared: str | None = "1", **more: Any) -> BenchmarkRunSpec:
-    """Return a run of two servers, of which the second has a Postgres with other CPU."""
-    document = spec_of(2, 1, 3, **more).to_wire()
-    postgres = {"resources": {"cpu": shared}} if shared else {}
-    document["topology"] = {"postgres": postgres}
-    document["servers"][1]["topology"] = {"postgres": {"cpu": own}}
+
+def sized(own: str = "2", shared: str = "1", tiers: Sequence[str] = POSTGRES) -> BenchmarkRunSpec:
+    """Return a run of two servers, of which the second has tiers with other CPU."""
+    document = spec_of(2, 1, 3).to_wire()
+    document["topology"] = {"postgres": {}} | {one: {"resources": {"cpu": shared}} for one in tiers}
+    document["servers"][1]["topology"] = {one: {"cpu": own} for one in tiers}
     return BenchmarkRunSpec.model_validate(document)
 
 
-def cores_at_each_start(world: World) -> dict[str, float | None]:
+def cores_at_each_start(world: World, tier: str = "postgres") -> dict[str, float | None]:
     """Run to the end; return what was in force when each Job of a trial was made, by server."""
     found: dict[str, set[float | None]] = {}
     servers = {one.name: one.server for one in world.trials}
@@ -39,8 +40,8 @@ def cores_at_each_start(world: World) -> dict[str, float | None]:
         world.step()
         for job in world.jobs_started[seen:]:
             if job in servers:
-                (postgres,) = [one for one in world.observe().pods_of("postgres") if one.live]
-                found.setdefault(servers[job], set()).add(postgres.cpu_in_force)
+                (pod,) = [one for one in world.observe().pods_of(tier) if one.live]
+                found.setdefault(servers[job], set()).add(pod.cpu_in_force)
         seen = len(world.jobs_started)
         world.advance()
         assert world.now - START < LONGEST, world.run.status
@@ -53,6 +54,28 @@ def test_each_trial_begins_with_what_its_server_asks_for() -> None:
     assert world.run.status.state is State.SUCCEEDED
     # The same pod all the time.
     assert len({name for name, _ in world.resizes}) == 1
+
+
+@pytest.mark.parametrize("tier", ["pgbouncer", "haproxy"])
+def test_pgbouncer_and_haproxy_are_changed_as_postgres_is(tier: str) -> None:
+    for tiers in ((tier,), ("postgres", tier)):
+        world = World(sized(tiers=tiers), Random(1))
+        assert cores_at_each_start(world, tier) == {"s0": 1.0, "s1": 2.0}
+        assert len({name for name, _ in world.resizes}) == len(tiers)
+
+
+def test_of_two_tiers_the_one_that_gets_no_more_is_named() -> None:
+    spec = sized(tiers=("postgres", "haproxy")).to_wire()
+    spec["servers"][1]["topology"]["haproxy"]["cpu"] = "8"
+    world = World(BenchmarkRunSpec.model_validate(spec), Random(1))
+    world.cores = 4.0
+    until(world, over)
+    first, second = world.run.status.servers or []
+    assert (first.state, second.state) == (ServerState.VERIFIED, ServerState.FAILED)
+    assert (second.message or "").startswith(
+        "HAProxy has not got the 8 CPU that it has for server s1: Infeasible"
+    )
+    assert len(world.results_written) == 3
 
 
 def test_a_run_whose_servers_all_have_the_same_changes_no_pod() -> None:
