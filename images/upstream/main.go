@@ -97,18 +97,16 @@ func read(variable func(string) string) (settings, error) {
 	return found, nil
 }
 
-// newHandler answers GET /users with a document of so many bytes after the latency, and
-// GET /healthz at once.
+// newHandler answers GET /users with a document of so many bytes after the latency,
+// GET /after/25ms/users after that one, and GET /healthz at once.
 func newHandler(latency time.Duration, bytes int) (http.Handler, error) {
 	document, err := users(bytes)
 	if err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /users", func(w http.ResponseWriter, r *http.Request) {
-		if latency > 0 {
-			timer := time.NewTimer(latency)
+	answer := func(w http.ResponseWriter, r *http.Request, after time.Duration) {
+		if after > 0 {
+			timer := time.NewTimer(after)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
@@ -120,6 +118,17 @@ func newHandler(latency time.Duration, bytes int) (http.Handler, error) {
 		header["Content-Type"] = []string{"application/json; charset=utf-8"}
 		header["Content-Length"] = []string{strconv.Itoa(len(document))}
 		_, _ = w.Write(document) // the client may be gone
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /users", func(w http.ResponseWriter, r *http.Request) { answer(w, r, latency) })
+	mux.HandleFunc("GET /after/{latency}/users", func(w http.ResponseWriter, r *http.Request) {
+		after, err := time.ParseDuration(r.PathValue("latency"))
+		if err != nil || after < 0 || after > mostLatency {
+			http.Error(w, fmt.Sprintf("the latency is not within 0s … %v", mostLatency), http.StatusBadRequest)
+			return
+		}
+		answer(w, r, after)
 	})
 	return mux, nil
 }

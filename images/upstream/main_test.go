@@ -105,6 +105,33 @@ func TestItIsHealthyAtOnceAndKnowsNothingElse(t *testing.T) {
 	}
 }
 
+func TestAnAddressCanHaveALatencyOfItsOwn(t *testing.T) {
+	handler, err := newHandler(mostLatency, 5645)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, status := range map[string]int{
+		"/after/20ms/users":  200,
+		"/after/0s/users":    200,
+		"/after/10.1s/users": 400,
+		"/after/-1s/users":   400,
+		"/after/20/users":    400,
+		"/after/users":       404,
+	} {
+		recorder, began := httptest.NewRecorder(), time.Now()
+		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+		if recorder.Code != status {
+			t.Errorf("%s answers %d, expected %d", path, recorder.Code, status)
+		}
+		if took := time.Since(began); path == "/after/20ms/users" && took < 20*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		if status == 200 && recorder.Body.Len() != 5645 {
+			t.Errorf("%s answers %d bytes", path, recorder.Body.Len())
+		}
+	}
+}
+
 func TestARequestUnderWayIsAnsweredBeforeItEnds(t *testing.T) {
 	handler, err := newHandler(300*time.Millisecond, 5645)
 	if err != nil {

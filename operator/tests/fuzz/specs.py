@@ -276,7 +276,7 @@ def _arrange_topology(spec: Node, random: Random) -> None:
 def _arrange_pools(servers: list[Node], topology: Node) -> None:
     """Leave servers settings of their own in the tiers that there are, and pools that fit."""
     own = [one["topology"] for one in servers if "topology" in one]
-    for name in {"pgbouncer", "haproxy"} - set(topology):
+    for name in {"pgbouncer", "haproxy", "upstream"} - set(topology):
         for one in own:
             one.pop(name, None)
     for name in SIZED_TIERS:

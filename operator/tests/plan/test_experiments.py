@@ -26,7 +26,8 @@ from laptime.plan.experiments import (
 )
 from tests.fuzz.specs import make
 
-CONNECTIONS, THREADS, WORKERS, CPU, POSTGRES_CPU, PGBOUNCER_CPU, HAPROXY_CPU, POOL, CAP = Resource
+CONNECTIONS, THREADS, WORKERS, CPU = list(Resource)[:4]
+POSTGRES_CPU, PGBOUNCER_CPU, HAPROXY_CPU, UPSTREAM, POOL, CAP = list(Resource)[4:]
 TRIED = (
     Cause.SERVER_CPU,
     Cause.SERVER_CONCURRENCY,
@@ -37,6 +38,7 @@ TRIED = (
     Cause.HAPROXY_CPU,
     Cause.PGBOUNCER_POOL,
     Cause.HAPROXY_CAP,
+    Cause.UPSTREAM,
 )
 
 
@@ -260,9 +262,24 @@ def test_pgbouncer_and_haproxy_have_twice_the_cpu_for_one_arm() -> None:
     assert arm.server.to_wire()["topology"]["haproxy"] == {"cpu": "1", "maxConnections": 10}
 
 
+def test_the_upstream_answers_one_arm_in_half_the_time() -> None:
+    topology = {"postgres": {}, "upstream": {"latency": "25ms"}}
+    made = experiment(spec_of(server(), topology=topology), "mine", [UPSTREAM], ["closed"], 5)
+    (arm,) = made.arms
+    assert (arm.server.name, arm.change) == (
+        "mine-upstream",
+        "12.5ms latency of the upstream instead of 25ms",
+    )
+    seen = [made.spec.topology_of(one).upstream for one in made.spec.servers]
+    assert [one.latency_seconds for one in seen if one] == [0.025, 0.0125]
+    assert refused(made.spec) == []
+
+
 @pytest.mark.parametrize(
     ("tier", "resource", "why"),
     [
+        ({}, UPSTREAM, "the run has no upstream"),
+        ({"upstream": {"latency": "0s"}}, UPSTREAM, "the upstream answers at once already"),
         ({}, PGBOUNCER_CPU, "the run has no PgBouncer"),
         ({}, HAPROXY_CPU, "the run has no HAProxy"),
         (

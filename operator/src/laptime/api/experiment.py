@@ -22,6 +22,7 @@ class Resource(StrEnum):
     POSTGRES_CPU = "postgres.cpu"
     PGBOUNCER_CPU = "pgbouncer.cpu"
     HAPROXY_CPU = "haproxy.cpu"
+    UPSTREAM_LATENCY = "upstream.latency"
     POOL_SIZE = "pgbouncer.poolSize"
     MAX_CONNECTIONS = "haproxy.maxConnections"
 

@@ -219,6 +219,13 @@ class BenchmarkRunSpec(Model):
                 ".servers",
             ),
             rule(
+                "self.servers.all(s, !has(s.topology) || !has(s.topology.upstream) || "
+                "has(self.topology) && has(self.topology.upstream))",
+                "a server has a latency of its own of the upstream of the run: add upstream: {} to "
+                "spec.topology, or leave it out at the server",
+                ".servers",
+            ),
+            rule(
                 "!has(self.topology) || !has(self.topology.postgres) || self.servers.all(s, "
                 "!has(s.topology) || !has(s.topology.pgbouncer) || "
                 "!has(s.topology.pgbouncer.poolSize) || "

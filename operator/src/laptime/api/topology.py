@@ -103,6 +103,14 @@ class OwnHAProxy(Model):
     cpu: Quantity | None = Field(None, description=_own_cpu("haproxy"))
 
 
+class OwnUpstream(Model):
+    """How the upstream is for one server otherwise than for the others."""
+
+    latency: DelayDuration = Field(
+        description="How long it takes to answer; to the others as long as topology.upstream says."
+    )
+
+
 class OwnTopology(Model):
     """What the tiers of a run do for one server otherwise than for the others."""
 
@@ -113,6 +121,8 @@ class OwnTopology(Model):
     haproxy: OwnHAProxy | None = Field(
         None, description="A cap, or a limit of CPU, of its own in HAProxy."
     )
+
+    upstream: OwnUpstream | None = Field(None, description="A latency of its own of the upstream.")
 
     def cpu_of(self, tier: str) -> str | None:
         """Return the CPU that one of `SIZED_TIERS` has for this server alone, or None."""
@@ -234,6 +244,9 @@ class Topology(Model):
                 resources = tier.resources or Resources()
                 updates["resources"] = resources.model_copy(update={"cpu": other.cpu})
             changed[name] = tier.model_copy(update=updates)
+        if own.upstream is not None and self.upstream is not None:
+            latency = {"latency": own.upstream.latency}
+            changed["upstream"] = self.upstream.model_copy(update=latency)
         return self.model_copy(update=changed)
 
     def tier(self, name: str) -> Postgres | PgBouncer | HAProxy | None:

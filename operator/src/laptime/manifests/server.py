@@ -152,7 +152,7 @@ def _environment(ctx: RunContext, server: Server, profiled: bool) -> list[Manife
     threads = ctx.threads(server)
     if threads is not None:
         environment.append(variable("THREADS", str(threads)))
-    if (url := upstream_url(ctx)) is not None:
+    if (url := upstream_url(ctx, server)) is not None:
         environment.append(variable("UPSTREAM_URL", url))
     if ctx.spec.topology.sqlite:
         environment.append(variable("DATABASE_URL", URL))

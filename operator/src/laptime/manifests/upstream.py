@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from laptime.api.durations import parse_duration
+from laptime.api.server import Server
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
     container,
@@ -22,11 +24,16 @@ def upstream_name(ctx: RunContext) -> str:
     return ctx.object_name("upstream")
 
 
-def upstream_url(ctx: RunContext) -> str | None:
-    """Return the URL that the servers fetch; None when the run has no upstream."""
+def upstream_url(ctx: RunContext, server: Server) -> str | None:
+    """Return the URL that a server fetches; None when the run has no upstream.
+
+    It has the latency in it where that is the server's own.
+    """
     if ctx.spec.topology.upstream is None:
         return None
-    return f"http://{upstream_name(ctx)}:{PORT}{PATH}"
+    own = server.topology.upstream if server.topology is not None else None
+    after = f"/after/{parse_duration(own.latency) * 1e6:.0f}us" if own is not None else ""
+    return f"http://{upstream_name(ctx)}:{PORT}{after}{PATH}"
 
 
 def upstream_objects(ctx: RunContext) -> list[Manifest]:

@@ -98,7 +98,7 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
         document["values"] = values
     if server.service is not None:
         document["healthPath"] = server.service.health_path
-    elif (url := upstream_url(ctx)) is not None:
+    elif (url := upstream_url(ctx, server)) is not None:
         document["upstreamUrl"] = url
     return document
 

@@ -42,9 +42,11 @@ _SUFFIXES = {
     Resource.POSTGRES_CPU: "-pgcpu",
     Resource.PGBOUNCER_CPU: "-poolcpu",
     Resource.HAPROXY_CPU: "-proxycpu",
+    Resource.UPSTREAM_LATENCY: "-upstream",
     Resource.POOL_SIZE: "-pool",
     Resource.MAX_CONNECTIONS: "-cap",
 }
+_OF_TIERS = {*TIER_CPU, Resource.UPSTREAM_LATENCY, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS}
 _BY_CAUSE = {
     Cause.DATABASE_CONNECTIONS: Resource.DATABASE_CONNECTIONS,
     Cause.POSTGRES_CPU: Resource.POSTGRES_CPU,
@@ -52,6 +54,7 @@ _BY_CAUSE = {
     Cause.HAPROXY_CPU: Resource.HAPROXY_CPU,
     Cause.PGBOUNCER_POOL: Resource.POOL_SIZE,
     Cause.HAPROXY_CAP: Resource.MAX_CONNECTIONS,
+    Cause.UPSTREAM: Resource.UPSTREAM_LATENCY,
     # Of more workers each has fewer connections, the full one too.
     Cause.UNEVEN_WORKERS: Resource.WORKERS,
 }
@@ -136,8 +139,8 @@ def experiment(
     """Return the run that tries whether more of these resources make a server of a run faster.
 
     `loads` are the names of those of the run that are driven. Of each resource an arm has twice as
-    much; where several are tried, the last arm has more of all, since of two that limit in series
-    neither gives anything alone.
+    much, of a latency half; where several are tried, the last arm has more of all, since of two
+    that limit in series neither gives anything alone.
 
     Raises:
         NothingToTryError: the server is not there or not Laptime's to change, the resource is not
@@ -211,6 +214,7 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
             (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
             for tier, title in SIZED_TIERS.items()
         ),
+        ("latency of the upstream", _latency(tiers), _latency(before_them)),
         ("connections in PgBouncer's pool", _pool(tiers), _pool(before_them)),
         ("requests at once through HAProxy", _cap(tiers), _cap(before_them)),
     ):
@@ -231,7 +235,7 @@ def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
 
 
 def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
-    if resource in (*TIER_CPU, Resource.POOL_SIZE, Resource.MAX_CONNECTIONS):
+    if resource in _OF_TIERS:
         return _doubled_tier(spec, server, resource)
     if resource is Resource.DATABASE_CONNECTIONS:
         return server.model_copy(update={"database_connections": 2 * server.database_connections})
@@ -273,6 +277,8 @@ def _doubled_tier(spec: BenchmarkRunSpec, server: Server, resource: Resource) ->
     if resource in TIER_CPU:
         tier = TIER_CPU[resource]
         own[tier] = {**own.get(tier, {}), "cpu": _twice_the_cpu(topology, tier)}
+    elif resource is Resource.UPSTREAM_LATENCY:
+        own["upstream"] = {"latency": _half_the_latency(topology)}
     elif resource is Resource.POOL_SIZE:
         size = _pool(topology)
         if size is None:
@@ -298,6 +304,19 @@ def _twice_the_cpu(topology: Topology, tier: str) -> str:
     if tier == "pgbouncer" and (_amount(cpu) or 0) >= 1:
         raise NothingToTryError(f"{title} is one thread: it cannot use more than the {cpu} CPU")
     return doubled
+
+
+def _half_the_latency(topology: Topology) -> str:
+    if topology.upstream is None:
+        raise NothingToTryError("the run has no upstream")
+    half = topology.upstream.latency_seconds / 2
+    if not half:
+        raise NothingToTryError("the upstream answers at once already")
+    return f"{1000 * half:g}ms"
+
+
+def _latency(topology: Topology) -> str | None:
+    return topology.upstream.latency if topology.upstream else None
 
 
 def _pool(topology: Topology) -> int | None:

@@ -118,7 +118,10 @@ def _own(server: Server) -> str:
     database = server.topology.postgres if server.topology else None
     pool = server.topology.pgbouncer if server.topology else None
     proxy = server.topology.haproxy if server.topology else None
+    upstream = server.topology.upstream if server.topology else None
     said = []
+    if upstream is not None:
+        said.append(f"an upstream that takes {upstream.latency}")
     if database is not None:
         said.append(f"{database.cpu} CPU of Postgres")
     if pool is not None and pool.cpu is not None:
