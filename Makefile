@@ -543,12 +543,18 @@ bench-overhead: install ## what Laptime itself takes: apply to first request, be
 	PYTHONPATH=bench $(PYTHON) bench/overhead/run.py
 
 .PHONY: bench-cause
-bench-cause: install ## whether what limits a server is named rightly: each cause, provoked on purpose
+bench-cause: install ## whether causes are named and proven rightly: set-ups drawn by a seed, going on where it stopped (SETUPS=10)
 	$(USE_CLUSTER)
-	needed="$$(PYTHONPATH=bench python3 bench/cause/run.py --images)"
-	$(IMAGES) $$needed
+	$(IMAGES) $$(PYTHONPATH=bench:proof $(PYTHON) bench/cause/run.py --images)
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
-	PYTHONPATH=bench $(PYTHON) bench/cause/run.py
+	PYTHONPATH=bench:proof $(PYTHON) bench/cause/run.py $(if $(SETUPS),--setups $(SETUPS))
+
+.PHONY: bench-cause-fixed
+bench-cause-fixed: install ## whether what limits a server is named rightly: each cause, provoked clearly on purpose
+	$(USE_CLUSTER)
+	$(IMAGES) $$(PYTHONPATH=bench $(PYTHON) bench/cause/fixed.py --images)
+	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
+	PYTHONPATH=bench $(PYTHON) bench/cause/fixed.py
 
 .PHONY: bench-alike
 bench-alike: install ## how often like servers are told apart: 100 runs, going on where it stopped (RUNS=10, KIND=six)

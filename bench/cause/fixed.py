@@ -1,7 +1,9 @@
-"""Whether Laptime names what limits a server: each cause is provoked, on the real cluster.
+"""Whether Laptime names what limits a server: each cause is provoked by one thing, clearly.
 
-    PYTHONPATH=bench python3 bench/cause/run.py [--repetitions N] [--only CAUSE]
-    PYTHONPATH=bench python3 bench/cause/run.py --images
+    PYTHONPATH=bench python3 bench/cause/fixed.py [--repetitions N] [--only CAUSE]
+    PYTHONPATH=bench python3 bench/cause/fixed.py --images
+
+Beside it run.py draws set-ups in which a second resource is near, and has them explained.
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and in it the images
 that the second form prints. Each set-up (cases.py) is a run of N trials; each trial names its
@@ -18,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, Case
+from cause.cases import CASES, Case
 from cluster_access import kubectl, results_of, run_to_end
 
 GOAL = 0.95

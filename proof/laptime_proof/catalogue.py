@@ -104,6 +104,7 @@ LONG = (
     Part("bench-statistics"),
     Part("bench-search"),
     Part("bench-cause", quiet=True),
+    Part("bench-cause-fixed", quiet=True),
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
     Part("bench-deciding", quiet=True),

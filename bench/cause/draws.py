@@ -1,0 +1,187 @@
+"""Set-ups drawn by a seed: each for a cause, with a second resource that is more or less near."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import combinations
+from math import ceil
+from random import Random
+
+from cause.model import (
+    GENERATOR_SECONDS,
+    HAPROXY_SECONDS,
+    MORE,
+    PGBOUNCER_SECONDS,
+    POSTGRES_SECONDS,
+    ROW_SECONDS,
+    SERVER_SECONDS,
+    SetUp,
+    gain,
+)
+
+from laptime.api.causes import Cause
+
+WORTH = 1.05
+"""More of a resource that gives less is none that limits: as `laptime explain` has it."""
+BORDER = 0.02
+"""The model is no more exact than that: a gain from WORTH - BORDER on may pass for one."""
+
+WANTED: Mapping[Cause, int] = {
+    **dict.fromkeys(
+        (
+            Cause.SERVER_CPU,
+            Cause.SERVER_CONCURRENCY,
+            Cause.DATABASE_CONNECTIONS,
+            Cause.PGBOUNCER_POOL,
+            Cause.HAPROXY_CAP,
+            Cause.POSTGRES_CPU,
+            Cause.PGBOUNCER_CPU,
+            Cause.HAPROXY_CPU,
+        ),
+        11,
+    ),
+    **dict.fromkeys(
+        (
+            Cause.POSTGRES_LOCKS,
+            Cause.UNEVEN_WORKERS,
+            Cause.UPSTREAM,
+            Cause.GENERATOR,
+            Cause.NODE,
+            Cause.OFFERED_LOAD,
+        ),
+        2,
+    ),
+}
+"""How many set-ups of each cause. Those of the second half no experiment can try: all arms share
+what would have to change. They are judged by what is suspected."""
+
+_INNER = (Cause.DATABASE_CONNECTIONS, Cause.PGBOUNCER_POOL, Cause.POSTGRES_CPU, Cause.SERVER_CPU)
+_OUTER = (Cause.SERVER_CONCURRENCY, Cause.HAPROXY_CAP)
+_IN_SERIES = 0.2
+"""Share of set-ups whose second resource ends where the first one does."""
+
+
+def drawn(seed: str, number: int) -> tuple[Cause, SetUp]:
+    """Return the set-up of that number, and which cause it was drawn for.
+
+    It is one in which the model says that this cause limits, alone or together with the second one.
+    """
+    cause = _order(seed)[number]
+    dice = Random(f"{seed} {number}")
+    while True:
+        it = _PLAIN.get(cause, _with_a_second)(dice, cause)
+        if any(cause in one for one in limits(it)):
+            return cause, it
+
+
+def limits(it: SetUp) -> list[frozenset[Cause]]:
+    """Return what limits a set-up: causes more of which give WORTH, or pairs if no single does."""
+    single = [frozenset([one]) for one in MORE if gain(it, one) >= WORTH]
+    return single or [frozenset(pair) for pair in combinations(MORE, 2) if gain(it, *pair) >= WORTH]
+
+
+def _order(seed: str) -> list[Cause]:
+    causes = [cause for cause, times in WANTED.items() for _ in range(times)]
+    Random(seed).shuffle(causes)
+    return causes
+
+
+def _with_a_second(dice: Random, cause: Cause) -> SetUp:
+    """Return a set-up that one resource limits to some rate, and another to one that is near."""
+    rate = dice.uniform(50, 180)
+    others = [one for one in (*_INNER, *_OUTER) if one is not cause]
+    second = dice.choice(others)
+    near = 1.0 if dice.random() < _IN_SERIES else 1.05 * (2.4 / 1.05) ** dice.random()
+    it = SetUp(
+        users=dice.randint(20, 48),
+        burn=0.15 / rate * dice.random(),
+        hold=dice.choice([0.0, dice.uniform(0.005, 0.025)]),
+        pause=dice.uniform(0.006, 0.03),
+    )
+    # Those inside first: what is around them is held while they are waited for.
+    first_inner = sorted([(cause, rate), (second, rate * near)], key=lambda one: one[0] in _OUTER)
+    for what, most in first_inner:
+        it = _bounded(it, what, most, dice)
+    return it
+
+
+def _bounded(it: SetUp, what: Cause, rate: float, dice: Random) -> SetUp:
+    """Return a set-up of which one resource allows about so many requests per second."""
+    taken = it.hold + it.burn + it.pause + SERVER_SECONDS + POSTGRES_SECONDS
+    places = max(1, ceil(rate * it.pause - 0.5))
+    match what:
+        case Cause.DATABASE_CONNECTIONS:
+            return replace(it, connections=places)
+        case Cause.PGBOUNCER_POOL:
+            return replace(it, pool=places)
+        case Cause.POSTGRES_CPU:
+            cores = round(dice.uniform(0.2, 0.6), 2)
+            rows = max(0, round((cores / rate - POSTGRES_SECONDS) / ROW_SECONDS))
+            return replace(it, postgres_cpu=cores, rows=rows)
+        case Cause.SERVER_CPU if dice.random() < 0.5:
+            return replace(it, burn=1 / rate - SERVER_SECONDS)
+        case Cause.SERVER_CPU:
+            cores = round(dice.uniform(0.2, 0.6), 2)
+            return replace(it, burn=cores / rate - SERVER_SECONDS, server_cpu=cores, threads=2)
+        case Cause.SERVER_CONCURRENCY:
+            return replace(it, slots=max(1, ceil(rate * taken - 0.5)))
+        case Cause.HAPROXY_CAP:
+            return replace(it, cap=max(1, ceil(rate * taken - 0.5)))
+        case _:
+            raise ValueError(what)
+
+
+def _lock(dice: Random, _: Cause) -> SetUp:
+    return SetUp(
+        users=dice.randint(12, 32),
+        pause=dice.uniform(0.008, 0.03),
+        lock=True,
+        connections=dice.choice([3, 5, 8, 40]),
+    )
+
+
+def _uneven(dice: Random, _: Cause) -> SetUp:
+    each = dice.uniform(0.01, 0.02)
+    return SetUp(users=dice.randint(10, 24), burn=each, hold=each, processes=2)
+
+
+def _upstream(dice: Random, _: Cause) -> SetUp:
+    return SetUp(users=dice.randint(4, 12), upstream=round(dice.uniform(0.02, 0.08), 3), threads=2)
+
+
+def _tier_cpu(dice: Random, cause: Cause) -> SetUp:
+    """Return a set-up in which a part has CPU for some hundred requests per second."""
+    rate, users = dice.uniform(250, 600), dice.randint(12, 32)
+    match cause:
+        case Cause.PGBOUNCER_CPU:
+            cores = round(rate * PGBOUNCER_SECONDS, 3)
+            return SetUp(users, pool=25, pgbouncer_cpu=max(0.01, cores))
+        case Cause.HAPROXY_CPU:
+            cores = round(rate * HAPROXY_SECONDS, 3)
+            return SetUp(users, cap=100, haproxy_cpu=max(0.01, cores))
+        case _:
+            return SetUp(users, generator_cpu=max(0.01, round(rate * GENERATOR_SECONDS, 3)))
+
+
+def _node(dice: Random, _: Cause) -> SetUp:
+    return SetUp(users=16, burn=dice.uniform(0.003, 0.008), threads=16)
+
+
+def _offered(dice: Random, _: Cause) -> SetUp:
+    if dice.random() < 0.5:
+        return SetUp(users=64, rate=round(dice.uniform(30, 300)), pause=dice.uniform(0.002, 0.01))
+    hold = dice.uniform(0.01, 0.04)
+    return SetUp(users=dice.randint(1, 3), hold=hold, slots=dice.choice([None, 4, 8]))
+
+
+_PLAIN: Mapping[Cause, Callable[[Random, Cause], SetUp]] = {
+    Cause.POSTGRES_LOCKS: _lock,
+    Cause.UNEVEN_WORKERS: _uneven,
+    Cause.UPSTREAM: _upstream,
+    Cause.PGBOUNCER_CPU: _tier_cpu,
+    Cause.HAPROXY_CPU: _tier_cpu,
+    Cause.GENERATOR: _tier_cpu,
+    Cause.NODE: _node,
+    Cause.OFFERED_LOAD: _offered,
+}

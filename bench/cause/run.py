@@ -1,0 +1,252 @@
+"""Whether Laptime names what limits a server, and proves it: set-ups drawn by a seed, on a cluster.
+
+    PYTHONPATH=bench:proof python3 bench/cause/run.py [--setups N] [--table]
+    PYTHONPATH=bench:proof python3 bench/cause/run.py --images
+
+Each set-up (draws.py) is a run of one server that something limits, or two things together, more
+or less clearly. What that is, and what more of each resource would give, says a model (model.py)
+that knows nothing of Laptime. Then `laptime explain` tries what the run suspects. Counted is
+
+- of the causes that are *suspected*, how many limit: the first one, or of two in series either;
+- of those that are *confirmed*, how many do, by the very change that was tried;
+- of the set-ups that an experiment can try at all, and of all, how many got a right confirmation;
+- of pairs in series, how often both are named.
+
+Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and in it the images
+that the second form prints. Goes on where it stopped: journal.jsonl has each set-up with the commit
+of what is judged (SUBJECT), which is the seed as well. Exits with 1 when a goal is missed, and says
+*not judged* before all of them are done. How busy the machine was is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from cause.draws import BORDER, WANTED, WORTH, drawn, limits
+from cause.manifests import IMAGES, manifest, with_more
+from cause.model import gain, throughput
+from cluster_access import kubectl, results_of, run_to_end
+from going_on import Count, count_of, share_of_nodes
+from laptime_proof import lines
+from laptime_proof.runner import NOT_JUDGED_CODE
+
+from laptime.api.causes import Cause
+
+ROOT = Path(__file__).resolve().parents[2]
+JOURNAL = Path(__file__).with_name("journal.jsonl")
+SUBJECT = (
+    *(f"operator/src/laptime/{name}" for name in ("measure", "plan/experiments.py")),
+    *(f"operator/src/laptime/analysis/{name}.py" for name in ("explained", "rows", "comparing")),
+    *("images/k6", "images/reference", "bench/cause"),
+    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+)
+"""What is judged, and what the figures rest on."""
+SETUPS = sum(WANTED.values())
+GOAL_CONFIRMED, GOAL_SUSPECTED, GOAL_PROVEN = 0.98, 0.85, 0.80
+LONGEST_SECONDS = 400.0
+NAME = "cause"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What an experiment found of one change."""
+
+    change: str
+    finding: str
+    gain: list[float | None]
+    """How many times as good, with the ends of its interval."""
+    true_gain: float
+    """By the model."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What came of one set-up. `seconds` from applied to explained."""
+
+    commit: str
+    number: int
+    drawn_for: str
+    truth: list[list[str]]
+    """What limits: single causes, or pairs if no single one does."""
+    rate: list[float]
+    """Requests per second, by the model and as measured."""
+    suspected: str
+    also: list[str]
+    evidence: str
+    tried: list[Tried]
+    why_not: str
+    """What explain said where it tried nothing."""
+    stolen: float
+    busy: float
+    seconds: float
+
+
+def explained() -> tuple[list[dict[str, Any]], str]:
+    """Return what `laptime explain` found for the run, or what it said instead."""
+    command = [sys.executable, "-m", "laptime", "explain", NAME, "-n", "default", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    if done.returncode != 0:
+        return [], " ".join(done.stderr.split())
+    return json.loads(done.stdout)["explained"], ""
+
+
+def one(commit: str, number: int, version: str) -> Entry:
+    """Measure a set-up and have it explained."""
+    began = time.monotonic()
+    cause, it = drawn(commit, number)
+    kubectl("delete", "benchmarkrun", f"{NAME}-server-explain", "--ignore-not-found", "--wait=true")
+    run = manifest(NAME, version, it)
+    status = run_to_end(run, LONGEST_SECONDS)
+    if status["state"] != "Succeeded":
+        sys.exit(f"set-up {number} ({cause}): {json.dumps(status, indent=1)}")
+    results = results_of(NAME)
+    (row,) = results["rows"]
+    found, why_not = explained()
+    limited = row.get("limitedBy") or {"cause": "none", "evidence": ""}
+    tried, better = [], with_more(it, [arm["server"] for arm in found])
+    for arm in found:
+        interval = arm["gain"] or {}
+        ends = [interval.get(end) for end in ("value", "low", "high")]
+        true_gain = round(throughput(better[arm["server"]]) / throughput(it), 3)
+        tried.append(Tried(arm["change"], arm["finding"], ends, true_gain))
+    return Entry(
+        commit=commit,
+        number=number,
+        drawn_for=cause.value,
+        truth=sorted(sorted(one.value for one in each) for each in limits(it)),
+        rate=[round(throughput(it), 1), row["requestsPerSecond"]["value"]],
+        suspected=limited["cause"],
+        also=limited.get("also", []),
+        evidence=limited["evidence"],
+        tried=tried,
+        why_not=why_not,
+        stolen=share_of_nodes(results, "stolenShare"),
+        busy=share_of_nodes(results, "busyShare"),
+        seconds=round(time.monotonic() - began, 1),
+    )
+
+
+def suspected_rightly(entry: Entry) -> bool:
+    """Return whether what is suspected limits, alone or as one of two in series.
+
+    A gain just below what counts may pass for one: the model is not more exact than BORDER.
+    """
+    if any(entry.suspected in each for each in entry.truth):
+        return True
+    _, it = drawn(entry.commit, entry.number)
+    try:
+        return gain(it, Cause(entry.suspected)) >= WORTH - BORDER
+    except (KeyError, ValueError):
+        return False
+
+
+def both_named(entry: Entry) -> bool | None:
+    """Return whether both of a pair in series are named; None where a single cause limits."""
+    if any(len(each) == 1 for each in entry.truth):
+        return None
+    named = {entry.suspected, *entry.also}
+    return any(set(each) <= named for each in entry.truth)
+
+
+def confirmed(entry: Entry) -> list[bool]:
+    """Return of each confirmed change whether it gives what counts, by the model."""
+    return [one.true_gain >= WORTH - BORDER for one in entry.tried if one.finding == "confirmed"]
+
+
+def _line(name: str, good: int, of: int, goal: float | None) -> tuple[str, bool]:
+    share = good / of if of else 0.0
+    met = goal is None or share >= goal
+    beside = "" if goal is None else f"  goal {goal:.0%}: {'met' if met else 'MISSED'}"
+    return f"{name:<46} {good:>4} of {of:<4} {share:6.1%}{beside}", met
+
+
+def table(entries: list[Entry]) -> tuple[list[str], bool]:
+    """Return every set-up, right or wrong, counts beside their goals, and whether all are met."""
+    found = []
+    for entry in sorted(entries, key=lambda one: one.number):
+        truth = ", ".join("+".join(each) for each in entry.truth)
+        also = f" ({', '.join(entry.also)})" if entry.also else ""
+        mark = "right" if suspected_rightly(entry) else "WRONG"
+        found.append(
+            f"{entry.number:>3} {mark} {truth:<44} suspected {entry.suspected}{also}; "
+            f"{entry.rate[1]:.0f}/s, model {entry.rate[0]:.0f}"
+        )
+        for arm in entry.tried:
+            said = "-" if arm.gain[0] is None else f"{arm.gain[0]:.2f}"
+            ends = "" if None in arm.gain else f" ({arm.gain[1]:.2f} to {arm.gain[2]:.2f})"
+            found.append(
+                f"          {arm.finding:<9} {said}x{ends}, model {arm.true_gain:.2f}: {arm.change}"
+            )
+        if entry.why_not:
+            found.append(f"          not tried: {entry.why_not[:150]}")
+    proven = [entry for entry in entries if any(confirmed(entry))]
+    possible = [one for one in entries if WANTED[Cause(one.drawn_for)] > 2]
+    pairs = [both for one in entries if (both := both_named(one)) is not None]
+    right = [one for entry in entries for one in confirmed(entry)]
+    refuted = [
+        one.true_gain < WORTH + BORDER
+        for entry in entries
+        for one in entry.tried
+        if one.finding == "refuted"
+    ]
+    suspicions = sum(map(suspected_rightly, entries))
+    good = True
+    for name, count, of, goal in (
+        ("suspected causes that limit", suspicions, len(entries), GOAL_SUSPECTED),
+        ("confirmed changes that give 5 %", sum(right), len(right), GOAL_CONFIRMED),
+        ("refuted changes that give less", sum(refuted), len(refuted), None),
+        ("set-ups with a right confirmation", len(proven), len(entries), GOAL_PROVEN),
+        ("  of those that an experiment can try", len(proven), len(possible), None),
+        ("pairs of which both are named", sum(pairs), len(pairs), None),
+    ):
+        said, met = _line(name, count, of, goal)
+        found.append(said)
+        good &= met
+    found.append(
+        f"machine busy {median(one.busy for one in entries):.0%} in the middle, stolen at most "
+        f"{max(one.stolen for one in entries):.1%}; a set-up took "
+        f"{median(one.seconds for one in entries):.0f} s; causes: "
+        f"{len({one.drawn_for for one in entries})}"
+    )
+    return found, good
+
+
+def main() -> int:
+    """Go on with the set-ups; print them all, and the counts beside their goals."""
+    if "--images" in sys.argv:
+        print(*IMAGES)
+        return 0
+    count: Count[Entry] = count_of(__doc__, "setups", SETUPS, JOURNAL, SUBJECT, _read)
+    version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+    done = {entry.number for entry in count.entries}
+    left = [number for number in range(SETUPS) if number not in done]
+    for number in left[: count.wanted]:
+        entry = one(count.commit, number, version)
+        lines.append(JOURNAL, entry)
+        count.entries.append(entry)
+        print(
+            f"[{len(count.entries)}/{SETUPS}] {entry.drawn_for} ({entry.seconds:.0f} s)", flush=True
+        )
+    if not count.entries:
+        print(f"no set-up on {count.commit} yet")
+        return NOT_JUDGED_CODE
+    found, good = table(count.entries)
+    print(*found, sep="\n")
+    if len(count.entries) < SETUPS:
+        return NOT_JUDGED_CODE
+    return 0 if good else 1
+
+
+def _read(fields: dict[str, Any]) -> Entry:
+    return Entry(**{**fields, "tried": [Tried(**one) for one in fields["tried"]]})
+
+
+if __name__ == "__main__":
+    sys.exit(main())

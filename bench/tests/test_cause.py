@@ -1,0 +1,142 @@
+"""The model that bench-cause is judged by, against what is known of simple circuits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import isclose
+
+import pytest
+from cause.draws import WANTED, drawn, limits
+from cause.manifests import manifest, with_more
+from cause.model import MORE, POSTGRES_SECONDS, SERVER_SECONDS, SetUp, gain, throughput
+from cause.run import Entry, Tried, both_named, confirmed, suspected_rightly, table
+
+from laptime.api.causes import Cause
+
+REST = SERVER_SECONDS + POSTGRES_SECONDS
+SEED = "0123456789ab"
+
+
+@pytest.mark.parametrize(
+    ("it", "rate", "cause"),
+    [
+        (SetUp(16, burn=0.008), 1 / (0.008 + SERVER_SECONDS), Cause.SERVER_CPU),
+        (SetUp(16, hold=0.025, slots=4), 4 / (0.025 + REST), Cause.SERVER_CONCURRENCY),
+        (
+            SetUp(16, pause=0.02, connections=3),
+            3 / (0.02 + POSTGRES_SECONDS),
+            Cause.DATABASE_CONNECTIONS,
+        ),
+        (SetUp(16, pause=0.02, pool=2), 2 / (0.02 + POSTGRES_SECONDS), Cause.PGBOUNCER_POOL),
+        (SetUp(16, hold=0.025, cap=3), 3 / (0.025 + REST), Cause.HAPROXY_CAP),
+        (SetUp(16, pause=0.02, lock=True), 1 / 0.02, Cause.POSTGRES_LOCKS),
+        (SetUp(3, hold=0.025), 3 / (0.025 + REST), Cause.OFFERED_LOAD),
+        (SetUp(16, burn=0.01, threads=2, server_cpu=0.5), 0.5 / 0.01025, Cause.SERVER_CPU),
+    ],
+)
+def test_one_full_resource_gives_what_its_places_can_do(
+    it: SetUp, rate: float, cause: Cause
+) -> None:
+    assert isclose(throughput(it), rate, rel_tol=0.02)
+    assert frozenset([cause]) in limits(it)
+
+
+def test_of_two_in_series_neither_gives_anything_alone() -> None:
+    it = SetUp(24, pause=0.02, connections=3, slots=3)
+    assert gain(it, Cause.DATABASE_CONNECTIONS) < 1.02
+    assert gain(it, Cause.SERVER_CONCURRENCY) < 1.05
+    assert limits(it) == [frozenset([Cause.DATABASE_CONNECTIONS, Cause.SERVER_CONCURRENCY])]
+
+
+def test_a_full_pool_before_a_lock_is_none_that_limits() -> None:
+    it = SetUp(16, pause=0.02, lock=True, connections=5)
+    assert limits(it) == [frozenset([Cause.POSTGRES_LOCKS])]
+
+
+def test_a_worker_with_most_connections_holds_the_others_up() -> None:
+    it = SetUp(16, burn=0.016, hold=0.016, processes=2)
+    assert gain(it, Cause.UNEVEN_WORKERS) > 1.2
+
+
+def test_set_ups_are_those_of_the_seed_and_as_many_causes_as_were_promised() -> None:
+    assert len(WANTED) == 14
+    assert sum(WANTED.values()) == 100
+    first = [drawn(SEED, number) for number in range(3)]
+    assert first == [drawn(SEED, number) for number in range(3)]
+    assert first != [drawn("another", number) for number in range(3)]
+    for cause, it in first:
+        assert any(cause in each for each in limits(it))
+
+
+def test_an_arm_is_the_set_up_that_its_name_says() -> None:
+    it = SetUp(8, connections=3, pool=2)
+    assert with_more(it, ["server-conns", "server-pool", "server-all"]) == {
+        "server-conns": replace(it, connections=6),
+        "server-pool": replace(it, pool=4),
+        "server-all": replace(it, connections=6, pool=4),
+    }
+    with pytest.raises(KeyError):
+        with_more(it, ["server-wheels"])
+
+
+def test_a_run_has_what_the_model_has() -> None:
+    it = SetUp(8, burn=0.001, pause=0.02, pool=2, cap=9, server_cpu=0.3, haproxy_cpu=0.05)
+    spec = manifest("x", "1", it)["spec"]
+    (server,) = spec["servers"]
+    assert {"name": "PAUSE", "value": "20000us"} in server["env"]
+    assert server["resources"]["cpu"] == "300m"
+    assert spec["topology"]["pgbouncer"] == {"poolSize": 2}
+    assert spec["topology"]["haproxy"] == {
+        "maxConnections": 9,
+        "resources": {"cpu": "50m", "memory": "64Mi"},
+    }
+    assert spec["loads"][0]["closed"]["connections"] == 8
+
+
+def entry(
+    suspected: str, truth: list[list[str]], *tried: Tried, also: list[str] | None = None
+) -> Entry:
+    return Entry(
+        commit=SEED,
+        number=0,
+        drawn_for=truth[0][0],
+        truth=truth,
+        rate=[100.0, 99.0],
+        suspected=suspected,
+        also=also or [],
+        evidence="",
+        tried=list(tried),
+        why_not="",
+        stolen=0.0,
+        busy=0.5,
+        seconds=90.0,
+    )
+
+
+RIGHT = Tried("10 connections instead of 5", "confirmed", [1.9, 1.8, 2.0], 2.0)
+WRONG = Tried("2 workers instead of 1", "confirmed", [1.2, 1.1, 1.3], 1.0)
+
+
+def test_a_confirmation_of_what_gives_nothing_is_wrong() -> None:
+    one = entry("databaseConnections", [["databaseConnections"]], RIGHT, WRONG)
+    assert confirmed(one) == [True, False]
+    lines, good = table([one])
+    assert not good
+    said = "\n".join(lines)
+    assert "confirmed changes that give 5 %                   1 of 2     50.0%" in said
+    assert "MISSED" in said
+
+
+def test_of_a_pair_either_may_be_suspected_and_both_should_be_named() -> None:
+    pair = [["databaseConnections", "serverConcurrency"]]
+    alone = entry("serverConcurrency", pair)
+    assert (suspected_rightly(alone), both_named(alone)) == (True, False)
+    both = entry("serverConcurrency", pair, also=["databaseConnections"])
+    assert both_named(both) is True
+    assert both_named(entry("node", [["node"]])) is None
+    assert not suspected_rightly(entry("unknown", pair))
+
+
+@pytest.mark.parametrize("cause", list(WANTED))
+def test_more_of_each_cause_is_known(cause: Cause) -> None:
+    assert cause in MORE
