@@ -38,14 +38,14 @@ WANTED: Mapping[Cause, int] = {
             Cause.POSTGRES_CPU,
             Cause.PGBOUNCER_CPU,
             Cause.HAPROXY_CPU,
+            Cause.UPSTREAM,
         ),
-        11,
+        10,
     ),
     **dict.fromkeys(
         (
             Cause.POSTGRES_LOCKS,
             Cause.UNEVEN_WORKERS,
-            Cause.UPSTREAM,
             Cause.GENERATOR,
             Cause.NODE,
             Cause.OFFERED_LOAD,

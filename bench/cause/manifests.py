@@ -63,6 +63,7 @@ _MORE: Mapping[str, Callable[[SetUp], SetUp]] = {
     "proxycpu": lambda it: replace(it, haproxy_cpu=2 * (it.haproxy_cpu or 1)),
     "pool": lambda it: replace(it, pool=2 * (it.pool or 1)),
     "cap": lambda it: replace(it, cap=2 * (it.cap or 1)),
+    "upstream": lambda it: replace(it, upstream=it.upstream / 2),
 }
 """By the end of the name of an arm: what it has more of."""
 
