@@ -38,10 +38,13 @@ def count_of(
     subject: Sequence[str],
     read: Callable[[dict[str, Any]], Any],
     kinds: Sequence[str] = (),
+    *,
+    of_all_commits: bool = False,
 ) -> Count[Any]:
     """Return what the command line asks for: `--FLAG` so many now, `--table` none.
 
-    `subject` are the paths of what is judged; `read` makes an entry of its fields. With `kinds`,
+    `subject` are the paths of what is judged, or of what made it where entries `of_all_commits` are
+    judged together; `read` makes an entry of its fields. With `kinds`,
     the first of them is counted or that of `--kind`, by the `kind` of entries. Exits with a message
     when files of the subject are not committed, unless only the table is asked for.
     """
@@ -55,7 +58,8 @@ def count_of(
     commit = commit_of(ROOT, *subject)
     if commit.endswith("+") and not asked["table"]:
         parser.error("files of what is judged differ from the commit: commit them first")
-    entries = [one for one in lines.entries(journal, read) if one.commit == commit]
+    entries = list(lines.entries(journal, read))
+    entries = [one for one in entries if of_all_commits or one.commit == commit]
     entries = [one for one in entries if not kinds or one.kind == kind]
     wanted = 0 if asked["table"] else min(asked[flag], most - len(entries))
     return Count(commit, entries, wanted, kind)

@@ -10,16 +10,17 @@ one) and the images of reference server and operator.
 Goes on where it stopped: the figures of each trial are kept in journal.jsonl with the commit of
 what made them (SUBJECT). Which servers they tell apart is asked of the operator's rule as it is
 now, so that hours of measuring outlive a change of the rule; where the run itself said otherwise,
-that is printed. Judged from 60 runs on; until then the exit code says *not judged*. The machine
-need not be quiet: like servers must not be told apart on a busy one either. How busy it was is
-printed.
+that is printed. Like servers are alike whatever measured them, so runs of all commits are judged
+together, and how many are of which is printed. Judged from 60 runs on; until then the exit code
+says *not judged*. The machine need not be quiet: like servers must not be told apart on a busy one
+either. How busy it was is printed.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from math import exp, log
@@ -174,6 +175,8 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
             f"({ends.low:.1%} to {ends.high:.1%}), goal: fewer than {limit}: {verdict}",
             f"{'':<12} noise of a trial {median(spread):.1%} ({spread[0]:.1%} to {spread[-1]:.1%})",
         ]
+    commits = Counter(one.commit for one in entries)
+    found.append(f"{'':<12} {', '.join(f'{runs} on {one}' for one, runs in commits.items())}")
     otherwise = sum(told_apart(one) != one.apart for one in entries)
     if otherwise:
         found.append(f"{'':<12} {otherwise} runs said otherwise when they were made")
@@ -189,7 +192,14 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
 def main() -> int:
     """Go on with the runs; print what they came to so far, beside the goal."""
     count: Count[Entry] = count_of(
-        __doc__, "runs", RUNS, JOURNAL, SUBJECT, lambda fields: Entry(**fields), tuple(KINDS)
+        __doc__,
+        "runs",
+        RUNS,
+        JOURNAL,
+        SUBJECT,
+        lambda fields: Entry(**fields),
+        tuple(KINDS),
+        of_all_commits=True,
     )
     commit, entries, kind = count.commit, count.entries, KINDS[count.kind]
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
@@ -206,7 +216,7 @@ def main() -> int:
                 f"[{len(entries)}/{RUNS}] told apart: {apart} ({entry.seconds:.0f} s)", flush=True
             )
     if not entries:
-        print(f"no run on {commit} yet")
+        print(f"no run of kind {count.kind} yet")
         return NOT_JUDGED_CODE
     found, good = table(entries)
     print(*found, sep="\n")

@@ -94,8 +94,14 @@ def test_open_loads_are_told_apart_by_response_times_alone() -> None:
     entry = entry_of(results({"four": 2}, p99_rank=2), "c", 0.0, 1.0, "two-open")
     assert (entry.kind, entry.apart) == ("two-open", ["p99"])
     assert [line.split()[0] for line in table([made(False, "two-open")])[0]] == [
-        *("p99", "noise", "machine"),
+        *("p99", "noise", "1", "machine"),
     ]
+
+
+def test_runs_of_all_commits_are_judged_together_and_are_told_by_commit() -> None:
+    lines, _ = table([made(False), made(True), replace(made(False), commit="other")])
+    assert lines[0].startswith("throughput   told apart in 1 of 3 runs")
+    assert any(line.strip() == "2 on c, 1 on other" for line in lines)
 
 
 def test_each_kind_is_a_run_that_the_operator_takes() -> None:
