@@ -657,7 +657,7 @@ bench-precision: venv ## whether intervals hold what they say: simulated runs, a
 
 .PHONY: bench-statistics
 bench-statistics: venv ## what rules for comparing servers claim of like ones: all candidates, simulated
-	$(PYTHON) bench/comparing/run.py $(BENCH)
+	PYTHONPATH=bench $(PYTHON) bench/comparing/run.py $(BENCH)
 
 .PHONY: bench-search
 bench-search: venv ## what searches find of servers whose capacity is known, as it was and now: simulated
@@ -665,15 +665,15 @@ bench-search: venv ## what searches find of servers whose capacity is known, as 
 
 .PHONY: bench-looks
 bench-looks: venv ## how often runs err that look after each repetition, and what looking saves: simulated
-	$(PYTHON) bench/comparing/looks.py --only ours $(BENCH)
+	PYTHONPATH=bench $(PYTHON) bench/comparing/looks.py --only ours $(BENCH)
 
 .PHONY: bench-history
 bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
-	$(PYTHON) bench/comparing/history.py $(BENCH)
+	PYTHONPATH=bench $(PYTHON) bench/comparing/history.py $(BENCH)
 
 .PHONY: bench-orders
 bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
-	$(PYTHON) bench/comparing/orders.py $(BENCH)
+	PYTHONPATH=bench $(PYTHON) bench/comparing/orders.py $(BENCH)
 
 .PHONY: bench-truth
 bench-truth: venv ## what the load generator measures, beside the truth of a server that is known

@@ -5,8 +5,12 @@ at the commit named in `source`): value and ends of the 95 % interval of each se
 and factor. They had fewer than 8 repetitions, so both were Student's, and the standard deviations
 follow from them. `trials` are kept results, trial by trial.
 
-Which half a table belongs to was fixed before any rule was tried on them: the one that is chosen
-by has the tables whose run and load have an even CRC-32.
+The journal of bench-alike has whole runs of like servers, of several kinds, quiet and beside other
+work: throughput and p99 of each trial. Of these not only the size of the noise is known but its
+shape, so it is drawn from what was left over of their trials.
+
+Which half a table or run belongs to was fixed before any rule was tried on them: the one that is
+chosen by has the tables whose run and load, and the runs whose begin, have an even CRC-32.
 """
 
 from __future__ import annotations
@@ -18,10 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from alike.kinds import KINDS
+from numpy.typing import NDArray
 
 from laptime.analysis.distributions import student_quantile
 
 DATA = Path(__file__).parent / "data" / "measured.json"
+JOURNAL = Path(__file__).parents[1] / "alike" / "journal.jsonl"
+Array = NDArray[np.float64]
 _LEAST_OWN = 0.1
 """Share of a server's variance that is taken to be its own at least: what all servers have in
 common in a repetition is known from three to five of them."""
@@ -40,6 +48,30 @@ def halves() -> tuple[list[list[float]], list[list[float]]]:
         if len(deviations) > 1:
             found[zlib.crc32(f"{one['run']} {one['load']}".encode()) % 2].append(deviations)
     return found
+
+
+def left_over() -> tuple[list[Array], list[Array]]:
+    """Return what is left over of the trials of each run of like servers: to choose by, held out.
+
+    One array for each figure of each run, repetitions by servers, in logarithms: without what a
+    server has on average and what a repetition did to all, and as large as it was before these were
+    taken out. Runs that lost a trial are left out.
+    """
+    found: tuple[list[Array], list[Array]] = ([], [])
+    for line in JOURNAL.read_text().splitlines():
+        run = json.loads(line)
+        if run["lost"]:
+            continue
+        half = found[zlib.crc32(f"{run['began']}".encode()) % 2]
+        figures = KINDS[run.get("kind", "four")].figures
+        half += [_left_over(np.log(np.array([*run[name].values()]).T)) for name in figures]
+    return found
+
+
+def _left_over(logs: Array) -> Array:
+    repetitions, servers = logs.shape
+    rest: Array = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
+    return rest * math.sqrt(logs.size / ((repetitions - 1) * (servers - 1)))
 
 
 def _of_table(table: dict[str, Any]) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -28,6 +29,8 @@ _UNEQUAL = {"one noisy", "half noisy", "all but one noisy", *MADE_UP[4:6]}
 _STUMBLE = (0.1, 0.6)
 """How much slower a trial is in which the machine stumbles, as a logarithm."""
 _STUMBLING = 0.05
+_SMOOTHED = 0.3
+"""Of the standard deviation, as in a smoothed bootstrap (B. W. Silverman, G. A. Young, 1987)."""
 
 
 def made_up(kind: str, shape: tuple[int, int, int], dice: np.random.Generator) -> Array:
@@ -118,6 +121,25 @@ def as_measured(
     for number, run in enumerate(dice.integers(0, len(runs), rounds)):
         deviations[number, 0] = dice.choice(runs[run], servers)
     return deviations * dice.standard_normal((rounds, repetitions, servers))
+
+
+def as_left_over(
+    runs: Sequence[Array], shape: tuple[int, int, int], dice: np.random.Generator
+) -> Array:
+    """Return noise of the size and shape of what was left over of trials of one measured run.
+
+    Each server is as noisy as one of its servers, and its trials are drawn from all of them, with
+    putting back and a little smoothed: of a dozen the same ones would come too often.
+    """
+    rounds, repetitions, servers = shape
+    noise = np.empty(shape)
+    for number, run in enumerate(dice.integers(0, len(runs), rounds)):
+        rest = runs[run]
+        sizes = np.sqrt((rest**2).mean(0))
+        drawn = dice.choice((rest / sizes).ravel(), (repetitions, servers))
+        smooth = _SMOOTHED * dice.standard_normal((repetitions, servers))
+        noise[number] = dice.choice(sizes, servers) * (drawn + smooth) / math.hypot(1, _SMOOTHED)
+    return noise
 
 
 def _deviations(kind: str, servers: int) -> Array:

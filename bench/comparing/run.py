@@ -1,6 +1,6 @@
 """What rules for comparing servers claim of servers that do not differ, and what they find.
 
-    python3 bench/comparing/run.py [--rounds N] [--only RULE] [--held-out]
+    PYTHONPATH=bench python3 bench/comparing/run.py [--rounds N] [--only RULE] [--held-out]
 
 Every candidate, on made-up noise of many kinds and on noise as it was measured, with 2, 4, 6 and
 13 servers in 3, 5 and 10 repetitions: in which share of the runs are any two servers told apart,
@@ -9,8 +9,10 @@ wide are the intervals, beside the first rule. Then: how often is a server found
 2, 5 and 20 %.
 
 A machine that drifts does so to trials in the order that the operator plans; other orders are
-beside it in orders.py. Noise as measured is drawn from the half of the measured runs that the rule
-was chosen by; --held-out draws it from the other one. Everything has a fixed seed.
+beside it in orders.py. Noise as measured has the size of that of published runs, and what was left
+over of runs of like servers has its shape as well. Both are drawn from the half of the measured
+runs that the rule was chosen by; --held-out draws them from the other one. Everything has a fixed
+seed.
 
 Exits with 1 when `ours` misses a goal; goals, and what counts as reaching them, were set before the
 candidates were compared. A case that misses one is drawn again, with other seeds and ten times as
@@ -28,14 +30,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from candidates import RULES, Array
-from measured_noise import halves
-from noise import DRIFTS, MADE_UP, as_measured, made_up
+from measured_noise import halves, left_over
+from noise import DRIFTS, MADE_UP, as_left_over, as_measured, made_up
 from outcomes import GOAL_COVERAGE, GOAL_FALSE, Outcome, outcome
 
 SERVERS = (2, 4, 6, 13)
 REPETITIONS = (3, 5, 10)
 MEASURED = "measured"
-NOISES = (*MADE_UP, MEASURED, *DRIFTS)
+LEFT_OVER = "left over"
+NOISES = (*MADE_UP, MEASURED, *DRIFTS, LEFT_OVER)
 POWER_AT = (0.02, 0.05, 0.20)
 POWER_NOISES = ("equal", MEASURED)
 SEED = 20261123
@@ -49,6 +52,16 @@ _SLOWER_BY = 20
 
 
 @dataclass(frozen=True)
+class Measured:
+    """One half of what was really measured."""
+
+    deviations: Sequence[Sequence[float]]
+    """Of the servers of each load."""
+    left_over: Sequence[Array]
+    """Of the trials of each figure of each run of like servers."""
+
+
+@dataclass(frozen=True)
 class Case:
     """Servers, repetitions and noise."""
 
@@ -59,19 +72,19 @@ class Case:
     def __str__(self) -> str:
         return f"{self.servers} x {self.repetitions}, {self.noise}"
 
-    def runs(self, rounds: int, measured: Sequence[Sequence[float]], draw: int = 0) -> Array:
+    def runs(self, rounds: int, measured: Measured, draw: int = 0) -> Array:
         """Return the logarithms of so many runs of servers that do not differ."""
         seed = [SEED, self.servers, self.repetitions, NOISES.index(self.noise)]
         dice = np.random.default_rng([*seed, draw] if draw else seed)
         shape = (rounds, self.repetitions, self.servers)
         if self.noise == MEASURED:
-            return as_measured(measured, shape, dice)
+            return as_measured(measured.deviations, shape, dice)
+        if self.noise == LEFT_OVER:
+            return as_left_over(measured.left_over, shape, dice)
         return made_up(self.noise, shape, dice)
 
 
-def power(
-    rule: str, case: Case, rounds: int, measured: Sequence[Sequence[float]]
-) -> tuple[float, ...]:
+def power(rule: str, case: Case, rounds: int, measured: Measured) -> tuple[float, ...]:
     """Return how often a server is found that is faster than the first by each of `POWER_AT`."""
     found = []
     for difference in POWER_AT:
@@ -91,11 +104,15 @@ def main() -> int:
     parser.add_argument("--shapes", default="", help="such as 4x5,13x3: these, with commas")
     args = parser.parse_args()
     rules = list(dict.fromkeys([*(args.only or RULES)]))
-    measured = halves()[1 if args.held_out else 0]
+    half = 1 if args.held_out else 0
+    measured = Measured(halves()[half], left_over()[half])
     shapes = [(k, n) for k in SERVERS for n in REPETITIONS]
     if args.shapes:
         shapes = [(int(k), int(n)) for k, n in (one.split("x") for one in args.shapes.split(","))]
-    print(f"{args.rounds} runs each; measured noise of {len(measured)} loads")
+    print(
+        f"{args.rounds} runs each; noise of {len(measured.deviations)} measured loads, and "
+        f"what was left over in {len(measured.left_over) // 2} runs of like servers"
+    )
     of_ours: dict[Case, Outcome] = {}
     for servers, repetitions in shapes:
         print(f"\n{servers} servers, {repetitions} repetitions")
@@ -123,7 +140,7 @@ def main() -> int:
     return _goals(of_ours, args.rounds, measured)
 
 
-def _again(case: Case, rounds: int, measured: Sequence[Sequence[float]]) -> Outcome:
+def _again(case: Case, rounds: int, measured: Measured) -> Outcome:
     """Return how often `ours` errs in other runs of a case, many more of them."""
     outcomes = []
     for draw in range(1, AGAIN + 1):
@@ -137,7 +154,7 @@ def _again(case: Case, rounds: int, measured: Sequence[Sequence[float]]) -> Outc
     )
 
 
-def _goals(found: dict[Case, Outcome], rounds: int, measured: Sequence[Sequence[float]]) -> int:
+def _goals(found: dict[Case, Outcome], rounds: int, measured: Measured) -> int:
     low, high = GOAL_COVERAGE
     print()
     doubted = {case: one for case, one in found.items() if one.too_many or one.too_few}
