@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from laptime.analysis.remembered import remembered
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
@@ -209,6 +210,23 @@ def _owners(server: ApiServer) -> set[str]:
         for kind in ("Deployment", "Service", "ConfigMap")
         for one in server.of(kind)
     }
+
+
+async def test_what_was_computed_of_a_run_is_forgotten_with_it() -> None:
+    asked: list[int] = []
+
+    @remembered(8)
+    def computed(number: int) -> int:
+        asked.append(number)
+        return number
+
+    server = ApiServer()
+    server.add(run_manifest("demo"))
+    async with operating(server):
+        await until(lambda: state(server, "demo") == "Deploying" and server.of("Deployment"))
+        computed(1)
+        server.remove("BenchmarkRun", "default", "demo")
+        await until(lambda: computed(1) and len(asked) > 1)
 
 
 async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_run() -> None:

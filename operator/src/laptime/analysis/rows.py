@@ -6,9 +6,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TypeAlias
 
+from laptime.analysis.remembered import remembered
 from laptime.analysis.repeated import LATENCIES, Repeated, latency_figures
 from laptime.analysis.script import script_of_row
 from laptime.analysis.used import row_cause, row_usage, statements_per_request
@@ -295,7 +295,7 @@ class _Together:
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _together(trials: tuple[tuple[str, int], ...]) -> _Together:
     """Return what trials, each a payload and a number of errors, say of times together."""
     every = [(_response_times(payload), errors) for payload, errors in trials]
@@ -318,7 +318,7 @@ _HISTOGRAMS = (latency_histogram, uncorrected_histogram, lateness_histogram)
 _Counts: TypeAlias = "tuple[array[int], array[int]]"
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _response_times(payload: str) -> tuple[_Counts, ...] | None:
     try:
         parsed = parse_payload(payload)

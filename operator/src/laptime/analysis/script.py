@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from laptime.analysis import wording
+from laptime.analysis.remembered import remembered
 from laptime.analysis.script_metrics import interval_of_values
 from laptime.api import doubts
 from laptime.api.interval import Interval
@@ -88,13 +88,13 @@ def first_metrics(metrics: Sequence[ScriptMetric], most: int) -> list[ScriptMetr
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _metrics_shown(payloads: tuple[str, ...]) -> tuple[ScriptMetric, ...]:
     return tuple(shown_metrics(_metrics_of(payloads)))
 
 
 # One repetition more is merged with what there was. Metrics are large, so few are kept.
-@lru_cache(maxsize=64)
+@remembered(64)
 def _metrics_of(payloads: tuple[str, ...]) -> dict[str, GeneratorMetric]:
     if not payloads:
         return {}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from statistics import fmean, stdev
 
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.looks import ONCE, Looks
+from laptime.analysis.remembered import remembered
 from laptime.analysis.repeated import repeated
 from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.base import significant
@@ -112,7 +112,7 @@ def _values(result: TrialResult) -> Iterator[tuple[ScriptMetric, str, float]]:
 
 
 # A summary is made again after every trial: what has not changed since is not computed again.
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _compared(
     frozen: _Frozen, share: bool, baseline: str, control: str | None, looks: Looks
 ) -> dict[str, tuple[Interval, Interval | None]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pydantic
 
+from laptime.analysis.remembered import forget
 from laptime.api import KIND
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, ServerState
@@ -144,7 +145,12 @@ class Worker:
             self.wake()
 
     def close(self) -> None:
-        """End the watches, all that follow logs, and the questions to Prometheus."""
+        """End the watches, all that follow logs, and the questions to Prometheus.
+
+        What was computed of its trials is kept no longer: of that of another run that goes on each
+        thing is computed once more.
+        """
+        forget()
         self._memory.desk.close()
         self._memory.kubelets.close()
         self._watches.close()
