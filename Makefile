@@ -671,6 +671,10 @@ bench-looks: venv ## how often runs err that look after each repetition, and wha
 bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
 	PYTHONPATH=bench $(PYTHON) bench/comparing/history.py $(BENCH)
 
+.PHONY: bench-outside
+bench-outside: venv ## what others' work on a node explains of a trial's noise, before it and during it
+	PYTHONPATH=bench $(PYTHON) bench/comparing/outside.py
+
 .PHONY: bench-orders
 bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
 	PYTHONPATH=bench $(PYTHON) bench/comparing/orders.py $(BENCH)
