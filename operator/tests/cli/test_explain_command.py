@@ -320,3 +320,48 @@ def test_what_limited_nothing_is_not_said_to_lie_outside(
     assert code == 1
     assert said in " ".join(err.split())
     assert demo.applied == []
+
+
+def explained_demo(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> dict[str, Any]:
+    """Have the first server of `demo` explained; return the experiment."""
+    demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
+    assert call(laptime, kubeconfig, "--server", "fastapi")[0] == 0
+    demo.statuses = []
+    demo.objects[f"{RUNS}/demo"]["status"] = limited
+    experiment: dict[str, Any] = demo.objects[EXPERIMENT]
+    experiment["status"] = outcome(limited, 1.62, 0.08)
+    return experiment
+
+
+SAID = "tried, confirmed: 1.62x (1.54 to 1.70) with 10 database connections instead of 5"
+
+
+def test_the_table_of_a_run_says_what_was_tried_since(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    explained_demo(laptime, demo, kubeconfig, limited)
+    code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    said = " ".join(out.split())
+    assert code == 0
+    assert said.count(SAID) == 1
+    assert f"fastapi: limited by database connections: 5.0 of 5 fastapi: {SAID}" in said
+
+
+@pytest.mark.parametrize("why", ["another server", "another scenario", "goes on", "another run"])
+def test_what_was_not_tried_on_this_run_is_not_said_of_it(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, why: str
+) -> None:
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    if why == "another server":
+        experiment["spec"]["servers"][0]["workers"] = 7
+    elif why == "another scenario":
+        experiment["status"]["scenarioHash"] = "other"
+    elif why == "goes on":
+        experiment["status"]["state"] = "Running"
+    else:
+        experiment["metadata"]["labels"]["laptime.dev/explains"] = "uid-of-another"
+    code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "tried" not in out

@@ -19,7 +19,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime
 from laptime.measure import Histogram
 from laptime.plan import plan_trials
-from laptime.report import Report, status_rows
+from laptime.report import Experiment, Report, status_rows
 from laptime.report.html import to_html
 from laptime.report.html.charts import (
     cpu_chart,
@@ -403,6 +403,19 @@ def contrast(one: str, other: str) -> float:
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
+
+
+def test_what_was_tried_since_stands_beside_what_is_suspected() -> None:
+    report, payloads = SMALL
+    row = next(one for one in report.summary.rows if one.limited_by is not None)
+    said = ["confirmed: 1.62x (1.54 to 1.70) with 10 <b>connections", "refuted: 1.00x with 2"]
+    tried = [Experiment("shop-axum-explain", row.server, row.load, said)]
+    text = to_html(replace(report, experiments=tried), payloads)
+    load = parse(text).by_id(f"load-{row.load}")
+    assert "Tried since" in load.text
+    assert "confirmed: 1.62x (1.54 to 1.70) with 10 <b>connections (shop-axum-explain)" in load.text
+    assert "<b>connections" not in text
+    assert "Tried since" not in parse(to_html(*SMALL)).by_id(f"load-{row.load}").text
 
 
 class TestWhatIsMissing:

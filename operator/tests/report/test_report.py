@@ -28,6 +28,7 @@ from laptime.api.usage import (
 from laptime.catalog import scenarios
 from laptime.plan import Trial
 from laptime.report import (
+    Experiment,
     Report,
     read_results,
     result_files,
@@ -283,6 +284,17 @@ def test_what_limited_a_server_and_what_it_used_stand_in_the_table_with_their_ev
         "1.00 statements per request" in text
     )
     assert "- axum, CPU, memory and cause: readings are incomplete in 1 of 5" in text
+
+
+def test_what_was_tried_since_stands_beside_what_is_suspected() -> None:
+    said = "confirmed: 1.62x (1.54 to 1.70) with 10 database connections instead of 5"
+    row = REPORT.summary.rows[1]
+    tried = Experiment("shop-axum-explain", row.server, row.load, [said, "refuted: 1.00x | <b>"])
+    other = replace(tried, load="another")
+    text = to_markdown(replace(REPORT, experiments=[tried, other]))
+    assert text.count("tried in shop-axum-explain: confirmed: 1.62x") == 1
+    assert f"- {row.server}, tried in shop-axum-explain: {said}" in text
+    assert "tried in" not in to_markdown(REPORT)
 
 
 def test_an_open_load_has_times_from_sent_and_a_search_its_bounds() -> None:

@@ -47,6 +47,13 @@ class Explained:
     """What is missing, or doubtful."""
 
 
+def said_of(one: Explained) -> str:
+    """Return in words what came of a candidate: `confirmed: 1.62x (…) with 10 … instead of 5`."""
+    if one.finding is Finding.NOT_KNOWN or one.gain is None:
+        return f"{one.finding}: {one.change}: {one.why}"
+    return f"{one.finding}: {wording.factor(one.gain)} with {one.change}"
+
+
 def explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> list[Explained]:
     """Return what each arm of an experiment gives, by load and then in the order of the spec.
 

@@ -17,6 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 
 from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
+from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.profile import Profile
 from laptime.api.status import State
 from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
@@ -123,6 +124,24 @@ class Cluster:
         cards = {card.uid: card for card in map(card_of, found["items"])}
         mine = cards.get(run.uid)
         return turns_before(mine, cards.values()) if mine is not None and mine.waits else None
+
+    def experiments_on(self, run: Run) -> list[Run]:
+        """Return the runs that try what limits the servers of a run, in the order of their names.
+
+        No run where that cannot be known, such as by somebody who may read a run and list none.
+        """
+        try:
+            found: Any = self._custom.list_namespaced_custom_object(
+                GROUP,
+                VERSION,
+                run.namespace,
+                PLURAL,
+                label_selector=f"{EXPLAINS_LABEL}={run.uid}",
+                _request_timeout=_TIMEOUT_SECONDS,
+            )
+        except (ApiException, urllib3.exceptions.HTTPError, OSError):
+            return []
+        return sorted(map(parse_run, found["items"]), key=lambda one: one.name)
 
     def run_names(self, namespace: str, timeout_seconds: float) -> list[str]:
         """Return the names of all runs of a namespace."""

@@ -95,7 +95,7 @@ def report(
     if stored is not None:
         _write_stored(cluster, found, stored)
     if chosen is ReportFormat.TABLE:
-        _print_table(found, file)
+        _print_table(cluster, found, file)
         return
     # Whoever may write ConfigMaps may have changed what is stored.
     text = plain_lines(_text(chosen, found, cluster))
@@ -167,14 +167,15 @@ def _format_of(file: Path | None) -> ReportFormat:
     return chosen
 
 
-def _print_table(found: Run, file: Path | None) -> None:
+def _print_table(cluster: Cluster, found: Run, file: Path | None) -> None:
+    from laptime.cli.experiments import experiments_of
     from laptime.cli.printing import open_console, print_all
     from laptime.cli.result_table import result_lines
 
     if file is not None and file != STDOUT:
         raise Mistake("A table is for the screen: give a file the format markdown or csv.")
     console = open_console()
-    print_all(result_lines(found, console), console)
+    print_all(result_lines(found, console, experiments_of(cluster, found)), console)
 
 
 def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
@@ -182,15 +183,18 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
 
     if chosen is ReportFormat.JSON:
         return stored_document(cluster, found)
-    results = stored_results(cluster, found)
-    if chosen is ReportFormat.MARKDOWN:
-        from laptime.report import to_markdown
-
-        return to_markdown(results.report)
+    report = stored_results(cluster, found).report
     if chosen is ReportFormat.CSV:
         from laptime.report import to_csv
 
-        return to_csv(results.report.summary.rows)
+        return to_csv(report.summary.rows)
+    from laptime.cli.experiments import experiments_of
+
+    report = replace(report, experiments=experiments_of(cluster, found))
+    if chosen is ReportFormat.MARKDOWN:
+        from laptime.report import to_markdown
+
+        return to_markdown(report)
     try:
         from laptime.report.html import to_html
     except ImportError as error:
@@ -201,7 +205,6 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
         ) from error
     from laptime.cli.environment import environment_of
 
-    report = results.report
     environment = {**environment_of(cluster, found, report.trials), **report.environment}
     payloads = cluster.trial_payloads(found)
     profiles = cluster.profiles(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -17,6 +17,7 @@ from laptime.api.metrics import Metric
 from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
+from laptime.report.contents import Experiment
 from laptime.report.markdown import describe_load, factor_heading
 from laptime.report.scripts import counted_tables
 from laptime.report.small_table import SmallTable
@@ -31,9 +32,12 @@ _OUTCOMES = {
 _MARKS = {Validity.VALID: "green", Validity.DOUBTFUL: "yellow", Validity.INVALID: "red"}
 
 
-def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
+def result_lines(
+    run: Run, console: Console, experiments: Sequence[Experiment] = ()
+) -> Iterator[RenderableType]:
     """Yield what to print: the verdict, one table per load, notes, isolation, objectives.
 
+    With what `experiments` on the servers found beside what is suspected to limit them.
     A table that would not fit on the console's lines is set more closely.
     """
     status = run.status
@@ -47,7 +51,7 @@ def result_lines(run: Run, console: Console) -> Iterator[RenderableType]:
         # What the verdict says already needs no line of its own.
         yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
         yield from map(_small, counted_tables(of_load))
-    yield from _notes(rows)
+    yield from _notes(rows, experiments)
     if any(row.trials for row in rows):
         disturbed = status.isolation is not None and status.isolation.word is Quietness.DISTURBED
         said = f"Nodes: {wording.isolation(status.isolation)}"
@@ -229,7 +233,7 @@ def _validity(row: ResultRow) -> Text:
     return text
 
 
-def _notes(rows: list[ResultRow]) -> Iterator[Text]:
+def _notes(rows: list[ResultRow], experiments: Sequence[Experiment]) -> Iterator[Text]:
     for row in rows:
         where = f"{row.server}, {row.load}" if len({r.load for r in rows}) > 1 else row.server
         if row.reason or row.message:
@@ -246,6 +250,9 @@ def _notes(rows: list[ResultRow]) -> Iterator[Text]:
         if row.limited_by is not None and row.limited_by.cause is not Cause.UNKNOWN:
             cause = wording.cause(row.limited_by.cause)
             yield Text(f"  {where}: limited by {cause}: {row.limited_by.evidence}", "dim")
+        for one in experiments:
+            if (one.server, one.load) == (row.server, row.load):
+                yield from (Text(f"  {where}: tried, {said}", "dim") for said in one.found)
 
 
 def _arrivals(row: ResultRow) -> Iterator[str]:

@@ -14,6 +14,18 @@ from laptime.catalog import Published, Scenario, scenarios
 
 
 @dataclass(frozen=True)
+class Experiment:
+    """What a run of its own found of what limits a server under a load."""
+
+    name: str
+    """Of that run."""
+    server: str
+    load: str
+    found: Sequence[str]
+    """In words, one for each thing that was tried."""
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything that is known of a run when it is over."""
 
@@ -36,6 +48,12 @@ class Report:
     """Where the administrator let it be measured; None: anywhere."""
     node_paths: Sequence[NodePath] = ()
     """What its nodes exchange, of each two that were apart."""
+    experiments: Sequence[Experiment] = ()
+    """What was tried since of what limits its servers."""
+
+    def experiments_on(self, row: ResultRow) -> list[Experiment]:
+        """Return those on the server of a row, under its load."""
+        return [one for one in self.experiments if (one.server, one.load) == (row.server, row.load)]
 
     @property
     def surroundings(self) -> dict[str, str]:

@@ -159,7 +159,11 @@ def _load(report: Report, load: Load) -> Iterator[str]:
         yield _table_line(["---", *["---:"] * (len(table.headings) - 1)])
         for line in table.lines:
             yield _table_line([_plain(cell) for cell in line])
-    notes = [note for row in rows for note in (*_notes(row), *_repeated(report, row))]
+    notes = [
+        note
+        for row in rows
+        for note in (*_notes(row), *_tried(report, row), *_repeated(report, row))
+    ]
     if notes:
         yield ""
         yield from notes
@@ -279,6 +283,12 @@ def validity_of(row: ResultRow) -> str:
     if row.state in (RowState.FAILED, RowState.PENDING):
         return "failed" if row.state is RowState.FAILED else "not measured"
     return str(row.validity or "-")
+
+
+def _tried(report: Report, row: ResultRow) -> Iterator[str]:
+    for one in report.experiments_on(row):
+        for said in one.found:
+            yield f"- {row.server}, tried in {one.name}: {_plain(said)}"
 
 
 def _notes(row: ResultRow) -> Iterator[str]:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
-from laptime.api.results import ResultRow, TrialResult, Validity
+from laptime.api.results import TrialResult, Validity
 from laptime.api.usage import ComponentUsage, Source
+from laptime.report.contents import Report
 
 _MIB = 1024 * 1024
 
@@ -24,12 +25,19 @@ class Limit:
     """Such as `5 of 5`: the repetitions that say the same."""
     evidence: str
     also: str
+    tried: tuple[str, ...] = ()
+    """What experiments found."""
 
 
-def limits(trials: Sequence[TrialResult], rows: Iterable[ResultRow]) -> list[Limit]:
+def limits(report: Report, load: str) -> list[Limit]:
     """Return what the rows of a load say limited each server that was measured."""
-    found = []
-    for row in rows:
+    found, trials = [], report.trials
+    for row in report.summary.rows:
+        if row.load != load:
+            continue
+        tried = tuple(
+            f"{said} ({one.name})" for one in report.experiments_on(row) for said in one.found
+        )
         measured = [one for one in _of(trials, row.server, row.load) if one.figures is not None]
         limited = row.limited_by
         if limited is not None:
@@ -40,9 +48,9 @@ def limits(trials: Sequence[TrialResult], rows: Iterable[ResultRow]) -> list[Lim
             also = wording.listing([wording.cause(one) for one in limited.also])
             agreement = f"{count} of {len(measured)}" if measured else ""
             cause = wording.cause(limited.cause)
-            found.append(Limit(row.server, cause, agreement, limited.evidence, also))
+            found.append(Limit(row.server, cause, agreement, limited.evidence, also, tried))
         elif measured:
-            found.append(Limit(row.server, "", "", _why_not(measured), ""))
+            found.append(Limit(row.server, "", "", _why_not(measured), "", tried))
     return found
 
 

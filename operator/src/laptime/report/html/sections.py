@@ -112,7 +112,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     # As everywhere, the control is compared with the baseline alone.
     known.pop(report.spec.control_name or "", None)
     groups = tie_groups(known, looks_of(report.spec))
-    limited = limits(trials, rows)
+    limited = limits(report, load.name)
     histograms, seconds = _of_generator(trials, servers, payloads)
     published = report.published
     # It comes into styles. The API server lets no other name in, but results can be tampered with.
