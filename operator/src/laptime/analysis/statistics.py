@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from laptime.analysis.distributions import student_quantile
+from laptime.analysis.remembered import remembered
 from laptime.api.results import Interval
 
 CONFIDENCE = 0.95
@@ -53,7 +54,7 @@ def half_width(interval: Interval) -> float | None:
 
 
 # The same results are looked at again after every trial.
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def _interval(logs: tuple[float, ...], confidence: float) -> Interval:
     if not signed_ranks_suffice(len(logs), confidence):
         return _student(logs, confidence)
