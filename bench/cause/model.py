@@ -28,6 +28,8 @@ GENERATOR_SECONDS = 0.00006
 NODE_CPUS = 2
 ROW_SECONDS = 0.00000008
 """CPU time of Postgres for a row that it makes and counts."""
+TIMER_SECONDS = 0.0008
+"""By how much a wait is longer than it was asked for: of a timer of Go as of `pg_sleep`."""
 _WARM = 400
 _COUNTED = 1600
 
@@ -170,12 +172,12 @@ def _circuit(it: SetUp) -> float:
     def user() -> Iterator[_Step]:
         while True:
             yield cap, slots
-            yield it.hold + it.upstream
+            yield _waited(it.hold) + _waited(it.upstream)
             yield (cpu,)
             yield it.burn + SERVER_SECONDS
             yield cpu
             yield connections, pool, lock
-            yield it.pause
+            yield _waited(it.pause)
             yield lock
             yield (postgres,)
             yield statement
@@ -183,6 +185,10 @@ def _circuit(it: SetUp) -> float:
             yield None
 
     return _played([user() for _ in range(it.users)])
+
+
+def _waited(seconds: float) -> float:
+    return seconds + TIMER_SECONDS if seconds else 0.0
 
 
 def _played(users: list[Iterator[_Step]]) -> float:

@@ -90,7 +90,8 @@ class Entry:
 
 def explained() -> tuple[list[dict[str, Any]], str]:
     """Return what `laptime explain` found for the run, or what it said instead."""
-    command = [sys.executable, "-m", "laptime", "explain", NAME, "-n", "default", "-o", "json"]
+    program = Path(sys.executable).with_name("laptime")
+    command = [program, "explain", NAME, "-n", "default", "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
         return [], " ".join(done.stderr.split())

@@ -8,12 +8,20 @@ from math import isclose
 import pytest
 from cause.draws import WANTED, drawn, limits
 from cause.manifests import manifest, with_more
-from cause.model import MORE, POSTGRES_SECONDS, SERVER_SECONDS, SetUp, gain, throughput
+from cause.model import (
+    MORE,
+    POSTGRES_SECONDS,
+    SERVER_SECONDS,
+    TIMER_SECONDS,
+    SetUp,
+    gain,
+    throughput,
+)
 from cause.run import Entry, Tried, both_named, confirmed, suspected_rightly, table
 
 from laptime.api.causes import Cause
 
-REST = SERVER_SECONDS + POSTGRES_SECONDS
+REST = SERVER_SECONDS + POSTGRES_SECONDS + TIMER_SECONDS
 SEED = "0123456789ab"
 
 
@@ -24,12 +32,12 @@ SEED = "0123456789ab"
         (SetUp(16, hold=0.025, slots=4), 4 / (0.025 + REST), Cause.SERVER_CONCURRENCY),
         (
             SetUp(16, pause=0.02, connections=3),
-            3 / (0.02 + POSTGRES_SECONDS),
+            3 / (0.0208 + POSTGRES_SECONDS),
             Cause.DATABASE_CONNECTIONS,
         ),
-        (SetUp(16, pause=0.02, pool=2), 2 / (0.02 + POSTGRES_SECONDS), Cause.PGBOUNCER_POOL),
+        (SetUp(16, pause=0.02, pool=2), 2 / (0.0208 + POSTGRES_SECONDS), Cause.PGBOUNCER_POOL),
         (SetUp(16, hold=0.025, cap=3), 3 / (0.025 + REST), Cause.HAPROXY_CAP),
-        (SetUp(16, pause=0.02, lock=True), 1 / 0.02, Cause.POSTGRES_LOCKS),
+        (SetUp(16, pause=0.02, lock=True), 1 / 0.0208, Cause.POSTGRES_LOCKS),
         (SetUp(3, hold=0.025), 3 / (0.025 + REST), Cause.OFFERED_LOAD),
         (SetUp(16, burn=0.01, threads=2, server_cpu=0.5), 0.5 / 0.01025, Cause.SERVER_CPU),
     ],
