@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from exported_metrics import exported
 from laptime.api.isolation import Quietness
 from laptime.report.html.palette import LIGHT_SERVERS
 
-from laptime_dashboards.meanings import ISOLATION, STATES
+from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
 from laptime_dashboards.panel_defaults import SERVER_COLORS
 from laptime_dashboards.write import dashboards, encode, write
 
@@ -105,7 +106,7 @@ def test_a_panel_says_what_it_shows(name: str) -> None:
     assert re.match(r"No data: \S", defaults["noValue"])
     assert defaults["thresholds"]["steps"]
     assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
-    if panel["type"] in ("timeseries", "xychart", "barchart"):
+    if panel["type"] in ("timeseries", "xychart"):
         assert panel["options"]["legend"]["showLegend"] is True
         # A mean over the time range would be no figure of any result.
         assert not panel["options"]["legend"].get("calcs")
@@ -389,3 +390,59 @@ def test_other_pods_are_all_pods_of_a_node_without_those_of_the_run() -> None:
         "laptime_pod_cpu_seconds_total",
     }
     assert " - on (node) " in expr
+
+
+def names_in_an_xy_chart(names: list[str]) -> list[str]:
+    """Return what Grafana makes of them: without the words that all begin or end with."""
+    every = [name.split() for name in names]
+
+    def shared(step: int) -> int:
+        columns = zip(*(one[::step] for one in every), strict=False)
+        return len(list(itertools.takewhile(lambda words: len(set(words)) == 1, columns)))
+
+    return [" ".join(one[shared(1) : len(one) - shared(-1)]) for one in every]
+
+
+XY_CHARTS = {name: one for name, one in PANELS.items() if one["type"] == "xychart"}
+
+
+@pytest.mark.parametrize("name", XY_CHARTS)
+def test_a_line_of_an_xy_chart_has_a_whole_name_whatever_all_names_share(name: str) -> None:
+    (form,) = (
+        entry["value"]
+        for rule in XY_CHARTS[name]["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "displayName" and "labels.server" in entry["value"]
+    )
+
+    def named(*lines: tuple[str, str]) -> list[str]:
+        names = []
+        for server, load in lines:
+            labels = {"server": server, "load": load, "repetition": "1"}
+            names.append(form)
+            for label, value in labels.items():
+                names[-1] = names[-1].replace(f"${{__field.labels.{label}}}", value)
+        return names_in_an_xy_chart(names)
+
+    assert named(("one", "closed"), ("two", "closed")) == ["one", "two"]
+    of_two_loads = named(("one", "closed"), ("two", "closed"), ("one", "open"))
+    assert [one.replace(" #1", "") for one in of_two_loads] == [
+        "one · closed",
+        "two · closed",
+        "one · open",
+    ]
+    assert named(("one", "closed"), ("one", "open")) == ["closed", "open"]
+
+
+def test_response_times_are_points_since_bars_would_stand_on_an_arbitrary_floor() -> None:
+    assert {one["type"] for one in PANELS.values()} == {"timeseries", "xychart", "table", "stat"}
+    panel = PANELS["laptime-run: Response times"]
+    properties = {
+        entry["id"]: entry["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if rule["matcher"]["options"].startswith(("/^p50", "/^quantile"))
+    }
+    assert properties["custom.scaleDistribution"]["type"] == "log"
+    # A hovering mouse says which point it is.
+    assert set(properties["mappings"][0]["options"]) == set(PERCENTILES)

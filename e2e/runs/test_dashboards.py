@@ -227,7 +227,7 @@ def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
         assert said.by(name, "server", "load", "bound") == _intervals(measured, key)
     names = {"p50Seconds": "0.5", "p90Seconds": "0.9", "p99Seconds": "0.99", "p999Seconds": "0.999"}
     assert said.by("Response times A", "server", "load", "quantile") == {
-        (row["server"], row["load"], quantile): row["latency"][key]
+        (row["server"], row["load"], quantile): 1000 * row["latency"][key]
         for row in measured
         for key, quantile in names.items()
         if row["latency"].get(key) is not None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grafana_foundation_sdk.builders import barchart, prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import dashboard as dashboard_builders
+from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
@@ -34,6 +34,11 @@ EMPTY = "-"
 SERVER_COLORS = ("#0072b2", "#c84e00", "#00845f", "#a8447f", "#8a6500", "#737e8c")
 """Of the servers of a run, by their place in the spec: those of the report. The hues are those of
 Okabe and Ito; the grey is lighter than the report's, since it has to be seen on black too."""
+
+SERVER_AND_LOAD = "${__field.labels.server} · ${__field.labels.load}"
+"""What a line of a server under a load is called. XY charts leave out the words that all their
+lines begin or end with, such as the one load of a run: what joins two names is a word of its own,
+so that it goes with the second."""
 
 _DASHES: tuple[tuple[int, ...], ...] = ((), (10, 5), (2, 5), (10, 5, 2, 5), (16, 4, 4, 4), (4, 8))
 """Of the seventh server and those after it, which have the colour of the first and so on."""
@@ -287,7 +292,7 @@ def _fields_in_order(columns: Sequence[Column], names: Mapping[str, str]) -> lis
 
 
 def in_server_colors(
-    panel: timeseries.Panel | xychart.Panel | barchart.Panel,
+    panel: timeseries.Panel | xychart.Panel,
     names: Mapping[str, str],
     *,
     place: str = "^PLACE ",
@@ -303,12 +308,11 @@ def in_server_colors(
     for index, color in enumerate(SERVER_COLORS):
         fixed = {"mode": "fixed", "fixedColor": color}
         _override(panel, place, range(index + 1, MOST_SERVERS + 1, count), "color", fixed)
-    if not isinstance(panel, barchart.Panel):
-        for turn, dash in enumerate(_DASHES):
-            style = {"fill": "dash", "dash": list(dash)}
-            places = range(turn * count + 1, min((turn + 1) * count, MOST_SERVERS) + 1)
-            if dash and places:
-                _override(panel, place, places, "custom.lineStyle", style)
+    for turn, dash in enumerate(_DASHES):
+        style = {"fill": "dash", "dash": list(dash)}
+        places = range(turn * count + 1, min((turn + 1) * count, MOST_SERVERS) + 1)
+        if dash and places:
+            _override(panel, place, places, "custom.lineStyle", style)
     for ref, name in names.items():
         properties = [dashboard_models.DynamicConfigValue(id_val="displayName", value=name)]
         if ref in dashed:
@@ -320,7 +324,7 @@ def in_server_colors(
 
 
 def _override(
-    panel: timeseries.Panel | xychart.Panel | barchart.Panel,
+    panel: timeseries.Panel | xychart.Panel,
     place: str,
     places: Sequence[int],
     key: str,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import barchart, stat, table, xychart
+import re
+
 from grafana_foundation_sdk.builders import common as common_builders
+from grafana_foundation_sdk.builders import stat, table, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
@@ -13,6 +15,7 @@ from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
     QUARTER,
+    SERVER_AND_LOAD,
     THIRD,
     WRAPPED,
     Column,
@@ -32,7 +35,6 @@ from laptime_dashboards.selectors import ROW, RUN
 
 NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
 
-_SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
 _NOT_SCRAPED = "operator not scraped"
 """Short: what is longer cannot be read in a small panel, whose text is as wide as that is."""
 _SMALL = 4
@@ -145,52 +147,26 @@ def throughputs() -> xychart.Panel:
     )
 
 
-def percentiles() -> barchart.Panel:
+def percentiles() -> xychart.Panel:
     """Response times to p99.9."""
-    shown = f'laptime_result_latency_seconds{{{ROW},quantile=~"{"|".join(PERCENTILES)}"}}'
-    by_name = f'label_join(max by (position, server, load, quantile) ({shown}), "what", ", ",'
-    panel = (
-        barchart.Panel()
-        .title("Response times")
-        .description(
-            "Exact percentiles over all repetitions, on a logarithmic axis. A server whose p99.9 "
-            "is far above its p50 makes some wait long."
-        )
-        .datasource(DATA_SOURCE)
-        .unit("s")
-        .no_value(absent(NO_RESULT))
-        .height(_HIGH)
-        .span(THIRD)
-        .thresholds(thresholds())
-        .orientation(common.VizOrientation.VERTICAL)
-        .show_value(common.VisibilityMode.NEVER)
-        .scale_distribution(
-            common_builders.ScaleDistributionConfig().type(common.ScaleDistribution.LOG).log(10)
-        )
-        .legend(legend())
-        .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
-        .with_target(
-            newest(f'label_join({by_name} "server", "load"), "name", " ", "position", "what")')
-        )
-        # In the order of the spec; as texts, 10 would come before 2.
-        .with_transformation(
-            transformation(
-                "convertFieldType",
-                {"conversions": [{"targetField": "position", "destinationType": "number"}]},
-            )
-        )
-        .with_transformation(_sorted("position"))
-        .with_transformation(
-            transformation(
-                "groupingToMatrix",
-                {"columnField": "name", "rowField": "quantile", "valueField": "Value"},
-            )
-        )
+    points = " | ".join(word for word, _ in PERCENTILES.values())
+    name = f"{points} (ms)"
+    panel = _lines(
+        "Response times",
+        "Each line is a server's response times over all repetitions, to the right on a "
+        f"logarithmic axis; its points are, from the left, the exact {points}. A long line makes "
+        "some wait long. Of few answers the last is not known, and the line has a point less.",
+        f'laptime_result_latency_seconds{{{ROW},quantile=~"{"|".join(PERCENTILES)}"}}',
+        "quantile",
+        name,
+        "none",
+        # As in the throughput the unit is in the name of the axis, whose ends would be cut off.
+        scale="1000 * ",
     )
-    in_server_colors(panel, {})
-    named = dashboard_models.DynamicConfigValue(id_val="mappings", value=words(PERCENTILES))
-    panel.override_by_regexp("/^quantile/", [named])
-    return panel
+    logarithmic = {"type": common.ScaleDistribution.LOG, "log": 10}
+    axis = [_property("custom.scaleDistribution", logarithmic)]
+    panel.override_by_regexp(f"/^{re.escape(name)}/", axis)
+    return panel.override_by_regexp("/^quantile/", [_property("mappings", words(PERCENTILES))])
 
 
 def limits() -> table.Panel:
@@ -232,9 +208,25 @@ def limits() -> table.Panel:
 
 def _intervals(title: str, description: str, metric: str, name: str, unit: str) -> xychart.Panel:
     """Return a picture of a figure's intervals: a line for each server, one below the other."""
-    labels = "server, load, position, bound"
-    values = f"max by ({labels}) ({metric}{{{ROW}}})"
-    place = f"max by (server, load) (laptime_result_place{{{ROW}}})"
+    return _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit)
+
+
+def _lines(
+    title: str,
+    description: str,
+    series: str,
+    point: str,
+    name: str,
+    unit: str,
+    *,
+    scale: str = "",
+) -> xychart.Panel:
+    """Return a picture with a line for each server, one below the other, through its points.
+
+    `point` is the label that tells the points of a server apart; a hovering mouse shows it.
+    """
+    values = f"max by (server, load, position, {point}) ({series})"
+    place = f"max by (server, load) (laptime_result_place{{{RUN}}})"
     panel = (
         xychart.Panel()
         .title(title)
@@ -250,7 +242,7 @@ def _intervals(title: str, description: str, metric: str, name: str, unit: str) 
         .line_width(3)
         .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(newest(values, ref="A"))
+        .with_target(newest(f"{scale}{values}", ref="A"))
         .with_target(newest(f"0 * {values} - on (server, load) group_left () {place}", ref="B"))
         .with_transformation(transformation("merge", {}))
         # The names below in the order of the lines: by the place in the table of results.
@@ -259,7 +251,7 @@ def _intervals(title: str, description: str, metric: str, name: str, unit: str) 
             transformation(
                 "organize",
                 {
-                    "excludeByName": {"Time": True, "bound": True},
+                    "excludeByName": {"Time": True},
                     "renameByName": {"Value #A": name, "Value #B": "Place"},
                     "indexByName": {"Value #A": 0, "Value #B": 1},
                 },
@@ -278,9 +270,10 @@ def _intervals(title: str, description: str, metric: str, name: str, unit: str) 
     )
     # What tells the frames apart is in their labels, and these are in the names at first.
     in_server_colors(panel, {}, place='^Place .*position="PLACE"')
-    panel.override_by_regexp(f"/^{name}/", [_property("displayName", name)])
+    for field in (name, point):
+        panel.override_by_regexp(f"/^{re.escape(field)}/", [_property("displayName", field)])
     hidden = _property("custom.axisPlacement", "hidden")
-    panel.override_by_regexp("/^Place/", [_property("displayName", _SERVER_AND_LOAD), hidden])
+    panel.override_by_regexp("/^Place/", [_property("displayName", SERVER_AND_LOAD), hidden])
     return panel
 
 
@@ -289,5 +282,5 @@ def _sorted(field: str, *, downwards: bool = False) -> dashboard_models.DataTran
     return transformation("sortBy", {"fields": {}, "sort": [{"field": field, "desc": downwards}]})
 
 
-def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
+def _property(name: str, value: object) -> dashboard_models.DynamicConfigValue:
     return dashboard_models.DynamicConfigValue(id_val=name, value=value)

@@ -15,6 +15,7 @@ from laptime_dashboards.panel_defaults import (
     HALF,
     RUN_STEP,
     SECOND,
+    SERVER_AND_LOAD,
     absent,
     figure,
     in_server_colors,
@@ -31,7 +32,6 @@ _NOT_OVER = (
     "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
     " (docs/watching.md)"
 )
-_SERVER_AND_LOAD = "${__field.labels.server}, ${__field.labels.load}"
 _WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}])'
 """What is there of whole seconds alone: a last one that is not would look like a breakdown. It is
 for `and`, which compares all labels."""
@@ -63,7 +63,7 @@ def requests() -> timeseries.Panel:
             query(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
         ],
     )
-    in_server_colors(panel, {"A": _SERVER_AND_LOAD, "B": f"{_SERVER_AND_LOAD}: live"}, dashed=["B"])
+    in_server_colors(panel, {"A": SERVER_AND_LOAD, "B": f"{SERVER_AND_LOAD}: live"}, dashed=["B"])
     return panel
 
 
@@ -88,7 +88,7 @@ def latency() -> timeseries.Panel:
             for ref, (share, name) in shares.items()
         ],
     )
-    names = {ref: f"{_SERVER_AND_LOAD} {name}" for ref, (_, name) in shares.items()}
+    names = {ref: f"{SERVER_AND_LOAD} {name}" for ref, (_, name) in shares.items()}
     in_server_colors(panel, names, dashed=["B"])
     return panel
 
@@ -112,7 +112,7 @@ def errors() -> timeseries.Panel:
         # Else Grafana draws zeros below an axis to 100.
         most=1,
     )
-    in_server_colors(panel, {"A": f"{_SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
+    in_server_colors(panel, {"A": f"{SERVER_AND_LOAD}: ${{__field.labels.kind}}"})
     return panel
 
 
@@ -207,7 +207,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
     in_server_colors(panel, {}, place=f'^{value} .*position="PLACE"')
     since_start = [_property("unit", "s"), _property("displayName", "Since start")]
     panel.override_by_regexp("/^Since start/", since_start)
-    name = f"{_SERVER_AND_LOAD} #${{__field.labels.repetition}}"
+    name = f"{SERVER_AND_LOAD} #${{__field.labels.repetition}}"
     panel.override_by_regexp(f"/^{value}/", [_property("displayName", name)])
     return panel
 
