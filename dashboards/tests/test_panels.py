@@ -51,9 +51,10 @@ def series_of_variables() -> Iterator[tuple[str, str]]:
     for uid, document in DOCUMENTS.items():
         for variable in document["templating"]["list"]:
             if variable["type"] == "query":
-                found = re.fullmatch(r"label_values\((.*), \w+\)", variable["query"]["query"])
+                form = r"label_values\((.*), \w+\)|query_result\((.*)\)"
+                found = re.fullmatch(form, variable["query"]["query"])
                 assert found is not None
-                yield f"{uid}: variable {variable['name']}", found[1]
+                yield f"{uid}: variable {variable['name']}", found[1] or found[2]
 
 
 PANELS = dict(panels())
@@ -62,7 +63,9 @@ QUERIES = {**dict(queries()), **dict(series_of_variables())}
 
 def parsed(expr: str) -> Any:
     return promql_parser.parse(
-        VARIABLE.sub(lambda one: "5s" if "interval" in one[0] else "x", expr)
+        VARIABLE.sub(
+            lambda one: "5s" if "interval" in one[0] else "1" if one[0] == "$since" else "x", expr
+        )
     )
 
 
@@ -339,6 +342,32 @@ def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
     }
     assert len(drawn) == 4
     assert [name for name, expr in drawn.items() if " and last_over_time(" not in expr] == []
+
+
+def test_nothing_of_an_earlier_run_of_the_same_name_is_drawn_second_by_second() -> None:
+    for name, panel in PANELS.items():
+        if not name.startswith("laptime-run:") or panel["type"] == "stat":
+            continue
+        expressions = [target["expr"] for target in panel["targets"]]
+        if not re.search("laptime_(second|generator)_", " ".join(expressions)):
+            continue
+        filters = [
+            one["options"]["filters"]
+            for one in panel.get("transformations", ())
+            if one["id"] == "filterByValue"
+        ]
+        if filters:
+            # Only what the first query has, which is without earlier runs.
+            assert [one["fieldName"] for one in filters[0]] == ["Value #A"]
+            assert filters[0][0]["config"]["id"] == "isNull"
+            expressions = expressions[:1]
+        assert [expr for expr in expressions if "$since" not in expr] == [], name
+
+
+def test_the_creation_of_a_run_is_0_where_nobody_says_it() -> None:
+    asked = QUERIES["laptime-run: variable since"]
+    assert asked.startswith("scalar(max(laptime_run_created_timestamp_seconds{")
+    assert asked.endswith(") or vector(0))")
 
 
 def test_a_check_that_failed_once_in_a_million_answers_never_shows_100_percent() -> None:

@@ -85,7 +85,7 @@ class Reader:
             if variable["type"] == "custom":
                 values[name] = variable["current"]["value"]
             elif variable["type"] == "query":
-                found = self._label_values(variable["query"]["query"], values)
+                found = self._values_of(variable["query"]["query"], values)
                 # A run that came to no trial has no load; Grafana puts in nothing then.
                 assert found or variable.get("multi"), f"{dashboard['title']}: {name} has no value"
                 assert name not in chosen or chosen[name] in found
@@ -115,7 +115,12 @@ class Reader:
         data = self._ask("query", {"query": expr, "time": f"{self._end:.3f}"})
         return [(one["metric"], float(one["value"][1])) for one in data["result"]]
 
-    def _label_values(self, text: str, values: dict[str, str]) -> list[str]:
+    def _values_of(self, text: str, values: dict[str, str]) -> list[str]:
+        asked = re.fullmatch(r"query_result\((scalar\(.*\))\)", text)
+        if asked is not None:
+            expr = _filled(asked[1], values)
+            moment = f"{self._end:.3f}"
+            return [self._ask("query", {"query": expr, "time": moment})["result"][1]]
         found = re.fullmatch(r"label_values\((.*), (\w+)\)", text)
         assert found is not None, text
         window = {"start": f"{self._begin:.3f}", "end": f"{self._end:.3f}"}

@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.models import dashboard as models
 
 from laptime_dashboards.panel_defaults import DATA_SOURCE
+from laptime_dashboards.selectors import RUN
 
 RUNS_UID, RUN_UID = "laptime-runs", "laptime-run"
 COMPARE_UID, SERVER_UID = "laptime-compare", "laptime-server"
@@ -81,12 +82,25 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
     )
 
 
+def since_its_creation(dashboard: builders.Dashboard) -> builders.Dashboard:
+    """Add a variable with the time at which the run was created, for the queries alone.
+
+    A run that was deleted and made again under its name has the labels of the one before.
+    """
+    created = f"laptime_run_created_timestamp_seconds{{{RUN}}}"
+    # At 0 nothing is left out: of a run that is gone nobody says when it was created.
+    text = f"query_result(scalar(max({created}) or vector(0)))"
+    variable = _query_variable("since", "Created", "When the run was created, Unix seconds", text)
+    return dashboard.with_variable(
+        variable.allow_custom_value(False).hide(models.VariableHide.HIDE_VARIABLE)
+    )
+
+
 def with_servers(dashboard: builders.Dashboard) -> builders.Dashboard:
     """Add the variables that choose servers and loads of the run."""
-    run = 'namespace="$namespace",run="$run"'
     for name, label, series in (
-        ("server", "Server", f"laptime_run_server_info{{{run}}}"),
-        ("load", "Load", f"laptime_trial_info{{{run}}}"),
+        ("server", "Server", f"laptime_run_server_info{{{RUN}}}"),
+        ("load", "Load", f"laptime_trial_info{{{RUN}}}"),
     ):
         variable = label_values(name, label, f"{label}s of the run", series, name)
         dashboard.with_variable(several(variable))
@@ -103,7 +117,10 @@ def label_values(
     name: str, label: str, description: str, series: str, value: str
 ) -> builders.QueryVariable:
     """Return a variable with the values that a label of some series has in the time range."""
-    text = f"label_values({series}, {value})"
+    return _query_variable(name, label, description, f"label_values({series}, {value})")
+
+
+def _query_variable(name: str, label: str, description: str, text: str) -> builders.QueryVariable:
     return (
         builders.QueryVariable(name)
         .label(label)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from laptime_dashboards import run_answer, run_results, run_script, run_seconds, run_usage
-from laptime_dashboards.frame import RUN_UID, frame, with_run, with_servers
+from laptime_dashboards.frame import RUN_UID, frame, since_its_creation, with_run, with_servers
 
 
 def build() -> dashboard.Dashboard:
     """Return the dashboard."""
     made = frame("Run", RUN_UID, "One benchmark run: which server is faster, how sure, and why.")
-    with_servers(with_run(made))
+    with_servers(since_its_creation(with_run(made)))
     for answer in (
         run_answer.verdict(),
         run_answer.state(),

@@ -32,9 +32,13 @@ _NOT_OVER = (
     "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
     " (docs/watching.md)"
 )
-_WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}])'
-"""What is there of whole seconds alone: a last one that is not would look like a breakdown. It is
-for `and`, which compares all labels."""
+_SINCE_CREATION = "vector(time()) > $since"
+"""For `and on ()`: nothing of an earlier run of the same name."""
+_AGE = "time() - $since"
+"""What the seconds since a phase began are fewer than, unless it is of an earlier run."""
+_WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}]) < {_AGE}'
+"""What is there of whole seconds of the run alone: a last one that is not whole would look like a
+breakdown. It is for `and`, which compares all labels."""
 
 
 def requests() -> timeseries.Panel:
@@ -44,7 +48,7 @@ def requests() -> timeseries.Panel:
     scraped = (
         f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
         " * on (trial) group_left (position, server, load)"
-        f" laptime_run_current_trial{{{RUN}}} @ end()"
+        f" laptime_run_current_trial{{{RUN}}} @ end() and on () {_SINCE_CREATION}"
     )
     panel = time_series(
         "Requests of each second",
@@ -104,7 +108,7 @@ def errors() -> timeseries.Panel:
         _NOT_OVER,
         [
             query(
-                f"sum by (position, server, load, kind) ({counted})",
+                f"sum by (position, server, load, kind) ({counted}) and on () {_SINCE_CREATION}",
                 "{{position}} {{server}}, {{load}}: {{kind}}",
                 step=SECOND,
             )
@@ -177,9 +181,22 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
         .line_width(2)
         .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(_as_rows(f"0 + {elapsed}", "A", SECOND))
+        .with_target(_as_rows(f"0 + {elapsed} < {_AGE}", "A", SECOND))
         .with_target(_as_rows(expr, "B", RUN_STEP if "rate(" in expr else SECOND))
         .with_transformation(transformation("merge", {}))
+        # What the first query leaves out has no place on the axis.
+        .with_transformation(
+            transformation(
+                "filterByValue",
+                {
+                    "type": "exclude",
+                    "match": "any",
+                    "filters": [
+                        {"fieldName": "Value #A", "config": {"id": "isNull", "options": {}}}
+                    ],
+                },
+            )
+        )
         .with_transformation(
             transformation(
                 "organize",
