@@ -262,7 +262,49 @@ def test_a_server_has_one_colour_that_of_the_report() -> None:
                 line = f'{value[1]} {{load="some", position="{place}", server="some"}}'
             found = [color for rule, color in rules if rule.search(line)]
             assert found == [SERVER_COLORS[(place - 1) % len(SERVER_COLORS)]], name
-    assert coloured >= 13
+    assert coloured >= 16
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_lines_of_servers_have_their_colours_whatever_panel_they_are_in(name: str) -> None:
+    panel = PANELS[name]
+    rules = panel["fieldConfig"]["overrides"]
+    own = {rule["matcher"]["options"] for rule in rules if rule["matcher"]["id"] == "byFrameRefID"}
+    for target in panel["targets"] if panel["type"] == "timeseries" else ():
+        legend = target["legendFormat"]
+        # Those of Postgres' limits are of a server too, and are no lines of its own.
+        if "{{server}}" in legend and not legend.startswith("limit of cores"):
+            assert legend.startswith("{{position}} "), name
+            assert target["refId"] in own, name
+
+
+@pytest.mark.parametrize(
+    ("name", "ref", "unit"),
+    [
+        ("HAProxy: saturation", "B", "s"),
+        ("PgBouncer: saturation", "B", "s"),
+        ("Postgres: utilisation", "A", "percentunit"),
+    ],
+)
+def test_what_has_another_unit_has_another_axis(name: str, ref: str, unit: str) -> None:
+    panel = PANELS[f"laptime-tiers: {name}"]
+    (rule,) = (one for one in panel["fieldConfig"]["overrides"] if one["matcher"]["options"] == ref)
+    properties = {entry["id"]: entry["value"] for entry in rule["properties"]}
+    assert (properties["unit"], properties["custom.axisPlacement"]) == (unit, "right")
+    assert panel["fieldConfig"]["defaults"]["unit"] == "short"
+    # In the unit that it has: nothing is multiplied to fit an axis.
+    assert all("1000 *" not in target["expr"] for target in panel["targets"])
+
+
+def test_a_row_of_a_tier_that_a_run_may_not_have_is_closed_and_below_the_others() -> None:
+    rows = [one for one in DOCUMENTS["laptime-tiers"]["panels"] if one["type"] == "row"]
+    closed = [one["collapsed"] for one in rows]
+    assert closed == sorted(closed)
+    assert {one["title"].split(",")[0] for one in rows if one["collapsed"]} == {
+        "PgBouncer",
+        "HAProxy",
+    }
+    assert all(one["panels"] for one in rows if one["collapsed"])
 
 
 def test_servers_of_one_colour_have_lines_of_different_kinds() -> None:

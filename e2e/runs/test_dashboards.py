@@ -53,6 +53,7 @@ MAY_BE_EMPTY = {
     "laptime-run: Other pods on the nodes B": "no other pod is where the agent may see it",
     "laptime-tiers: Pressure on the nodes A": PRESSURE,
     "laptime-tiers: Generator: saturation A": PRESSURE,
+    "laptime-tiers: Generator: saturation B": PRESSURE,
     "laptime-tiers: Postgres: saturation A": "no connection waited at the moment of a scrape",
     "laptime-tiers: Postgres: saturation B": "no transaction was open at the moment of a scrape",
     "laptime-operator: Reconcile errors by reason A": NO_REASON,

@@ -35,6 +35,9 @@ SERVER_COLORS = ("#0072b2", "#c84e00", "#00845f", "#a8447f", "#8a6500", "#737e8c
 """Of the servers of a run, by their place in the spec: those of the report. The hues are those of
 Okabe and Ito; the grey is lighter than the report's, since it has to be seen on black too."""
 
+SERVER = "${__field.labels.server}"
+"""What a line of a server is called."""
+
 SERVER_AND_LOAD = "${__field.labels.server} · ${__field.labels.load}"
 """What a line of a server under a load is called. XY charts leave out the words that all their
 lines begin or end with, such as the one load of a run: what joins two names is a word of its own,
@@ -149,6 +152,31 @@ def time_series(
     for one in queries:
         panel.with_target(one)
     return panel
+
+
+def on_the_right(panel: timeseries.Panel, ref: str, unit: str, *, most: float) -> timeseries.Panel:
+    """Give the lines of a query an axis of their own, on the right, with their unit."""
+    values = {
+        "unit": unit,
+        "custom.axisPlacement": common.AxisPlacement.RIGHT,
+        "custom.axisSoftMax": most,
+        "custom.lineStyle": {"fill": "dash", "dash": [3, 3]},
+    }
+    properties = [
+        dashboard_models.DynamicConfigValue(id_val=key, value=value)
+        for key, value in values.items()
+    ]
+    return panel.override_by_query(ref, properties)
+
+
+def closed_row(
+    title: str, panels: Sequence[timeseries.Panel | table.Panel]
+) -> dashboard_builders.Row:
+    """Return a row that is closed at first: nothing is asked for what is not open."""
+    row = dashboard_builders.Row(title)
+    for panel in panels:
+        row.with_panel(panel)
+    return row
 
 
 def figure(

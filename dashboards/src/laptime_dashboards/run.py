@@ -6,6 +6,7 @@ from grafana_foundation_sdk.builders import dashboard
 
 from laptime_dashboards import run_answer, run_results, run_script, run_seconds, run_usage
 from laptime_dashboards.frame import RUN_UID, frame, since_its_creation, with_run, with_servers
+from laptime_dashboards.panel_defaults import closed_row
 
 
 def build() -> dashboard.Dashboard:
@@ -37,7 +38,7 @@ def build() -> dashboard.Dashboard:
     made.with_row(dashboard.Row("Results"))
     for result in (run_results.table_of_results(), run_results.ties(), run_results.trials()):
         made.with_panel(result)
-    # Closed at first: a run may have none of these, and nothing is asked for what is not open.
+    # Closed at first: a run may have none of these.
     for title, panels in (
         (
             "Objectives, and what a k6 script says: checks, thresholds, metrics of its own",
@@ -78,8 +79,5 @@ def build() -> dashboard.Dashboard:
             ),
         ),
     ):
-        row = dashboard.Row(title)
-        for panel in panels:
-            row.with_panel(panel)
-        made.with_row(row)
+        made.with_row(closed_row(title, panels))
     return made

@@ -7,6 +7,7 @@ from grafana_foundation_sdk.builders import table, timeseries
 from laptime_dashboards.meanings import ISOLATION
 from laptime_dashboards.panel_defaults import (
     FULL,
+    SERVER,
     THIRD,
     WRAPPED,
     Column,
@@ -28,7 +29,6 @@ from laptime_dashboards.selectors import (
 
 _NO_AGENT = "no pod of the run in this time, or no agent on its node"
 _NO_TIER = "the run has no such tier, or nobody watched it"
-_SERVER = "${__field.labels.server}"
 NODES = f"max by (node) (laptime_pod_memory_working_set_bytes{{{RUN}}})"
 """The nodes on which the run has pods: figures of others do not belong to it."""
 
@@ -60,7 +60,7 @@ def server_cpu() -> timeseries.Panel:
             ),
         ],
     )
-    names = {"A": _SERVER, "B": f"generator of {_SERVER}", "C": f"limit of {_SERVER}"}
+    names = {"A": SERVER, "B": f"generator of {SERVER}", "C": f"limit of {SERVER}"}
     in_server_colors(panel, names, dashed=["B", "C"])
     return panel
 
@@ -78,7 +78,7 @@ def share_of_limit() -> timeseries.Panel:
         limits=[(0.9, "orange"), (1, "red")],
         most=1,
     )
-    in_server_colors(panel, {"A": _SERVER})
+    in_server_colors(panel, {"A": SERVER})
     return panel
 
 
@@ -122,7 +122,7 @@ def throttling() -> timeseries.Panel:
         ],
         limits=[(0.05, "orange")],
     )
-    in_server_colors(panel, {"A": _SERVER})
+    in_server_colors(panel, {"A": SERVER})
     return panel
 
 
@@ -153,7 +153,7 @@ def memory() -> timeseries.Panel:
             ),
         ],
     )
-    in_server_colors(panel, {"A": _SERVER, "C": f"generator of {_SERVER}"}, dashed=["C"])
+    in_server_colors(panel, {"A": SERVER, "C": f"generator of {SERVER}"}, dashed=["C"])
     return panel
 
 
@@ -179,7 +179,7 @@ def network() -> timeseries.Panel:
             ),
         ],
     )
-    in_server_colors(panel, {"A": f"{_SERVER} receives", "B": f"{_SERVER} sends"}, dashed=["B"])
+    in_server_colors(panel, {"A": f"{SERVER} receives", "B": f"{SERVER} sends"}, dashed=["B"])
     return panel
 
 

@@ -6,8 +6,18 @@ from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from laptime_dashboards import run_usage
 from laptime_dashboards.frame import TIERS_UID, frame, with_run
-from laptime_dashboards.panel_defaults import SECOND, THIRD, Threshold, query, time_series
-from laptime_dashboards.selectors import BACKENDS, RUN, STEP, rate
+from laptime_dashboards.panel_defaults import (
+    SECOND,
+    SERVER,
+    THIRD,
+    Threshold,
+    closed_row,
+    in_server_colors,
+    on_the_right,
+    query,
+    time_series,
+)
+from laptime_dashboards.selectors import BACKENDS, RUN, STEP, placed, rate
 
 _NO_HAPROXY = "the run has no HAProxy, or nobody watched it"
 _NO_PGBOUNCER = "the run has no PgBouncer, or exporters are left out"
@@ -17,14 +27,12 @@ _NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
 
 
 def build() -> dashboard.Dashboard:
-    """Return the dashboard: a row for each part, in the order in which a request passes them."""
+    """Return the dashboard: a row for each part, those that a run may do without closed below."""
     made = with_run(
         frame("Tiers", TIERS_UID, "Utilisation, saturation and errors of each part of a run.")
     )
     for title, panels in (
         ("Generator", (generator_utilisation(), generator_saturation(), generator_errors())),
-        ("HAProxy", (haproxy_utilisation(), haproxy_saturation(), haproxy_errors())),
-        ("PgBouncer", (pgbouncer_utilisation(), pgbouncer_saturation(), pgbouncer_errors())),
         ("Postgres", (postgres_utilisation(), postgres_saturation(), postgres_errors())),
         ("Postgres: work", (postgres_statements(), postgres_cache(), postgres_writes())),
         ("Node", (run_usage.node_cpu(), run_usage.node_pressure(), run_usage.node_memory())),
@@ -32,52 +40,81 @@ def build() -> dashboard.Dashboard:
         made.with_row(dashboard.Row(title))
         for panel in panels:
             made.with_panel(panel)
+    for title, panels in (
+        (
+            "PgBouncer, where the run has one",
+            (pgbouncer_utilisation(), pgbouncer_saturation(), pgbouncer_errors()),
+        ),
+        (
+            "HAProxy, where the run has one",
+            (haproxy_utilisation(), haproxy_saturation(), haproxy_errors()),
+        ),
+    ):
+        made.with_row(closed_row(title, panels))
     return made
 
 
 def generator_utilisation() -> timeseries.Panel:
     """CPU of the load generator."""
     pods = f'{RUN}, component="generator"'
-    return time_series(
+    panel = time_series(
         "Generator: utilisation",
-        "Cores in use by the load generator: mean, and the highest of any second. What it sends "
-        "is doubtful when it has no CPU left.",
+        "Cores in use by the load generator of each server, and as a broken line the most of any "
+        "second. What it sends is doubtful when it has no CPU left.",
         "short",
         _NO_LOAD,
         [
             query(
-                f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})",
-                "for {{server}}",
+                placed(f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})"),
+                "{{position}} {{server}}",
                 ref="A",
             ),
             query(
-                f"max by (server) (laptime_pod_cpu_cores_peak{{{pods}}})",
-                "for {{server}}, peak of 1 s",
+                placed(f"max by (server) (laptime_pod_cpu_cores_peak{{{pods}}})"),
+                "{{position}} {{server}}, peak",
                 ref="B",
             ),
         ],
         width=THIRD,
     )
+    in_server_colors(panel, {"A": SERVER, "B": f"{SERVER}, peak"}, dashed=["B"])
+    return panel
 
 
 def generator_saturation() -> timeseries.Panel:
     """Time that the generator waits for CPU."""
-    series = f'laptime_pod_pressure_seconds_total{{{RUN}, component="generator", kind="some"}}'
-    return time_series(
+    waiting = f'laptime_pod_pressure_seconds_total{{{RUN},component="generator",kind="some"'
+    for_cpu, for_another = (f'{waiting},resource{which}"cpu"}}' for which in ("=", "!="))
+    panel = time_series(
         "Generator: saturation",
-        "Share of the time in which a task of the generator was ready and had no CPU.",
+        "Share of the time in which a task of the generator of a server was ready and had no CPU; "
+        "the broken line: waited for memory or for a disk, whichever was more.",
         "percentunit",
         "no load in this time, no agent on its node, or the kernel counts no pressure (PSI)",
-        [query(f"sum by (server, resource) ({rate(series)})", "for {{server}}: {{resource}}")],
+        [
+            query(
+                placed(f"sum by (server) ({rate(for_cpu)})"),
+                "{{position}} {{server}}",
+                ref="A",
+            ),
+            query(
+                placed(f"max by (server) ({rate(for_another)})"),
+                "{{position}} {{server}}, memory or disk",
+                ref="B",
+            ),
+        ],
         limits=((0.1, "orange"),),
         width=THIRD,
     )
+    names = {"A": SERVER, "B": f"{SERVER}, memory or disk"}
+    in_server_colors(panel, names, dashed=["B"])
+    return panel
 
 
 def generator_errors() -> timeseries.Panel:
     """Requests without a right answer."""
     counted = f'avg_over_time(laptime_second_errors{{{RUN},phase="measured"}}[{STEP}])'
-    return time_series(
+    panel = time_series(
         "Generator: errors",
         "Requests of each second without a right answer in time, by kind. The kind none, at zero: "
         "the trial had no errors.",
@@ -85,8 +122,8 @@ def generator_errors() -> timeseries.Panel:
         "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
         [
             query(
-                f"sum by (server, kind) ({counted})",
-                "{{server}}: {{kind}}",
+                f"sum by (position, server, kind) ({counted})",
+                "{{position}} {{server}}: {{kind}}",
                 step=SECOND,
             )
         ],
@@ -94,6 +131,8 @@ def generator_errors() -> timeseries.Panel:
         width=THIRD,
         most=1,
     )
+    in_server_colors(panel, {"A": f"{SERVER}: ${{__field.labels.kind}}"})
+    return panel
 
 
 def haproxy_utilisation() -> timeseries.Panel:
@@ -112,10 +151,10 @@ def haproxy_utilisation() -> timeseries.Panel:
 
 def haproxy_saturation() -> timeseries.Panel:
     """Requests that wait in HAProxy."""
-    return time_series(
+    panel = time_series(
         "HAProxy: saturation",
-        "Requests that wait for a free connection to a server, and the mean of the last 1024 "
-        "waits, in milliseconds.",
+        "Requests that wait for a free connection to a server, and as a broken line, on the right "
+        "axis, the mean of the last 1024 waits.",
         "short",
         _NO_HAPROXY,
         [
@@ -125,14 +164,15 @@ def haproxy_saturation() -> timeseries.Panel:
                 ref="A",
             ),
             query(
-                f"1000 * max by (proxy) (haproxy_backend_queue_time_average_seconds{{{BACKENDS}}})",
-                "{{proxy}}: wait in ms",
+                f"max by (proxy) (haproxy_backend_queue_time_average_seconds{{{BACKENDS}}})",
+                "{{proxy}}: wait",
                 ref="B",
             ),
         ],
         width=THIRD,
         most=1,
     )
+    return on_the_right(panel, "B", "s", most=0.001)
 
 
 def haproxy_errors() -> timeseries.Panel:
@@ -190,23 +230,24 @@ def pgbouncer_utilisation() -> timeseries.Panel:
 
 def pgbouncer_saturation() -> timeseries.Panel:
     """Clients that wait for a connection."""
-    return time_series(
+    panel = time_series(
         "PgBouncer: saturation",
-        "Clients that wait for a connection to Postgres, and for how long the first has waited, in "
-        "milliseconds.",
+        "Clients that wait for a connection to Postgres, and as a broken line, on the right axis, "
+        "for how long the first has waited.",
         "short",
         _NO_PGBOUNCER,
         [
             query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="A"),
             query(
-                f"1000 * max(laptime_pgbouncer_oldest_wait_seconds{{{RUN}}})",
-                "longest wait in ms",
+                f"max(laptime_pgbouncer_oldest_wait_seconds{{{RUN}}})",
+                "longest wait",
                 ref="B",
             ),
         ],
         width=THIRD,
         most=1,
     )
+    return on_the_right(panel, "B", "s", most=0.001)
 
 
 def pgbouncer_errors() -> timeseries.Panel:
@@ -229,17 +270,17 @@ def pgbouncer_errors() -> timeseries.Panel:
 def postgres_utilisation() -> timeseries.Panel:
     """How much of the connections and of the CPU is in use."""
     limit = f'max by (server) (laptime_run_cpu_limit_cores{{{RUN}, component="postgres"}})'
-    return time_series(
+    panel = time_series(
         "Postgres: utilisation",
-        "Share of max_connections in use; cores in use, and the limit where the spec sets one, "
-        "with the one that a server has of its own.",
+        "Cores in use, and the limit where the spec sets one, with the one that a server has of "
+        "its own; as a broken line, on the right axis, the share of max_connections in use.",
         "short",
         _NO_POSTGRES,
         [
             query(
                 f"sum(laptime_postgres_connections{{{RUN}}})"
                 f" / max(laptime_postgres_max_connections{{{RUN}}})",
-                "share of connections",
+                "connections",
                 ref="A",
             ),
             query("sum(" + rate(_container("postgres")) + ")", "cores", ref="B"),
@@ -247,6 +288,7 @@ def postgres_utilisation() -> timeseries.Panel:
         ],
         width=THIRD,
     )
+    return on_the_right(panel, "A", "percentunit", most=1)
 
 
 def postgres_saturation() -> timeseries.Panel:
