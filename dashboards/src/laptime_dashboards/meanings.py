@@ -4,16 +4,18 @@ from __future__ import annotations
 
 STATES = {
     "Queued": ("Queued", "text"),
-    "Deploying": ("Deploying", "blue"),
-    "Verifying": ("Verifying", "blue"),
+    "Deploying": ("Deploying", "purple"),
+    "Verifying": ("Verifying", "#0b8f9c"),
     "Running": ("Running", "blue"),
-    "Finishing": ("Finishing", "blue"),
-    "Suspending": ("Suspending", "blue"),
-    "Suspended": ("Suspended", "text"),
+    "Finishing": ("Finishing", "#c2569b"),
+    "Suspending": ("Suspending", "#a0704a"),
+    "Suspended": ("Suspended", "#7d8590"),
     "Succeeded": ("Succeeded", "green"),
     "Failed": ("Failed", "red"),
     "Cancelled": ("Cancelled", "yellow"),
 }
+"""Each has a colour of its own, for words and for lines. Those without a name can be seen on white
+and on black, as Grafana's own can."""
 
 VALIDITIES = {
     "valid": ("valid", "green"),

@@ -16,13 +16,6 @@ from laptime_dashboards.panel_defaults import (
 )
 from laptime_dashboards.selectors import quantile, rate
 
-_SHADES = {
-    "Deploying": "super-light-blue",
-    "Verifying": "light-blue",
-    "Finishing": "semi-dark-blue",
-    "Suspending": "dark-blue",
-    "Suspended": "purple",
-}
 _SILENT = "the operator is not scraped, or not running"
 _JOBS = 'job=~".*laptime-(operator|agent|prometheus)"'
 
@@ -158,8 +151,7 @@ def runs() -> timeseries.Panel:
         most=1,
     )
     for state, (_, color) in STATES.items():
-        # Those that go on have the colour of one that runs, lighter before and darker after it.
-        fixed = {"mode": "fixed", "fixedColor": _SHADES.get(state, color)}
+        fixed = {"mode": "fixed", "fixedColor": color}
         panel.override_by_name(
             state, [dashboard_models.DynamicConfigValue(id_val="color", value=fixed)]
         )
