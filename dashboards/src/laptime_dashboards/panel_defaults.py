@@ -28,6 +28,9 @@ FULL, HALF, THIRD, QUARTER = 24, 12, 8, 6
 WRAPPED = {"custom.cellOptions": {"type": "auto", "wrapText": True}, "custom.wrapText": True}
 """Of a column with sentences. Newer Grafanas read the second of the two."""
 
+HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
+"""Of a column to sort by, or for a link alone. Newer Grafanas read the second of the two."""
+
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 

@@ -9,6 +9,7 @@ from laptime_dashboards.frame import RUN_UID, RUNS_UID, frame
 from laptime_dashboards.meanings import OUTCOMES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FULL,
+    HIDDEN,
     OPERATOR_STEP,
     QUARTER,
     WRAPPED,
@@ -31,7 +32,7 @@ def build() -> dashboard.Dashboard:
         frame(
             "Runs",
             RUNS_UID,
-            "All benchmark runs: state, validity, verdict, fastest, factor.",
+            "All benchmark runs: state, validity, verdict, factor.",
             begin="now-1h",
             refresh="5s",
         )
@@ -107,7 +108,7 @@ def all_runs() -> table.Panel:
         "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
         "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.numeric}",
     }
-    labels = "scenario, state, validity, verdict, fastest, factor"
+    labels = "scenario, state, validity, verdict, factor"
     return rows(
         "All runs",
         "The newest 50 runs, those that go on first. A click on a name shows that run in its own "
@@ -115,25 +116,24 @@ def all_runs() -> table.Panel:
         "against the baseline, with its 95 % interval.",
         "there is no run (docs/first-run.md), or the operator is not scraped",
         [
-            Column("Run", label="run", width=160, more={"links": [link], **WRAPPED}),
-            Column("Namespace", label="namespace", width=95, more=WRAPPED),
+            Column("Run", label="run", width=130, more={"links": [link], **WRAPPED}),
+            Column("Namespace", label="namespace", width=90, more=WRAPPED),
             Column("State", label="state", width=90, more=coloured_words(STATES)),
             Column(
                 "Validity",
                 label="validity",
-                width=80,
+                width=75,
                 more=coloured_words(VALIDITIES),
             ),
             Column("Verdict", label="verdict", more=WRAPPED),
             Column("", expr=f"max by ({run}, {labels}) (laptime_run_info)"),
-            Column("Fastest", label="fastest", width=100, more=WRAPPED),
-            Column("Factor", label="factor", width=120, more=WRAPPED),
+            Column("Factor", label="factor", width=100, more=WRAPPED),
             Column(
                 "Trials over",
                 expr=f"max by ({run}) (laptime_run_progress_ratio)",
                 unit="percentunit",
                 decimals=0,
-                width=90,
+                width=85,
             ),
             Column(
                 "Trials failed",
@@ -145,12 +145,11 @@ def all_runs() -> table.Panel:
             Column(
                 "Time left",
                 expr=f"max by ({run}) (laptime_run_remaining_seconds)",
-                unit="s",
-                decimals=0,
+                unit="dthms",
                 width=75,
             ),
-            Column("Scenario", label="scenario", width=80),
-            Column("Created", expr=f"1000 * {created}", unit="dateTimeAsIso", width=160),
+            Column("Scenario", label="scenario", width=70),
+            Column("Created", expr=f"1000 * {created}", unit="time:YYYY-MM-DD HH:mm", width=125),
             Column(
                 "Until",
                 # A little later than its end: the operator has told of the end by then.
@@ -158,8 +157,8 @@ def all_runs() -> table.Panel:
                 f" or (0 * {created} + time()))",
                 unit="dateTimeAsIso",
                 width=160,
-                # For the link and the order only. Newer Grafanas read the second of the two.
-                more={"custom.hidden": True, "custom.hideFrom": {"viz": True}},
+                # For the link and the order only.
+                more=HIDDEN,
             ),
         ],
         height=15,
