@@ -12,7 +12,8 @@ from typing import Any
 import promql_parser
 import pytest
 from exported_metrics import exported
-from laptime.api.isolation import Quietness
+from laptime.analysis import wording
+from laptime.api.isolation import Isolation, Quietness
 from laptime.report.html.palette import LIGHT_SERVERS
 
 from laptime_dashboards.meanings import ISOLATION, PERCENTILES, STATES
@@ -24,6 +25,22 @@ WIDTH = 24
 
 # What Grafana puts in place of a variable, as a value that fits everywhere.
 VARIABLE = re.compile(r"\$\{?[a-zA-Z_]+\}?")
+
+
+SURFACES = ("#ffffff", "#181b1f")
+"""Of Grafana's panels, light and dark."""
+
+
+def luminance(color: str) -> float:
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours by WCAG 2.2."""
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
 
 
 def every_panel(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -124,6 +141,16 @@ def test_a_panel_fits_into_the_grid_and_its_legend_into_the_panel(name: str) -> 
 
 
 @pytest.mark.parametrize("uid", DOCUMENTS)
+def test_each_line_of_panels_is_full(uid: str) -> None:
+    widths: dict[int, int] = {}
+    for panel in every_panel(DOCUMENTS[uid]):
+        if panel["type"] != "row":
+            place = panel["gridPos"]
+            widths[place["y"]] = widths.get(place["y"], 0) + place["w"]
+    assert set(widths.values()) == {WIDTH}
+
+
+@pytest.mark.parametrize("uid", DOCUMENTS)
 def test_no_panel_lies_over_another(uid: str) -> None:
     taken: set[tuple[int, int]] = set()
     for panel in every_panel(DOCUMENTS[uid]):
@@ -168,6 +195,7 @@ def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
     document = DOCUMENTS["laptime-run"]
     # 768 px less the head of a page, at 38 px a row of the grid.
     first = [one for one in document["panels"] if one["gridPos"]["y"] + one["gridPos"]["h"] <= 17]
+    limits = "What limited each server, and what is doubtful"
     assert {one["title"] for one in first} == {
         "Verdict",
         "State",
@@ -176,8 +204,11 @@ def test_the_first_screen_of_a_run_has_the_answer_and_asks_little() -> None:
         "Factor against the baseline",
         "Throughput",
         "Response times",
-        "What limited each server, and what is doubtful",
     }
+    # Of four servers, with two lines each: it begins there.
+    (below,) = (one for one in document["panels"] if one["title"] == limits)
+    assert below["gridPos"]["y"] <= 12
+    assert below["gridPos"]["h"] >= 9
     # Grafana asks for a panel when it comes into sight; the row below begins on the first screen.
     seen = [one for one in document["panels"] if one["gridPos"]["y"] <= 18]
     asked = sum(len(one.get("targets", ())) for one in seen)
@@ -434,6 +465,75 @@ def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() 
     assert (colours["Succeeded"], colours["Failed"]) == ("green", "red")
     assert set(colours) == set(STATES)
     assert len(set(colours.values())) == len(colours)
+    # The same as where a state is a word.
+    assert colours == {state: color for state, (_, color) in STATES.items()}
+
+
+@pytest.mark.parametrize("color", [one for _, one in STATES.values() if one.startswith("#")])
+def test_a_colour_of_a_word_can_be_read_on_white_and_on_black(color: str) -> None:
+    assert min(contrast(color, surface) for surface in SURFACES) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("What limited each server, and what is doubtful", ["Place"]),
+        ("Results", ["Load", "Rank", "Place"]),
+        ("Trials", ["Trial"]),
+    ],
+)
+def test_the_rows_of_a_table_of_a_run_have_one_order(name: str, columns: list[str]) -> None:
+    panel = PANELS[f"laptime-run: {name}"]
+    assert [one["displayName"] for one in panel["options"]["sortBy"]] == columns
+    assert not any(one["desc"] for one in panel["options"]["sortBy"])
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    assert set(columns) <= set(organize["options"]["renameByName"].values())
+    overrides = {
+        one["matcher"]["options"]: {entry["id"]: entry["value"] for entry in one["properties"]}
+        for one in panel["fieldConfig"]["overrides"]
+    }
+    assert [one for one in columns if overrides[one].get("custom.hidden")] == (
+        ["Place"] if "Place" in columns else []
+    )
+
+
+@pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput"])
+def test_one_wide_interval_does_not_make_dots_of_the_others(name: str) -> None:
+    panel = PANELS[f"laptime-run: {name}"]
+    expressions = {target["refId"]: target["expr"] for target in panel["targets"]}
+    assert expressions["C"].startswith(f"clamp_max({expressions['A']}, 2 * scalar(max(")
+    assert 'bound="estimate"' in expressions["C"]
+    (organize,) = (one for one in panel["transformations"] if one["id"] == "organize")
+    # An XY chart draws over the first of the numbers; the exact one is what the mouse shows.
+    place = organize["options"]["indexByName"]
+    assert place["Value #C"] < place["Value #B"] < place["Value #A"]
+    (hidden,) = (
+        rule["properties"][0]["value"]
+        for rule in panel["fieldConfig"]["overrides"]
+        if rule["matcher"]["options"] == "/^Exact/"
+        and rule["properties"][0]["id"] == "custom.hideFrom"
+    )
+    assert (hidden["viz"], hidden["tooltip"]) == (True, False)
+    assert "twice the highest estimate" in panel["description"]
+
+
+def test_the_time_left_is_told_to_the_second() -> None:
+    assert PANELS["laptime-run: Time left"]["fieldConfig"]["defaults"]["unit"] == "dthms"
+    (rule,) = (
+        one
+        for one in PANELS["laptime-runs: All runs"]["fieldConfig"]["overrides"]
+        if one["matcher"]["options"] == "Time left"
+    )
+    assert {"id": "unit", "value": "dthms"} in rule["properties"]
+
+
+def test_verdicts_have_room() -> None:
+    # Five lines of a table of small cells.
+    assert PANELS["laptime-run: Verdict"]["gridPos"]["h"] >= 5
+    overrides = PANELS["laptime-runs: All runs"]["fieldConfig"]["overrides"]
+    properties = [{one["id"]: one["value"] for one in rule["properties"]} for rule in overrides]
+    taken = sum(one.get("custom.width", 0) for one in properties if not one.get("custom.hidden"))
+    assert SCREEN - 60 - taken >= 350
 
 
 @pytest.mark.parametrize("name", ["Factor against the baseline", "Throughput", "Response times"])
@@ -445,13 +545,20 @@ def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> N
 def test_the_words_for_nodes_are_those_that_runs_have() -> None:
     assert set(ISOLATION) == {one.value for one in Quietness}
     panel = PANELS["laptime-run: Isolation"]
-    (mappings,) = (
-        entry["value"]
+    mappings = {
+        rule["matcher"]["options"]: entry["value"]
         for rule in panel["fieldConfig"]["overrides"]
         for entry in rule["properties"]
         if entry["id"] == "mappings"
-    )
-    assert set(mappings[0]["options"]) == set(ISOLATION)
+    }
+    assert set(mappings["Nodes"][0]["options"]) == set(ISOLATION)
+    # The reason begins with the same word, which is there once.
+    pattern = mappings["Why"][0]["options"]["pattern"].strip("/")
+    assert mappings["Why"][0]["options"]["result"]["text"] == "$1"
+    for quietness in Quietness:
+        isolation = Isolation.model_validate({"word": quietness, "message": "others used much"})
+        told = re.sub(pattern, r"\1", wording.isolation(isolation))
+        assert told.startswith("others used much"), told
 
 
 def test_other_pods_are_all_pods_of_a_node_without_those_of_the_run() -> None:

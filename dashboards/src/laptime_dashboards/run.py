@@ -62,9 +62,9 @@ def build() -> dashboard.Dashboard:
             "Postgres, PgBouncer and HAProxy, where the run has them",
             (
                 run_usage.tier_cpu(),
-                run_usage.haproxy_queue(),
-                run_usage.pool(),
                 run_usage.connections(),
+                run_usage.pool(),
+                run_usage.haproxy_queue(),
             ),
         ),
         (

@@ -14,6 +14,7 @@ from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
+    HIDDEN,
     QUARTER,
     SERVER_AND_LOAD,
     THIRD,
@@ -35,11 +36,15 @@ from laptime_dashboards.selectors import ROW, RUN
 
 NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
 
+_GOES_ON = (
+    "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
+)
 _NOT_SCRAPED = "operator not scraped"
 """Short: what is longer cannot be read in a small panel, whose text is as wide as that is."""
 _SMALL = 4
+_LOW = 5
 _HIGH = 7
-"""Height of the pictures: with the rows above and below they fit on a screen of 768 px."""
+"""Heights of the figures, of which a verdict needs five lines, and of the pictures."""
 
 
 def verdict() -> table.Panel:
@@ -61,8 +66,8 @@ def verdict() -> table.Panel:
         ],
         joined=False,
         width=FULL - QUARTER - 2 * _SMALL,
-        height=4,
-        # Room for a third line of a sentence; the words say themselves what they are.
+        height=_LOW,
+        # Room for another line of a sentence; the words say themselves what they are.
     ).show_header(False)
 
 
@@ -81,6 +86,7 @@ def state() -> stat.Panel:
             newest(f'label_join({numbered}, "now", ", ", "server", "load", "which")', ref="B"),
         ],
         width=QUARTER,
+        height=_LOW,
         labels=["state", "now"],
     )
     named_states = dashboard_models.DynamicConfigValue(id_val="mappings", value=words(STATES))
@@ -101,6 +107,7 @@ def progress() -> stat.Panel:
             )
         ],
         width=_SMALL,
+        height=_LOW,
     )
 
 
@@ -108,8 +115,8 @@ def time_left() -> stat.Panel:
     """The estimate of the time left."""
     return figure(
         "Time left",
-        "Estimate from the trials so far; 0 of a run that is over.",
-        "s",
+        "Hours, minutes and seconds, by the trials so far; 0 of a run that is over.",
+        "dthms",
         _NOT_SCRAPED,
         [
             newest(
@@ -119,6 +126,7 @@ def time_left() -> stat.Panel:
             )
         ],
         width=_SMALL,
+        height=_LOW,
     )
 
 
@@ -128,7 +136,7 @@ def factors() -> xychart.Panel:
         "Factor against the baseline",
         "Each line is the 95 % interval of a server's throughput, or response time where the rate "
         "is fixed, divided by the baseline's, with the estimate in it. An interval over 1: no "
-        "difference was found. Below two repetitions there is only the estimate.",
+        f"difference was found. Below two repetitions there is only the estimate. {_GOES_ON}",
         "laptime_result_factor",
         "Factor",
         "none",
@@ -139,7 +147,8 @@ def throughputs() -> xychart.Panel:
     """Each server's throughput with its interval."""
     return _intervals(
         "Throughput",
-        "Right answers a second: the estimate over all repetitions within its 95 % interval.",
+        "Right answers a second: the estimate over all repetitions within its 95 % interval. "
+        f"{_GOES_ON}",
         "laptime_result_requests_per_second",
         "Requests/s",
         # The unit is in the name of the axis: in each number it would leave room for few of them.
@@ -178,21 +187,21 @@ def limits() -> table.Panel:
         "no trial was measured, or the operator is not scraped",
         [
             Column("Load", label="load", width=75),
-            Column("Server", label="server", width=120, more=WRAPPED),
+            Column("Server", label="server", width=100, more=WRAPPED),
             Column(
                 "Limited by",
                 label="cause",
-                width=150,
+                width=130,
                 more={"mappings": words(CAUSES), **WRAPPED},
             ),
             Column("Evidence", label="evidence", more=WRAPPED),
             Column(
                 "Validity",
                 label="validity",
-                width=80,
+                width=75,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("Doubts", label="doubts", more=WRAPPED),
+            Column("Doubts", label="doubts", width=340, more=WRAPPED),
             Column(
                 "",
                 expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",
@@ -200,15 +209,27 @@ def limits() -> table.Panel:
             Column(
                 "", expr=f"max by (server, load, validity, doubts) (laptime_result_state{{{ROW}}})"
             ),
+            place(),
         ],
         width=FULL,
-        height=6,
-    ).sort_by([sorted_by("Load"), sorted_by("Server")])
+        # Four servers with two lines each.
+        height=9,
+    ).sort_by([sorted_by("Place")])
+
+
+def place() -> Column:
+    """Return what to sort by: loads and servers in the order of the spec, as in the pictures."""
+    return Column(
+        "Place", expr=f"max by (server, load) (laptime_result_place{{{ROW}}})", more=HIDDEN
+    )
 
 
 def _intervals(title: str, description: str, metric: str, name: str, unit: str) -> xychart.Panel:
     """Return a picture of a figure's intervals: a line for each server, one below the other."""
-    return _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit)
+    estimates = f'{metric}{{{RUN},bound="estimate"}}'
+    # Of two repetitions an interval can be so wide that all others would be dots beside it.
+    most = f"2 * scalar(max({estimates}))"
+    return _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit, most=most)
 
 
 def _lines(
@@ -220,13 +241,16 @@ def _lines(
     unit: str,
     *,
     scale: str = "",
+    most: str = "",
 ) -> xychart.Panel:
     """Return a picture with a line for each server, one below the other, through its points.
 
-    `point` is the label that tells the points of a server apart; a hovering mouse shows it.
+    `point` is the label that tells the points of a server apart; a hovering mouse shows it. What
+    is above `most` is drawn there, and the mouse shows what it is.
     """
     values = f"max by (server, load, position, {point}) ({series})"
     place = f"max by (server, load) (laptime_result_place{{{RUN}}})"
+    drawn, exact = ("Value #C", "Value #A") if most else ("Value #A", "Value #C")
     panel = (
         xychart.Panel()
         .title(title)
@@ -252,8 +276,8 @@ def _lines(
                 "organize",
                 {
                     "excludeByName": {"Time": True},
-                    "renameByName": {"Value #A": name, "Value #B": "Place"},
-                    "indexByName": {"Value #A": 0, "Value #B": 1},
+                    "renameByName": {drawn: name, "Value #B": "Place", exact: "Exact"},
+                    "indexByName": {drawn: 0, "Value #B": 1, exact: 2},
                 },
             )
         )
@@ -268,9 +292,15 @@ def _lines(
             )
         )
     )
+    if most:
+        panel.with_target(newest(f"clamp_max({values}, {most})", ref="C"))
+        hidden_value = _property(
+            "custom.hideFrom", {"viz": True, "legend": False, "tooltip": False}
+        )
+        panel.override_by_regexp("/^Exact/", [hidden_value])
     # What tells the frames apart is in their labels, and these are in the names at first.
     in_server_colors(panel, {}, place='^Place .*position="PLACE"')
-    for field in (name, point):
+    for field in (name, point, "Exact"):
         panel.override_by_regexp(f"/^{re.escape(field)}/", [_property("displayName", field)])
     hidden = _property("custom.axisPlacement", "hidden")
     panel.override_by_regexp("/^Place/", [_property("displayName", SERVER_AND_LOAD), hidden])

@@ -6,7 +6,7 @@ from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
 from laptime_dashboards.panel_defaults import WRAPPED, Column, coloured_words, rows, sorted_by
-from laptime_dashboards.run_answer import NO_RESULT
+from laptime_dashboards.run_answer import NO_RESULT, place
 from laptime_dashboards.selectors import ROW, RUN
 
 _BY_ROW = "max by (server, load)"
@@ -41,8 +41,9 @@ def table_of_results() -> table.Panel:
                 more=coloured_words(VALIDITIES),
             ),
             Column("", expr=f"max by (server, load, validity) (laptime_result_state{{{ROW}}})"),
+            place(),
         ],
-    ).sort_by([sorted_by("Load"), sorted_by("Rank")])
+    ).sort_by([sorted_by("Load"), sorted_by("Rank"), sorted_by("Place")])
 
 
 def ties() -> table.Panel:
@@ -109,7 +110,8 @@ def trials() -> table.Panel:
             ),
         ],
         height=10,
-    )
+        # Their names end with their numbers.
+    ).sort_by([sorted_by("Trial")])
 
 
 def _estimate(title: str, metric: str, unit: str, decimals: int) -> Column:

@@ -95,7 +95,6 @@ def tier_cpu() -> timeseries.Panel:
                 "{{component}}",
             )
         ],
-        width=THIRD,
     )
 
 
@@ -202,7 +201,6 @@ def haproxy_queue() -> timeseries.Panel:
                 ref="B",
             ),
         ],
-        width=THIRD,
     )
 
 
@@ -223,7 +221,6 @@ def pool() -> timeseries.Panel:
             ),
             query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="C"),
         ],
-        width=THIRD,
     )
 
 
@@ -247,7 +244,6 @@ def connections() -> timeseries.Panel:
                 ref="B",
             ),
         ],
-        width=THIRD,
     )
 
 
@@ -267,13 +263,20 @@ def isolation() -> table.Panel:
                 width=100,
                 more=coloured_words(ISOLATION),
             ),
-            Column("Why", label="why", more=WRAPPED),
+            Column("Why", label="why", more={"mappings": _without_the_word(), **WRAPPED}),
             Column("", expr=f"max by (isolation, why) ({series})"),
         ],
         joined=False,
         width=FULL,
         height=4,
     )
+
+
+def _without_the_word() -> list[dict[str, object]]:
+    """Return a mapping of a text that begins with one of the words beside it to the rest of it."""
+    either = "|".join(word for word, _ in ISOLATION.values())
+    rest = {"pattern": f"/^(?:{either})(?:[:;] )?(.*)$/", "result": {"text": "$1", "index": 0}}
+    return [{"type": "regex", "options": rest}]
 
 
 def node_others() -> timeseries.Panel:
