@@ -34,9 +34,9 @@ HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 
-SERVER_COLORS = ("#0072b2", "#c84e00", "#00845f", "#a8447f", "#8a6500", "#737e8c")
-"""Of the servers of a run, by their place in the spec: those of the report. The hues are those of
-Okabe and Ito; the grey is lighter than the report's, since it has to be seen on black too."""
+SERVER_COLORS = ("#2a62ca", "#c38666", "#4b7e65", "#9c749d", "#8b7c0e", "#8b8b8b")
+"""Of the servers of a run, by their place in the spec: those of the report, which can be seen on
+black too, and told apart on grey paper (laptime/report/html/palette.py)."""
 
 SERVER = "${__field.labels.server}"
 """What a line of a server is called."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import dist
+from operator import mul
 
 import pytest
 import yaml
@@ -43,6 +46,25 @@ from tests.report.sample import SPEC, WRONG, recorded
 
 REPORT, PAYLOADS = recorded()
 SMALL = recorded(small=True)
+BLINDNESSES = {
+    "none": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+"""What light is to the colour-blind, by Machado, Oliveira and Fernandes (2009)."""
 
 
 # Drawn when a test asks for it: each process of pytest imports this module, and it takes seconds.
@@ -387,19 +409,58 @@ class TestForEverybody:
     def test_colours_of_servers_stand_out(self, colour: str, surface: str) -> None:
         assert contrast(colour, surface) >= 3
 
+    @pytest.mark.parametrize("colours", [LIGHT_SERVERS, DARK_SERVERS])
+    def test_colours_of_servers_can_be_told_apart_on_grey_paper(
+        self, colours: tuple[str, ...]
+    ) -> None:
+        ranked = sorted(lab(linear(one))[0] for one in colours)
+        assert all(after - before >= 2 for before, after in pairwise(ranked))
+        first = sorted(lab(linear(one))[0] for one in colours[:4])
+        assert all(after - before >= 5 for before, after in pairwise(first))
+
+    @pytest.mark.parametrize("colours", [LIGHT_SERVERS, DARK_SERVERS])
+    @pytest.mark.parametrize("blindness", BLINDNESSES)
+    def test_colours_of_servers_can_be_told_apart_by_the_colour_blind(
+        self, colours: tuple[str, ...], blindness: str
+    ) -> None:
+        seen = [
+            lab([sum(map(mul, row, linear(one))) for row in BLINDNESSES[blindness]])
+            for one in colours
+        ]
+        nearest = min(dist(one, other) for one, other in combinations(seen, 2))
+        assert nearest >= 10
+
     def test_a_server_has_one_colour_everywhere_and_no_two_look_alike(self) -> None:
         servers = [f"s{n}" for n in range(32)]
         looks = [look(servers, server) for server in servers]
         assert len({(one.colour, one.dash) for one in looks}) == 32
 
 
+def linear(colour: str) -> list[float]:
+    """Return the shares of red, green and blue light in a colour."""
+    channels = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    return [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+
+
+def lab(light: Sequence[float]) -> tuple[float, float, float]:
+    """Return lightness and hue of light as CIELAB, in which distances are those that are seen."""
+    x, y, z = (
+        sum(map(mul, row, (min(1.0, max(0.0, one)) for one in light)))
+        for row in (
+            (0.4339, 0.3762, 0.1899),
+            (0.2126, 0.7152, 0.0722),
+            (0.0178, 0.1095, 0.8727),
+        )
+    )
+    fx, fy, fz = (c ** (1 / 3) if c > 0.008856 else 7.787 * c + 16 / 116 for c in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
 def contrast(one: str, other: str) -> float:
     """Return the contrast of two colours by WCAG 2.2."""
 
     def luminance(colour: str) -> float:
-        channels = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+        return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear(colour), strict=True))
 
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)

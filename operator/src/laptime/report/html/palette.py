@@ -1,8 +1,10 @@
 """One colour, dash and marker per server, the same in every chart; light and dark.
 
-The hues are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any kind
-of colour blindness can tell apart, made darker or lighter until each has a contrast of at least
-3:1 against its background (WCAG 2.2, 1.4.11). Dashes and markers say the same without colour.
+The hues are near those of Okabe and Ito (https://jfly.uni-koeln.de/color/). No two are equally
+bright, the first four least of all, so that they can be told apart on grey paper too, and by people
+with any kind of colour blindness: the hues alone, all as bright, cannot. Each has a contrast of at
+least 3:1 against its background (WCAG 2.2, 1.4.11), the light ones against that of Grafana's dark
+panels as well, which have the same. Dashes and markers say the same without colour.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from dataclasses import dataclass
 
 LIGHT_SURFACE = "#ffffff"
 DARK_SURFACE = "#161b22"
-LIGHT_SERVERS = ("#0072b2", "#c84e00", "#00845f", "#a8447f", "#8a6500", "#505a66")
-DARK_SERVERS = ("#56b4e9", "#f28e4d", "#2ac79b", "#e79fc7", "#e3b53b", "#b8c0ca")
+LIGHT_SERVERS = ("#2a62ca", "#c38666", "#4b7e65", "#9c749d", "#8b7c0e", "#8b8b8b")
+DARK_SERVERS = ("#6a7db3", "#ffbf80", "#4ea695", "#f490da", "#b9a729", "#dfe1e1")
 
 _DASHES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
     "solid",
