@@ -18,9 +18,9 @@ REFRESH_SECONDS = 5.0
 """The most often that the dashboards offer."""
 _RANGE_SECONDS = 900
 """What a dashboard of a run shows at first."""
-_IN_SIGHT = 18
-"""Rows of the grid on a screen of 1366 x 768, and the one that begins below: Grafana asks for a
-panel when it comes into sight."""
+_IN_SIGHT = 22
+"""Rows of the grid down to the first pictures of each second: Grafana asks for a panel when it
+comes into sight, and who looks at a run that goes on looks at these as well."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,12 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
     found: list[Question] = []
     for variable in document["templating"]["list"]:
         if variable["type"] == "query":
-            told = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
+            text = variable["query"]["query"]
+            result = re.fullmatch(r"query_result\((.*)\)", text)
+            if result is not None:
+                found.append(Question("/api/v1/query", {"query": fill(result[1])}))
+                continue
+            told = re.fullmatch(r"label_values\((.*), (\w+)\)", text)
             assert told is not None, variable
             found.append(
                 Question(f"/api/v1/label/{told[2]}/values", {"match[]": fill(told[1])}),

@@ -11,7 +11,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from overhead.viewers import Viewers, first_screen
 
-VALUES = {"namespace": "default", "run": "r", "server": "a", "load": "l", "step": "1s"}
+VALUES = {
+    "namespace": "default",
+    "run": "r",
+    "since": "0",
+    "server": "a",
+    "load": "l",
+    "step": "1s",
+}
 
 
 class Prometheus(ThreadingHTTPServer):
