@@ -11,7 +11,7 @@ from cause.model import SetUp
 REFERENCE = "reference"
 PRESET = "go-nethttp"
 IMAGES = (REFERENCE, f"server-{PRESET}", "upstream")
-_DURATION = "4s"
+_DURATION = "3s"
 
 
 def manifest(name: str, version: str, it: SetUp) -> dict[str, Any]:
