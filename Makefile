@@ -669,15 +669,15 @@ bench-looks: venv ## how often runs err that look after each repetition, and wha
 
 .PHONY: bench-history
 bench-history: venv ## what earlier runs' noise would do to claims: all candidates, simulated
-	PYTHONPATH=bench $(PYTHON) bench/comparing/history.py $(BENCH)
+	$(PYTHON) bench/comparing/history.py $(BENCH)
 
 .PHONY: bench-outside
 bench-outside: venv ## what others' work on a node explains of a trial's noise, before it and during it
-	PYTHONPATH=bench $(PYTHON) bench/comparing/outside.py
+	$(PYTHON) bench/comparing/outside.py
 
 .PHONY: bench-orders
 bench-orders: venv ## what a machine that drifts does to comparisons, by the order of the trials: all candidates, simulated
-	PYTHONPATH=bench $(PYTHON) bench/comparing/orders.py $(BENCH)
+	$(PYTHON) bench/comparing/orders.py $(BENCH)
 
 .PHONY: bench-truth
 bench-truth: venv ## what the load generator measures, beside the truth of a server that is known

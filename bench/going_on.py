@@ -23,7 +23,7 @@ class Count(Generic[E]):
     commit: str
     """Of what is judged."""
     entries: list[E]
-    """Those of this commit; whoever does more adds them here."""
+    """Those of this commit, or of all; whoever does more adds them here."""
     wanted: int
     """How many are to be done now."""
     kind: str = ""
@@ -43,8 +43,9 @@ def count_of(
 ) -> Count[Any]:
     """Return what the command line asks for: `--FLAG` so many now, `--table` none.
 
-    `subject` are the paths of what is judged, or of what made it where entries `of_all_commits` are
-    judged together; `read` makes an entry of its fields. With `kinds`,
+    `subject` are the paths of what is judged; `read` makes an entry of its fields. With
+    `of_all_commits` entries of others are there too, but it is those of this commit that are
+    counted up to `most`. With `kinds`,
     the first of them is counted or that of `--kind`, by the `kind` of entries. Exits with a message
     when files of the subject are not committed, unless only the table is asked for.
     """
@@ -58,11 +59,10 @@ def count_of(
     commit = commit_of(ROOT, *subject)
     if commit.endswith("+") and not asked["table"]:
         parser.error("files of what is judged differ from the commit: commit them first")
-    entries = list(lines.entries(journal, read))
-    entries = [one for one in entries if of_all_commits or one.commit == commit]
-    entries = [one for one in entries if not kinds or one.kind == kind]
-    wanted = 0 if asked["table"] else min(asked[flag], most - len(entries))
-    return Count(commit, entries, wanted, kind)
+    every = [one for one in lines.entries(journal, read) if not kinds or one.kind == kind]
+    of_commit = [one for one in every if one.commit == commit]
+    wanted = 0 if asked["table"] else min(asked[flag], most - len(of_commit))
+    return Count(commit, every if of_all_commits else of_commit, wanted, kind)
 
 
 def share_of_nodes(results: Mapping[str, Any], what: str) -> float:

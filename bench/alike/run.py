@@ -11,9 +11,9 @@ Goes on where it stopped: the figures of each trial are kept in journal.jsonl wi
 what made them (SUBJECT). Which servers they tell apart is asked of the operator's rule as it is
 now, so that hours of measuring outlive a change of the rule; where the run itself said otherwise,
 that is printed. Like servers are alike whatever measured them, so runs of all commits are judged
-together, and how many are of which is printed. Judged from 60 runs on; until then the exit code
-says *not judged*. The machine need not be quiet: like servers must not be told apart on a busy one
-either. How busy it was is printed.
+together, and those of the present commit once more by themselves. Judged from 60 runs on; until
+then the exit code says *not judged*. The machine need not be quiet: like servers must not be told
+apart on a busy one either. How busy it was is printed.
 """
 
 from __future__ import annotations
@@ -157,12 +157,16 @@ def least_that_misses(runs: int) -> int:
     return next(k for k in range(runs + 2) if binom.sf(k - 1, runs, GOAL) < SURELY)
 
 
-def table(entries: list[Entry]) -> tuple[list[str], bool]:
-    """Return lines that say how often like servers were told apart, and whether that is good."""
+def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
+    """Return lines that say how often like servers were told apart, and whether that is good.
+
+    Of all runs together, and of those of one commit: either can miss the goal.
+    """
     found, good = [], True
     runs = len(entries)
+    present = [one for one in entries if one.commit == commit]
     for figure in KINDS[entries[0].kind].figures:
-        false = sum(figure in told_apart(one) for one in entries)
+        false = _falsely(figure, entries)
         ends = binomtest(false, runs).proportion_ci(method="exact")
         limit = least_that_misses(runs)
         met = false < limit
@@ -173,8 +177,10 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
         found += [
             f"{figure:<12} told apart in {false} of {runs} runs: {false / runs:.1%} "
             f"({ends.low:.1%} to {ends.high:.1%}), goal: fewer than {limit}: {verdict}",
+            *_of_present(figure, present, runs),
             f"{'':<12} noise of a trial {median(spread):.1%} ({spread[0]:.1%} to {spread[-1]:.1%})",
         ]
+        good &= _falsely(figure, present) < least_that_misses(len(present))
     commits = Counter(one.commit for one in entries)
     found.append(f"{'':<12} {', '.join(f'{runs} on {one}' for one, runs in commits.items())}")
     otherwise = sum(told_apart(one) != one.apart for one in entries)
@@ -187,6 +193,19 @@ def table(entries: list[Entry]) -> tuple[list[str], bool]:
         f"a run took {median(one.seconds for one in entries):.0f} s"
     )
     return found, good
+
+
+def _falsely(figure: str, entries: list[Entry]) -> int:
+    return sum(figure in told_apart(one) for one in entries)
+
+
+def _of_present(figure: str, present: list[Entry], runs: int) -> list[str]:
+    """Return a line for the runs of the present commit, unless all are of it."""
+    if len(present) == runs:
+        return []
+    false, limit = _falsely(figure, present), least_that_misses(len(present))
+    said = "" if false < limit else ": MISSED"
+    return [f"{'':<12} {false} of {len(present)} on the present commit, fewer than {limit}{said}"]
 
 
 def main() -> int:
@@ -218,7 +237,7 @@ def main() -> int:
     if not entries:
         print(f"no run of kind {count.kind} yet")
         return NOT_JUDGED_CODE
-    found, good = table(entries)
+    found, good = table(entries, commit)
     print(*found, sep="\n")
     if len(entries) < FEWEST:
         return NOT_JUDGED_CODE

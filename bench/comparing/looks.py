@@ -1,6 +1,6 @@
 """How often runs err that look after each repetition and stop once all orders are known.
 
-    python3 bench/comparing/looks.py [--rounds N] [--only SCHEDULE] [--held-out]
+    PYTHONPATH=bench python3 bench/comparing/looks.py [--rounds N] [--only SCHEDULE] [--held-out]
 
 A schedule says which share of errors the claims and intervals of each look may make. Each of them
 is tried on the same runs: servers that do not differ, with all kinds of noise of noise.py, looked

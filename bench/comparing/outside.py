@@ -1,6 +1,6 @@
 """What a trial's noise has to do with what others did on its node, before it and during it.
 
-    PYTHONPATH=bench python3 bench/comparing/outside.py
+    python3 bench/comparing/outside.py
 
 From runs of like servers (`data/outside.json`, trial by trial): how much of what is left over of a
 trial, without its server and its repetition, goes with the CPU that others used on the node in the

@@ -111,7 +111,7 @@ def main() -> int:
         shapes = [(int(k), int(n)) for k, n in (one.split("x") for one in args.shapes.split(","))]
     print(
         f"{args.rounds} runs each; noise of {len(measured.deviations)} measured loads, and "
-        f"what was left over in {len(measured.left_over) // 2} runs of like servers"
+        f"what was left over of {len(measured.left_over)} figures of runs of like servers"
     )
     of_ours: dict[Case, Outcome] = {}
     for servers, repetitions in shapes:

@@ -76,8 +76,8 @@ def made(apart: bool, kind: str = "four") -> Entry:
 
 def test_too_many_false_runs_are_a_miss() -> None:
     good, bad = [made(False)] * 54, [made(True)]
-    assert table(good + bad * 6)[1]
-    lines, met = table([*good, *bad * 7])
+    assert table(good + bad * 6, "c")[1]
+    lines, met = table([*good, *bad * 7], "c")
     assert not met
     assert lines[0].startswith("throughput   told apart in 7 of 61 runs: 11.5% (4.7% to 22.2%)")
     assert lines[0].endswith("MISSED")
@@ -87,21 +87,30 @@ def test_the_rule_of_today_judges_and_what_a_run_said_is_told_beside_it() -> Non
     apart = made(True)
     assert told_apart(apart) == list(FIGURES)
     assert told_apart(replace(apart, lost=1, apart=["p99"])) == ["p99"]
-    assert any("1 runs said otherwise" in line for line in table([apart, made(False)])[0])
+    assert any("1 runs said otherwise" in line for line in table([apart, made(False)], "c")[0])
 
 
 def test_open_loads_are_told_apart_by_response_times_alone() -> None:
     entry = entry_of(results({"four": 2}, p99_rank=2), "c", 0.0, 1.0, "two-open")
     assert (entry.kind, entry.apart) == ("two-open", ["p99"])
-    assert [line.split()[0] for line in table([made(False, "two-open")])[0]] == [
+    assert [line.split()[0] for line in table([made(False, "two-open")], "c")[0]] == [
         *("p99", "noise", "1", "machine"),
     ]
 
 
 def test_runs_of_all_commits_are_judged_together_and_are_told_by_commit() -> None:
-    lines, _ = table([made(False), made(True), replace(made(False), commit="other")])
+    lines, _ = table([made(False), made(True), replace(made(False), commit="other")], "c")
     assert lines[0].startswith("throughput   told apart in 1 of 3 runs")
     assert any(line.strip() == "2 on c, 1 on other" for line in lines)
+    assert any("1 of 2 on the present commit, fewer than 2" in line for line in lines)
+
+
+def test_a_commit_that_tells_like_servers_apart_misses_whatever_others_did() -> None:
+    others = [replace(made(False), commit="other")] * 80
+    assert table([*others, *[made(True)] * 2, *[made(False)] * 10], "c")[1]
+    lines, met = table([*others, *[made(True)] * 3, *[made(False)] * 10], "c")
+    assert not met
+    assert any("3 of 13 on the present commit, fewer than 3: MISSED" in line for line in lines)
 
 
 def test_each_kind_is_a_run_that_the_operator_takes() -> None:

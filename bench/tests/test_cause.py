@@ -17,7 +17,7 @@ from cause.model import (
     gain,
     throughput,
 )
-from cause.run import Entry, Tried, both_named, confirmed, suspected_rightly, table
+from cause.run import Entry, Tried, both_named, confirmed, proven, suspected_rightly, table
 
 from laptime.api.causes import Cause
 
@@ -128,11 +128,22 @@ WRONG = Tried("2 workers instead of 1", "confirmed", [1.2, 1.1, 1.3], 1.0)
 def test_a_confirmation_of_what_gives_nothing_is_wrong() -> None:
     one = entry("databaseConnections", [["databaseConnections"]], RIGHT, WRONG)
     assert confirmed(one) == [True, False]
+    assert not proven(one)
+    almost = replace(RIGHT, true_gain=1.04)
+    assert confirmed(entry("databaseConnections", [["databaseConnections"]], almost)) == [False]
     lines, good = table([one])
     assert not good
     said = "\n".join(lines)
     assert "confirmed changes that give 5 %                   1 of 2     50.0%" in said
     assert "MISSED" in said
+
+
+def test_what_can_be_tried_is_counted_among_what_can_be_tried() -> None:
+    missed = entry("node", [["databaseConnections"]])
+    locked = entry("postgresLocks", [["postgresLocks"]], RIGHT)
+    said = "\n".join(table([missed, locked])[0])
+    assert "set-ups with a right confirmation                 1 of 2     50.0%" in said
+    assert "  of those that can be tried                      0 of 1      0.0%" in said
 
 
 def test_of_a_pair_either_may_be_suspected_and_both_should_be_named() -> None:

@@ -451,6 +451,13 @@ def test_the_creation_of_a_run_is_0_where_nobody_says_it() -> None:
     assert asked.endswith(") or vector(0))")
 
 
+def test_no_address_brings_the_creation_of_an_earlier_run() -> None:
+    variables = {one["name"]: one for one in DOCUMENTS["laptime-run"]["templating"]["list"]}
+    assert variables["since"]["skipUrlSync"]
+    # What run, server and step it is, an address says.
+    assert not [name for name, one in variables.items() if one["skipUrlSync"] and name != "since"]
+
+
 def test_a_check_that_failed_once_in_a_million_answers_never_shows_100_percent() -> None:
     panel = PANELS["laptime-run: Checks of scripts"]
     (override,) = (

@@ -82,6 +82,10 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
     )
 
 
+SINCE = "since"
+"""Name of the variable with the time at which a run was created."""
+
+
 def since_its_creation(dashboard: builders.Dashboard) -> builders.Dashboard:
     """Add a variable with the time at which the run was created, for the queries alone.
 
@@ -90,7 +94,7 @@ def since_its_creation(dashboard: builders.Dashboard) -> builders.Dashboard:
     created = f"laptime_run_created_timestamp_seconds{{{RUN}}}"
     # At 0 nothing is left out: of a run that is gone nobody says when it was created.
     text = f"query_result(scalar(max({created}) or vector(0)))"
-    variable = _query_variable("since", "Created", "When the run was created, Unix seconds", text)
+    variable = _query_variable(SINCE, "Created", "When the run was created, Unix seconds", text)
     return dashboard.with_variable(
         variable.allow_custom_value(False).hide(models.VariableHide.HIDE_VARIABLE)
     )

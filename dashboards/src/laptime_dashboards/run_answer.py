@@ -226,7 +226,7 @@ def place() -> Column:
 
 def _intervals(title: str, description: str, metric: str, name: str, unit: str) -> xychart.Panel:
     """Return a picture of a figure's intervals: a line for each server, one below the other."""
-    estimates = f'{metric}{{{RUN},bound="estimate"}}'
+    estimates = f'{metric}{{{ROW},bound="estimate"}}'
     # Of two repetitions an interval can be so wide that all others would be dots beside it.
     most = f"2 * scalar(max({estimates}))"
     return _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit, most=most)

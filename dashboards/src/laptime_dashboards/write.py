@@ -16,6 +16,7 @@ from laptime_dashboards.frame import (
     RUN_UID,
     RUNS_UID,
     SERVER_UID,
+    SINCE,
     TIERS_UID,
 )
 
@@ -38,6 +39,10 @@ def dashboards() -> dict[str, Dashboard]:
 def encode(dashboard: Dashboard) -> str:
     """Return a dashboard as Grafana reads it from a file."""
     document = json.loads(json.dumps(dashboard.build(), cls=JSONEncoder))
+    for variable in document["templating"]["list"]:
+        if variable["name"] == SINCE:
+            # An address that somebody kept would bring the creation of an earlier run.
+            variable["skipUrlSync"] = True
     every = [one for panel in document["panels"] for one in (panel, *panel.get("panels", ()))]
     for number, panel in enumerate(every, 1):
         # Links to one panel, to look at it alone or to embed it, go by its number.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from laptime.analysis.explained import Explained, Finding, explained
+from laptime.analysis.explained import Explained, Finding, explained, said_of
 from laptime.api.loads import Load
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome as Measured
@@ -96,3 +98,16 @@ def test_doubts_of_either_side_are_said() -> None:
 def test_a_load_that_has_no_rows_yet_is_left_out() -> None:
     spec = make_spec(*NAMES)
     assert explained(spec, []) == []
+
+
+def test_what_is_doubtful_or_not_known_is_said_with_it() -> None:
+    found = said_by(gaining(1.62, 1.60, 1.63, 1.61, 1.64))
+    clean = "with 10 database connections instead of 5"
+    assert said_of(found).endswith(clean)
+    assert said_of(replace(found, why="doubtful: others used 0.8 cores")).endswith(
+        f"{clean} (doubtful: others used 0.8 cores)"
+    )
+    unknown = replace(found, finding=Finding.NOT_KNOWN, gain=None, why="there is no factor")
+    assert said_of(unknown) == (
+        "not known: 10 database connections instead of 5 (there is no factor)"
+    )

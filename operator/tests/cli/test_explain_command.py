@@ -163,13 +163,15 @@ def test_a_cluster_that_cannot_resize_pods_is_not_asked_to(
         said = " ".join(err.split())
         assert code == 1
         assert said.endswith(
-            "Nothing to try: the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
+            "Nothing to try: postgres.cpu: the CPU of a pod can be changed while it runs from "
+            "Kubernetes 1.33 on"
         )
     assert demo.applied == []
     # What else is suspected is tried.
     demo.statuses = [limited, outcome(limited, 1.62, 0.08)]
     _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
-    assert "Not tried: the CPU of a pod can be changed while it runs" in " ".join(out.split())
+    said = " ".join(out.split())
+    assert "Not tried: postgres.cpu: the CPU of a pod can be changed while it runs" in said
     (applied,) = demo.applied
     assert [one["name"] for one in applied["spec"]["servers"]] == ["fastapi", "fastapi-conns"]
 
@@ -349,7 +351,30 @@ def test_the_table_of_a_run_says_what_was_tried_since(
     assert f"fastapi: limited by database connections: 5.0 of 5 fastapi: {SAID}" in said
 
 
-@pytest.mark.parametrize("why", ["another server", "another scenario", "goes on", "another run"])
+def test_what_else_was_otherwise_and_that_it_failed_is_said_with_it(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    experiment["spec"]["topology"].setdefault("postgres", {})["maxConnections"] = 400
+    experiment["status"]["state"] = "Cancelled"
+    _, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    said = " ".join(out.split())
+    assert f"{SAID}; 400 connections of Postgres instead of 100, for all of them" in said
+    assert "for all of them; the experiment ended Cancelled" in said
+
+
+def test_an_experiment_that_cannot_be_read_keeps_no_report_back(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    explained_demo(laptime, demo, kubeconfig, limited)["status"] = {"state": 7, "results": "none"}
+    code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert (code, "tried" in out) == (0, False)
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["another server", "another scenario", "another load", "other tiers", "goes on", "another run"],
+)
 def test_what_was_not_tried_on_this_run_is_not_said_of_it(
     laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, why: str
 ) -> None:
@@ -358,6 +383,10 @@ def test_what_was_not_tried_on_this_run_is_not_said_of_it(
         experiment["spec"]["servers"][0]["workers"] = 7
     elif why == "another scenario":
         experiment["status"]["scenarioHash"] = "other"
+    elif why == "another load":
+        experiment["spec"]["loads"][0]["timeout"] = "7s"
+    elif why == "other tiers":
+        experiment["spec"]["topology"]["postgres"] = {"resources": {"cpu": "3"}}
     elif why == "goes on":
         experiment["status"]["state"] = "Running"
     else:

@@ -15,7 +15,6 @@ from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import processes_of, scenarios
 from laptime.cli.validate_command import violations
-from laptime.manifests.haproxy import haproxy_threads
 from laptime.plan import misfits
 from laptime.plan.experiments import (
     MOST_CANDIDATES,
@@ -24,6 +23,7 @@ from laptime.plan.experiments import (
     experiment,
     possible,
 )
+from laptime.plan.tiers import haproxy_threads
 from tests.fuzz.specs import make
 
 CONNECTIONS, THREADS, WORKERS, CPU = list(Resource)[:4]
@@ -163,7 +163,7 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     )
     assert made.spec.topology.postgres is not None
     assert made.spec.topology.postgres.max_connections == 90
-    assert made.besides == "Postgres takes 90 connections instead of 60, for all of them"
+    assert made.besides == "90 connections of Postgres instead of 60, for all of them"
     # Behind PgBouncer it never sees them.
     behind = small | {"pgbouncer": {}}
     made = experiment(
@@ -201,7 +201,7 @@ def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
     # Both pools stay, 20 and 40: arms with like ones share theirs.
     assert made.spec.topology.postgres is not None
     assert made.spec.topology.postgres.max_connections == 70
-    assert made.besides == "Postgres takes 70 connections instead of 50, for all of them"
+    assert made.besides == "70 connections of Postgres instead of 50, for all of them"
     assert refused(made.spec) == []
     assert misfits(made.spec, scenarios()["users"]) == []
 
@@ -249,7 +249,7 @@ def test_pgbouncer_and_haproxy_have_twice_the_cpu_for_one_arm() -> None:
         "1600m CPU of HAProxy instead of 800m",
         "600m CPU of PgBouncer instead of 300m, 1600m CPU of HAProxy instead of 800m",
     ]
-    assert made.besides == "HAProxy has 2 threads instead of 1, for all of them"
+    assert made.besides == "2 threads of HAProxy instead of 1, for all of them"
     assert haproxy_threads(made.spec) == 2
     # No pool and no connection more.
     assert made.spec.topology == spec_of(server(), topology=topology).topology
@@ -273,6 +273,19 @@ def test_the_upstream_answers_one_arm_in_half_the_time() -> None:
     seen = [made.spec.topology_of(one).upstream for one in made.spec.servers]
     assert [one.latency_seconds for one in seen if one] == [0.025, 0.0125]
     assert refused(made.spec) == []
+
+
+def test_threads_of_haproxy_that_were_there_for_another_server_are_told_of() -> None:
+    topology = {"postgres": {}, "haproxy": {"resources": {"cpu": "1"}}}
+    other = server(name="other", topology={"haproxy": {"cpu": "4"}})
+    spec = spec_of(server(), other, topology=topology)
+    made = experiment(spec, "mine", [WORKERS], ["closed"], 5)
+    assert made.besides == "1 threads of HAProxy instead of 4, for all of them"
+    made = experiment(spec, "other", [HAPROXY_CPU], ["closed"], 5)
+    assert made.besides == "8 threads of HAProxy instead of 4, for all of them"
+    # More than it can have are none.
+    large = spec_of(server(topology={"haproxy": {"cpu": "900"}}), topology=topology)
+    assert experiment(large, "mine", [HAPROXY_CPU], ["closed"], 5).besides == ""
 
 
 @pytest.mark.parametrize(

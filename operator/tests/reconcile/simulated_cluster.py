@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from laptime.api.answers import CheckedAnswer
+from laptime.api.resources import quantity
 from laptime.manifests.context import PODS_ANNOTATION
-from laptime.manifests.pods import quantity
 from laptime.measure.profile_output import ProfileProblem, profile_output
 from laptime.reconcile.views import LABEL, ContainerView, PodView, WorkloadView, deployment_view
 
@@ -314,6 +314,11 @@ class SimulatedCluster:
                 "resize_pending": ("Infeasible", said),
                 "observed_generation": pod.generation,
             }
+        others = (one for one in self.pods.values() if one.name != pod.name and one.live)
+        taken = sum(one.cpu_in_force or 0.0 for one in others)
+        if pod.cpu is not None and pod.cpu + taken > self.cores:
+            said = "Node didn't have enough resource: cpu"
+            return {"resize_pending": ("Deferred", said), "observed_generation": pod.generation}
         in_force = pod.cpu
         if in_force is not None and self.rounds_in_force:
             in_force = math.ceil(round(100 * in_force, 6)) / 100

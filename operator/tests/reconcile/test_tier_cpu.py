@@ -8,9 +8,11 @@ from random import Random
 
 import pytest
 
+from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ServerState, State
+from laptime.api.topology import SIZED_TIERS
 from laptime.measure import Altered
 from laptime.reconcile.turns import Turns, cap_exceeded
 from laptime.reconcile.views import ResizeRefused
@@ -64,6 +66,28 @@ def test_pgbouncer_and_haproxy_are_changed_as_postgres_is(tier: str) -> None:
         assert len({name for name, _ in world.resizes}) == len(tiers)
 
 
+def test_a_tier_that_gets_less_makes_room_for_one_that_gets_more() -> None:
+    document = sized(tiers=("postgres", "haproxy")).to_wire()
+    for tier, shared, own in (("postgres", "500m", "2"), ("haproxy", "2", "500m")):
+        document["topology"][tier] = {"resources": {"cpu": shared}}
+        document["servers"][1]["topology"][tier] = {"cpu": own}
+    world = World(BenchmarkRunSpec.model_validate(document), Random(1))
+    world.cores = 2.5
+    assert cores_at_each_start(world) == {"s0": 0.5, "s1": 2.0}
+    assert world.run.status.state is State.SUCCEEDED
+    assert len(world.results_written) == 6
+
+
+def test_what_has_no_room_for_long_is_said_and_the_others_are_measured() -> None:
+    world = World(sized(tiers=("postgres", "haproxy")), Random(1))
+    world.cores = 3.0
+    until(world, over)
+    first, second = world.run.status.servers or []
+    assert (first.state, second.state) == (ServerState.VERIFIED, ServerState.FAILED)
+    assert (second.message or "").endswith("Deferred: Node didn't have enough resource: cpu")
+    assert len(world.results_written) == 3
+
+
 def test_of_two_tiers_the_one_that_gets_no_more_is_named() -> None:
     spec = sized(tiers=("postgres", "haproxy")).to_wire()
     spec["servers"][1]["topology"]["haproxy"]["cpu"] = "8"
@@ -101,14 +125,16 @@ def test_a_postgres_that_is_made_anew_gets_what_its_server_asks_for() -> None:
     assert cores_at_each_start(world) == {"s0": 1.0, "s1": 2.0}
 
 
-@pytest.mark.parametrize("owner", ["shop", "demo-postgres-copy-5d9c"])
-def test_a_pod_that_only_has_the_labels_of_a_postgres_is_left_alone(owner: str) -> None:
-    world = World(sized(), Random(2))
+@pytest.mark.parametrize("owner", ["shop", "demo-TIER-copy-5d9c"])
+@pytest.mark.parametrize("tier", SIZED_TIERS)
+def test_a_pod_that_only_has_the_labels_of_a_tier_is_left_alone(tier: str, owner: str) -> None:
+    world = World(sized(tiers=[tier]), Random(2))
     until(world, lambda world: len(world.results_written) == 1)
-    (postgres,) = [one for one in world.observe().pods_of("postgres") if one.live]
-    theirs = replace(postgres, name="theirs", owner=owner, created=world.now, cpu=None)
+    (ours,) = [one for one in world.observe().pods_of(tier) if one.live]
+    owner = owner.replace("TIER", tier)
+    theirs = replace(ours, name="theirs", owner=owner, created=world.now, cpu=None)
     world.pods["theirs"] = theirs
-    world.deployments[owner] = replace(world.deployments["demo-postgres"], name=owner)
+    world.deployments[owner] = replace(world.deployments[f"demo-{tier}"], name=owner)
     until(world, over)
     assert "theirs" not in {name for name, _ in world.resizes}
     assert world.resizes
@@ -233,12 +259,18 @@ def test_what_the_run_itself_changes_is_no_doubt_about_a_trial() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "fits"), [("5", True), ("4900m", False)])
-def test_a_cap_counts_the_most_that_postgres_has_in_any_trial(cpu: str, fits: bool) -> None:
-    document = sized("3").to_wire()
+@pytest.mark.parametrize("tier", SIZED_TIERS)
+def test_a_cap_counts_the_most_that_a_tier_has_in_any_trial(
+    tier: str, cpu: str, fits: bool
+) -> None:
+    document = sized("3", tiers=[tier]).to_wire()
+    document["topology"].setdefault("postgres", {}).setdefault("resources", {"cpu": "1m"})
+    if tier != "postgres":
+        cpu = f"{int(1000 * quantity(cpu)) + 1}m"
     for server in document["servers"]:
         server["resources"] = {"cpu": "1"}
     document["generator"] = {"resources": {"cpu": "1"}}
     turns = Turns.from_wire({"caps": {"*": {"cpu": cpu}}})
     exceeded = cap_exceeded(BenchmarkRunSpec.model_validate(document), "team", turns)
     assert (exceeded is None) == fits
-    assert fits or "it asks for 5 cores in the pods of a trial" in (exceeded or "")
+    assert fits or "it asks for 5" in (exceeded or "")

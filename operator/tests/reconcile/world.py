@@ -10,6 +10,7 @@ from typing import Any
 
 from laptime.analysis.stopping import trials_so_far
 from laptime.analysis.summary import Summary, summarise
+from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome, TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, ServerState
@@ -17,7 +18,6 @@ from laptime.catalog import UNKNOWN, Scenario, ScenarioError, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
 from laptime.manifests.placement import Placement
-from laptime.manifests.pods import quantity
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
 from laptime.plan import Leads, Trial, order_of, plan_profiles, plan_trials, seed_of

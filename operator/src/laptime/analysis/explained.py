@@ -49,9 +49,9 @@ class Explained:
 
 def said_of(one: Explained) -> str:
     """Return in words what came of a candidate: `confirmed: 1.62x (…) with 10 … instead of 5`."""
-    if one.finding is Finding.NOT_KNOWN or one.gain is None:
-        return f"{one.finding}: {one.change}: {one.why}"
-    return f"{one.finding}: {wording.factor(one.gain)} with {one.change}"
+    why = f" ({one.why})" if one.why else ""
+    gain = f"{wording.factor(one.gain)} with " if one.gain is not None else ""
+    return f"{one.finding}: {gain}{one.change}{why}"
 
 
 def explained(spec: BenchmarkRunSpec, rows: Sequence[ResultRow]) -> list[Explained]:

@@ -100,7 +100,11 @@ class OwnHAProxy(Model):
         ge=1,
         le=100000,
     )
-    cpu: Quantity | None = Field(None, description=_own_cpu("haproxy"))
+    cpu: Quantity | None = Field(
+        None,
+        description=f"{_own_cpu('haproxy')} Its threads stay: for all servers as many as the most "
+        "CPU of any asks for.",
+    )
 
 
 class OwnUpstream(Model):
@@ -121,7 +125,6 @@ class OwnTopology(Model):
     haproxy: OwnHAProxy | None = Field(
         None, description="A cap, or a limit of CPU, of its own in HAProxy."
     )
-
     upstream: OwnUpstream | None = Field(None, description="A latency of its own of the upstream.")
 
     def cpu_of(self, tier: str) -> str | None:

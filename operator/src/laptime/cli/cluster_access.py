@@ -15,6 +15,7 @@ import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
+from pydantic import ValidationError
 
 from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 from laptime.api.experiment import EXPLAINS_LABEL
@@ -141,7 +142,12 @@ class Cluster:
             )
         except (ApiException, urllib3.exceptions.HTTPError, OSError):
             return []
-        return sorted(map(parse_run, found["items"]), key=lambda one: one.name)
+        runs = []
+        for one in found["items"]:
+            # Of another version of Laptime there may be some that this one cannot read.
+            with contextlib.suppress(ValidationError):
+                runs.append(parse_run(one))
+        return sorted(runs, key=lambda one: one.name)
 
     def run_names(self, namespace: str, timeout_seconds: float) -> list[str]:
         """Return the names of all runs of a namespace."""

@@ -85,7 +85,7 @@ def explain(
                     f"{there} is finished already, this is its result; --again measures anew."
                 )
             raise typer.Exit(_show(cluster, run, followed(cluster, before, output), output))
-    impossible = {} if cluster.resizes_pods() else dict.fromkeys(TIER_CPU, _TOO_OLD)
+    impossible = {} if cluster.resizes_pods() else {one: f"{one}: {_TOO_OLD}" for one in TIER_CPU}
     results = run.status.results or []
     tried, not_tried = _experiment(spec, results, chosen, more or [], impossible, repetitions)
     if before is not None and not before.deleting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from laptime.api.server import Server
-from laptime.api.spec import BenchmarkRunSpec
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.pods import (
     POD_ADDRESS,
@@ -15,11 +14,11 @@ from laptime.manifests.pods import (
     deployment,
     pod_address_variable,
     pod_spec,
-    quantity,
     resources,
     service,
     startup_probe,
 )
+from laptime.plan.tiers import haproxy_threads
 
 FIRST_PORT = 8001
 METRICS_PORT = 8404
@@ -28,7 +27,6 @@ _CONFIG_KEY = "haproxy.cfg"
 _CONNECT_SECONDS = 5
 _CLIENT_SECONDS = 30
 _LEAST_CONNECTIONS = 4000
-_MOST_THREADS = 64
 
 
 def _bind(port: int) -> str:
@@ -114,19 +112,6 @@ frontend metrics
     http-request use-service prometheus-exporter if {{ path /metrics }}
     http-request return status 404
 """
-
-
-def haproxy_threads(spec: BenchmarkRunSpec) -> int | None:
-    """Return how many threads HAProxy has in a run; None: as many as its node has cores.
-
-    HAProxy counts the cores of the node, not those of its quota, and more threads than cores only
-    get in each other's way. It has as many as are of use to the server for which it has most CPU:
-    they stay when its CPU is changed.
-    """
-    topologies = (spec.topology, *(spec.topology_of(one) for one in spec.deployed))
-    seen = (one.cpu_of("haproxy") for one in topologies)
-    cores = [quantity(one) for one in seen if one is not None]
-    return max(1, min(_MOST_THREADS, math.ceil(max(cores)))) if cores else None
 
 
 def _global(ctx: RunContext) -> str:

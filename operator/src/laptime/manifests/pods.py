@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 from laptime.api import GROUP
 from laptime.api.placement import Nodes
-from laptime.api.resources import Resources
+from laptime.api.resources import Resources, quantity
 from laptime.manifests.context import (
     COMPONENT_LABEL,
     UID_LABEL,
@@ -34,18 +33,6 @@ CONFIG_HASH_ANNOTATION = f"{GROUP}/config-hash"
 
 _WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
 _NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
-
-_QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(m|Ki|Mi|Gi|k|M|G)?")
-_FACTORS = {
-    None: 1.0,
-    "m": 1e-3,
-    "k": 1e3,
-    "M": 1e6,
-    "G": 1e9,
-    "Ki": 2.0**10,
-    "Mi": 2.0**20,
-    "Gi": 2.0**30,
-}
 
 
 NODE_GONE_SECONDS = 60
@@ -431,18 +418,6 @@ def helper_resources(beside: Resources | None = None) -> Manifest:
     if quantity(said.get("memory", _HELPER_NEEDS)) < quantity(_HELPER_NEEDS):
         said["memory"] = _HELPER_NEEDS
     return {"requests": _HELPER_REQUESTS | said, "limits": _HELPER_LIMITS | said}
-
-
-def quantity(text: str) -> float:
-    """Return the number that a Kubernetes quantity such as `500m` or `256Mi` stands for.
-
-    Raises:
-        ValueError: the text is not a quantity.
-    """
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is not a quantity: write for example 500m, 2 or 256Mi")
-    return float(match[1]) * _FACTORS[match[2]]
 
 
 def variable(name: str, value: str) -> Manifest:

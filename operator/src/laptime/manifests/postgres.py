@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from laptime.api.resources import quantity
 from laptime.api.topology import Postgres
 from laptime.manifests.context import Component, Manifest, RunContext
 from laptime.manifests.exporter import exporter_containers
@@ -15,7 +16,6 @@ from laptime.manifests.pods import (
     deployment,
     helper_resources,
     pod_spec,
-    quantity,
     resources,
     secret_variable,
     service,

@@ -6,6 +6,7 @@ import json
 import math
 import re
 
+from laptime.api.resources import quantity
 from laptime.api.side_services import Reset, ResetJob, ResetRequest, SideService, SideVariable
 from laptime.catalog import Check
 from laptime.manifests.context import (
@@ -22,7 +23,6 @@ from laptime.manifests.pods import (
     helper_resources,
     literal,
     pod_spec,
-    quantity,
     resources,
     ruled,
     secret_variable,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from laptime.api.resources import quantity
 from laptime.api.text import plain
-from laptime.manifests.pods import quantity
 from laptime.manifests.undisturbed import Asked, asked_of
 
 _RESOURCES = {"cpu": "CPU", "memory": "memory"}

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from laptime.api.causes import Cause
 from laptime.api.evidence import TierEvidence
 from laptime.api.node_path import NodePath
-from laptime.api.resources import Resources
+from laptime.api.resources import Resources, quantity
 from laptime.api.results import Figures
 from laptime.api.server import Server
 from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
-from laptime.manifests.pods import quantity
 from laptime.measure.by_design import ByDesign, pool_size
 from laptime.measure.validity import MAX_ERROR_RATE, NO_PORT, tracking_doubt
 from laptime.measure.waits import Wait, one_lock_in_use, waits_by_kind

@@ -8,7 +8,6 @@ same statistics.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,13 @@ from pydantic import ValidationError
 
 from laptime.api.causes import Cause
 from laptime.api.experiment import TIER_CPU, Resource
-from laptime.api.resources import Resources
+from laptime.api.resources import Resources, quantity
 from laptime.api.server import Server
 from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS, SIZED_TIERS, OwnTopology, Topology
 from laptime.catalog import presets, processes_of
 from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed
+from laptime.plan.tiers import haproxy_threads
 
 MOST_CANDIDATES = 3
 """Resources that one experiment tries: each costs as much time as the server itself."""
@@ -178,11 +178,24 @@ def experiment(
         "retry": 0,
         "ttl_seconds_after_finished": None,
     }
-    return Experiment(
-        spec.model_copy(update=updates),
-        tuple(arms),
-        _besides(spec, topology, unchanged, [one.server for one in arms]),
-    )
+    made = spec.model_copy(update=updates)
+    return Experiment(made, tuple(arms), besides(spec, made))
+
+
+def besides(before: BenchmarkRunSpec, after: BenchmarkRunSpec) -> str:
+    """Return what all arms of an experiment have otherwise than the run had it; empty: nothing."""
+    said = []
+    for what, then, now in (
+        ("connections of Postgres", _most_connections(before), _most_connections(after)),
+        ("threads of HAProxy", haproxy_threads(before), haproxy_threads(after)),
+    ):
+        if now != then:
+            said.append(f"{now} {what} instead of {then}, for all of them")
+    return "; ".join(said)
+
+
+def _most_connections(spec: BenchmarkRunSpec) -> int | None:
+    return spec.topology.postgres.max_connections if spec.topology.postgres else None
 
 
 def changeable(spec: BenchmarkRunSpec, name: str) -> Server:
@@ -301,7 +314,7 @@ def _twice_the_cpu(topology: Topology, tier: str) -> str:
         raise NothingToTryError(
             f"{title} has no limit of CPU in the run: it takes what its node has"
         )
-    if tier == "pgbouncer" and (_amount(cpu) or 0) >= 1:
+    if tier == "pgbouncer" and quantity(cpu or "0") >= 1:
         raise NothingToTryError(f"{title} is one thread: it cannot use more than the {cpu} CPU")
     return doubled
 
@@ -353,22 +366,6 @@ def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]
     return spec.topology.model_copy(update={"postgres": roomy})
 
 
-def _besides(
-    spec: BenchmarkRunSpec, topology: Topology, unchanged: Server, arms: Sequence[Server]
-) -> str:
-    """Return what all arms have otherwise than the run had it; empty: nothing."""
-    said, before, after = [], spec.topology.postgres, topology.postgres
-    if before is not None and after is not None and before != after:
-        taken = f"{after.max_connections} connections instead of {before.max_connections}"
-        said.append(f"Postgres takes {taken}, for all of them")
-    cpus = [_amount(spec.topology_of(one).cpu_of("haproxy")) for one in (unchanged, *arms)]
-    cores = [math.ceil(one) for one in cpus if one is not None]
-    # As laptime.manifests.haproxy has it: threads are not changed while it runs.
-    if cores and max(cores) > max(cores[0], 1):
-        said.append(f"HAProxy has {max(cores)} threads instead of {cores[0]}, for all of them")
-    return "; ".join(said)
-
-
 def _connections(server: Server) -> int:
     return processes_of(server) * server.database_connections
 
@@ -395,12 +392,5 @@ def _cpu(server: Server) -> str | None:
 
 
 def _cores(server: Server) -> float | None:
-    return _amount(_cpu(server))
-
-
-def _amount(cpu: str | None) -> float | None:
-    """Return a quantity of CPU in cores; None without one."""
-    match = _QUANTITY.fullmatch(cpu or "")
-    if match is None:
-        return None
-    return float(match[1]) / (1000 if match[2] == "m" else 1)
+    cpu = _cpu(server)
+    return quantity(cpu) if cpu is not None else None

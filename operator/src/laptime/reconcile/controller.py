@@ -107,6 +107,10 @@ class Controller:
 
     # What is known of all runs -------------------------------------------------------------
 
+    def works_beside(self, worker: Worker) -> bool:
+        """Return whether a run is worked on beside the one of a worker."""
+        return any(one is not worker and not one.task.done() for one in self._workers.values())
+
     def heard(self, manifest: Manifest) -> None:
         """Take in a run as somebody has read it, if nothing newer is known of it."""
         self._runs.put(manifest)

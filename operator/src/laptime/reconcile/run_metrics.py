@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
-from laptime.api.resources import Resources
+from laptime.api.resources import Resources, quantity
 from laptime.api.results import (
     Interval,
     ObjectiveResult,
@@ -32,7 +32,6 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, State
 from laptime.api.topology import SIZED_TIERS
 from laptime.manifests.context import Component
-from laptime.manifests.pods import quantity
 from laptime.plan import Trial, order_of, plan_trials, seed_of
 from laptime.reconcile.exposition import exposition
 from laptime.reconcile.views import Run, parse_time, run_view

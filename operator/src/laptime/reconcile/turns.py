@@ -14,11 +14,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from laptime.api.durations import format_duration, parse_duration
-from laptime.api.resources import Resources
+from laptime.api.resources import Resources, quantity
 from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import SIZED_TIERS, Delay, HAProxy, PgBouncer, Postgres, Upstream
-from laptime.manifests.pods import quantity
 from laptime.plan import plan_trials, remaining_seconds
 from laptime.reconcile.queue import Card
 

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from laptime.analysis.summary import Summary
+from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
 from laptime.api.text import plain
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
-from laptime.manifests.pods import quantity
 from laptime.measure import UNALTERED, Altered, altered
 from laptime.plan import Leads
 

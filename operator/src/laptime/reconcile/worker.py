@@ -147,10 +147,11 @@ class Worker:
     def close(self) -> None:
         """End the watches, all that follow logs, and the questions to Prometheus.
 
-        What was computed of its trials is kept no longer: of that of another run that goes on each
-        thing is computed once more.
+        What was computed of its trials is kept no longer, unless another run goes on: that would
+        compute it once more, in the middle of its trials.
         """
-        forget()
+        if not self._controller.works_beside(self):
+            forget()
         self._memory.desk.close()
         self._memory.kubelets.close()
         self._watches.close()

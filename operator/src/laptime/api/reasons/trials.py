@@ -33,7 +33,8 @@ TRIALS = Section(
         Reason(
             "TierNotResized",
             "Postgres, PgBouncer or HAProxy did not get the CPU that a server has of its own in it "
-            "(`topology.postgres.cpu`): its node has no room, the API server refuses it (a "
+            "(`topology.postgres.cpu`, `topology.pgbouncer.cpu`, `topology.haproxy.cpu`): its node "
+            "has no room, the API server refuses it (a "
             "LimitRange, a quota), or the cluster is older than Kubernetes 1.33",
             "the message has the words of the kubelet or the API server: less CPU, a node with "
             "more, or a run of its own with that much in the `resources` of the tier",

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from laptime.api.resources import quantity
 from laptime.api.server import Server
 from laptime.api.status import State
 from laptime.api.topology import SIZED_TIERS
-from laptime.manifests.pods import quantity
 from laptime.measure import Altered
 from laptime.reconcile.actions import Resize
 from laptime.reconcile.diagnose import Problem
@@ -40,6 +40,12 @@ class _Sized:
         return self.pod is not None and _asked(self.pod, self.wanted)
 
     @property
+    def grows(self) -> bool:
+        """Whether it gets more than it has."""
+        has = self.pod.cpu_in_force or self.pod.cpu if self.pod is not None else None
+        return has is None or quantity(self.wanted) > has
+
+    @property
     def in_force(self) -> bool:
         """Whether the pod has it."""
         return self.pod is not None and self.asked and _in_force(self.pod, self.wanted, self.shared)
@@ -48,8 +54,8 @@ class _Sized:
 def tiers_sized(situation: Situation, server: str, left_alone: bool) -> bool:
     """Have tiers get the CPU that they have for a server; return whether that is in force.
 
-    One after the other. Unless `left_alone`, something of an earlier trial still works with them as
-    they were.
+    One after the other, those that get less first. Unless `left_alone`, something of an earlier
+    trial still works with them as they were.
     """
     first = _first_that_differs(situation, server)
     if first is None:
@@ -112,7 +118,9 @@ def as_sized(situation: Situation, server: str, tier: str, pod: PodView) -> Alte
 
 
 def _first_that_differs(situation: Situation, server: str) -> _Sized | None:
-    return next((one for one in _sized(situation, server) if not one.in_force), None)
+    """Return which tier is changed next: first those that get less, since others need that room."""
+    differing = [one for one in _sized(situation, server) if not one.in_force]
+    return min(differing, key=lambda one: one.grows, default=None)
 
 
 def _sized(situation: Situation, server: str) -> Iterator[_Sized]:

@@ -13,10 +13,10 @@ from datetime import timedelta
 from laptime.analysis import wording
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, LostAttempt, attempt_name
 from laptime.api.placement import Nodes
+from laptime.api.resources import quantity
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.status import State
 from laptime.manifests.generator import deadline_seconds, trial_job
-from laptime.manifests.pods import quantity
 from laptime.manifests.result import result_config_map
 from laptime.manifests.script_image import SCRIPT_CONTAINER
 from laptime.manifests.sql_image import sql_place
