@@ -186,6 +186,7 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
     assert environment == {
         "LAPTIME_NAMESPACE": None,
         "POD_IP": None,
+        "MALLOC_ARENA_MAX": "2",
         "LAPTIME_IMAGES_FILE": "/etc/laptime/images.json",
         "LAPTIME_CLUSTER_DOMAIN": "cluster.local",
         "LAPTIME_LOG_LEVEL": "info",
