@@ -231,12 +231,13 @@ def check(cluster: Cluster, run: str, *, kept: bool = True) -> Said:
         ("Factor against the baseline A", "factor"),
     ):
         assert said.by(name, "server", "load", "bound") == _intervals(measured, key)
-    names = {"p50Seconds": "0.5", "p90Seconds": "0.9", "p99Seconds": "0.99", "p999Seconds": "0.999"}
+    names = {"p50": "0.5", "p90": "0.9", "p99": "0.99", "p999": "0.999"}
     assert said.by("Response times A", "server", "load", "quantile") == {
-        (row["server"], row["load"], quantile): 1000 * row["latency"][key]
+        (row["server"], row["load"], quantile): 1000
+        * row["latencyFigures"][key]["seconds"]["value"]
         for row in measured
         for key, quantile in names.items()
-        if row["latency"].get(key) is not None
+        if (row["latencyFigures"].get(key) or {}).get("seconds") is not None
     }
     assert said.by("Isolation A", "isolation").keys() == (
         {(status["isolation"]["word"],)} if "isolation" in status else set()

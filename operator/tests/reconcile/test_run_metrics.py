@@ -18,6 +18,7 @@ from laptime.api.isolation import Isolation, Quietness
 from laptime.api.results import (
     Interval,
     Latency,
+    LatencyFigures,
     ObjectiveResult,
     Outcome,
     ResultRow,
@@ -141,12 +142,37 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
     quantiles = {
         labels["quantile"]: value for labels, value in all_of_them["laptime_result_latency_seconds"]
     }
-    assert quantiles == {"0.5": 0.001, "0.8": 0.003, "0.9": 0.004, "0.99": 0.009, "0.999": 0.02}
+    assert quantiles == {"0.5": 0.001, "0.9": 0.004, "0.99": 0.009, "0.999": 0.02}
     ((limited, _),) = all_of_them["laptime_result_limited_by"]
     assert (limited["cause"], limited["evidence"]) == ("serverCpu", "1.0 of 1 core")
     info = all_of_them["laptime_run_info"][0][0]
     assert info["verdict"] == "s0 is faster"
     assert (info["validity"], info["factor"]) == ("valid", "2.50x")
+
+
+def test_response_times_are_those_of_the_table_and_none_where_it_has_none() -> None:
+    times = {"p50": 0.00105, "p99": 0.0093}
+    figures = LatencyFigures.model_validate(
+        {name: {"seconds": {"value": value}} for name, value in times.items()}
+        | {"p999": {"failed": 2}}
+    )
+    merged = Latency(
+        mean_seconds=0.002,
+        p50_seconds=0.001,
+        p80_seconds=0.003,
+        p90_seconds=0.004,
+        p99_seconds=0.009,
+        p999_seconds=0.02,
+        max_seconds=0.03,
+    )
+    row = a_row(latency=merged, latency_figures=figures)
+    metrics = Metrics()
+    metrics.show(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=[row]))))
+    found = {
+        labels["quantile"]: value
+        for labels, value in samples(metrics)["laptime_result_latency_seconds"]
+    }
+    assert found == {"0.5": 0.00105, "0.99": 0.0093}
 
 
 def test_a_script_says_its_checks_iterations_and_metrics_under_their_names() -> None:

@@ -16,12 +16,12 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
+from laptime.api.metrics import Metric
 from laptime.api.resources import Resources, quantity
 from laptime.api.results import (
     Interval,
     ObjectiveResult,
     Outcome,
-    ResponseTimes,
     ResultRow,
     Tie,
     TrialResult,
@@ -60,13 +60,7 @@ _ROW = (*_RUN, "server", "load", "position")
 _TRIAL = (*_RUN, "trial", "server", "load", "repetition", "position")
 _UNITS = {"time": "ms", "data": "bytes"}
 """k6's units by what a metric contains."""
-_QUANTILES = {
-    "0.5": "p50_seconds",
-    "0.8": "p80_seconds",
-    "0.9": "p90_seconds",
-    "0.99": "p99_seconds",
-    "0.999": "p999_seconds",
-}
+_QUANTILES = {"0.5": Metric.P50, "0.9": Metric.P90, "0.99": Metric.P99, "0.999": Metric.P999}
 
 
 class _Families:
@@ -294,7 +288,7 @@ def _declared() -> _Families:
         ("laptime_result_rank", "Rank under this load; equals share one.", _ROW),
         (
             "laptime_result_latency_seconds",
-            "Exact percentiles over all repetitions.",
+            "Percentiles over the repetitions, as the table of results has them.",
             (*_ROW, "quantile"),
         ),
         ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _ROW),
@@ -465,7 +459,7 @@ def _add_row(families: _Families, run: Run, row: ResultRow, place: int) -> None:
     families.add("laptime_result_rank", labels, row.rank)
     _add_interval(families, "laptime_result_requests_per_second", labels, row.requests_per_second)
     _add_interval(families, "laptime_result_factor", labels, row.factor)
-    _add_latency(families, labels, row.latency)
+    _add_latency(families, labels, row)
     if row.usage is not None:
         families.add("laptime_result_cpu_cores", labels, row.usage.cores_mean)
         families.add("laptime_result_memory_bytes", labels, row.usage.memory_bytes)
@@ -533,11 +527,14 @@ def _add_interval(
         families.add(name, (*labels, "high"), interval.high)
 
 
-def _add_latency(families: _Families, labels: tuple[str, ...], times: ResponseTimes | None) -> None:
-    if times is not None:
-        for quantile, name in _QUANTILES.items():
-            value: float | None = getattr(times, name)
-            families.add("laptime_result_latency_seconds", (*labels, quantile), value)
+def _add_latency(families: _Families, labels: tuple[str, ...], row: ResultRow) -> None:
+    # As tables and reports have them.
+    for quantile, metric in _QUANTILES.items():
+        figure = row.response_time(metric)
+        if figure is not None and figure.seconds is not None:
+            families.add(
+                "laptime_result_latency_seconds", (*labels, quantile), figure.seconds.value
+            )
 
 
 def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
