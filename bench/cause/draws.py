@@ -25,7 +25,7 @@ from laptime.api.causes import Cause
 WORTH = 1.05
 """More of a resource that gives less is none that limits: as `laptime explain` has it."""
 BORDER = 0.02
-"""The model is no more exact than that: a gain from WORTH - BORDER on may pass for one."""
+"""The model is no more exact than that: how often it comes to it is counted beside."""
 
 TRIED = (
     Cause.SERVER_CPU,

@@ -104,20 +104,22 @@ def test_a_running_run_says_how_far_it_is_and_no_sentence_yet() -> None:
     assert servers == {"s0": "1", "s1": "2"}
 
 
+MERGED = Latency(
+    mean_seconds=0.002,
+    p50_seconds=0.001,
+    p80_seconds=0.003,
+    p90_seconds=0.004,
+    p99_seconds=0.009,
+    p999_seconds=0.02,
+    max_seconds=0.03,
+)
+
+
 def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> None:
-    latency = Latency(
-        mean_seconds=0.002,
-        p50_seconds=0.001,
-        p80_seconds=0.003,
-        p90_seconds=0.004,
-        p99_seconds=0.009,
-        p999_seconds=0.02,
-        max_seconds=0.03,
-    )
     row = a_row(
         requests_per_second=Interval(value=100.0, low=90.0, high=110.0),
         factor=Interval(value=2.5),
-        latency=latency,
+        latency=MERGED,
         error_rate=0.01,
         rank=1,
         validity=Validity.VALID,
@@ -156,16 +158,7 @@ def test_response_times_are_those_of_the_table_and_none_where_it_has_none() -> N
         {name: {"seconds": {"value": value}} for name, value in times.items()}
         | {"p999": {"failed": 2}}
     )
-    merged = Latency(
-        mean_seconds=0.002,
-        p50_seconds=0.001,
-        p80_seconds=0.003,
-        p90_seconds=0.004,
-        p99_seconds=0.009,
-        p999_seconds=0.02,
-        max_seconds=0.03,
-    )
-    row = a_row(latency=merged, latency_figures=figures)
+    row = a_row(latency=MERGED, latency_figures=figures)
     metrics = Metrics()
     metrics.show(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=[row]))))
     found = {
