@@ -11,6 +11,8 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from laptime_dashboards.selectors import SINCE_CREATION
+
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
 RUN_STEP = "$step"
@@ -68,6 +70,11 @@ def query(
         .ref_id(ref)
         .range()
     )
+
+
+def of_run(expr: str, legend: str, *, ref: str = "A", step: str = RUN_STEP) -> prometheus.Dataquery:
+    """Return a query over the time range that leaves earlier runs of the same name out."""
+    return query(f"{expr} and on () {SINCE_CREATION}", legend, ref=ref, step=step)
 
 
 def newest(expr: str, legend: str = "", *, ref: str = "A") -> prometheus.Dataquery:

@@ -21,6 +21,7 @@ from laptime_dashboards.panel_defaults import (
     in_server_colors,
     legend,
     newest,
+    of_run,
     query,
     thresholds,
     time_series,
@@ -32,8 +33,6 @@ _NOT_OVER = (
     "no trial of this time is over, or this Prometheus does not fetch the operator's seconds"
     " (docs/watching.md)"
 )
-_SINCE_CREATION = "vector(time()) > $since"
-"""For `and on ()`: nothing of an earlier run of the same name."""
 _AGE = "time() - $since"
 """What the seconds since a phase began are fewer than, unless it is of an earlier run."""
 _WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}]) < {_AGE}'
@@ -48,7 +47,7 @@ def requests() -> timeseries.Panel:
     scraped = (
         f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
         " * on (trial) group_left (position, server, load)"
-        f" laptime_run_current_trial{{{RUN}}} @ end() and on () {_SINCE_CREATION}"
+        f" laptime_run_current_trial{{{RUN}}} @ end()"
     )
     panel = time_series(
         "Requests of each second",
@@ -64,7 +63,7 @@ def requests() -> timeseries.Panel:
                 ref="A",
                 step=SECOND,
             ),
-            query(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
+            of_run(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
         ],
     )
     in_server_colors(panel, {"A": SERVER_AND_LOAD, "B": f"{SERVER_AND_LOAD}: live"}, dashed=["B"])
@@ -107,8 +106,8 @@ def errors() -> timeseries.Panel:
         "reqps",
         _NOT_OVER,
         [
-            query(
-                f"sum by (position, server, load, kind) ({counted}) and on () {_SINCE_CREATION}",
+            of_run(
+                f"sum by (position, server, load, kind) ({counted})",
                 "{{position}} {{server}}, {{load}}: {{kind}}",
                 step=SECOND,
             )

@@ -13,7 +13,7 @@ from laptime_dashboards.panel_defaults import (
     Column,
     coloured_words,
     in_server_colors,
-    query,
+    of_run,
     rows,
     time_series,
 )
@@ -42,17 +42,17 @@ def server_cpu() -> timeseries.Panel:
         "short",
         _NO_AGENT,
         [
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(f'{used}{{{SERVERS}}}')})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(f'{used}{{{GENERATOR_PODS}}}')})"),
                 "{{position}} generator of {{server}}",
                 ref="B",
             ),
-            query(
+            of_run(
                 "max by (server, position) (laptime_run_cpu_limit_cores"
                 f'{{{RUN},component="server",server=~"$server"}})',
                 "{{position}} limit of {{server}}",
@@ -74,7 +74,7 @@ def share_of_limit() -> timeseries.Panel:
         "At 100 % the server has all that it may have: more would need a higher limit.",
         "percentunit",
         "no server of the run has a CPU limit, or no agent is on its node",
-        [query(f"{used} / on (server) group_right () {limit}", "{{position}} {{server}}")],
+        [of_run(f"{used} / on (server) group_right {limit}", "{{position}} {{server}}")],
         limits=[(0.9, "orange"), (1, "red")],
         most=1,
     )
@@ -90,7 +90,7 @@ def tier_cpu() -> timeseries.Panel:
         "short",
         _NO_TIER,
         [
-            query(
+            of_run(
                 f"sum by (component) ({rate(f'laptime_pod_cpu_seconds_total{{{TIERS}}}')})",
                 "{{component}}",
             )
@@ -108,12 +108,12 @@ def throttling() -> timeseries.Panel:
         "s",
         _NO_AGENT,
         [
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(f'{held}{{{SERVERS}}}')})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"sum by (component) ({rate(f'{held}{{{TIERS}}}')})",
                 "{{component}}",
                 ref="B",
@@ -135,17 +135,17 @@ def memory() -> timeseries.Panel:
         "bytes",
         _NO_AGENT,
         [
-            query(
+            of_run(
                 placed(f"sum by (server) ({used}{{{SERVERS}}})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"sum by (component) ({used}{{{TIERS}}})",
                 "{{component}}",
                 ref="B",
             ),
-            query(
+            of_run(
                 placed(f"sum by (server) ({used}{{{GENERATOR_PODS}}})"),
                 "{{position}} generator of {{server}}",
                 ref="C",
@@ -166,12 +166,12 @@ def network() -> timeseries.Panel:
         "Bps",
         "no server in this time, no agent on its node, or agent.network is false",
         [
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(received)})"),
                 "{{position}} {{server}} receives",
                 ref="A",
             ),
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(sent)})"),
                 "{{position}} {{server}} sends",
                 ref="B",
@@ -190,12 +190,12 @@ def haproxy_queue() -> timeseries.Panel:
         "short",
         "the run has no HAProxy, or nobody watched it",
         [
-            query(
+            of_run(
                 f"sum by (proxy) (haproxy_backend_current_queue{{{BACKENDS}}})",
                 "queue {{proxy}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"sum by (proxy) (haproxy_backend_current_sessions{{{BACKENDS}}})",
                 "in work {{proxy}}",
                 ref="B",
@@ -213,13 +213,13 @@ def pool() -> timeseries.Panel:
         "short",
         "the run has no PgBouncer, or exporters are left out",
         [
-            query(f"sum(laptime_pgbouncer_servers_active{{{RUN}}})", "in use", ref="A"),
-            query(
+            of_run(f"sum(laptime_pgbouncer_servers_active{{{RUN}}})", "in use", ref="A"),
+            of_run(
                 f"max by (database) (laptime_pgbouncer_pool_size{{{RUN}}})",
                 "size of {{database}}",
                 ref="B",
             ),
-            query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="C"),
+            of_run(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="C"),
         ],
     )
 
@@ -232,13 +232,13 @@ def connections() -> timeseries.Panel:
         "short",
         "the run has no Postgres, or exporters are left out",
         [
-            query(
+            of_run(
                 "sum by (state, wait_event_type)"
                 f' (laptime_postgres_connections{{{RUN}, state!="idle"}})',
                 "{{state}} {{wait_event_type}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 f'sum(laptime_postgres_connections{{{RUN}, state="idle"}})',
                 "idle",
                 ref="B",
@@ -291,8 +291,8 @@ def node_others() -> timeseries.Panel:
         "short",
         "no pod of the run in this time, or no agent on its node",
         [
-            query(f"{pods} - on (node) {own}", "{{node}} other pods", ref="A"),
-            query(
+            of_run(f"{pods} - on (node) {own}", "{{node}} other pods", ref="A"),
+            of_run(
                 f"topk(10, sum by (node, namespace, pod) ({each}) and on (node) {NODES})",
                 "{{node}} {{namespace}}/{{pod}}",
                 ref="B",
@@ -315,8 +315,8 @@ def node_cpu() -> timeseries.Panel:
         "percentunit",
         "no pod of the run in this time, or no agent on its node",
         [
-            query(f"{busy} / {cpus} and on (node) {NODES}", "{{node}} busy", ref="A"),
-            query(f"{stolen} / {cpus} and on (node) {NODES}", "{{node}} stolen", ref="B"),
+            of_run(f"{busy} / {cpus} and on (node) {NODES}", "{{node}} busy", ref="A"),
+            of_run(f"{stolen} / {cpus} and on (node) {NODES}", "{{node}} stolen", ref="B"),
         ],
         limits=[(0.9, "red")],
         width=THIRD,
@@ -333,7 +333,7 @@ def node_pressure() -> timeseries.Panel:
         "percentunit",
         "the nodes' kernels count no pressure (PSI), or no agent is on them",
         [
-            query(
+            of_run(
                 f"sum by (node, resource) ({waiting}) and on (node) {NODES}",
                 "{{node}} {{resource}}",
             )
@@ -351,12 +351,12 @@ def node_memory() -> timeseries.Panel:
         "bytes",
         "no pod of the run in this time, or no agent on its node",
         [
-            query(
+            of_run(
                 f"max by (node) (laptime_node_memory_available_bytes) and on (node) {NODES}",
                 "{{node}} available",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"max by (node) (laptime_node_memory_total_bytes) and on (node) {NODES}",
                 "{{node}} in all",
                 ref="B",
@@ -378,7 +378,7 @@ def node_connections() -> timeseries.Panel:
         "dropped: use keepAlive, or more nodes.",
         "percentunit",
         "the nodes' kernels track no connections, or no agent is on them that may read it",
-        [query(f"{share} and on (node) {NODES}", "{{node}}")],
+        [of_run(f"{share} and on (node) {NODES}", "{{node}}")],
         limits=[(0.9, "red")],
         width=FULL,
         most=1,

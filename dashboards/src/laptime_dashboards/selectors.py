@@ -23,6 +23,10 @@ TIERS = f'{RUN},component=~"postgres|pgbouncer|haproxy|upstream|service-.+"'
 BACKENDS = f'{RUN},proxy!~"health-.*"'
 """HAProxy's backends that carry load: in the others the generators ask whether a server is up."""
 
+SINCE_CREATION = "vector(time()) > $since"
+"""For `and on ()`: nothing of an earlier run of the same name. Whose dashboard says it has the
+variable."""
+
 WINDOW = "$__rate_interval"
 """Four scrapes, or the step if that is longer: each query says its least step."""
 
@@ -36,9 +40,9 @@ def rate(series: str) -> str:
 
 
 def placed(expr: str) -> str:
-    """Return an expression by `server` with the place of the server as the label `position`."""
+    """Return an aggregation by `server` with the place of the server as the label `position`."""
     places = f"max by (server, position) (laptime_run_server_info{{{RUN}}})"
-    return f"({expr}) * on (server) group_left (position) {places}"
+    return f"{expr} * on (server) group_left (position) {places}"
 
 
 def quantile(share: float, series: str, *by: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from laptime_dashboards import run_usage
-from laptime_dashboards.frame import TIERS_UID, frame, with_run
+from laptime_dashboards.frame import TIERS_UID, frame, since_its_creation, with_run
 from laptime_dashboards.panel_defaults import (
     SECOND,
     SERVER,
@@ -13,8 +13,8 @@ from laptime_dashboards.panel_defaults import (
     Threshold,
     closed_row,
     in_server_colors,
+    of_run,
     on_the_right,
-    query,
     time_series,
 )
 from laptime_dashboards.selectors import BACKENDS, RUN, STEP, placed, rate
@@ -28,9 +28,8 @@ _NEAR_THE_END: tuple[Threshold, ...] = ((0.8, "orange"), (0.95, "red"))
 
 def build() -> dashboard.Dashboard:
     """Return the dashboard: a row for each part, those that a run may do without closed below."""
-    made = with_run(
-        frame("Tiers", TIERS_UID, "Utilisation, saturation and errors of each part of a run.")
-    )
+    made = frame("Tiers", TIERS_UID, "Utilisation, saturation and errors of each part of a run.")
+    since_its_creation(with_run(made))
     for title, panels in (
         ("Generator", (generator_utilisation(), generator_saturation(), generator_errors())),
         ("Postgres", (postgres_utilisation(), postgres_saturation(), postgres_errors())),
@@ -64,12 +63,12 @@ def generator_utilisation() -> timeseries.Panel:
         "short",
         _NO_LOAD,
         [
-            query(
+            of_run(
                 placed(f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 placed(f"max by (server) (laptime_pod_cpu_cores_peak{{{pods}}})"),
                 "{{position}} {{server}}, peak",
                 ref="B",
@@ -83,21 +82,23 @@ def generator_utilisation() -> timeseries.Panel:
 
 def generator_saturation() -> timeseries.Panel:
     """Time that the generator waits for CPU."""
-    waiting = f'laptime_pod_pressure_seconds_total{{{RUN},component="generator",kind="some"'
+    # Whatever the kind: that all tasks waited, which is the other one, is never more.
+    waiting = f'laptime_pod_pressure_seconds_total{{{RUN},component="generator"'
     for_cpu, for_another = (f'{waiting},resource{which}"cpu"}}' for which in ("=", "!="))
     panel = time_series(
         "Generator: saturation",
-        "Share of the time in which a task of the generator of a server was ready and had no CPU; "
-        "the broken line: waited for memory or for a disk, whichever was more.",
+        "Share of the time in which a task of the generator of a server was ready and had no CPU, "
+        "of several generators the one that waited most; the broken line: waited for memory or for "
+        "a disk, whichever was more.",
         "percentunit",
         "no load in this time, no agent on its node, or the kernel counts no pressure (PSI)",
         [
-            query(
-                placed(f"sum by (server) ({rate(for_cpu)})"),
+            of_run(
+                placed(f"max by (server) ({rate(for_cpu)})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 placed(f"max by (server) ({rate(for_another)})"),
                 "{{position}} {{server}}, memory or disk",
                 ref="B",
@@ -121,7 +122,7 @@ def generator_errors() -> timeseries.Panel:
         "reqps",
         "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
         [
-            query(
+            of_run(
                 f"sum by (position, server, kind) ({counted})",
                 "{{position}} {{server}}: {{kind}}",
                 step=SECOND,
@@ -142,7 +143,7 @@ def haproxy_utilisation() -> timeseries.Panel:
         "Share of the time in which HAProxy's threads had something to do, as it says itself.",
         "percentunit",
         _NO_HAPROXY,
-        [query(f"1 - min(haproxy_process_idle_time_percent{{{RUN}}}) / 100", "busy")],
+        [of_run(f"1 - min(haproxy_process_idle_time_percent{{{RUN}}}) / 100", "busy")],
         limits=_NEAR_THE_END,
         width=THIRD,
         most=1,
@@ -158,12 +159,12 @@ def haproxy_saturation() -> timeseries.Panel:
         "short",
         _NO_HAPROXY,
         [
-            query(
+            of_run(
                 f"sum by (proxy) (haproxy_backend_current_queue{{{BACKENDS}}})",
                 "{{proxy}}: waiting",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"max by (proxy) (haproxy_backend_queue_time_average_seconds{{{BACKENDS}}})",
                 "{{proxy}}: wait",
                 ref="B",
@@ -184,17 +185,17 @@ def haproxy_errors() -> timeseries.Panel:
         "reqps",
         _NO_HAPROXY,
         [
-            query(
+            of_run(
                 f"sum({rate(f'haproxy_backend_connection_errors_total{{{BACKENDS}}}')})",
                 "connections",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"sum({rate(f'haproxy_backend_response_errors_total{{{BACKENDS}}}')})",
                 "answers",
                 ref="B",
             ),
-            query(f"sum({rate(of_class_5xx)})", "5xx", ref="C"),
+            of_run(f"sum({rate(of_class_5xx)})", "5xx", ref="C"),
         ],
         limits=((0.001, "red"),),
         width=THIRD,
@@ -210,13 +211,13 @@ def pgbouncer_utilisation() -> timeseries.Panel:
         "percentunit",
         _NO_PGBOUNCER,
         [
-            query(
+            of_run(
                 f"sum by (database) (laptime_pgbouncer_servers_active{{{RUN}}})"
                 f" / sum by (database) (laptime_pgbouncer_pool_size{{{RUN}}})",
                 "pool {{database}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 "sum(" + rate(_container("pgbouncer")) + ")",
                 "CPU",
                 ref="B",
@@ -237,8 +238,8 @@ def pgbouncer_saturation() -> timeseries.Panel:
         "short",
         _NO_PGBOUNCER,
         [
-            query(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="A"),
-            query(
+            of_run(f"sum(laptime_pgbouncer_clients_waiting{{{RUN}}})", "clients waiting", ref="A"),
+            of_run(
                 f"max(laptime_pgbouncer_oldest_wait_seconds{{{RUN}}})",
                 "longest wait",
                 ref="B",
@@ -259,8 +260,8 @@ def pgbouncer_errors() -> timeseries.Panel:
         "short",
         _NO_PGBOUNCER,
         [
-            query(f"sum(laptime_pgbouncer_servers_login{{{RUN}}})", "being made", ref="A"),
-            query(f"1 - min(laptime_pgbouncer_up{{{RUN}}})", "no answer", ref="B"),
+            of_run(f"sum(laptime_pgbouncer_servers_login{{{RUN}}})", "being made", ref="A"),
+            of_run(f"1 - min(laptime_pgbouncer_up{{{RUN}}})", "no answer", ref="B"),
         ],
         width=THIRD,
         most=1,
@@ -277,14 +278,14 @@ def postgres_utilisation() -> timeseries.Panel:
         "short",
         _NO_POSTGRES,
         [
-            query(
+            of_run(
                 f"sum(laptime_postgres_connections{{{RUN}}})"
                 f" / max(laptime_postgres_max_connections{{{RUN}}})",
                 "connections",
                 ref="A",
             ),
-            query("sum(" + rate(_container("postgres")) + ")", "cores", ref="B"),
-            query(limit, "limit of cores {{server}}", ref="C"),
+            of_run("sum(" + rate(_container("postgres")) + ")", "cores", ref="B"),
+            of_run(limit, "limit of cores {{server}}", ref="C"),
         ],
         width=THIRD,
     )
@@ -300,13 +301,13 @@ def postgres_saturation() -> timeseries.Panel:
         "short",
         "no connection waited at the moment of a scrape, or the run has no Postgres",
         [
-            query(
+            of_run(
                 "sum by (wait_event_type, wait_event) (laptime_postgres_connections"
                 f'{{{RUN}, state="active", wait_event_type!=""}})',
                 "{{wait_event_type}}: {{wait_event}}",
                 ref="A",
             ),
-            query(
+            of_run(
                 f'sum(laptime_postgres_connections{{{RUN}, state=~"idle in transaction.*"}})',
                 "idle in transaction",
                 ref="B",
@@ -325,10 +326,10 @@ def postgres_errors() -> timeseries.Panel:
         "short",
         _NO_POSTGRES,
         [
-            query(
+            of_run(
                 f"sum({rate(f'laptime_postgres_deadlocks_total{{{RUN}}}')})", "deadlocks", ref="A"
             ),
-            query(f"1 - min(laptime_postgres_up{{{RUN}}})", "no answer", ref="B"),
+            of_run(f"1 - min(laptime_postgres_up{{{RUN}}})", "no answer", ref="B"),
         ],
         limits=((0.001, "red"),),
         width=THIRD,
@@ -345,13 +346,13 @@ def postgres_statements() -> timeseries.Panel:
         "ops",
         _NO_POSTGRES,
         [
-            query(
+            of_run(
                 f"sum({rate(f'laptime_postgres_statements_total{{{RUN}}}')})",
                 "statements",
                 ref="A",
             ),
-            query(f"sum({rate(f'laptime_postgres_commits_total{{{RUN}}}')})", "commits", ref="B"),
-            query(
+            of_run(f"sum({rate(f'laptime_postgres_commits_total{{{RUN}}}')})", "commits", ref="B"),
+            of_run(
                 f"sum({rate(f'laptime_postgres_rollbacks_total{{{RUN}}}')})", "rollbacks", ref="C"
             ),
         ],
@@ -369,7 +370,7 @@ def postgres_cache() -> timeseries.Panel:
         "cache or from disk.",
         "percentunit",
         "Postgres touched no block in this time, or the run has none",
-        [query(f"{hit} / ({hit} + {read})", "from memory")],
+        [of_run(f"1 / (1 + {read} / {hit})", "from memory")],
         width=THIRD,
         most=1,
     )
@@ -383,12 +384,12 @@ def postgres_writes() -> timeseries.Panel:
         "Bps",
         _NO_POSTGRES,
         [
-            query(
+            of_run(
                 f"sum({rate(f'laptime_postgres_wal_bytes_total{{{RUN}}}')})",
                 "write-ahead log",
                 ref="A",
             ),
-            query(
+            of_run(
                 f"sum({rate(f'laptime_postgres_temporary_bytes_total{{{RUN}}}')})",
                 "temporary files",
                 ref="B",
