@@ -354,6 +354,62 @@ func TestGeneratorsShareALoadExactly(t *testing.T) {
 	}
 }
 
+// Two trials of two generators each begin their measured parts at the same time, however late one of the
+// servers comes, and each has its own load.
+func TestTwoTrialsAreMeasuredAtTheSameTime(t *testing.T) {
+	const each = 2
+	meet, segments := freeAddress(t), fmt.Sprintf(`"generators":{"count":%d,"meet":"nobody:1"}`, each)
+	load := `{"open":{"rate":200,"durationSeconds":1,"maxConnections":20,"keepAlive":true}}`
+	results, servers := make(chan outcome, 2*each), []*target{}
+	for member := range 2 {
+		server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Duration(member) * time.Millisecond) })
+		servers = append(servers, server)
+		more := fmt.Sprintf(`,"waitSeconds":20,"warmupSeconds":0.2,%s,"together":{"name":"both","first":%d,"count":%d,"meet":%q}`,
+			segments, member*each, 2*each, meet)
+		for index := range each {
+			environment := append(trial(t, server.URL, load, more), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))
+			go func() {
+				time.Sleep(time.Duration(member) * 300 * time.Millisecond)
+				results <- k6(t, environment, nil, "trial.js")
+			}()
+		}
+	}
+	earliest, latest := math.Inf(1), 0.0
+	for range 2 * each {
+		out := <-results
+		if out.result == nil {
+			t.Fatalf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+		}
+		p := out.result.Phases["measured"]
+		if p.Requests != 100 || out.result.Segment.Count != each {
+			t.Errorf("%d requests of generator %+v", p.Requests, out.result.Segment)
+		}
+		earliest, latest = min(earliest, p.StartedAt), max(latest, p.StartedAt)
+	}
+	for member, server := range servers {
+		// With those of the warm-up.
+		if seen := server.requests.Load(); seen != 240 {
+			t.Errorf("server %d saw %d requests", member, seen)
+		}
+	}
+	if latest-earliest > 0.2 {
+		t.Errorf("the starts are %f s apart", latest-earliest)
+	}
+}
+
+func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	load := `{"closed":{"connections":1,"durationSeconds":1,"keepAlive":true}}`
+	more := fmt.Sprintf(`,"waitSeconds":0.5,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeAddress(t))
+	out := k6(t, trial(t, server.URL, load, more), nil, "trial.js")
+	if out.code != 6 || out.result != nil || !strings.Contains(out.stdout, "generator 1 of 2 did not come") {
+		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
+	}
+	if server.requests.Load() != 0 {
+		t.Errorf("%d requests were sent all the same", server.requests.Load())
+	}
+}
+
 func TestOneOfSeveralGeneratorsGivesUp(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	more := fmt.Sprintf(`,"waitSeconds":0.5,"generators":{"count":2,"meet":%q}`, freeAddress(t))

@@ -168,6 +168,7 @@ OTHERS: dict[str, Any] = {
     "imagePullSecrets": [{"name": "regcred"}],
     "placement": "shared",
     "nodes": "rotate",
+    "pairing": "duet",
     "ttlSecondsAfterFinished": 60,
     "verifyOnly": True,
     "suspend": True,

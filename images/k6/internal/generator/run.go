@@ -22,7 +22,7 @@ import (
 	"laptime.dev/k6/internal/spec"
 )
 
-// The rounds in which the generators of a trial meet.
+// The rounds in which the generators of a trial, or of two at the same time, meet.
 const (
 	warmup   = "warm-up"
 	measured = "measured part"
@@ -117,6 +117,9 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 }
 
 func join(trial *spec.Trial, segment spec.Segment) (*meeting.Meeting, error) {
+	if both := trial.Together; both != nil {
+		return meeting.Join(both.Name, both.First+segment.Index, both.Count, both.Meet)
+	}
 	if segment.Count == 1 {
 		return meeting.Join(trial.Trial, 0, 1, "")
 	}

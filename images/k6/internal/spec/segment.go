@@ -32,6 +32,31 @@ func (g *Generators) check(load *Load) error {
 	return nil
 }
 
+// Together says where the generators of two trials meet that are measured at the same time.
+type Together struct {
+	Name  string `json:"name"`  // of the meeting
+	First int    `json:"first"` // which generator of all generator 0 of this trial is
+	Count int    `json:"count"` // of the generators of both
+	Meet  string `json:"meet"`  // host:port of generator 0 of all
+}
+
+func (g *Together) check(t *Trial) error {
+	if g == nil {
+		return nil
+	}
+	switch own := int(t.generators()); {
+	case g.Name == "":
+		return errors.New("together.name: write what both trials call their meeting")
+	case g.Count > 2*maxGenerators || g.First < 0 || own < 1 || g.First+own > g.Count:
+		return fmt.Errorf("together: the %d generators from %d on are not among %d of at most %d", own, g.First, g.Count, 2*maxGenerators)
+	case g.Meet == "":
+		return errors.New("together.meet: write host:port of generator 0")
+	case t.Load.Saturation != nil || t.Load.Closed != nil && t.Load.Closed.Requests > 0:
+		return errors.New("together: both trials have to end at the same time, which a search and a number of requests do not: write a load with a duration")
+	}
+	return nil
+}
+
 // Segment is one generator's part of a load.
 type Segment struct {
 	Index int // from 0

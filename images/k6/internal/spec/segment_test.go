@@ -55,6 +55,24 @@ func TestGeneratorsAreChecked(t *testing.T) {
 	}
 }
 
+func TestTwoTrialsAtTheSameTimeAreChecked(t *testing.T) {
+	const lasting, counted = `{"closed":{"connections":3,"durationSeconds":1}}`, `{"closed":{"connections":3,"requests":9}}`
+	for _, wrong := range []struct{ load, together, says string }{
+		{lasting, `{"count":2,"meet":"a:1"}`, "together.name"},
+		{lasting, `{"name":"b","count":1,"first":1,"meet":"a:1"}`, "the 1 generators from 1 on"},
+		{lasting, `{"name":"b","count":33,"meet":"a:1"}`, "at most 32"},
+		{lasting, `{"name":"b","count":2,"first":-1,"meet":"a:1"}`, "from -1 on"},
+		{lasting, `{"name":"b","count":2}`, "together.meet"},
+		{counted, `{"name":"b","count":2,"meet":"a:1"}`, "write a load with a duration"},
+	} {
+		text := `{"target":"http://x","requests":[{"name":"a","path":"/"}],"load":%s,"together":%s}`
+		_, err := Parse(fmt.Sprintf(text, wrong.load, wrong.together), "")
+		if err == nil || !strings.Contains(err.Error(), wrong.says) {
+			t.Errorf("%s: %v", wrong.together, err)
+		}
+	}
+}
+
 func TestLoadsThatCannotBeSentAreRefusedWithAReason(t *testing.T) {
 	for load, says := range map[string]string{
 		`{}`: "exactly one of closed, open, ramp, stairs and saturation",

@@ -29,6 +29,8 @@ type Trial struct {
 	TimeoutSeconds float64   `json:"timeoutSeconds"`
 	// Generators that share the load; absent: this one alone.
 	Generators *Generators `json:"generators"`
+	// A trial that is measured at the same time; absent: this one is alone.
+	Together *Together `json:"together"`
 	// Statements that bring the database (environment DATABASE_URL) to the same state before.
 	ResetStatements []string `json:"resetStatements"`
 	// What templates of requests take their values from.
@@ -181,6 +183,9 @@ func (t *Trial) check() error {
 		}
 	}
 	if err := t.Load.check(); err != nil {
+		return err
+	}
+	if err := t.Together.check(t); err != nil {
 		return err
 	}
 	if err := t.Generators.check(&t.Load); err != nil {

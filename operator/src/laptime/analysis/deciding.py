@@ -29,7 +29,7 @@ def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = Non
     """Return how long a repetition of all servers took; None where nobody knows.
 
     Of all loads, or of one. What lies between two trials counts as it mostly was: longer ones are
-    attempts that were lost, or a run that was suspended.
+    attempts that were lost, or a run that was suspended. Trials at the same time count once.
     """
     times = sorted(
         (datetime.fromisoformat(one.started_at), datetime.fromisoformat(one.finished_at))
@@ -38,10 +38,17 @@ def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = Non
     )
     if len(times) < 2:
         return None
-    lasted = sum((end - begin).total_seconds() for begin, end in times) / len(times)
-    between = median((after[0] - one[1]).total_seconds() for one, after in pairwise(times))
+    spans = [times[0]]
+    for begin, end in times[1:]:
+        if begin < spans[-1][1]:
+            spans[-1] = spans[-1][0], max(end, spans[-1][1])
+        else:
+            spans.append((begin, end))
+    lasted = sum((end - begin).total_seconds() for begin, end in spans) / len(spans)
+    gaps = [(after[0] - one[1]).total_seconds() for one, after in pairwise(spans)]
+    between = max(0.0, median(gaps)) if gaps else 0.0
     a_repetition = {(one.server, one.load) for one in results if load in (None, one.load)}
-    return (lasted + max(0.0, between)) * len(a_repetition)
+    return (lasted + between) * len(a_repetition) * len(spans) / len(times)
 
 
 def worth_knowing(spec: BenchmarkRunSpec) -> float:

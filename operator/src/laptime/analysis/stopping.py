@@ -14,6 +14,7 @@ at 8. `make bench-precision` counts how often stopped intervals cover the truth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import combinations
 
@@ -111,6 +112,23 @@ def undecided(
     ]
 
 
+def with_partners(left: Sequence[Trial], results: Sequence[TrialResult]) -> list[Trial]:
+    """Return those of the trials left that are made: in a duet with a partner, or alone throughout.
+
+    Where the other server is out, one that was measured with it under a load is not measured alone
+    there: these figures would be about something else. Other trials than those of a duet all are.
+    """
+    there = {trial.name for trial in left} | {one.trial for one in results}
+    together = {(one.server, one.load) for one in results if one.beside and one.figures}
+    return [
+        trial if trial.beside in there else replace(trial, beside=None)
+        for trial in left
+        if trial.beside is None
+        or trial.beside in there
+        or (trial.server, trial.load) not in together
+    ]
+
+
 def gave_up(server: str, results: Sequence[TrialResult]) -> bool:
     """Return whether no more trials of a server are made: its last two failed.
 
@@ -155,8 +173,11 @@ def given_up(spec: BenchmarkRunSpec, results: Sequence[TrialResult]) -> dict[str
 
 
 def _last_failure(server: str, results: Sequence[TrialResult]) -> TrialResult | None:
-    counting = (one for one in results if one.server == server and not _by_the_run(one))
-    own = sorted(counting, key=lambda one: one.ordinal)
+    # What became of its partner says nothing of a server either way.
+    counting = (one for one in results if one.server == server and one.fault is not Fault.PARTNER)
+    own = sorted(
+        (one for one in counting if not _by_the_run(one)), key=lambda result: result.ordinal
+    )
     for seen in (own, [one for one in own if not one.lost]):
         last = seen[-_ENOUGH_FAILED_TRIALS:]
         failed = all(one.outcome is TrialOutcome.FAILED for one in last)

@@ -16,7 +16,13 @@ from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
-from laptime.analysis.stopping import given_up, loads_given_up, undecided, widest_half_width
+from laptime.analysis.stopping import (
+    given_up,
+    loads_given_up,
+    undecided,
+    widest_half_width,
+    with_partners,
+)
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
 from laptime.api.results import (
@@ -82,10 +88,14 @@ def summarise(
     rows = tuple(row for load in spec.loads for row in _rows(spec, load, cells, published))
     over = {result.trial for result in results}
     planned = {trial.name for trial in trials}
-    finished = all(
-        trial.name in over or trial.server in failures or (trial.server, trial.load) in failed_loads
+    left = [
+        trial
         for trial in trials
-    )
+        if trial.name not in over
+        and trial.server not in failures
+        and (trial.server, trial.load) not in failed_loads
+    ]
+    finished = not with_partners(left, results)
     rankings = rank(spec, cells)
     first = next((ranking for ranking in rankings if ranking.order), None)
     control = control_results(spec, cells)
@@ -93,6 +103,7 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
+    notes += [wording.DUET] if any(one.beside and one.figures for one in results) else []
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
         notes += _orders(spec, trials, counted, measured)

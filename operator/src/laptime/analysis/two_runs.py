@@ -19,6 +19,7 @@ from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
+from laptime.api.pairing import Pairing
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
@@ -208,6 +209,9 @@ def what_differs(
     nodes = [one.nodes or Nodes.FIXED for one in (before, after)]
     if nodes[0] is not nodes[1]:
         said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
+    if before.duet is not after.duet:
+        pairings = (Pairing.DUET if one.duet else Pairing.INTERLEAVED for one in (before, after))
+        said.append(f"the pairing: {' and '.join(pairings)}")
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(

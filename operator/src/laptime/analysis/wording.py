@@ -283,6 +283,13 @@ def listing(names: Sequence[str], joint: str = "and") -> str:
     return f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
+DUET = (
+    "both were measured at the same time (duet): their figures are those of servers that share the "
+    "machine"
+)
+"""Of a run with `pairing: duet`."""
+
+
 def repeated(lost_attempts: int) -> str:
     """Return in words that so many attempts of trials were made again."""
     one = lost_attempts == 1

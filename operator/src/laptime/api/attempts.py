@@ -29,6 +29,8 @@ class Fault(StrEnum):
     """A node or its kubelet."""
     CLUSTER = "cluster"
     """The scheduler, a registry, the network, a cluster that is full, somebody who deletes pods."""
+    PARTNER = "partner"
+    """What was measured at the same time came to nothing."""
 
     @property
     def repeated(self) -> bool:

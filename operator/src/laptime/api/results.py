@@ -136,6 +136,9 @@ class TrialResult(TolerantModel):
     server: str
     load: str
     repetition: int = Field(description="From 1.")
+    beside: str | None = Field(
+        None, description="The attempt that was measured at the same time, with `pairing: duet`."
+    )
     outcome: TrialOutcome
     reason: str | None = Field(None, description="CamelCase; why a trial failed.")
     message: str | None = None

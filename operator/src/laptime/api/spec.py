@@ -21,6 +21,7 @@ from laptime.api.egress import Destination
 from laptime.api.loads import Generator, Load
 from laptime.api.names import ServerName
 from laptime.api.objectives import Objective
+from laptime.api.pairing import DUET_RULES, Pairing
 from laptime.api.placement import Nodes, PlacementName
 from laptime.api.pull_secret import MAX_PULL_SECRETS, PullSecret
 from laptime.api.server import Server
@@ -203,6 +204,7 @@ class BenchmarkRunSpec(Model):
                 "or write protocol: http1",
                 ".loads",
             ),
+            *DUET_RULES,
             *(_own_cpu_rule(tier) for tier in SIZED_TIERS),
             rule(
                 "self.servers.all(s, !has(s.topology) || !has(s.topology.pgbouncer) || "
@@ -347,6 +349,12 @@ class BenchmarkRunSpec(Model):
         "they can, so that the figures hold for more than one node. any: each goes where the "
         "scheduler likes; those on other nodes than the first are doubtful.",
     )
+    pairing: Pairing | None = Field(
+        None,
+        description="interleaved, or left out: one trial after the other. duet: two servers "
+        "without tiers are measured at the same time, so that what disturbs the machine disturbs "
+        "both; their figures are those of a server that shares its machine with the other.",
+    )
     objectives: list[Objective] = Field(
         default_factory=list, description="Bounds that must be kept.", max_length=64
     )
@@ -418,6 +426,11 @@ class BenchmarkRunSpec(Model):
         changes = {"name": name, "profile": False}
         control = self.server(self.baseline_name).model_copy(update=changes)
         return self.model_copy(update={"servers": [*self.servers, control]})
+
+    @property
+    def duet(self) -> bool:
+        """Whether the two servers of a repetition are measured at the same time."""
+        return self.pairing is Pairing.DUET
 
     @property
     def profile_load(self) -> Load | None:

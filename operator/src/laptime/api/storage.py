@@ -3,8 +3,10 @@
 What carries none is of version 1. Version 2 folds the results of a run that is over into an archive
 (docs/decisions/0011). Version 3 has the rule of the order of trials in the status: an older one
 would go on with another order (docs/decisions/0053). Version 4 is that of a run which says `nodes`
-or is in a lane, which an older one would measure elsewhere (docs/decisions/0060, 0061); all others
-stay at 3. A version of Laptime reads what it knows, and leaves alone what it does not.
+or is in a lane, which an older one would measure elsewhere (docs/decisions/0060, 0061). Version 5
+is that of a run whose servers are measured at the same time, which an older one would measure one
+after the other (docs/decisions/0078). All others stay at 3. A version of Laptime reads what it
+knows, and leaves alone what it does not.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from pydantic import Field
 from laptime.api import GROUP
 from laptime.api.base import TolerantModel
 
-STORED_VERSION = 4
+STORED_VERSION = 5
 """The newest one that is read."""
+PLACED_VERSION = 4
+"""What is written of a run that says `nodes` or is in a lane."""
 USUAL_VERSION = 3
 """What is written of a run that has nothing of a later one."""
 VERSION_ANNOTATION = f"{GROUP}/stored-version"

@@ -149,7 +149,11 @@ def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found
             continue  # a newer version wrote it
         if run is None or run.spec is None or run.status.results_config_map is None:
             continue
-        same = (run.spec.scenario, run.spec.placement) == (spec.scenario, spec.placement)
+        same = (run.spec.scenario, run.spec.placement, run.spec.duet) == (
+            spec.scenario,
+            spec.placement,
+            spec.duet,
+        )
         others = sum(not one.same_work for one in found.runs)
         if not same and others >= _MOST_RUNS:
             continue

@@ -138,7 +138,10 @@ def describe_trial(run: Run) -> str:
             at_most = "at most " if spec.by_results else ""
             of = f"{at_most}{spec.most_repetitions}"
             again = f", attempt {len(status.lost_attempts) + 1}" if status.lost_attempts else ""
-            return f"{trial.server}{load}, repetition {trial.repetition} of {of}{again}"
+            servers = " and ".join(
+                one.server for one in trials if one.name in (trial.name, trial.beside)
+            )
+            return f"{servers}{load}, repetition {trial.repetition} of {of}{again}"
     for profile in plan_profiles(run.name, spec):
         if profile.name == status.current_trial:
             return f"profile of {profile.server}"

@@ -20,7 +20,7 @@ from laptime.api.images import RunImages
 from laptime.api.server import Server
 from laptime.api.side_services import MAX_SIDE_SERVICE_NAME
 from laptime.api.spec import MAX_RUN_NAME_LENGTH, BenchmarkRunSpec
-from laptime.api.storage import STORED_VERSION, USUAL_VERSION
+from laptime.api.storage import PLACED_VERSION, STORED_VERSION, USUAL_VERSION
 from laptime.catalog import Scenario, presets
 from laptime.plan import Places
 
@@ -44,6 +44,8 @@ COMPONENT_LABEL = f"{GROUP}/component"
 SERVER_LABEL = f"{GROUP}/server"
 LOAD_LABEL = f"{GROUP}/load"
 TRIAL_LABEL = f"{GROUP}/trial"
+LEADS_LABEL = f"{GROUP}/leads"
+"""On the generators that those of another trial, measured at the same time, meet."""
 PLACEMENT_LABEL = f"{GROUP}/placement"
 
 MAX_NAME_LENGTH = 63
@@ -246,8 +248,10 @@ class RunContext:
     @property
     def stored_version(self) -> int:
         """The version of what is stored of it: the newest only where an older one goes wrong."""
+        if self.spec.duet:
+            return STORED_VERSION
         laned = self.placement is not None and self.placement.lane is not None
-        return STORED_VERSION if laned or self.spec.nodes is not None else USUAL_VERSION
+        return PLACED_VERSION if laned or self.spec.nodes is not None else USUAL_VERSION
 
     def object_name(self, *parts: str) -> str:
         """Return the name of an object of the run, such as `demo-server-axum`."""

@@ -14,7 +14,7 @@ from laptime.api.loads import Arrivals, Load, Protocol
 from laptime.api.script_load import ScriptLoad
 from laptime.api.server import Server
 from laptime.catalog import Request, Use, values_of
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
 from laptime.manifests.feeders import FOLDER, feeder_path, feeder_volumes
 from laptime.manifests.meeting import MEETING_PORT, meeting_address
 from laptime.manifests.pods import (
@@ -87,6 +87,8 @@ def load_job(
     server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
     parallelism = ctx.spec.generator.parallelism
     labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
+    if trial.beside is not None and trial.leads:
+        labels[LEADS_LABEL] = "true"
     volumes = client_volumes(server)
     helper = helper_resources(ctx.spec.generator.resources)
     # What is wrong with an image shows before anything is made ready for it.
@@ -148,6 +150,7 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         **({"feeders": feeders} if feeders else {}),
         "load": _shape(load, start_rate(load.saturation, seed, trial) if load.saturation else 0.0),
         **_generators(ctx),
+        **_together(ctx, trial),
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
     }
@@ -170,6 +173,21 @@ def _generators(ctx: RunContext) -> dict[str, Any]:
     return {"generators": {"count": count, "meet": meeting_address(ctx)}}
 
 
+def _together(ctx: RunContext, trial: Trial) -> dict[str, Any]:
+    """Return at what the generators of two trials at the same time find each other."""
+    if trial.beside is None:
+        return {}
+    count = ctx.spec.generator.parallelism
+    return {
+        "together": {
+            "name": trial.meeting,
+            "first": 0 if trial.leads else count,
+            "count": 2 * count,
+            "meet": meeting_address(ctx),
+        }
+    }
+
+
 def _has_reset(ctx: RunContext, server: Server) -> bool:
     postgres = ctx.spec.topology_of(server).postgres
     return postgres is not None and bool(ctx.scenario.reset_statements)
@@ -189,7 +207,7 @@ def deadline_seconds(ctx: RunContext, load: Load) -> int:
     elif measured is None:
         measured = _REQUESTS_BOUND_SECONDS
     # First they wait for the server, then for each other.
-    waits = 1 if ctx.spec.generator.parallelism == 1 else 2
+    waits = 2 if ctx.spec.generator.parallelism > 1 or ctx.spec.duet else 1
     # The last requests of warm-up and of the measured part may each take their whole time-out.
     return math.ceil(
         _START_SECONDS
@@ -248,7 +266,7 @@ def _k6(ctx: RunContext, trial: Trial, server: Server, load: Load) -> Manifest:
             mounts[FOLDER] = "feeders"
         if _has_reset(ctx, server):
             env += database_variables(ctx, postgres_name(ctx), PORT)
-    if ctx.spec.generator.parallelism > 1:
+    if ctx.spec.generator.parallelism > 1 or trial.beside is not None:
         ports["meet"] = MEETING_PORT
     return container(
         ctx,

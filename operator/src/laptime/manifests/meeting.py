@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from laptime.manifests.context import Component, Manifest, RunContext
+from laptime.manifests.context import LEADS_LABEL, Component, Manifest, RunContext
 from laptime.manifests.pods import service
 
 MEETING_PORT = 7117
@@ -15,11 +15,18 @@ _COMPLETION_INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 def meeting_objects(ctx: RunContext) -> list[Manifest]:
     """Return the Service that leads to generator 0; none where there is only one generator.
 
+    Of two trials at the same time to that of the one which leads.
+
     It leads to the one that is alive: those of earlier trials have ended. Its name is known to the
     DNS from the first, while the name of a pod would be denied until the pod is there, and the
     denial kept for seconds.
     """
-    if ctx.spec.generator.parallelism == 1:
+    selected = {}
+    if ctx.spec.generator.parallelism > 1:
+        selected[_COMPLETION_INDEX_LABEL] = "0"
+    if ctx.spec.duet:
+        selected[LEADS_LABEL] = "true"
+    if not selected:
         return []
     return [
         service(
@@ -27,7 +34,7 @@ def meeting_objects(ctx: RunContext) -> list[Manifest]:
             Component.GENERATOR,
             _name(ctx),
             {"meet": MEETING_PORT},
-            also_selected={_COMPLETION_INDEX_LABEL: "0"},
+            also_selected=selected,
         )
     ]
 

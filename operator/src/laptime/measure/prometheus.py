@@ -120,6 +120,8 @@ class _Pod:
     component: str
     server: str | None
     node: str | None
+    trial: str = ""
+    """Empty: it is of no trial alone, or nobody says of which."""
     series: dict[str, Series] = field(default_factory=dict)
     processes: Processes = field(default_factory=Processes)
 
@@ -144,8 +146,9 @@ async def trial_usage(
     )
     clocks = clocks or Clocks()
     pods = _pods_of_agent(clocks.in_the_windows_time(found))
-    if any("cpu" in pod.series for pod in pods.values()):
-        return await _usage_of_agent(query, wanted, pods, clocks)
+    own = {name: pod for name, pod in pods.items() if pod.trial in ("", wanted.trial)}
+    if any("cpu" in pod.series for pod in own.values()):
+        return await _usage_of_agent(query, wanted, own, pods, clocks)
     found = await query_samples(
         query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
     )
@@ -162,13 +165,17 @@ async def trial_usage(
 
 
 def agent_query(wanted: TrialWindow) -> str:
-    """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers."""
+    """Return the PromQL query of all samples of the pods of a trial, and of the run's tiers.
+
+    With those of the trial beside it, which are told by their label.
+    """
+    trials = wanted.trial if wanted.beside is None else f"{wanted.trial}|{wanted.beside}"
     labels = {
         "__name__": ("=~", "|".join((*_POD_METRICS, _POD_PRESSURE, *PROCESS_METRICS))),
         "namespace": ("=", wanted.namespace),
         "run": ("=", wanted.run),
         # Tiers have no trial; servers and generators of other trials are none of ours.
-        "trial": ("=~", f"|{wanted.trial}"),
+        "trial": ("=~", f"|{trials}"),
         # The whole pod, and of its containers only the exporter.
         "container": ("=~", f"|{_EXPORTER}"),
     }
@@ -226,7 +233,12 @@ def _pods_of_agent(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[st
             continue
         pod = pods.setdefault(
             labels["pod"],
-            _Pod(labels.get("component", ""), labels.get("server"), labels.get("node")),
+            _Pod(
+                labels.get("component", ""),
+                labels.get("server"),
+                labels.get("node"),
+                labels.get("trial", ""),
+            ),
         )
         if key is None:
             pod.processes.add(labels, series)
@@ -262,7 +274,7 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
     if tier:
         return tier[1], None
     server = re.fullmatch(r"server-(.+)-[a-z0-9]+-[a-z0-9]+", rest)
-    if server:
+    if server and wanted.server in (None, server[1]):
         return "server", server[1]
     if pod.startswith(f"{wanted.trial}-"):
         return "generator", None
@@ -270,8 +282,13 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
 
 
 async def _usage_of_agent(
-    query: Query, wanted: TrialWindow, pods: Mapping[str, _Pod], clocks: Clocks
+    query: Query,
+    wanted: TrialWindow,
+    pods: Mapping[str, _Pod],
+    of_run: Mapping[str, _Pod],
+    clocks: Clocks,
 ) -> TrialUsage:
+    """Return what the pods of a trial used; those of the run are of the trial beside it too."""
     usage = _usage(wanted, pods, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
     seen = {pod.node for pod in pods.values() if pod.node}
     nodes = sorted(seen | set(clocks.asked))
@@ -293,7 +310,7 @@ async def _usage_of_agent(
     ]
     gaps += clocks.gaps(wanted.window)
     read = [
-        _node(name, by_node[name], wanted.window, _own_cpu(name, pods, wanted.window)).model_copy(
+        _node(name, by_node[name], wanted.window, _own_cpu(name, of_run, wanted.window)).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
                 "stood_still_seconds": still[name],

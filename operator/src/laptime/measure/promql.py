@@ -40,6 +40,10 @@ class TrialWindow:
     window: Window
     until: float | None = None
     """When the last answer was there, where that is later than the window's end (Unix seconds)."""
+    server: str | None = None
+    """Where pods are known by their names alone, no other server's are of this trial."""
+    beside: str | None = None
+    """A trial of the same run that was measured at the same time: its pods are no neighbours."""
 
     @property
     def whole(self) -> Window:
@@ -47,7 +51,7 @@ class TrialWindow:
         return Window(self.window.start, max(self.window.end, self.until or self.window.end))
 
     def __post_init__(self) -> None:
-        for name in (self.namespace, self.run, self.trial):
+        for name in (self.namespace, self.run, self.trial, self.beside or self.trial):
             if not _NAME.fullmatch(name):
                 raise ValueError(f"{name!r} is not the name of an object")
 

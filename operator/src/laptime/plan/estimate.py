@@ -46,10 +46,14 @@ def remaining_seconds(
 
     `measured_durations` are the whole lengths in seconds of the trials that are over, from one
     trial's start to the next one's, by (server, load). What was measured wins over what the spec
-    says; a pair with nothing measured takes the mean of its load.
+    says; a pair with nothing measured takes the mean of its load. Two trials at the same time take
+    as long as the longer one.
     """
+    names = {trial.name for trial in trials_left}
     return sum(
-        _expected(spec.load(trial.load), trial.server, measured_durations) for trial in trials_left
+        _expected(spec.load(trial.load), trial.server, measured_durations)
+        for trial in trials_left
+        if trial.leads or trial.beside not in names
     )
 
 

@@ -28,8 +28,17 @@ from laptime.plan.tiers import haproxy_threads
 MOST_CANDIDATES = 3
 """Resources that one experiment tries: each costs as much time as the server itself."""
 _AT_ONCE = "-all"
-_WITHOUT = ("precision", "stop_when", "smallest_difference", "max_repetitions", "budget", "seed")
-"""What an experiment leaves out of the spec of its run: its repetitions are a fixed number."""
+_WITHOUT = (
+    "precision",
+    "stop_when",
+    "smallest_difference",
+    "max_repetitions",
+    "budget",
+    "seed",
+    "pairing",
+)
+"""What an experiment leaves out of the spec of its run: its repetitions are a fixed number, and
+there can be more than two servers in it."""
 _LONGEST_NAME = 20
 _QUANTITY = re.compile(r"([0-9]+(?:[.][0-9]+)?)(.*)")
 

@@ -14,7 +14,7 @@ from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed, pool_sizes
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
     """Return what of a run does not fit its scenario, with what to write instead."""
     servers = (*_servers(spec, scenario), *_variables(spec, scenario), *_protocols(spec))
-    return [*servers, *_topology(spec, scenario)]
+    return [*servers, *_topology(spec, scenario), *_shared_services(spec, scenario)]
 
 
 def load_problems(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -89,6 +89,15 @@ def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
                 f"server {server.name}: preset {server.preset} does not speak HTTP/2: write "
                 f"protocol: http1 at load {load}, or take {_or(speaking)}, an image or a service"
             )
+
+
+def _shared_services(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
+    if spec.duet and scenario.services:
+        names = ", ".join(one.name for one in scenario.services)
+        yield (
+            "pairing: duet measures servers that share nothing but the machine, and both would ask "
+            f"the services of the scenario ({names}): leave pairing out"
+        )
 
 
 def _topology(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:

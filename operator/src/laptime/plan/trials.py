@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
-from laptime.plan.order import orders
+from laptime.plan.order import Treatment, orders
 
 _MAX_SEED = 2**31 - 1
 
@@ -23,6 +24,15 @@ class Trial:
     load: str
     repetition: int
     """From 1."""
+    beside: str | None = None
+    """Name of the trial that is measured at the same time; None: it is alone."""
+    leads: bool = True
+    """Whether the generators of the trial beside it meet at those of this one."""
+
+    @property
+    def meeting(self) -> str:
+        """What this trial and the one beside it have in common: the name of the one that leads."""
+        return self.name if self.leads or self.beside is None else self.beside
 
 
 def seed_of(spec: BenchmarkRunSpec, uid: str) -> int:
@@ -44,7 +54,8 @@ def plan_trials(
     Each repetition is a block with every (server, load) once, so that a slow drift of the machine
     hits all servers alike; in which order follows from the rule (see order.py), the spec and the
     seed alone, and more repetitions only add to its end. A run that was begun goes on by its own
-    rule: order_of(). A run that only verifies has no trials.
+    rule: order_of(). A run that only verifies has no trials. In a duet the two servers under a load
+    follow each other, the one first that the order has first: it is made first, and leads.
     """
     if spec.verify_only:
         return ()
@@ -53,8 +64,24 @@ def plan_trials(
     blocks = orders(pairs, seed, repetitions or spec.first_look, order)
     trials: list[Trial] = []
     for repetition, block in enumerate(blocks, 1):
-        for server, load in block:
+        for server, load in _by_load(block) if spec.duet else block:
             ordinal = len(trials) + 1
             name = f"{run_name}-trial-{ordinal:0{digits}d}"
             trials.append(Trial(name, ordinal, server, load, repetition))
-    return tuple(trials)
+    if not spec.duet:
+        return tuple(trials)
+    return tuple(
+        replace(one, beside=other.name, leads=one is first)
+        for first, second in _pairs(trials)
+        for one, other in ((first, second), (second, first))
+    )
+
+
+def _by_load(block: Sequence[Treatment]) -> list[Treatment]:
+    """Return a repetition with the servers under each load side by side."""
+    loads = list(dict.fromkeys(load for _, load in block))
+    return sorted(block, key=lambda one: loads.index(one[1]))
+
+
+def _pairs(trials: Sequence[Trial]) -> Iterator[tuple[Trial, Trial]]:
+    return zip(trials[::2], trials[1::2], strict=True)

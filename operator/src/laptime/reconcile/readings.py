@@ -129,7 +129,13 @@ class ReadingsDesk:
             end = min(end, begin + timedelta(seconds=result.figures.window_seconds))
         window = Window(begin.timestamp(), end.timestamp())
         wanted = TrialWindow(
-            run.namespace, run.name, result.attempt_name, window, until=last.timestamp()
+            run.namespace,
+            run.name,
+            result.attempt_name,
+            window,
+            until=last.timestamp(),
+            server=result.server,
+            beside=result.beside,
         )
         server = run.spec.server(result.server)
         pool = pool_name(run.spec, server)

@@ -16,6 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from laptime.analysis import wording
+from laptime.api.attempts import trial_of
 from laptime.api.metrics import Metric
 from laptime.api.resources import Resources, quantity
 from laptime.api.results import (
@@ -543,8 +544,11 @@ def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult 
     position = position_of(run.spec, trial.server)
     labels = (*run.key, name, trial.server, trial.load, str(trial.repetition), position)
     families.add("laptime_trial_info", labels, 1.0)
-    if trial.name == run.status.current_trial:
-        families.add("laptime_run_current_trial", labels, 1.0)
+    current = run.status.current_trial
+    if current is not None and trial_of(current) in (trial.name, trial.beside):
+        # As its pods are labelled now.
+        attempt = trial.name + current.removeprefix(trial_of(current))
+        families.add("laptime_run_current_trial", (*run.key, attempt, *labels[3:]), 1.0)
     if result is None:
         return
     families.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))

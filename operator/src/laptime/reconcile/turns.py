@@ -186,7 +186,7 @@ def cap_exceeded(
     over = [
         _over("trials", len(trials), caps.trials),
         _over("servers", len(spec.servers), caps.servers),
-        _over("generators", spec.generator.parallelism, caps.generators),
+        _over("generators", generators_at_once(spec), caps.generators),
         _over("cores in the pods of a trial", cpu, caps.cpu),
         _over("MiB of memory in the pods of a trial", memory / 2**20, _mebi(caps.memory)),
     ]
@@ -199,6 +199,11 @@ def cap_exceeded(
     if not said:
         return None
     return f"{'; '.join(said)}. {how_to_change(namespace)}"
+
+
+def generators_at_once(spec: BenchmarkRunSpec) -> int:
+    """Return how many generators send load at the same time."""
+    return spec.generator.parallelism * (2 if spec.duet else 1)
 
 
 def how_to_change(namespace: str) -> str:
@@ -221,7 +226,7 @@ def _mebi(memory: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class _Pods:
-    """Pods of one trial that are alike; of servers there is one of all at a time."""
+    """Pods of one trial that are alike; of servers there is one of all at a time, or two."""
 
     title: str
     resources: Resources | None
@@ -265,8 +270,11 @@ def _pods(
     return [
         *(_Pods(f"topology.{name}", one.resources) for name, one in tiers.items() if one),
         *(_Pods(f"{one.title} of the scenario", one.resources) for one in services),
-        *(_Pods(f"server {one.name}", one.resources, one_of=True) for one in spec.deployed),
-        _Pods("generator", spec.generator.resources, spec.generator.parallelism),
+        *(
+            _Pods(f"server {one.name}", one.resources, one_of=not spec.duet)
+            for one in spec.deployed
+        ),
+        _Pods("generator", spec.generator.resources, generators_at_once(spec)),
     ]
 
 

@@ -61,6 +61,7 @@ class Report:
         placed = {"Placement": self.placement.said} if self.placement else {}
         return {
             **placed,
+            **({"Pairing": wording.DUET} if self.spec.duet else {}),
             **self._rotation,
             **self._network,
             **self._between_nodes,

@@ -62,6 +62,20 @@ TRIALS = Section(
             blame=Fault.GENERATOR,
         ),
         Reason(
+            "PartnerFailed",
+            "with `pairing: duet`, the server that was to be measured at the same time came to "
+            "nothing, as the message quotes: what one of two measured alone says nothing of both",
+            "see to the other server",
+            blame=Fault.PARTNER,
+        ),
+        Reason(
+            "PartnerMissing",
+            "with `pairing: duet`, the trial of the other server is over, so that this one cannot "
+            "be measured at the same time any more",
+            "apply the run again under another name, if the repetitions that are left are too few",
+            blame=Fault.PARTNER,
+        ),
+        Reason(
             "GeneratorTimedOut",
             "the load took longer than it ever should, and was ended",
             "fewer `requests`; for a script a longer `duration`",

@@ -50,11 +50,11 @@ def run_profiles(situation: Situation) -> Decision | None:
 
 def _prepare(situation: Situation, profile: Trial) -> Problem | None:
     """Bring up a fresh pod of the server; put it under load when nothing else is alive."""
-    settled = run_only(situation, profile.server, profile.name)
+    settled = run_only(situation, {profile.server: profile.name})
     if (
         settled
         and situation.tiers_ready
-        and not generators_alive(situation, profile)
+        and not generators_alive(situation, [profile.name])
         and not _others_alive(situation, profile)
     ):
         situation.actions.append(Create(profile_job(situation.context, profile)))

@@ -1,7 +1,8 @@
-"""One server at a time: its pod runs, those of all others do not."""
+"""The servers of a trial: their pods run, those of all others do not."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -39,11 +40,14 @@ from laptime.reconcile.views import PodView, WorkloadView
 _OF_ONE_TRIAL = ("server", "generator", "profiler", "verifier")
 
 
-def run_only(situation: Situation, server: str, purpose: str) -> bool:
-    """Have one fresh pod of a server, made for a purpose (a trial), and none of any other.
+def run_only(situation: Situation, purposes: Mapping[str, str]) -> bool:
+    """Have one fresh pod of each of these servers, made for a purpose (a trial), and no others.
 
-    Returns whether the Deployments say so, the pod is there and no other server's or trial's one is
-    alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
+    Nearly always it is one server, and two where they are measured at the same time; the purpose
+    that comes first is that of the services around them.
+
+    Returns whether the Deployments say so, the pods are there and no other server's or trial's one
+    is alive. The pod itself need not be ready yet, but who measures it has to know which one it is.
     A Service that is there already is left as it is, and must be ready. The services around it come
     first, ready and in their first state: it may need them when it starts. They get into that once
     nothing lives any more that could write to them, and before the server does.
@@ -54,12 +58,14 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
         for pod in situation.observed.pods_of(component)
         if not (pod.ended or pod.stuck(situation.now))
     ]
-    left_alone = all(pod.trial == purpose for pod in live)
+    purpose = next(iter(purposes.values()))
+    left_alone = all(pod.trial in purposes.values() for pod in live)
     settled = side_services_ready(situation, purpose, left_alone) and side_services_reset(
         situation, purpose, left_alone=not live
     )
+    begins = settled
     for one in situation.spec.deployed:
-        wanted = purpose if one.name == server and settled else None
+        wanted = purposes.get(one.name) if begins else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
         running = current.trial if current is not None and current.replicas > 0 else None
         if current is None or running != wanted:
@@ -69,24 +75,25 @@ def run_only(situation: Situation, server: str, purpose: str) -> bool:
                 situation.actions.append(Apply(service))
             situation.actions.append(Apply(server_deployment(situation.context, one, wanted)))
             settled = False
-    sized = tiers_sized(situation, server, left_alone)
+    # One server alone has tiers.
+    sized = len(purposes) > 1 or tiers_sized(situation, next(iter(purposes)), left_alone)
     alive = {
         (pod.server, pod.trial) for pod in situation.observed.pods_of("server") if not pod.deleting
     }
-    if situation.spec.server(server).deployed:
-        return settled and sized and alive == {(server, purpose)}
-    return reachable(situation, server, purpose) and settled and sized and not alive
+    deployed = {item for item in purposes.items() if situation.spec.server(item[0]).deployed}
+    there = all(reachable(situation, *item) for item in purposes.items() if item not in deployed)
+    return there and settled and sized and alive == deployed
 
 
-def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
-    """Return why a trial is not going to begin; None while it may.
+def never_prepared(situation: Situation, *trials: Trial) -> Problem | None:
+    """Return why a trial, or two at the same time, are not going to begin; None while they may.
 
-    Its server's pod has as long as a start-up may take; so has everything else that is in the way.
+    Their servers' pods have as long as a start-up may take; so has all else that is in the way.
     """
     limit = situation.patience_seconds
-    if situation.step_seconds(State.RUNNING, trial.name) < limit:
+    if situation.step_seconds(State.RUNNING, trials[0].name) < limit:
         return None
-    return _in_the_way(situation, trial.server, trial.name, limit)
+    return _in_the_way(situation, {trial.server: trial.name for trial in trials}, limit)
 
 
 def never_checked(situation: Situation, server: str, job_name: str) -> Problem | None:
@@ -98,14 +105,15 @@ def never_checked(situation: Situation, server: str, job_name: str) -> Problem |
         return None
     if job_name in situation.observed.jobs:
         return Problem("VerifierFailed", f"the verifier of {server} does not end", fatal=True)
-    return _in_the_way(situation, server, job_name, limit)
+    return _in_the_way(situation, {server: job_name}, limit)
 
 
-def _in_the_way(situation: Situation, server: str, purpose: str, limit: float) -> Problem:
-    pods = server_pods(situation, server, purpose)
-    if not pods:
-        return not_ready(f"server {server}", pods, limit)
-    others = [pod.name for pod in others_alive(situation, purpose)]
+def _in_the_way(situation: Situation, purposes: Mapping[str, str], limit: float) -> Problem:
+    for server, purpose in purposes.items():
+        pods = server_pods(situation, server, purpose)
+        if not pods:
+            return not_ready(f"server {server}", pods, limit)
+    others = [pod.name for pod in others_alive(situation, purposes.values())]
     return Problem(
         "PodsInTheWay",
         f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"
@@ -175,11 +183,11 @@ def server_replaced(
     return Problem("PodDeleted", f"the pod of server {server} was replaced while it was needed")
 
 
-def others_alive(situation: Situation, purpose: str) -> list[PodView]:
+def others_alive(situation: Situation, purposes: Collection[str]) -> list[PodView]:
     """Return the pods of earlier trials and checks in which something may still run."""
     return [
         pod
         for component in (*_OF_ONE_TRIAL, *fresh_components(situation))
         for pod in situation.observed.pods_of(component)
-        if pod.trial != purpose and not pod.ended
+        if pod.trial not in purposes and not pod.ended
     ]

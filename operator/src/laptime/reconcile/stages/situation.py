@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from laptime.analysis import trials_so_far
-from laptime.analysis.stopping import gave_up, loads_given_up
+from laptime.analysis.stopping import gave_up, loads_given_up, with_partners
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration
@@ -137,13 +137,22 @@ class Situation:
         """Return the trials that still have to be run, in their order."""
         broken = {server.name for server in self.spec.servers if self.broken(server.name)}
         loads = loads_given_up(list(self.observed.results.values()))
-        return [
+        left = [
             trial
             for trial in self.trials
             if trial.name not in self.observed.results
             and trial.server not in broken
             and (trial.server, trial.load) not in loads
         ]
+        return with_partners(left, list(self.observed.results.values()))
+
+    def measured_together(self, trial: Trial) -> tuple[Trial, ...]:
+        """Return a trial that is left, with the one that is measured at the same time.
+
+        The one that leads comes first. It is alone too where the other one has its result.
+        """
+        both = (trial, *(one for one in self.trials_left() if one.name == trial.beside))
+        return tuple(sorted(both, key=lambda one: one.ordinal))
 
     def lost_attempts(self, trial: str) -> list[LostAttempt]:
         """Return the attempts of a trial that were lost so far."""
@@ -152,7 +161,8 @@ class Situation:
     def attempt(self, trial: Trial) -> Trial:
         """Return the trial under the name of the attempt that is made now."""
         number = len(self.lost_attempts(trial.name)) + 1
-        return replace(trial, name=attempt_name(trial.name, number))
+        beside = trial.beside and attempt_name(trial.beside, number)
+        return replace(trial, name=attempt_name(trial.name, number), beside=beside)
 
     def places_of_tiers(self, parts: Collection[str]) -> Places:
         """Return where these parts would rather be, which stay for all trials."""

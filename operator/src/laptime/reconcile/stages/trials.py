@@ -1,5 +1,8 @@
 """The third stage: the trials, one after the other, each result stored before the next begins.
 
+Two that are measured at the same time (`pairing: duet`) are prepared, followed, stored and lost
+together: what one of them measured alone says nothing of the two.
+
 What was lost by no fault of the server is tried again, as an attempt with a name of its own. The
 attempts that were lost stand in the status until the trial's result is stored, which has them then.
 """
@@ -7,7 +10,8 @@ attempts that were lost stand in the status until the trial's result is stored, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from laptime.analysis import wording
@@ -85,6 +89,7 @@ _TIMED_OUT = Problem(
 )
 _MOST_LOST = 2
 _OVERLAPPED = "PodsOverlapped"
+_INCOMPLETE = "GeneratorsIncomplete"
 
 
 def run_trials(situation: Situation) -> Decision | None:
@@ -98,7 +103,7 @@ def run_trials(situation: Situation) -> Decision | None:
     left = situation.trials_left()
     if not left:
         return None
-    trial = left[0]
+    trial, *beside = together = situation.measured_together(left[0])
     hopeless = _all_is_lost(situation)
     if hopeless is not None:
         situation.progressing("", "", hopeless)
@@ -108,16 +113,20 @@ def run_trials(situation: Situation) -> Decision | None:
     lost = situation.lost_attempts(trial.name)
     parts = ("server", "generator", *fresh_components(situation))
     situation.go_to(situation.places_of_trial(trial, parts))
-    job = situation.observed.jobs.get(attempt.name)
-    where = f"{trial.server} under {trial.load}, repetition {trial.repetition}"
+    begun = all(situation.attempt(one).name in situation.observed.jobs for one in together)
+    servers = " and ".join(one.server for one in together)
+    where = f"{servers} under {trial.load}, repetition {trial.repetition}"
     if lost:
         where += f" (attempt {len(lost) + 1} of {MOST_ATTEMPTS}: {wording.lost_attempt(lost[-1])})"
-    problem = (
-        _prepare(situation, trial, attempt)
-        if job is None
-        else _follow(situation, trial, attempt, job)
-    )
-    reason, doing = ("Preparing", "setting up") if job is None else ("Measuring", "measuring")
+    problem: Problem | None
+    if begun:
+        problem = _follow(situation, together)
+    elif trial.beside is not None and not beside:
+        # Its figures would be about something else.
+        problem = _without_partner(situation, trial)
+    else:
+        problem = _prepare(situation, together)
+    reason, doing = ("Measuring", "measuring") if begun else ("Preparing", "setting up")
     situation.progressing(reason, f"{doing} {where}", problem)
     started = any(pod.ready for pod in situation.observed.pods_of("generator", trial=attempt.name))
     return situation.decision(
@@ -130,8 +139,11 @@ def run_trials(situation: Situation) -> Decision | None:
 def _all_is_lost(situation: Situation) -> Problem | None:
     """Return why a run is given up: its last trials, of different servers, were lost for good."""
     results = sorted(situation.observed.results.values(), key=lambda one: one.ordinal)
-    last = results[-_MOST_LOST:]
-    if len({one.server for one in last if one.lost}) < _MOST_LOST:
+    # Two at the same time are lost together.
+    count = _MOST_LOST * 2 if situation.spec.duet else _MOST_LOST
+    last = results[-count:]
+    servers = {one.server for one in last}
+    if len(last) < count or not all(one.lost for one in last) or len(servers) < _MOST_LOST:
         return None
     names = " and ".join(one.trial for one in last)
     return Problem(
@@ -157,48 +169,66 @@ def _drop_finished_jobs(situation: Situation) -> None:
             situation.actions.append(Delete("Job", name))
 
 
-def _prepare(situation: Situation, trial: Trial, attempt: Trial) -> Problem | None:
-    """Bring up a fresh pod of the server; start the generator when nothing else is alive."""
-    if _repels_servers(situation, attempt):
+def _without_partner(situation: Situation, trial: Trial) -> Problem:
+    """Give up a trial whose partner has a result, and that was not measured with it."""
+    other = situation.observed.results.get(trial.beside or "")
+    server = other.server if other is not None else "the other server"
+    text = f"{server} was not measured at the same time: its trial is over"
+    problem = Problem("PartnerMissing", text)
+    _store_failure(situation, trial, problem, Fault.PARTNER)
+    return problem
+
+
+def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
+    """Bring up a fresh pod of each server; start the generators when nothing else is alive."""
+    trial = together[0]
+    attempts = [situation.attempt(one) for one in together]
+    purposes = {one.server: one.name for one in attempts}
+    if _repels_servers(situation, purposes.values()):
         return None
-    settled = run_only(situation, trial.server, attempt.name)
-    in_the_way = generators_alive(situation, attempt)
+    settled = run_only(situation, purposes)
+    in_the_way = generators_alive(situation, purposes.values())
     lost = situation.lost_attempts(trial.name)
     short = situation.spec.load(trial.load).warmup_seconds < _LATE_END_SECONDS
     if lost or short or _overlapped_before(situation):
         # Elsewhere pods end while others start and warm up, and nobody waits for them.
-        others = others_alive(situation, attempt.name)
+        others = others_alive(situation, purposes.values())
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
     if lost:
         begins = parse_time(lost[-1].lost_at)
         wait = timedelta(seconds=_BACK_OFF_SECONDS[len(lost) - 1])
         settled = settled and (begins is None or situation.now >= begins + wait)
     if settled and situation.tiers_ready and not in_the_way:
-        job = trial_job(situation.context, attempt)
-        situation.actions.append(Create(with_pods(situation, trial.server, attempt.name, job)))
+        for attempt in attempts:
+            if attempt.name not in situation.observed.jobs:
+                job = trial_job(situation.context, attempt)
+                job = with_pods(situation, attempt.server, attempt.name, job)
+                situation.actions.append(Create(job))
         return None
-    around = side_problem(situation, attempt.name)
+    around = side_problem(situation, attempts[0].name)
     if around is not None and around.fatal:
         # The next attempt has fresh pods of services, and resets of its own.
-        _lose_or_fail(situation, trial, around)
+        _lose_or_fail(situation, together, trial, around)
         return around
-    problem = around or server_problem(situation, trial.server, attempt.name)
-    if problem is not None and not _fault(situation, trial, problem).repeated:
+    found = [(one, server_problem(situation, one.server, purposes[one.server])) for one in together]
+    first, problem = next(((one, said) for one, said in found if said), (trial, None))
+    problem = around or problem
+    if problem is not None and not _fault(situation, first, problem).repeated:
         if problem.fatal:
-            _lose_or_fail(situation, trial, problem)
+            _lose_or_fail(situation, together, first, problem)
         return problem
-    if problem is not None and _bound_in_vain(situation, attempt, problem):
+    if problem is not None and _bound_in_vain(situation, attempts[0], problem):
         # Another attempt need not wait for these nodes.
-        _lose_or_fail(situation, trial, problem)
+        _lose_or_fail(situation, together, first, problem)
         return problem
-    never = never_prepared(situation, attempt)
+    never = never_prepared(situation, *attempts)
     if never is not None:
         # What the cluster did not do in all this time, it will not do for another attempt.
-        _lose_or_fail(situation, trial, problem or never, last=True)
+        _lose_or_fail(situation, together, first, problem or never, last=True)
     return problem or never
 
 
-def _repels_servers(situation: Situation, attempt: Trial) -> bool:
+def _repels_servers(situation: Situation, purposes: Collection[str]) -> bool:
     """Return whether a generator that has not ended yet would keep a server from its next node.
 
     The scheduler reads its wish to be apart both ways, and weighs it like that of a server whose
@@ -207,7 +237,7 @@ def _repels_servers(situation: Situation, attempt: Trial) -> bool:
     if situation.spec.nodes is not Nodes.ROTATE or "server" in situation.context.places.nodes:
         return False
     return any(
-        pod.trial != attempt.name and not pod.ended and not pod.stuck(situation.now)
+        pod.trial not in purposes and not pod.ended and not pod.stuck(situation.now)
         for pod in situation.observed.pods_of("generator")
     )
 
@@ -233,8 +263,8 @@ def _overlapped_before(situation: Situation) -> bool:
     return any(one.reason == _OVERLAPPED for one in lost)
 
 
-def generators_alive(situation: Situation, trial: Trial) -> bool:
-    """Return whether an earlier generator may still send requests.
+def generators_alive(situation: Situation, purposes: Collection[str]) -> bool:
+    """Return whether a generator of another trial than these may still send requests.
 
     One whose result was stored as measured has printed it: it has nothing left to send. One whose
     node was lost may be shown as running for as long as the node does not come back.
@@ -245,7 +275,7 @@ def generators_alive(situation: Situation, trial: Trial) -> bool:
         if result.outcome is TrialOutcome.MEASURED
     }
     return any(
-        pod.trial != trial.name
+        pod.trial not in purposes
         and not pod.ended
         and pod.trial not in measured
         and not pod.stuck(situation.now)
@@ -253,19 +283,55 @@ def generators_alive(situation: Situation, trial: Trial) -> bool:
     )
 
 
-def _follow(
-    situation: Situation, trial: Trial, attempt: Trial, job: WorkloadView
-) -> Problem | None:
-    """Store the trial's result once there is one, or why this attempt will have none."""
+@dataclass(frozen=True)
+class _Seen:
+    """What has become of an attempt whose generators were started; nothing said: it goes on."""
+
+    problem: Problem | None = None
+    over: bool = False
+    """Whether it measured nothing, and will not any more."""
+    last: bool = False
+    """Whether no other attempt would do better."""
+    waited: bool = False
+    """Whether its generators waited for others in vain, which says little of why."""
+    measured: tuple[TrialResult, str] | None = None
+    """The result with what is kept beside it."""
+
+
+def _follow(situation: Situation, together: Sequence[Trial]) -> Problem | None:
+    """Store the results once all are there, or why these attempts will have none."""
+    seen = {trial: _look(situation, trial) for trial in together}
+    over = {trial: one for trial, one in seen.items() if one.over and one.problem is not None}
+    # What one of them waited for in vain says less than what kept the other one.
+    telling = min(over, key=lambda trial: over[trial].waited, default=None)
+    if telling is not None:
+        one = over[telling]
+        open_still = any(not (other.over or other.measured) for other in seen.values())
+        if one.problem is None or (open_still and one.waited):
+            return one.problem
+        _lose_or_fail(situation, together, telling, one.problem, last=one.last)
+        return one.problem
+    results = [(trial, one.measured) for trial, one in seen.items() if one.measured is not None]
+    if len(results) == len(seen):
+        for trial, (result, payload) in results:
+            counted = _counted(situation, trial, result)
+            situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
+        return None
+    return next((one.problem for one in seen.values() if one.problem), None)
+
+
+def _look(situation: Situation, trial: Trial) -> _Seen:
+    """Return what has become of the attempt of a trial that is made now."""
+    attempt = situation.attempt(trial)
+    job = situation.observed.jobs[attempt.name]
     generators = situation.observed.pods_of("generator", trial=attempt.name)
     problem = _disturbance(situation, attempt, job, generators)
     servers = server_pods(situation, attempt.server, attempt.name)
     if problem is not None and problem.reason == "Crashed" and unexplained(servers, situation.now):
         # A crash is the server's, the end of its container runtime is not.
-        return Problem(problem.reason, "waiting for what the kubelet says")
+        return _Seen(Problem(problem.reason, "waiting for what the kubelet says"))
     if problem is not None:
-        _lose_or_fail(situation, trial, problem)
-        return problem
+        return _Seen(problem, over=True)
     outputs = situation.observed.outputs.get(attempt.name, {})
     parsed = [parse_generator_output(outputs[index]) for index in sorted(outputs)]
     errors = [one for one in parsed if isinstance(one, GeneratorError)]
@@ -274,16 +340,15 @@ def _follow(
         if problem is None:
             problem = _failure(situation, attempt, job, generators, errors)
         if problem is not None:
-            _lose_or_fail(situation, trial, problem)
-        return problem or Problem(errors[0].reason, "waiting for what the kubelet says")
+            waited = all(one.reason == _INCOMPLETE for one in errors)
+            return _Seen(problem, over=True, waited=waited)
+        return _Seen(Problem(errors[0].reason, "waiting for what the kubelet says"))
     results = [one for one in parsed if isinstance(one, GeneratorResult)]
     if len(results) < situation.spec.generator.parallelism:
         return _lost_or_late(situation, trial, attempt, job, generators)
     merged = merge_results(results)
     if isinstance(merged, GeneratorError):
-        problem = Problem(merged.reason, merged.message, part=Part.GENERATOR)
-        _lose_or_fail(situation, trial, problem)
-        return problem
+        return _Seen(Problem(merged.reason, merged.message, part=Part.GENERATOR), over=True)
     load = situation.spec.load(trial.load)
     resources = situation.spec.generator.resources
     result = trial_result(
@@ -295,12 +360,8 @@ def _follow(
     )
     problem = _failed_or_replaced(situation, attempt, result)
     if problem is not None:
-        _lose_or_fail(situation, trial, problem)
-        return problem
-    counted = _counted(situation, trial, result)
-    payload = kept_payload(merged)
-    situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
-    return None
+        return _Seen(problem, over=True)
+    return _Seen(measured=(result, kept_payload(merged)))
 
 
 def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialResult:
@@ -426,7 +487,7 @@ def _overlapped(situation: Situation, attempt: Trial) -> Problem | None:
     components = ("server", *fresh_components(situation))
     pods = [
         pod.name
-        for pod in others_alive(situation, attempt.name)
+        for pod in others_alive(situation, (attempt.name, attempt.beside or attempt.name))
         if pod.component in components and not pod.stuck(situation.now)
     ]
     if not pods:
@@ -458,7 +519,7 @@ def _lost_or_late(
     attempt: Trial,
     job: WorkloadView,
     generators: list[PodView],
-) -> Problem | None:
+) -> _Seen:
     missing = _of_generator(
         without_pod("the generator", job, situation.without_resources, situation.now)
     )
@@ -467,14 +528,13 @@ def _lost_or_late(
     age = job.age(situation.now)
     longest = deadline_seconds(situation.context, situation.spec.load(trial.load)) + GRACE_SECONDS
     if job.failed_reason is not None:
-        problem = problem or _job_failure(job)
-        _lose_or_fail(situation, trial, problem)
-    elif age >= longest:
+        return _Seen(problem or _job_failure(job), over=True)
+    if age >= longest:
         # The controller of Jobs should have ended it, or no pod of it ever came up.
         begun = any(one.running or one.exit_code for pod in generators for one in pod.containers)
         problem = problem or _never_started(situation, generators) or _TIMED_OUT
-        _lose_or_fail(situation, trial, problem, last=not begun)
-    elif len({pod.index for pod in generators}) < wanted and age >= (
+        return _Seen(problem, over=True, last=not begun)
+    if len({pod.index for pod in generators}) < wanted and age >= (
         # One that was made is gone; one that was not, a quota or a policy may keep back.
         _POD_MISSING_SECONDS if job.made >= wanted else startup
     ):
@@ -483,10 +543,10 @@ def _lost_or_late(
             if job.made >= wanted
             else missing or not_ready("the generator", [], startup).of(Part.GENERATOR)
         )
-        _lose_or_fail(situation, trial, problem)
-    elif problem is not None and (problem.fatal or age >= startup):
-        _lose_or_fail(situation, trial, problem)
-    return problem or server_problem(situation, trial.server, attempt.name)
+        return _Seen(problem, over=True)
+    if problem is not None and (problem.fatal or age >= startup):
+        return _Seen(problem, over=True)
+    return _Seen(problem or server_problem(situation, trial.server, attempt.name))
 
 
 def _diagnosis(situation: Situation, generators: list[PodView]) -> Problem | None:
@@ -519,7 +579,7 @@ def _failure(
     """
     said = [one for one in errors if one.reason not in CUT_SHORT]
     # Those who waited for another one say less than that one.
-    said.sort(key=lambda one: one.reason == "GeneratorsIncomplete")
+    said.sort(key=lambda one: one.reason == _INCOMPLETE)
     ended = [c.ended_at for pod in generators for c in pod.containers if c.ended_at is not None]
     waited = (situation.now - max(ended, default=job.created)).total_seconds()
     if any(one.reason == "TargetNotReachable" for one in said):
@@ -539,7 +599,7 @@ def _failure(
 
 
 def _reported(error: GeneratorError) -> Problem:
-    if error.reason == "GeneratorsIncomplete":
+    if error.reason == _INCOMPLETE:
         return _lost(f"a generator was lost: {error.message}")
     text = f"the generator failed: {error.message}"
     return Problem(error.reason, text, part=Part.GENERATOR)
@@ -589,26 +649,45 @@ def _fault(situation: Situation, trial: Trial, problem: Problem) -> Fault:
 
 
 def _lose_or_fail(
-    situation: Situation, trial: Trial, problem: Problem, *, last: bool = False
+    situation: Situation,
+    together: Sequence[Trial],
+    trial: Trial,
+    problem: Problem,
+    *,
+    last: bool = False,
 ) -> None:
-    """Give the attempt up: it is made again, unless the server or the run answers for it.
+    """Give the attempts of trials at the same time up, since one of them came to nothing.
 
-    Nor is the `last` one, after which no other one would do better.
+    They are made again, unless the server of that `trial` or the run answers for it. Nor is the
+    `last` one, after which no other one would do better; nor what cannot be made together again.
     """
     fault = _fault(situation, trial, problem)
     lost = situation.lost_attempts(trial.name)
-    if fault.repeated and len(lost) + 1 < MOST_ATTEMPTS and not last:
+    alone = trial.beside is not None and len(together) == 1
+    again = fault.repeated and len(lost) + 1 < MOST_ATTEMPTS and not last and not alone
+    for one in together:
+        said = problem if one is trial else _of_partner(trial, problem)
+        if not again:
+            _store_failure(situation, one, said, fault if one is trial else Fault.PARTNER)
+            continue
         situation.lose(
             LostAttempt(
-                trial=trial.name,
+                trial=one.name,
                 attempt=len(lost) + 1,
-                fault=fault,
-                reason=problem.reason,
-                message=problem.message[:300],
+                fault=fault if one is trial else Fault.PARTNER,
+                reason=said.reason,
+                message=said.message[:300],
                 lost_at=format_time(situation.now),
             )
         )
-        return
+
+
+def _of_partner(trial: Trial, problem: Problem) -> Problem:
+    text = f"{trial.server} was to be measured at the same time: {problem.reason}: "
+    return Problem("PartnerFailed", text + problem.message)
+
+
+def _store_failure(situation: Situation, trial: Trial, problem: Problem, fault: Fault) -> None:
     result = failed_trial(trial, problem.reason, problem.message, fault)
     counted = _counted(situation, trial, result)
     situation.actions.append(Create(result_config_map(situation.context, counted, "")))

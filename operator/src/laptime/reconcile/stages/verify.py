@@ -123,7 +123,7 @@ def _verify_one(situation: Situation, server: str) -> Problem | None:
         return _refuse(situation, server, job_name, problem or wrong)
     if verifier_problem is not None and verifier_problem.fatal:
         return _refuse(situation, server, job_name, problem or verifier_problem)
-    settled = run_only(situation, server, job_name)
+    settled = run_only(situation, {server: job_name})
     if settled and situation.tiers_ready and job is None:
         stale = answers_name(situation.run.name, server)
         if stale in situation.observed.config_maps:

@@ -1,0 +1,348 @@
+"""Two servers at the same time: prepared, measured, counted and lost together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
+from laptime.api.results import TrialOutcome, TrialResult
+from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.plan import Trial, plan_trials
+from laptime.reconcile.views import ContainerView, PodView
+
+from .generators import generator_log
+from .test_decide import run_to_the_end, spec_of
+from .world import IMAGES, World
+
+PRESETS = ("go-nethttp", "starlette")
+IMAGED = replace(IMAGES, servers={name: name for name in PRESETS})
+
+
+def duet(repetitions: int, loads: int = 1, **more: Any) -> BenchmarkRunSpec:
+    servers = [{"name": f"s{n}", "preset": preset} for n, preset in enumerate(PRESETS)]
+    spec = spec_of(2, loads, repetitions, pairing="duet", **more).to_wire()
+    changed = {"scenario": "hello", "servers": servers, "topology": {}}
+    return BenchmarkRunSpec.model_validate({**spec, **changed})
+
+
+def measured(world: World) -> list[TrialResult]:
+    found = world.observe().results.values()
+    return [one for one in found if one.outcome is TrialOutcome.MEASURED]
+
+
+def partner(world: World, trial: str) -> Trial:
+    return next(one for one in world.trials if one.beside == trial)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    loads=st.integers(1, 2),
+    repetitions=st.integers(1, 4),
+    generators=st.integers(1, 2),
+)
+@settings(max_examples=20, deadline=None)
+def test_the_two_servers_of_a_repetition_are_measured_together(
+    seed: int, loads: int, repetitions: int, generators: int
+) -> None:
+    world = World(
+        duet(repetitions, loads, generator={"parallelism": generators}), Random(seed), images=IMAGED
+    )
+    together: list[set[str | None]] = []
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        started = {pod.trial for pod in world.pods.values() if pod.component == "generator"}
+        alive = {
+            pod.trial
+            for pod in world.pods.values()
+            if pod.component == "generator" and pod.phase in ("Pending", "Running")
+        }
+        if started and alive:
+            together.append(alive)
+        world.advance()
+        assert world.passes < 1000
+    assert world.run.status.state is State.SUCCEEDED
+    assert world.results_written == [one.name for one in world.trials]
+    jobs = [job for job in world.jobs_started if job in world.results_written]
+    assert jobs == world.results_written
+    for first, second in zip(jobs[::2], jobs[1::2], strict=True):
+        assert {first, second} in together
+        one, other = (world.observe().results[name] for name in (first, second))
+        assert (one.beside, other.beside) == (second, first)
+        assert (one.load, one.repetition) == (other.load, other.repetition)
+        assert {one.server, other.server} == {"s0", "s1"}
+    # Never with a trial of another pair.
+    assert all(
+        len({partner(world, name or "").ordinal // 2 for name in some}) <= 2 for some in together
+    )
+    assert "at the same time" in (world.run.status.verdict or "")
+
+
+def test_each_server_leads_as_often_and_loads_follow_each_other() -> None:
+    spec = duet(4, 2)
+    trials = plan_trials("demo", spec, 7)
+    leaders = [one for one in trials if one.leads]
+    for load in ("l0", "l1"):
+        assert sorted(one.server for one in leaders if one.load == load) == ["s0", "s0", "s1", "s1"]
+    for first, second in zip(trials[::2], trials[1::2], strict=True):
+        assert (first.beside, second.beside) == (second.name, first.name)
+        assert (first.leads, second.leads) == (True, False)
+        assert first.meeting == second.meeting == first.name
+    for block in zip(*[iter(trials)] * 4, strict=True):
+        assert {one.repetition for one in block} == {block[0].repetition}
+    assert [one.ordinal for one in trials] == list(range(1, 17))
+    assert all(after.ordinal == before.ordinal + 1 for before, after in pairwise(trials))
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    faults=st.sampled_from([0.01, 0.05, 0.2]),
+    repetitions=st.integers(1, 3),
+    generators=st.integers(1, 2),
+)
+@settings(max_examples=60, deadline=None)
+def test_with_kills_crashes_and_lost_pods_nothing_counts_that_was_measured_alone(
+    seed: int, faults: float, repetitions: int, generators: int
+) -> None:
+    spec = duet(repetitions, generator={"parallelism": generators})
+    world = World(spec, Random(seed), faults, images=IMAGED)
+    run_to_the_end(world)
+    planned = {trial.name for trial in world.trials}
+    assert len(world.results_written) == len(set(world.results_written))
+    started = [job for job in world.jobs_started if trial_of(job) in planned]
+    assert len(started) == len(set(started)), "a generator was started twice"
+    results = world.observe().results
+    of_servers: dict[str, set[bool]] = {}
+    for one in results.values():
+        assert one.attempt <= MOST_ATTEMPTS
+        assert len(one.lost_attempts) == one.attempt - 1
+        if one.outcome is TrialOutcome.MEASURED:
+            of_servers.setdefault(one.server, set()).add(one.beside is None)
+            other = results.get(partner(world, one.trial).name)
+            if one.beside is not None and other is not None and other.figures is not None:
+                assert (other.beside, one.beside) == (one.attempt_name, other.attempt_name)
+    # Figures of a server are all of one kind.
+    assert all(len(kinds) == 1 for kinds in of_servers.values())
+    status = world.run.status
+    succeeded = status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    if succeeded.status is ConditionStatus.TRUE:
+        assert not (status.verdict or "").startswith("so far"), status.verdict
+
+
+@given(seed=st.integers(0, 2**32), kills=st.sampled_from([0.05, 0.2, 0.4]))
+@settings(max_examples=40, deadline=None)
+def test_an_operator_that_is_killed_between_any_two_steps_measures_each_pair_once(
+    seed: int, kills: float
+) -> None:
+    world = World(duet(3), Random(seed), images=IMAGED)
+    world.kills = kills
+    run_to_the_end(world)
+    names = [trial.name for trial in world.trials]
+    assert sorted(world.results_written) == names
+    assert sorted(job for job in world.jobs_started if trial_of(job) in names) == names
+    assert {one.outcome for one in world.observe().results.values()} == {TrialOutcome.MEASURED}
+
+
+def until_both_generators_run(repetitions: int = 2, **more: Any) -> tuple[World, list[PodView]]:
+    world = World(duet(repetitions, **more), Random(5), images=IMAGED)
+    while len(running := world.observe().pods_of("generator")) < 2:
+        world.step()
+        world.advance()
+        assert world.passes < 1000
+    return world, running
+
+
+def ended(world: World, pod: PodView, log: str, code: int) -> None:
+    assert pod.trial is not None
+    world.logs[pod.trial, 0] = log
+    one = ContainerView("k6", exit_code=code, ended_at=world.now)
+    phase = "Failed" if code else "Succeeded"
+    world.pods[pod.name] = replace(pod, phase=phase, ready=False, containers=(one,))
+
+
+def test_when_one_generator_is_lost_both_are_measured_again() -> None:
+    world, (first, second) = until_both_generators_run(1)
+    assert first.trial
+    assert second.trial
+    ended(world, second, generator_log(second.trial), 0)
+    del world.pods[first.name]
+    world.now += timedelta(seconds=20)
+    world.step()
+    lost = world.run.status.lost_attempts or []
+    assert [(one.trial, one.attempt, one.reason, one.fault) for one in lost] == [
+        (first.trial, 1, "GeneratorLost", Fault.GENERATOR),
+        (second.trial, 1, "PartnerFailed", Fault.PARTNER),
+    ]
+    assert "was to be measured at the same time: GeneratorLost" in lost[1].message
+    run_to_the_end(world)
+    results = world.observe().results.values()
+    assert [one.attempt for one in results] == [2, 2]
+    assert {one.beside for one in results} == {
+        f"{name}-attempt-2" for name in (first.trial, second.trial)
+    }
+
+
+def test_what_one_waited_for_in_vain_is_not_its_own_fault() -> None:
+    world, (first, second) = until_both_generators_run(1)
+    waited = (
+        'LAPTIME-ERROR {"reason":"GeneratorsIncomplete","message":"generator 1 did not come"}\n'
+    )
+    ended(world, first, waited, 6)
+    while not all(pod.ready for pod in world.observe().pods_of("server")):
+        for pod in world.observe().pods_of("server"):
+            world._run_pod(pod)
+    world.dead.add("pods")
+    world.now += timedelta(seconds=1)
+    world.step()
+    # Until it is known what kept the other one.
+    assert not world.run.status.lost_attempts
+    unreached = 'LAPTIME-ERROR {"reason":"TargetNotReachable","message":"nobody answers"}\n'
+    ended(world, second, unreached, 3)
+    world.now += timedelta(seconds=1)
+    world.step()
+    assert [(one.trial, one.reason, one.fault) for one in world.run.status.lost_attempts or []] == [
+        (first.trial, "PartnerFailed", Fault.PARTNER),
+        (second.trial, "TargetNotReachable", Fault.CLUSTER),
+    ]
+
+
+def crash(world: World, server: str) -> None:
+    """Have a server crash while it is measured."""
+    running = {pod.phase for pod in world.observe().pods_of("generator")}
+    if "Running" not in running:
+        return
+    for pod in list(world.pods.values()):
+        if pod.component == "server" and pod.server == server and pod.live and pod.ready:
+            broken = ContainerView("main", restarts=1, exit_code=1, exit_reason="Error")
+            world.pods[pod.name] = replace(
+                pod, ready=False, last_started=world.now, containers=(broken,)
+            )
+
+
+def test_a_server_that_always_crashes_is_out_and_the_other_one_is_measured_alone() -> None:
+    world = World(duet(4), Random(5), images=IMAGED)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        crash(world, "s0")
+        assert world.passes < 1000
+    results = world.observe().results
+    of = {
+        name: sorted(
+            (one.repetition, one.outcome, one.fault)
+            for one in results.values()
+            if one.server == name
+        )
+        for name in ("s0", "s1")
+    }
+    assert of["s0"] == [(number, TrialOutcome.FAILED, Fault.SERVER) for number in (1, 2)]
+    assert of["s1"] == [
+        *((number, TrialOutcome.FAILED, Fault.PARTNER) for number in (1, 2)),
+        *((number, TrialOutcome.MEASURED, None) for number in (3, 4)),
+    ]
+    assert {one.beside for one in measured(world)} == {None}
+    assert not (world.run.status.verdict or "").startswith("so far")
+
+
+def test_a_server_that_was_measured_with_another_one_is_not_measured_alone_later() -> None:
+    world = World(duet(4), Random(5), images=IMAGED)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        if world.results_written:
+            crash(world, "s0")
+        assert world.passes < 1000
+    assert [(one.server, one.repetition) for one in measured(world)].count(("s1", 1)) == 1
+    assert {one.repetition for one in measured(world)} == {1}
+    status = world.run.status
+    assert status.state is State.SUCCEEDED
+    assert not (status.verdict or "").startswith("so far")
+
+
+def test_one_whose_partner_has_its_result_already_is_given_up() -> None:
+    world, (first, second) = until_both_generators_run(1)
+    assert first.trial
+    assert second.trial
+    for pod in (first, second):
+        ended(world, pod, generator_log(pod.trial or ""), 0)
+    kept = world.create
+
+    def only_the_first(manifest: dict[str, Any]) -> None:
+        if manifest["metadata"]["name"] != second.trial:
+            kept(manifest)
+
+    world.create = only_the_first  # type: ignore[method-assign]
+    world.step()
+    world.create = kept  # type: ignore[method-assign]
+    assert world.results_written == [first.trial]
+    # The operator was killed in between, and its pod goes before there is a new one.
+    del world.jobs[second.trial]
+    del world.pods[second.name]
+    run_to_the_end(world)
+    other = world.observe().results[second.trial]
+    assert (other.reason, other.fault) == ("PartnerMissing", Fault.PARTNER)
+    assert [job for job in world.jobs_started if "trial" in job] == [first.trial, second.trial]
+
+
+def test_a_run_of_which_nothing_can_be_measured_is_given_up_after_two_pairs() -> None:
+    world = World(duet(6), Random(5), images=IMAGED)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        for pod in world.observe().pods_of("generator"):
+            world.pods.pop(pod.name, None)
+        world.advance()
+        assert world.passes < 2000
+    assert len(world.results_written) == 4
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "InfrastructureFailed"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"servers": [{"name": "a", "preset": "axum-sqlx"}]}, "two servers"),
+        ({"control": True}, "leave control out"),
+        ({"topology": {"postgres": {}}}, "share no tier"),
+        ({"topology": {"upstream": {}}}, "share no tier"),
+        ({"topology": {"haproxy": {}}}, "share no tier"),
+        (
+            {"loads": [{"name": "l", "closed": {"connections": 2, "requests": 100}}]},
+            "closed with a duration",
+        ),
+        (
+            {"loads": [{"name": "l", "saturation": {"p99": "10ms", "maxRate": 1000}}]},
+            "closed with a duration",
+        ),
+        ({"topology": {"database": "sqlite"}}, None),
+        ({"pairing": "interleaved", "topology": {"postgres": {}}}, None),
+        ({"pairing": "trio"}, "not one of interleaved, duet"),
+    ],
+)
+def test_what_cannot_be_measured_at_the_same_time_is_refused(
+    change: dict[str, Any], says: str | None
+) -> None:
+    from laptime.cli.validate_command import violations
+
+    spec = {**duet(1).to_wire(), **change}
+    document = {
+        "apiVersion": "laptime.dev/v1alpha1",
+        "kind": "BenchmarkRun",
+        "metadata": {"name": "demo"},
+        "spec": spec,
+    }
+    said, checked = violations(document)
+    assert checked
+    if says is None:
+        assert not said
+    else:
+        assert any(says in one for one in said), said
