@@ -563,6 +563,17 @@ bench-alike: install ## how often like servers are told apart: 100 runs, going o
 	[ -n "$(OWN_KUBECONFIG)" ] || $(CLUSTER) load
 	PYTHONPATH=bench:proof $(PYTHON) bench/alike/run.py $(if $(RUNS),--runs $(RUNS)) $(if $(KIND),--kind $(KIND))
 
+.PHONY: bench-duet
+bench-duet: install ## what measuring two servers at the same time gives, beside a noisy neighbour and without (ROUNDS=1)
+	if [ -n "$(OWN_KUBECONFIG)" ]; then
+		echo "not judged: the noisy neighbour is on this machine, where a cluster of one's own is not"
+		exit 75
+	fi
+	$(USE_CLUSTER)
+	$(IMAGES) server-go-nethttp server-starlette
+	$(CLUSTER) load
+	PYTHONPATH=bench:proof $(PYTHON) bench/duet/run.py $(if $(ROUNDS),--rounds $(ROUNDS))
+
 .PHONY: bench-deciding
 bench-deciding: install ## how long until all orders of the published benchmarks are known, by the rule and by the first one (RUNS=1)
 	$(USE_CLUSTER)

@@ -108,6 +108,7 @@ LONG = (
     Part("bench-servers", quiet=True),
     Part("bench-alike", quiet=True),
     Part("bench-deciding", quiet=True),
+    Part("bench-duet", quiet=True),
     Part("bench-nodes", quiet=True),
     Part("bench-lanes", quiet=True),
     Part("bench-scale", quiet=True),

@@ -210,6 +210,7 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
     for number, load in enumerate(spec["loads"]):
         load["name"] = f"{load['name'][:17].rstrip('-')}{number:02d}"
         _arrange_load(load, random, [one.name for one in scenario.requests])
+    _arrange_pairing(spec)
     if spec.get("generator", {}).get("parallelism", 1) > 1:
         _arrange_generators(spec)
     if any(one.get("profile") for one in spec["servers"]) and all(
@@ -230,6 +231,29 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
             destination.pop("cidr", None)
         else:
             destination.setdefault("cidr", "10.0.0.0/8")
+
+
+def _arrange_pairing(spec: Node) -> None:
+    """Leave a duet what two servers may have that share nothing but the machine."""
+    if spec.get("pairing") != "duet":
+        return
+    shared = {"postgres", "haproxy", "upstream", "delay"} & set(spec["topology"])
+    scenario = scenarios()[spec["scenario"]]
+    needed = {"postgres": scenario.needs_database, "upstream": scenario.needs_upstream}
+    servers = [one for one in spec["servers"] if "service" not in one][:2]
+    lasting = [
+        one
+        for one in spec["loads"]
+        if not {"saturation", "script"} & set(one) and "requests" not in one.get("closed", {})
+    ]
+    if any(needed.get(one) for one in shared) or len(servers) < 2 or not lasting:
+        del spec["pairing"]
+        return
+    spec["servers"], spec["loads"], spec["control"] = servers, lasting, False
+    for tier in shared:
+        spec["topology"].pop(tier)
+    spec["topology"].pop("pgbouncer", None)
+    _arrange_pools(servers, spec["topology"])
 
 
 def _arrange_service(server: Node) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from laptime.analysis import wording
+from laptime.analysis import duet, wording
 from laptime.analysis.control import control_results
 from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_decide, worth_knowing
 from laptime.analysis.looks import looks_of
@@ -103,7 +103,8 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
-    notes += [wording.DUET] if any(one.beside and one.figures for one in results) else []
+    if any(one.beside and one.figures for one in results):
+        notes.append(duet.said(first.scores if first else {}))
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
         notes += _orders(spec, trials, counted, measured)

@@ -1,0 +1,84 @@
+"""Two servers at the same time: on a real node their loads begin and end together."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import Any
+
+from .harness import Cluster, run_manifest
+
+LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "2s"}, "warmup": "500ms"}]
+REPETITIONS = 3
+SERVERS = [
+    {"name": name, "preset": "go-nethttp", "resources": {"cpu": cpu, "memory": "64Mi"}}
+    for name, cpu in (("quick", "180m"), ("slow", "60m"))
+]
+
+
+def duet(name: str, **more: Any) -> dict[str, Any]:
+    changed = {"scenario": "hello", "topology": {}, "loads": LOADS, "repetitions": REPETITIONS}
+    return run_manifest(name, SERVERS, pairing="duet", **changed, **more)
+
+
+def window(result: dict[str, Any]) -> tuple[float, float]:
+    begin, end = (
+        datetime.fromisoformat(result[key]).timestamp() for key in ("startedAt", "finishedAt")
+    )
+    return begin, end
+
+
+def test_two_servers_are_measured_at_the_same_time(cluster: Cluster) -> None:
+    run = cluster.apply(duet("duet"))
+    status = cluster.wait_end(run, 240)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    results = cluster.documents(run)
+    assert len(results) == 2 * REPETITIONS
+    leaders = []
+    for name, result in sorted(results.items()):
+        assert result["outcome"] == "Measured", result
+        other = results[result["beside"]]
+        assert (other["beside"], other["repetition"]) == (name, result["repetition"])
+        begins, others_begin = window(result)[0], window(other)[0]
+        assert abs(begins - others_begin) < 0.1, (result, other)
+        leaders += [result["server"]] if name < other["trial"] else []
+    # Each is made first at least once.
+    assert set(leaders) == {"quick", "slow"}
+    rows = {row["server"]: row for row in status["results"]}
+    # A third of the CPU: that is not exact, and no node is too busy for it to show.
+    assert 0.15 < rows["slow"]["factor"]["value"] < 0.6, json.dumps(rows, indent=1)
+    assert "at the same time (duet)" in status["verdict"]
+    # What is measured beside a server is none of its own use, and none of its neighbours.
+    for name, readings in cluster.documents(run, "readings.json").items():
+        parts = [(one["component"], one["server"]) for one in readings["usage"]["components"]]
+        server = results[name]["server"]
+        assert sorted(parts) == [("generator", server), ("server", server)]
+        for node in readings["usage"]["nodes"]:
+            assert not [one for one in node.get("neighbours", ()) if run in one["pod"]], node
+
+
+def test_when_one_of_two_generators_is_lost_both_are_measured_again(cluster: Cluster) -> None:
+    run = cluster.apply(duet("duet-lost", generator={"parallelism": 2}))
+    first = [f"{run}-trial-{number:03d}" for number in (1, 2)]
+    deadline = time.monotonic() + 90
+    while True:
+        pods = cluster.items("pods", "laptime.dev/component=generator")
+        mine = [pod for pod in pods if pod["metadata"]["labels"]["laptime.dev/trial"] in first]
+        if [pod["status"]["phase"] for pod in mine] == ["Running"] * 4:
+            break
+        assert time.monotonic() < deadline, cluster.status(run)
+        time.sleep(0.2)
+    time.sleep(1)
+    cluster.reader.delete(
+        cluster.path("pods", mine[-1]["metadata"]["name"]), gracePeriodSeconds="0"
+    )
+    status = cluster.wait_end(run, 240)
+    assert status["state"] == "Succeeded", json.dumps(status, indent=1)
+    results = cluster.documents(run)
+    assert [results[name]["attempt"] for name in first] == [2, 2]
+    assert {one["attempt"] for name, one in results.items() if name not in first} == {1}
+    faults = {one["fault"] for name in first for one in results[name]["lostAttempts"]}
+    assert faults == {"cluster", "partner"}, results
+    begins = [window(results[name])[0] for name in first]
+    assert abs(begins[0] - begins[1]) < 0.1

@@ -1,0 +1,62 @@
+"""What two servers gained by being measured at the same time, by the run's own repetitions. Pure.
+
+How far two trials differ that were measured one after the other is in a duet's repetitions too: one
+server's trial beside the other one's of the repetition before or after. Where the machine disturbs
+both alike, they differ more than the two trials of one repetition do. Where each of two servers
+has what it takes from the other, they differ as much for the time that they took, and not less: by
+width alone measuring at the same time is never worse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import variance
+
+from laptime.analysis import wording
+from laptime.analysis.comparing import Scores
+from laptime.analysis.statistics import paired_logs
+
+FEWEST = 5
+"""Repetitions from which on it is said: of fewer, chance alone makes it 0.3 or 3 often enough."""
+
+
+def width_in_turn(scores: Scores) -> float | None:
+    """Return how wide the interval would be of two servers in turn, in the time of the duet.
+
+    In multiples of the interval at the same time: sqrt(2 v / w), where w is the variance of the
+    logarithm of the ratio in one repetition, v that between neighbouring ones, and 2 is there
+    since in turn there are half as many repetitions. Student's factors, which are alike from a few
+    repetitions on, are left out. None below FEWEST repetitions of both, or without any noise.
+    """
+    if len(scores) != 2:
+        return None
+    one, other = scores.values()
+    together = paired_logs(one, other)
+    if len(together) < FEWEST:
+        return None
+    following = {repetition - 1: value for repetition, value in other.items()}
+    before = {repetition + 1: value for repetition, value in other.items()}
+    in_turn = [
+        logs for shifted in (following, before) if len(logs := paired_logs(one, shifted)) > 1
+    ]
+    return _ratio(in_turn, together)
+
+
+def _ratio(in_turn: Sequence[Sequence[float]], together: Sequence[float]) -> float | None:
+    noise = variance(together)
+    if not in_turn or noise <= 0:
+        return None
+    apart = math.fsum(map(variance, in_turn)) / len(in_turn)
+    return math.sqrt(2 * apart / noise)
+
+
+def said(scores: Scores) -> str:
+    """Return, for the verdict, that two servers were measured at once, and what that gave."""
+    wide = width_in_turn(scores)
+    if wide is None:
+        return wording.DUET
+    return (
+        f"{wording.DUET}; in turn, an interval of the same time would be about "
+        f"{wording.number(wide)}x as wide"
+    )
