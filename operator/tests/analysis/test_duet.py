@@ -9,6 +9,8 @@ import pytest
 
 from laptime.analysis import wording
 from laptime.analysis.duet import FEWEST, said, width_in_turn
+from laptime.api.causes import Cause
+from laptime.api.results import ResultRow
 
 
 def measured(
@@ -61,10 +63,27 @@ def test_of_few_repetitions_or_without_noise_nothing_is_said() -> None:
     assert width_in_turn(exact) is None
 
 
+def limited(cause: Cause) -> ResultRow:
+    return ResultRow.model_validate(
+        {
+            "server": "a",
+            "load": "l",
+            "state": "Measured",
+            "trials": 5,
+            "limitedBy": {"cause": cause, "evidence": "as it says"},
+        }
+    )
+
+
 def test_the_verdict_says_that_they_share_the_machine_and_what_it_gave() -> None:
-    assert said({}) == wording.DUET
+    assert said({}, []) == wording.DUET
     scores = measured(0.2, 0.02, 12, 1)
     wide = wording.number(width_in_turn(scores) or 0.0)
-    assert said(scores).endswith(
-        f"in turn, an interval of the same time would be about {wide}x as wide"
+    gave = f"in turn, an interval of the same time would be about {wide}x as wide"
+    assert said(scores, [limited(Cause.SERVER_CPU)]) == f"{wording.DUET}; {gave}"
+
+
+def test_where_both_fill_the_node_it_says_to_measure_them_in_turn() -> None:
+    assert said({}, [limited(Cause.SERVER_CPU), limited(Cause.NODE)]).endswith(
+        "or leave pairing out"
     )

@@ -10,12 +10,14 @@ width alone measuring at the same time is never worse.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from statistics import variance
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Scores
 from laptime.analysis.statistics import paired_logs
+from laptime.api.causes import Cause
+from laptime.api.results import ResultRow
 
 FEWEST = 5
 """Repetitions from which on it is said: of fewer, chance alone makes it 0.3 or 3 often enough."""
@@ -51,12 +53,17 @@ def _ratio(in_turn: Sequence[Sequence[float]], together: Sequence[float]) -> flo
     return math.sqrt(2 * apart / noise)
 
 
-def said(scores: Scores) -> str:
-    """Return, for the verdict, that two servers were measured at once, and what that gave."""
+def said(scores: Scores, rows: Iterable[ResultRow]) -> str:
+    """Return, for the verdict, that two servers were measured at once, and what that gave.
+
+    It says when to measure them in turn: where the node is what limits them, each would have more
+    of it alone, and their factor may be another one.
+    """
+    parts = [wording.DUET]
     wide = width_in_turn(scores)
-    if wide is None:
-        return wording.DUET
-    return (
-        f"{wording.DUET}; in turn, an interval of the same time would be about "
-        f"{wording.number(wide)}x as wide"
-    )
+    if wide is not None:
+        width = wording.number(wide)
+        parts.append(f"in turn, an interval of the same time would be about {width}x as wide")
+    if any(row.limited_by is not None and row.limited_by.cause is Cause.NODE for row in rows):
+        parts.append("the node limits them: give each less CPU, or leave pairing out")
+    return "; ".join(parts)
