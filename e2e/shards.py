@@ -27,6 +27,7 @@ SHARDS = {
         # It takes Prometheus away.
         "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
         "runs/test_deletion.py",
+        "runs/test_duet.py",
         "runs/test_frozen_kubelet.py",
         # It kills the operator, and fills the node.
         "runs/test_seconds.py",

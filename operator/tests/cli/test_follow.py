@@ -155,6 +155,25 @@ def test_the_current_trial_in_words(manifest: Any) -> None:
     assert describe_trial(told) == f"profile of {profiled['name']}"
 
 
+def test_two_trials_at_the_same_time_are_one_attempt(manifest: Any) -> None:
+    spec = {**manifest["spec"], "pairing": "duet", "topology": {}}
+    lost = [
+        {
+            "trial": f"demo-trial-{number}",
+            "attempt": 1,
+            "fault": fault,
+            "reason": "GeneratorLost",
+            "lostAt": "2026-01-01T00:00:00Z",
+        }
+        for number, fault in (("009", "generator"), ("010", "partner"))
+    ]
+    current = "demo-trial-009-attempt-2"
+    status = {"state": "Running", "seed": 7, "currentTrial": current, "lostAttempts": lost}
+    text = describe_trial(_run({**manifest, "spec": spec}, status))
+    said = ", repetition 5 of 5, attempt 2"
+    assert text in {f"axum and fastapi{said}", f"fastapi and axum{said}"}
+
+
 def test_ordinary_conditions_are_no_warnings(manifest: Any) -> None:
     status = {
         "conditions": [

@@ -137,7 +137,8 @@ def describe_trial(run: Run) -> str:
             load = f", {trial.load}" if len(spec.loads) > 1 else ""
             at_most = "at most " if spec.by_results else ""
             of = f"{at_most}{spec.most_repetitions}"
-            again = f", attempt {len(status.lost_attempts) + 1}" if status.lost_attempts else ""
+            lost = sum(one.trial == current for one in status.lost_attempts or [])
+            again = f", attempt {lost + 1}" if lost else ""
             servers = " and ".join(
                 one.server for one in trials if one.name in (trial.name, trial.beside)
             )
