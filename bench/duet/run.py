@@ -10,6 +10,9 @@ The neighbour is made up: BURNERS processes of this machine, outside of the clus
 the CPU they get at the same times, drawn by the round's number: on and off for SPELL seconds in the
 mean, exponentially. A server has CPU seconds of its own (its limit), of which bursts take a part.
 
+With no gain from the pairing at all the duet's interval would be NO_GAIN times as wide, by twice
+the repetitions alone.
+
 Goals: beside the neighbour the interval of the duet's factor is at most WIDTH times as wide as that
 in turn, in logarithms, in the middle of the rounds; without it the factor of the duet divided by
 the one in turn has an interval (Student's, of the logarithms, over the rounds) within BOUNDS. What
@@ -44,6 +47,7 @@ JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
     *("operator/src/laptime/reconcile/stages", "operator/src/laptime/plan"),
     *("operator/src/laptime/analysis", "operator/src/laptime/manifests", "images/k6", "bench/duet"),
+    *("operator/src/laptime/api", "operator/src/laptime/measure"),
     *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
 )
 """What claims rest on: how trials are made, driven and compared."""
@@ -54,6 +58,7 @@ TURNS = 6
 BURNERS = 2
 SPELL = 8.0
 WIDTH = 0.5
+NO_GAIN = float(student.ppf(0.975, 2 * TURNS - 1) / student.ppf(0.975, TURNS - 1)) / sqrt(2)
 BOUNDS = (0.95, 1.05)
 LONGEST_SECONDS = 600.0
 BASELINE, OTHER = "starlette", "go"
@@ -218,7 +223,7 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     }
     found += [
         f"beside a noisy neighbour the interval is {narrow:.2f} as wide in the middle, in {below} "
-        f"of {len(entries)} rounds at most {WIDTH}: {verdicts[0]}",
+        f"of {len(entries)} rounds at most {WIDTH} ({NO_GAIN:.2f} with no gain): {verdicts[0]}",
         f"without it, the duet's factor is {exp(mean(logs)):.3f} ({low:.3f} to {high:.3f}) of that "
         f"in turn, goal: within {BOUNDS[0]} to {BOUNDS[1]}: {verdicts[1]}",
         f"in turn {seconds['interleaved']:.0f} s, as a duet {seconds['duet']:.0f} s; node busy "

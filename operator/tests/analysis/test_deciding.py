@@ -74,6 +74,14 @@ def test_it_is_said_with_the_minutes_that_it_takes() -> None:
     assert "more repetitions (" in said
 
 
+def test_two_trials_at_the_same_time_take_their_time_once() -> None:
+    pairs = [trial(0, 1, "a"), trial(0, 1, "b"), trial(2, 3, "b"), trial(2, 3, "a")]
+    # Two minutes from the one pair to the next.
+    assert seconds_of_repetition(pairs) == 120
+    # Of the first one nobody knows what lies between it and the next.
+    assert seconds_of_repetition(pairs[:2]) == 40
+
+
 def test_what_no_run_could_find_is_not_promised() -> None:
     said = what_would_decide(noisy(2, 5, 0.5, 0, 1), ("s0", "s1"), 5, 60)
     assert said is not None

@@ -9,8 +9,7 @@ import pytest
 
 from laptime.analysis import wording
 from laptime.analysis.duet import FEWEST, said, width_in_turn
-from laptime.api.causes import Cause
-from laptime.api.results import ResultRow
+from laptime.api.results import TrialResult
 
 
 def measured(
@@ -63,14 +62,22 @@ def test_of_few_repetitions_or_without_noise_nothing_is_said() -> None:
     assert width_in_turn(exact) is None
 
 
-def limited(cause: Cause) -> ResultRow:
-    return ResultRow.model_validate(
+def on_a_node(busy: float, others: float | None, beside: str | None = "other") -> TrialResult:
+    return TrialResult.model_validate(
         {
+            "trial": "one",
+            "ordinal": 1,
             "server": "a",
             "load": "l",
-            "state": "Measured",
-            "trials": 5,
-            "limitedBy": {"cause": cause, "evidence": "as it says"},
+            "repetition": 1,
+            "beside": beside,
+            "outcome": "Measured",
+            "figures": {"requests": 1, "errors": 0, "requestsPerSecond": 1, "windowSeconds": 1},
+            "usage": {
+                "source": "agent",
+                "complete": True,
+                "nodes": [{"node": "n", "cpus": 2, "busyShare": busy, "othersCores": others}],
+            },
         }
     )
 
@@ -80,10 +87,23 @@ def test_the_verdict_says_that_they_share_the_machine_and_what_it_gave() -> None
     scores = measured(0.2, 0.02, 12, 1)
     wide = wording.number(width_in_turn(scores) or 0.0)
     gave = f"in turn, an interval of the same time would be about {wide}x as wide"
-    assert said(scores, [limited(Cause.SERVER_CPU)]) == f"{wording.DUET}; {gave}"
+    assert said(scores, [on_a_node(0.6, 0.1)]) == f"{wording.DUET}; {gave}"
 
 
-def test_where_both_fill_the_node_it_says_to_measure_them_in_turn() -> None:
-    assert said({}, [limited(Cause.SERVER_CPU), limited(Cause.NODE)]).endswith(
-        "or leave pairing out"
-    )
+@pytest.mark.parametrize(
+    ("busy", "others", "beside", "full"),
+    [
+        (0.97, 0.1, "other", True),
+        # Others fill it: that is what a duet is for.
+        (0.97, 1.2, "other", False),
+        (0.97, None, "other", False),
+        (0.6, 0.0, "other", False),
+        # Alone it shares with nobody.
+        (0.97, 0.1, None, False),
+    ],
+)
+def test_where_two_fill_the_node_themselves_it_says_to_measure_them_in_turn(
+    busy: float, others: float | None, beside: str | None, full: bool
+) -> None:
+    trials = [on_a_node(busy, others, beside)] * 3 + [on_a_node(0.5, 0.0, beside)]
+    assert ("the two fill the node" in said({}, trials)) is full

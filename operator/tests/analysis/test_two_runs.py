@@ -11,6 +11,7 @@ from scipy import stats
 from laptime.analysis.two_runs import (
     Change,
     compare_runs,
+    paired_otherwise,
     speeds_apart,
     welch_interval,
     what_differs,
@@ -129,6 +130,25 @@ def test_a_run_on_one_node_and_one_on_several_differ() -> None:
     rotated = ONE.model_copy(update={"nodes": Nodes.ROTATE})
     assert what_differs(ONE, rotated) == ["the nodes: fixed and rotate"]
     assert what_differs(ONE, ONE.model_copy(update={"nodes": Nodes.FIXED})) == []
+
+
+def test_a_server_that_had_the_machine_alone_in_one_of_both_is_named() -> None:
+    def beside(found: list[TrialResult], *servers: str) -> list[TrialResult]:
+        return [
+            one.model_copy(update={"beside": "other" if one.server in servers else None})
+            for one in found
+        ]
+
+    together, alone = beside(trials(), "axum", "sync"), beside(trials())
+    assert paired_otherwise(together, together) == []
+    assert paired_otherwise(alone, alone) == []
+    assert paired_otherwise(together, alone) == [
+        "the pairing: axum under closed was measured beside another server and then alone",
+        "the pairing: sync under closed was measured beside another server and then alone",
+    ]
+    assert paired_otherwise(beside(trials(), "axum"), together) == [
+        "the pairing: sync under closed was measured alone and then beside another server"
+    ]
 
 
 def at_speed(

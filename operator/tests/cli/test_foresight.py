@@ -88,7 +88,7 @@ def test_noise_of_other_work_is_taken_where_there_is_no_other_and_called_that(
 ) -> None:
     store(fake)
     text = said(laptime, changed(asked, placement="isolated"), kubeconfig)
-    assert "between repetitions, of other work or in another placement)" in text
+    assert "between repetitions, of other work, pairing or placement)" in text
 
 
 def test_of_a_single_repetition_it_says_that_it_finds_nothing(

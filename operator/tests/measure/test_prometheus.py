@@ -137,6 +137,27 @@ async def test_what_others_used_is_what_the_nodes_pods_of_the_run_did_not() -> N
     assert one.others_cores is None
 
 
+async def test_what_is_measured_beside_a_trial_is_none_of_its_use_and_no_neighbour() -> None:
+    wanted = replace(WANTED, server="axum", beside="demo-trial-002")
+    own = list(pod("demo-server-axum-1-a", "server", cores=0.3, labels=TRIAL))
+    others = {"server": "sync", "trial": "demo-trial-002"}
+    beside = list(pod("demo-server-sync-1-b", "server", cores=0.4, labels=others))
+    prometheus = FakePrometheus({PODS: own + beside, NODES: list(node())})
+    usage = await trial_usage(prometheus, wanted)
+    assert [(one.component, one.server) for one in usage.components] == [("server", "axum")]
+    (axum,) = usage.components
+    assert axum.cores_mean == pytest.approx(0.3)
+    # 0.9 cores are busy, 0.7 of them by the run.
+    (one,) = usage.nodes
+    assert one.others_cores == pytest.approx(0.2)
+    assert 'trial=~"|demo-trial-001|demo-trial-002"' in agent_query(wanted)
+    assert 'trial=~"|demo-trial-001"' in agent_query(WANTED)
+    # Whose pod it is the kubelet does not say but by its name.
+    assert component_of_pod("demo-server-sync-1-b", wanted) is None
+    assert component_of_pod("demo-server-axum-1-a", wanted) == ("server", "axum")
+    assert component_of_pod("demo-server-sync-1-b", WANTED) == ("server", "sync")
+
+
 def exclusive(name: str, cpus: Callable[[float], float], **labels: str) -> dict[str, Any]:
     common = {"namespace": "default", "pod": name, "node": "n1", "run": "demo", **labels}
     return one_series("laptime_pod_cpus_exclusive", cpus, common)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laptime.api.loads import Load
+from laptime.api.pairing import Pairing
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial, plan_trials, remaining_seconds
 from laptime.plan.estimate import OVERHEAD_SECONDS
@@ -42,6 +43,18 @@ def test_nothing_left_takes_no_time() -> None:
 
 def test_a_load_with_a_duration_takes_it_and_its_warmup() -> None:
     assert remaining_seconds(SPEC, trials("a", "timed"), {}) == 2 * (2 + 10 + OVERHEAD_SECONDS)
+
+
+def test_two_trials_at_the_same_time_take_as_long_as_the_longer_one() -> None:
+    loads = [load for load in SPEC.loads if load.name == "timed"]
+    spec = SPEC.model_copy(update={"loads": loads, "pairing": Pairing.DUET})
+    every = plan_trials("run", spec, seed=1)
+    assert remaining_seconds(spec, every, {}) == 2 * (2 + 10 + OVERHEAD_SECONDS)
+    measured = {("a", "timed"): [20.0], ("b", "timed"): [30.0]}
+    assert remaining_seconds(spec, every, measured) == 60.0
+    # One whose partner is over, or out.
+    assert remaining_seconds(spec, every[1:], measured) in (50.0, 60.0)
+    assert remaining_seconds(spec, every[1:2], measured) in (20.0, 30.0)
 
 
 def test_warm_up_and_measured_part_each_open_their_connections() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from laptime.api.side_services import SideService
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, scenarios
 from laptime.plan import load_problems, misfits
@@ -45,6 +46,19 @@ def test_what_stands_before_deployed_servers_stands_before_no_service(
     (said,) = misfits(altered(spec("hello", SHOP), topology=topology), hello)
     assert said.startswith(f"{what} stands before servers that Laptime deploys, and server mine")
     assert misfits(altered(spec("hello", FLASK), topology=topology), hello) == []
+
+
+def test_two_servers_at_the_same_time_share_no_service_of_the_scenario() -> None:
+    hello = scenarios()["hello"]
+    redis = SideService.model_validate({"name": "cache", "image": "redis:7", "ports": [6379]})
+    with_service = hello.model_copy(update={"services": [redis]})
+    both = spec("hello", FLASK, {**FLASK, "name": "other"})
+    duet = altered(both, pairing="duet")
+    assert misfits(duet, hello) == []
+    assert misfits(both, with_service) == []
+    (said,) = misfits(duet, with_service)
+    assert "(cache)" in said
+    assert said.endswith("leave pairing out")
 
 
 def test_no_script_is_told_credentials() -> None:

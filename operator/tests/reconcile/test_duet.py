@@ -15,11 +15,14 @@ from hypothesis import strategies as st
 from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
 from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.plan import Trial, plan_trials
 from laptime.reconcile.views import ContainerView, PodView
 
+from .api_server import ApiServer
 from .generators import generator_log
+from .nodes import working
+from .test_controller import operating, run_manifest, state, until
 from .test_decide import run_to_the_end, spec_of
 from .world import IMAGES, World
 
@@ -80,9 +83,8 @@ def test_the_two_servers_of_a_repetition_are_measured_together(
         assert (one.load, one.repetition) == (other.load, other.repetition)
         assert {one.server, other.server} == {"s0", "s1"}
     # Never with a trial of another pair.
-    assert all(
-        len({partner(world, name or "").ordinal // 2 for name in some}) <= 2 for some in together
-    )
+    pairs = {name: (number - 1) // 2 for number, name in enumerate(world.results_written, 1)}
+    assert all(len({pairs[name or ""] for name in some}) == 1 for some in together)
     assert "at the same time" in (world.run.status.verdict or "")
 
 
@@ -114,23 +116,27 @@ def test_with_kills_crashes_and_lost_pods_nothing_counts_that_was_measured_alone
 ) -> None:
     spec = duet(repetitions, generator={"parallelism": generators})
     world = World(spec, Random(seed), faults, images=IMAGED)
+    world.shuffles = True
     run_to_the_end(world)
     planned = {trial.name for trial in world.trials}
     assert len(world.results_written) == len(set(world.results_written))
     started = [job for job in world.jobs_started if trial_of(job) in planned]
     assert len(started) == len(set(started)), "a generator was started twice"
     results = world.observe().results
-    of_servers: dict[str, set[bool]] = {}
+    of_loads: set[bool] = set()
     for one in results.values():
         assert one.attempt <= MOST_ATTEMPTS
         assert len(one.lost_attempts) == one.attempt - 1
-        if one.outcome is TrialOutcome.MEASURED:
-            of_servers.setdefault(one.server, set()).add(one.beside is None)
-            other = results.get(partner(world, one.trial).name)
-            if one.beside is not None and other is not None and other.figures is not None:
-                assert (other.beside, one.beside) == (one.attempt_name, other.attempt_name)
-    # Figures of a server are all of one kind.
-    assert all(len(kinds) == 1 for kinds in of_servers.values())
+        if one.outcome is not TrialOutcome.MEASURED:
+            continue
+        of_loads.add(one.beside is None)
+        other = results.get(partner(world, one.trial).name)
+        if one.beside is not None and other is not None:
+            # Its partner was measured as well, or its figures were lost when they were there.
+            assert (other.beside, one.beside) == (one.attempt_name, other.attempt_name)
+            assert other.figures is not None or other.reason == "PartnerMissing", other
+    # Figures under a load are all of one kind.
+    assert len(of_loads) <= 1
     status = world.run.status
     succeeded = status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
@@ -144,7 +150,7 @@ def test_an_operator_that_is_killed_between_any_two_steps_measures_each_pair_onc
     seed: int, kills: float
 ) -> None:
     world = World(duet(3), Random(seed), images=IMAGED)
-    world.kills = kills
+    world.kills, world.shuffles = kills, True
     run_to_the_end(world)
     names = [trial.name for trial in world.trials]
     assert sorted(world.results_written) == names
@@ -291,6 +297,90 @@ def test_one_whose_partner_has_its_result_already_is_given_up() -> None:
     other = world.observe().results[second.trial]
     assert (other.reason, other.fault) == ("PartnerMissing", Fault.PARTNER)
     assert [job for job in world.jobs_started if "trial" in job] == [first.trial, second.trial]
+
+
+def test_one_whose_partner_failed_is_not_stored_although_it_was_measured_to_its_end() -> None:
+    world, (first, second) = until_both_generators_run(1)
+    wrong = 'LAPTIME-ERROR {"reason":"ProtocolNotSpoken","message":"no HTTP/2"}\n'
+    ended(world, first, wrong, 5)
+    ended(world, second, generator_log(second.trial or ""), 0)
+    kept = world.create
+
+    def only_the_first(manifest: dict[str, Any]) -> None:
+        if manifest["metadata"]["name"] != second.trial:
+            kept(manifest)
+
+    world.create = only_the_first  # type: ignore[method-assign]
+    world.now += timedelta(seconds=1)
+    world.step()
+    world.create = kept  # type: ignore[method-assign]
+    assert world.results_written == [first.trial]
+    world.step()
+    assert second.trial
+    other = world.observe().results[second.trial]
+    assert (other.reason, other.fault) == ("PartnerFailed", Fault.PARTNER)
+    assert "ProtocolNotSpoken" in (other.message or "")
+
+
+def test_where_one_was_measured_alone_a_retry_measures_alone_too() -> None:
+    world = World(duet(4), Random(5), images=IMAGED)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        crash(world, "s0")
+        assert world.passes < 1000
+    before = {one.trial for one in measured(world)}
+    assert len(before) == 2
+    failed = [one.trial for one in world.observe().results.values() if one.figures is None]
+    for name in failed:
+        # As a retry has it: what failed is in the archive, and is asked for again.
+        del world.config_maps[name]
+        world.results_written.remove(name)
+        world._results.pop(name, None)
+    world.run = replace(world.run, status=RunStatus(seed=world.run.status.seed))
+    world.config_maps.pop("demo-results", None)
+    run_to_the_end(world)
+    results = measured(world)
+    assert len(results) == 8
+    assert {one.beside for one in results} == {None}
+
+
+def test_a_server_whose_node_is_bad_does_not_take_the_other_one_along() -> None:
+    world = World(duet(6), Random(5), images=IMAGED)
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        for pod in world.observe().pods_of("generator"):
+            trial = next(one for one in world.trials if one.name == trial_of(pod.trial or ""))
+            if trial.server == "s0":
+                world.pods.pop(pod.name, None)
+        world.advance()
+        assert world.passes < 2000
+    assert [(one.server, one.beside) for one in measured(world)] == [("s1", None)] * 4
+    succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
+    assert succeeded is not None
+    assert succeeded.reason == "ServersFailed"
+
+
+def test_the_status_names_both_trials_that_are_measured_now() -> None:
+    world, (first, second) = until_both_generators_run()
+    world.step()
+    status = world.run.status
+    assert {status.current_trial, status.current_beside} == {first.trial, second.trial}
+    run_to_the_end(world)
+    assert world.run.status.current_beside is None
+
+
+async def test_what_two_nodes_exchange_is_measured_for_a_duet_as_well() -> None:
+    server = ApiServer()
+    servers = [{"name": name, "image": "mine:1"} for name in ("s0", "s1")]
+    server.add({**run_manifest("apart"), "spec": {**duet(2).to_wire(), "servers": servers}})
+    async with operating(server), working(server) as nodes:
+        nodes.free = ["node-1", "node-2"]
+        await until(lambda: state(server, "apart") == "Succeeded")
+        assert len(nodes.paths_measured) == 1
+    (run,) = server.of("BenchmarkRun")
+    assert len(run["status"]["nodePaths"]) == 1
+    assert [row["trials"] for row in run["status"]["results"]] == [2, 2]
 
 
 def test_a_run_of_which_nothing_can_be_measured_is_given_up_after_two_pairs() -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from laptime.api.pairing import Pairing
 from laptime.api.resources import Resources
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.api.topology import Topology
 from laptime.reconcile.queue import Card
 from laptime.reconcile.turns import Caps, Turn, Turns, Used, cap_exceeded, next_in_turn
 from laptime.settings import Settings, SettingsError, load_settings
@@ -246,6 +248,17 @@ def test_a_run_within_all_caps_is_taken() -> None:
     turns = Turns.from_wire({"caps": {"*": {**just, "duration": "1h"}}})
     assert cap_exceeded(LARGE, "team", turns) is None
     assert cap_exceeded(LARGE, "team", Turns()) is None
+
+
+def test_two_servers_at_the_same_time_and_their_generators_all_count() -> None:
+    changed = {"pairing": Pairing.DUET, "topology": Topology()}
+    duet = LARGE.model_copy(update=changed)
+    # Two servers of 1 and 0.5, four generators of 2.
+    just = {"trials": 12, "generators": 4, "cpu": "9500m", "memory": "1280Mi"}
+    assert cap_exceeded(duet, "team", Turns.from_wire({"caps": {"*": just}})) is None
+    for name, less in (("generators", 3), ("cpu", "9"), ("memory", "1279Mi")):
+        turns = Turns.from_wire({"caps": {"*": {**just, name: less}}})
+        assert cap_exceeded(duet, "team", turns) is not None, name
 
 
 @pytest.mark.parametrize("what", ["cpu", "memory"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import groupby
 from random import Random
 from typing import Any
 
@@ -127,6 +128,8 @@ class World(SimulatedCluster):
         )
         self.files: dict[str, str] = {}
         """What was stored about the whole run."""
+        self.shuffles = False
+        """Whether objects of one kind are made in any order, as the operator makes them at once."""
         self.passes = 0
         self.refuses: set[str] = set()
         """Kinds of which the API server stores no object."""
@@ -180,7 +183,7 @@ class World(SimulatedCluster):
             return decision
         self.run = replace(self.run, status=self._stored(decision.status))
         refusal: Refusal | None = None
-        for action in decision.actions:
+        for action in self._in_some_order(decision.actions):
             if self._killed():
                 return decision
             # Once something is refused, only deletions go on.
@@ -190,6 +193,16 @@ class World(SimulatedCluster):
                 self._execute(action)
         self.refusal = refusal
         return decision
+
+    def _in_some_order(self, actions: Sequence[Action]) -> list[Action]:
+        if not self.shuffles:
+            return list(actions)
+        found: list[Action] = []
+        for _, some in groupby(actions, key=type):
+            alike = list(some)
+            self.random.shuffle(alike)
+            found += alike
+        return found
 
     def _killed(self) -> bool:
         killed = self._fault() or self.random.random() < self.kills

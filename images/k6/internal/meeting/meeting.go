@@ -1,4 +1,4 @@
-// Package meeting lets the generators of one trial begin together.
+// Package meeting lets the generators of one trial, or of two at the same time, begin together.
 //
 // Generator 0 serves a tiny HTTP endpoint that the others ask again and again. Once all have come,
 // it answers how long it is until the common start: time left and not a time of day, because the

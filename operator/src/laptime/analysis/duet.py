@@ -3,24 +3,28 @@
 How far two trials differ that were measured one after the other is in a duet's repetitions too: one
 server's trial beside the other one's of the repetition before or after. Where the machine disturbs
 both alike, they differ more than the two trials of one repetition do. Where each of two servers
-has what it takes from the other, they differ as much for the time that they took, and not less: by
-width alone measuring at the same time is never worse.
+has what it takes from the other, that is even. What the two do to each other beside that is in
+both, as if it were the machine's: it is about trials in turn on such a machine, and not about one
+that nobody else uses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import variance
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Scores
 from laptime.analysis.statistics import paired_logs
-from laptime.api.causes import Cause
-from laptime.api.results import ResultRow
+from laptime.api.results import TrialResult
 
 FEWEST = 5
 """Repetitions from which on it is said: of fewer, chance alone makes it 0.3 or 3 often enough."""
+
+
+FULL = 0.85
+"""Of a node's CPUs: of two, more would be less than a third of one that is free."""
 
 
 def width_in_turn(scores: Scores) -> float | None:
@@ -53,17 +57,30 @@ def _ratio(in_turn: Sequence[Sequence[float]], together: Sequence[float]) -> flo
     return math.sqrt(2 * apart / noise)
 
 
-def said(scores: Scores, rows: Iterable[ResultRow]) -> str:
+def said(scores: Scores, results: Sequence[TrialResult]) -> str:
     """Return, for the verdict, that two servers were measured at once, and what that gave.
 
-    It says when to measure them in turn: where the node is what limits them, each would have more
-    of it alone, and their factor may be another one.
+    It says when to measure them in turn: where the two fill the node themselves, each would have
+    more of it alone, and their factor may be another one. What others take of it, which is what a
+    duet is for, says nothing of that.
     """
     parts = [wording.DUET]
     wide = width_in_turn(scores)
     if wide is not None:
         width = wording.number(wide)
         parts.append(f"in turn, an interval of the same time would be about {width}x as wide")
-    if any(row.limited_by is not None and row.limited_by.cause is Cause.NODE for row in rows):
-        parts.append("the node limits them: give each less CPU, or leave pairing out")
+    together = [one for one in results if one.beside and one.figures]
+    if 2 * sum(map(_full, together)) > len(together):
+        parts.append("the two fill the node: give each less CPU, or leave pairing out")
     return "; ".join(parts)
+
+
+def _full(result: TrialResult) -> bool:
+    """Return whether the run itself used nearly all CPUs of a node in a trial."""
+    nodes = result.usage.nodes if result.usage is not None else []
+    return any(
+        node.busy_share is not None
+        and node.others_cores is not None
+        and node.busy_share * node.cpus - node.others_cores >= FULL * node.cpus
+        for node in nodes
+    )

@@ -13,6 +13,7 @@ at 8. `make bench-precision` counts how often stopped intervals cover the truth.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -74,6 +75,10 @@ def repetitions_needed(
         ]
         out_here = loads_given_up(seen)
         cells = {(name, load) for name in measurable for load in goes_on} - out_here.keys()
+        if spec.duet:
+            # Nobody is measured alone there any more.
+            both = Counter(load for _, load in cells)
+            cells = {one for one in cells if both[one[1]] == 2 or one[1] not in _kinds(seen)[0]}
         known = sum((one.server, one.load) in cells for one in seen)
         if not cells or known < len(cells) * repetition or _spent(spec, seen):
             return needed
@@ -115,18 +120,24 @@ def undecided(
 def with_partners(left: Sequence[Trial], results: Sequence[TrialResult]) -> list[Trial]:
     """Return those of the trials left that are made: in a duet with a partner, or alone throughout.
 
-    Where the other server is out, one that was measured with it under a load is not measured alone
-    there: these figures would be about something else. Other trials than those of a duet all are.
+    Figures of both kinds are about different things, so a load has one of them. Where both servers
+    were measured together, one whose partner is out is not measured alone. Where one was measured
+    alone, all that is left is. Other trials than those of a duet are what they are.
     """
     there = {trial.name for trial in left} | {one.trial for one in results}
-    together = {(one.server, one.load) for one in results if one.beside and one.figures}
+    together, alone = _kinds(results)
     return [
-        trial if trial.beside in there else replace(trial, beside=None)
+        trial if trial.beside in there and trial.load not in alone else replace(trial, beside=None)
         for trial in left
-        if trial.beside is None
-        or trial.beside in there
-        or (trial.server, trial.load) not in together
+        if trial.beside is None or trial.beside in there or trial.load not in together
     ]
+
+
+def _kinds(results: Sequence[TrialResult]) -> tuple[set[str], set[str]]:
+    """Return under which loads servers were measured together, and under which alone."""
+    measured = [one for one in results if one.figures is not None]
+    together = {one.load for one in measured if one.beside is not None}
+    return together, {one.load for one in measured} - together
 
 
 def gave_up(server: str, results: Sequence[TrialResult]) -> bool:

@@ -104,7 +104,7 @@ def summarise(
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
     if any(one.beside and one.figures for one in results):
-        notes.append(duet.said(first.scores if first else {}, rows))
+        notes.append(duet.said(first.scores if first else {}, results))
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
         notes += _orders(spec, trials, counted, measured)

@@ -19,7 +19,6 @@ from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.metrics import Metric
-from laptime.api.pairing import Pairing
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
@@ -162,6 +161,28 @@ def speeds_apart(before: Sequence[TrialResult], after: Sequence[TrialResult]) ->
     return f"the speed of the servers' CPUs: a fixed piece of work took {ends} as long after"
 
 
+def paired_otherwise(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> list[str]:
+    """Return which servers had the machine alone in one of two runs, and with another one beside.
+
+    By the trials themselves: where a server of a duet is out, the other one is measured alone.
+    """
+    kinds = [_measured_beside(trials) for trials in (before, after)]
+    return [
+        f"the pairing: {server} under {load} was measured "
+        + " and then ".join(
+            "beside another server" if kind[server, load] else "alone" for kind in kinds
+        )
+        for server, load in sorted(kinds[0].keys() & kinds[1].keys())
+        if kinds[0][server, load] is not kinds[1][server, load]
+    ]
+
+
+def _measured_beside(trials: Sequence[TrialResult]) -> dict[tuple[str, str], bool]:
+    return {
+        (one.server, one.load): one.beside is not None for one in trials if one.figures is not None
+    }
+
+
 def _works(trials: Sequence[TrialResult]) -> set[str]:
     nodes = (node for one in trials if one.usage for node in one.usage.nodes)
     return {node.probe_work for node in nodes if node.probe_work}
@@ -209,9 +230,6 @@ def what_differs(
     nodes = [one.nodes or Nodes.FIXED for one in (before, after)]
     if nodes[0] is not nodes[1]:
         said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
-    if before.duet is not after.duet:
-        pairings = (Pairing.DUET if one.duet else Pairing.INTERLEAVED for one in (before, after))
-        said.append(f"the pairing: {' and '.join(pairings)}")
     if before.topology != after.topology:
         said.append("the topology, or the sizes of its tiers")
     said += _changed(

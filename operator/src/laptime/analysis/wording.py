@@ -287,7 +287,9 @@ DUET = (
     "both were measured at the same time (duet): their figures are those of servers that share the "
     "machine"
 )
-"""Of a run with `pairing: duet`."""
+"""Of servers that were measured with `pairing: duet`."""
+NO_DUET = "nothing was measured at the same time, since one of the two servers was out"
+"""Of such a run in which they were not."""
 
 
 def repeated(lost_attempts: int) -> str:

@@ -172,6 +172,9 @@ class RunStatus(TolerantModel):
     current_trial: str | None = Field(
         None, description="Name of the trial that is set up or measured now."
     )
+    current_beside: str | None = Field(
+        None, description="Name of the trial that is measured at the same time as that one."
+    )
     step_started_at: str | None = Field(
         None, description="When the current state, check or trial began, RFC 3339."
     )

@@ -52,7 +52,13 @@ def compare(
     Welch's test on the logarithms of the repetitions; the intervals of all lines hold at once with
     95 %, and less than 1 % is no difference.
     """
-    from laptime.analysis.two_runs import Change, compare_runs, speeds_apart, what_differs
+    from laptime.analysis.two_runs import (
+        Change,
+        compare_runs,
+        paired_otherwise,
+        speeds_apart,
+        what_differs,
+    )
     from laptime.cli.printing import print_all, print_document
 
     earlier, later = (_results(one, namespace, kubeconfig, context) for one in (before, after))
@@ -70,6 +76,7 @@ def compare(
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
+    differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
     doubts = [

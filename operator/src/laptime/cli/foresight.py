@@ -85,7 +85,7 @@ def what_it_would_find(
 def _of_whom(known: Sequence[_Earlier], deviation: float) -> str:
     from laptime.analysis import wording
 
-    other = "" if known[0].same_work else ", of other work or in another placement"
+    other = "" if known[0].same_work else ", of other work, pairing or placement"
     names = wording.listing([one.name for one in known])
     return f"By the noise of {names} ({wording.share(deviation)} between repetitions{other})"
 

@@ -131,6 +131,7 @@ def describe_trial(run: Run) -> str:
     if spec is None or status.seed is None or not status.current_trial:
         return ""
     current = trial_of(status.current_trial)
+    beside = trial_of(status.current_beside or "")
     trials = plan_trials(run.name, spec, status.seed, spec.most_repetitions, order_of(status))
     for trial in trials:
         if trial.name == current:
@@ -139,9 +140,7 @@ def describe_trial(run: Run) -> str:
             of = f"{at_most}{spec.most_repetitions}"
             lost = sum(one.trial == current for one in status.lost_attempts or [])
             again = f", attempt {lost + 1}" if lost else ""
-            servers = " and ".join(
-                one.server for one in trials if one.name in (trial.name, trial.beside)
-            )
+            servers = " and ".join(one.server for one in trials if one.name in (current, beside))
             return f"{servers}{load}, repetition {trial.repetition} of {of}{again}"
     for profile in plan_profiles(run.name, spec):
         if profile.name == status.current_trial:

@@ -227,6 +227,8 @@ class RunContext:
     """Why it has not the placement that it should have: CamelCase reason and message."""
     places: Places = field(default_factory=Places)
     """Where the next trial belongs."""
+    together: tuple[str, ...] = ()
+    """The attempts that are made at the same time now, where it is more than one."""
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the names of servers that are Services: those that can be driven now."""
     secret_owners: Mapping[str, str] = field(default_factory=dict)

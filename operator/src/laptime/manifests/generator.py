@@ -87,7 +87,7 @@ def load_job(
     server, load = ctx.spec.server(trial.server), ctx.spec.load(trial.load)
     parallelism = ctx.spec.generator.parallelism
     labels = ctx.labels(component, server=trial.server, load=trial.load, trial=trial.name)
-    if trial.beside is not None and trial.leads:
+    if ctx.spec.duet and (trial.leads or trial.beside is None):
         labels[LEADS_LABEL] = "true"
     volumes = client_volumes(server)
     helper = helper_resources(ctx.spec.generator.resources)

@@ -12,6 +12,7 @@ from laptime.api.placement import Nodes
 from laptime.api.resources import Resources, quantity
 from laptime.manifests.context import (
     COMPONENT_LABEL,
+    TRIAL_LABEL,
     UID_LABEL,
     Component,
     Manifest,
@@ -113,6 +114,9 @@ def placed(
     goes_round = rotates and component == Component.SERVER
     if goes_round:
         affinity = {}
+    if component == Component.SERVER and ctx.together:
+        # On two nodes they would not have the same machine.
+        affinity = {"podAffinity": {**affinity.get("podAffinity", {}), _NEEDED: [_pair(ctx)]}}
     nodes = ctx.places.nodes.get(str(component), ())
     if nodes:
         affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
@@ -201,6 +205,15 @@ _DRIVEN_APART = _none_of(*_DRIVING, Component.VERIFIER, Component.SERVER)
 def _beside(selector: Manifest, weight: int) -> Manifest:
     term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
     return {"weight": weight, "podAffinityTerm": term}
+
+
+def _pair(ctx: RunContext) -> Manifest:
+    selector = {
+        "matchLabels": ctx.selector(Component.SERVER),
+        # Not of earlier trials, whose node may be gone.
+        "matchExpressions": [{"key": TRIAL_LABEL, "operator": "In", "values": [*ctx.together]}],
+    }
+    return {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
 
 
 def _on(nodes: Sequence[str], firm: bool) -> Manifest:

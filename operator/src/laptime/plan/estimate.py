@@ -49,12 +49,11 @@ def remaining_seconds(
     says; a pair with nothing measured takes the mean of its load. Two trials at the same time take
     as long as the longer one.
     """
-    names = {trial.name for trial in trials_left}
-    return sum(
-        _expected(spec.load(trial.load), trial.server, measured_durations)
-        for trial in trials_left
-        if trial.leads or trial.beside not in names
-    )
+    longest: dict[str, float] = {}
+    for trial in trials_left:
+        seconds = _expected(spec.load(trial.load), trial.server, measured_durations)
+        longest[trial.meeting] = max(seconds, longest.get(trial.meeting, 0.0))
+    return sum(longest.values())
 
 
 def _expected(

@@ -46,6 +46,7 @@ def abandoned(manifest: dict[str, Any], error: Exception, now: datetime) -> RunS
             "observed_generation": generation,
             "finished_at": moment,
             "current_trial": None,
+            "current_beside": None,
             "step_started_at": None,
             "storage": Storage(version=version_to_store(old.storage)),
             "conditions": merge_conditions(old.conditions or [], verdicts, generation, moment),

@@ -544,11 +544,10 @@ def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult 
     position = position_of(run.spec, trial.server)
     labels = (*run.key, name, trial.server, trial.load, str(trial.repetition), position)
     families.add("laptime_trial_info", labels, 1.0)
-    current = run.status.current_trial
-    if current is not None and trial_of(current) in (trial.name, trial.beside):
-        # As its pods are labelled now.
-        attempt = trial.name + current.removeprefix(trial_of(current))
-        families.add("laptime_run_current_trial", (*run.key, attempt, *labels[3:]), 1.0)
+    for current in (run.status.current_trial, run.status.current_beside):
+        if current is not None and trial_of(current) == trial.name:
+            # As its pods are labelled now.
+            families.add("laptime_run_current_trial", (*run.key, current, *labels[3:]), 1.0)
     if result is None:
         return
     families.add("laptime_trial_started_timestamp_seconds", labels, _seconds(result.started_at))

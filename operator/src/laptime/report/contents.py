@@ -61,12 +61,21 @@ class Report:
         placed = {"Placement": self.placement.said} if self.placement else {}
         return {
             **placed,
-            **({"Pairing": wording.DUET} if self.spec.duet else {}),
+            **self._pairing,
             **self._rotation,
             **self._network,
             **self._between_nodes,
             **self.environment,
         }
+
+    @property
+    def _pairing(self) -> dict[str, str]:
+        """Return whether servers were measured at the same time, by the trials themselves."""
+        measured = [one for one in self.trials if one.figures is not None]
+        if not self.spec.duet or not measured:
+            return {}
+        together = any(one.beside is not None for one in measured)
+        return {"Pairing": wording.DUET if together else wording.NO_DUET}
 
     @property
     def _between_nodes(self) -> dict[str, str]:

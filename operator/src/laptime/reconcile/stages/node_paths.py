@@ -68,6 +68,8 @@ def _decision(situation: Situation, said: str) -> Decision:
 def _next_pair(situation: Situation) -> tuple[str, str] | None:
     """Return two nodes that the last measured trial was the first one on, and nothing is known of.
 
+    Or one of the last two, which were measured at the same time.
+
     Once, whatever comes of it: after the trials that follow it nobody asks again.
     """
     paths = situation.node_paths
@@ -76,9 +78,10 @@ def _next_pair(situation: Situation) -> tuple[str, str] | None:
     if not measured or len(paths) >= MOST_PATHS or len(unknown) >= _MOST_UNKNOWN:
         return None
     *earlier, last = in_time(measured)
+    newest = [last, *(one for one in earlier if one.attempt_name == last.beside)]
     known = {(one.generator_node, one.server_node) for one in paths}
-    known.update(pair for one in earlier for pair in _pairs(one))
-    return next((pair for pair in _pairs(last) if pair not in known), None)
+    known.update(pair for one in earlier if one not in newest for pair in _pairs(one))
+    return next((pair for one in newest for pair in _pairs(one) if pair not in known), None)
 
 
 def _pairs(result: TrialResult) -> list[tuple[str, str]]:

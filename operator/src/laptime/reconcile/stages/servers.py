@@ -63,8 +63,12 @@ def run_only(situation: Situation, purposes: Mapping[str, str]) -> bool:
     settled = side_services_ready(situation, purpose, left_alone) and side_services_reset(
         situation, purpose, left_alone=not live
     )
-    begins = settled
-    for one in situation.spec.deployed:
+    begins, order = settled, list(purposes)
+    # What ends goes first, and of two that begin the one that leads.
+    for one in sorted(
+        situation.spec.deployed,
+        key=lambda one: order.index(one.name) if one.name in purposes else -1,
+    ):
         wanted = purposes.get(one.name) if begins else None
         current = situation.observed.deployments.get(f"{situation.run.name}-server-{one.name}")
         running = current.trial if current is not None and current.replicas > 0 else None
@@ -85,15 +89,15 @@ def run_only(situation: Situation, purposes: Mapping[str, str]) -> bool:
     return there and settled and sized and alive == deployed
 
 
-def never_prepared(situation: Situation, *trials: Trial) -> Problem | None:
-    """Return why a trial, or two at the same time, are not going to begin; None while they may.
+def never_prepared(situation: Situation, trial: Trial) -> Problem | None:
+    """Return why a trial is not going to begin; None while it may.
 
-    Their servers' pods have as long as a start-up may take; so has all else that is in the way.
+    Its server's pod has as long as a start-up may take; so has everything else that is in the way.
     """
     limit = situation.patience_seconds
-    if situation.step_seconds(State.RUNNING, trials[0].name) < limit:
+    if situation.step_seconds(State.RUNNING, trial.meeting) < limit:
         return None
-    return _in_the_way(situation, {trial.server: trial.name for trial in trials}, limit)
+    return _in_the_way(situation, trial.server, trial.name, limit, trial.beside)
 
 
 def never_checked(situation: Situation, server: str, job_name: str) -> Problem | None:
@@ -105,15 +109,16 @@ def never_checked(situation: Situation, server: str, job_name: str) -> Problem |
         return None
     if job_name in situation.observed.jobs:
         return Problem("VerifierFailed", f"the verifier of {server} does not end", fatal=True)
-    return _in_the_way(situation, {server: job_name}, limit)
+    return _in_the_way(situation, server, job_name, limit)
 
 
-def _in_the_way(situation: Situation, purposes: Mapping[str, str], limit: float) -> Problem:
-    for server, purpose in purposes.items():
-        pods = server_pods(situation, server, purpose)
-        if not pods:
-            return not_ready(f"server {server}", pods, limit)
-    others = [pod.name for pod in others_alive(situation, purposes.values())]
+def _in_the_way(
+    situation: Situation, server: str, purpose: str, limit: float, beside: str | None = None
+) -> Problem:
+    pods = server_pods(situation, server, purpose)
+    if not pods:
+        return not_ready(f"server {server}", pods, limit)
+    others = [pod.name for pod in others_alive(situation, (purpose, beside or purpose))]
     return Problem(
         "PodsInTheWay",
         f"nothing could be measured for {limit:g} s, since pods did not end: {', '.join(others)}"

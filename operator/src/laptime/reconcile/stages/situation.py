@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -267,9 +267,10 @@ class Situation:
         """Record what two nodes exchange, or why nobody knows."""
         self.node_paths.append(path)
 
-    def go_to(self, places: Places) -> None:
-        """Have what is made from now on go to these nodes."""
-        self.context = replace(self.context, places=places)
+    def go_to(self, places: Places, together: Sequence[str] = ()) -> None:
+        """Have what is made from now on go to these nodes, and servers of these attempts to one."""
+        several = tuple(together) if len(together) > 1 else ()
+        self.context = replace(self.context, places=places, together=several)
 
     def set_server(
         self,
@@ -325,12 +326,14 @@ class Situation:
         *,
         requeue_seconds: float | None,
         current_trial: str | None = None,
+        current_beside: str | None = None,
         finished: bool = False,
         text: str | None = None,
     ) -> Decision:
         """Return the decision of this pass with the status that follows from it."""
+        status = self._status(state, current_trial, finished, text)
         return Decision(
-            status=self._status(state, current_trial, finished, text),
+            status=status.model_copy(update={"current_beside": current_beside}),
             actions=tuple(self.actions),
             requeue_seconds=requeue_seconds,
         )

@@ -10,7 +10,7 @@ attempts that were lost stand in the status until the trial's result is stored, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -112,18 +112,20 @@ def run_trials(situation: Situation) -> Decision | None:
     attempt = situation.attempt(trial)
     lost = situation.lost_attempts(trial.name)
     parts = ("server", "generator", *fresh_components(situation))
-    situation.go_to(situation.places_of_trial(trial, parts))
-    begun = all(situation.attempt(one).name in situation.observed.jobs for one in together)
+    names = [situation.attempt(one).name for one in together]
+    situation.go_to(situation.places_of_trial(trial, parts), names)
+    begun = all(name in situation.observed.jobs for name in names)
+    partner = situation.observed.results.get(trial.beside or "")
     servers = " and ".join(one.server for one in together)
     where = f"{servers} under {trial.load}, repetition {trial.repetition}"
     if lost:
         where += f" (attempt {len(lost) + 1} of {MOST_ATTEMPTS}: {wording.lost_attempt(lost[-1])})"
     problem: Problem | None
-    if begun:
-        problem = _follow(situation, together)
-    elif trial.beside is not None and not beside:
+    if partner is not None and (partner.figures is None or not begun):
         # Its figures would be about something else.
-        problem = _without_partner(situation, trial)
+        problem = _without_partner(situation, trial, partner)
+    elif begun:
+        problem = _follow(situation, together)
     else:
         problem = _prepare(situation, together)
     reason, doing = ("Measuring", "measuring") if begun else ("Preparing", "setting up")
@@ -133,17 +135,16 @@ def run_trials(situation: Situation) -> Decision | None:
         State.RUNNING,
         requeue_seconds=_MEASURING_SECONDS if started and not problem else _SOON_SECONDS,
         current_trial=attempt.name,
+        current_beside=names[1] if beside else None,
     )
 
 
 def _all_is_lost(situation: Situation) -> Problem | None:
     """Return why a run is given up: its last trials, of different servers, were lost for good."""
-    results = sorted(situation.observed.results.values(), key=lambda one: one.ordinal)
-    # Two at the same time are lost together.
-    count = _MOST_LOST * 2 if situation.spec.duet else _MOST_LOST
-    last = results[-count:]
-    servers = {one.server for one in last}
-    if len(last) < count or not all(one.lost for one in last) or len(servers) < _MOST_LOST:
+    # Of two at the same time only one was lost to something of its own.
+    results = [one for one in situation.observed.results.values() if one.fault is not Fault.PARTNER]
+    last = sorted(results, key=lambda one: one.ordinal)[-_MOST_LOST:]
+    if len({one.server for one in last if one.lost}) < _MOST_LOST:
         return None
     names = " and ".join(one.trial for one in last)
     return Problem(
@@ -169,12 +170,14 @@ def _drop_finished_jobs(situation: Situation) -> None:
             situation.actions.append(Delete("Job", name))
 
 
-def _without_partner(situation: Situation, trial: Trial) -> Problem:
-    """Give up a trial whose partner has a result, and that was not measured with it."""
-    other = situation.observed.results.get(trial.beside or "")
-    server = other.server if other is not None else "the other server"
-    text = f"{server} was not measured at the same time: its trial is over"
-    problem = Problem("PartnerMissing", text)
+def _without_partner(situation: Situation, trial: Trial, partner: TrialResult) -> Problem:
+    """Give up a trial whose partner has a result, and that has none of the same time."""
+    if partner.figures is None:
+        failed = Problem(partner.reason or "Failed", partner.message or "")
+        problem = _of_partner(partner.server, failed)
+    else:
+        text = f"{partner.server} has its result, and cannot be measured at the same time again"
+        problem = Problem("PartnerMissing", text)
     _store_failure(situation, trial, problem, Fault.PARTNER)
     return problem
 
@@ -210,8 +213,9 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         # The next attempt has fresh pods of services, and resets of its own.
         _lose_or_fail(situation, together, trial, around)
         return around
-    found = [(one, server_problem(situation, one.server, purposes[one.server])) for one in together]
-    first, problem = next(((one, said) for one, said in found if said), (trial, None))
+    first, problem = _most_telling(
+        (one, server_problem(situation, one.server, purposes[one.server])) for one in together
+    ) or (trial, None)
     problem = around or problem
     if problem is not None and not _fault(situation, first, problem).repeated:
         if problem.fatal:
@@ -221,11 +225,31 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         # Another attempt need not wait for these nodes.
         _lose_or_fail(situation, together, first, problem)
         return problem
-    never = never_prepared(situation, *attempts)
+    never = next(
+        (
+            (one, said)
+            for one, attempt in sorted(
+                zip(together, attempts, strict=True),
+                key=lambda pair: bool(server_pods(situation, pair[0].server, pair[1].name)),
+            )
+            if (said := never_prepared(situation, attempt)) is not None
+        ),
+        None,
+    )
     if never is not None:
         # What the cluster did not do in all this time, it will not do for another attempt.
-        _lose_or_fail(situation, together, first, problem or never, last=True)
-    return problem or never
+        whose, said = (first, problem) if problem is not None else never
+        _lose_or_fail(situation, together, whose, said, last=True)
+        return said
+    return problem
+
+
+def _most_telling(
+    found: Iterable[tuple[Trial, Problem | None]],
+) -> tuple[Trial, Problem] | None:
+    """Return the problem of trials at the same time that says most: one that is fatal, if any."""
+    said = [(trial, problem) for trial, problem in found if problem is not None]
+    return min(said, key=lambda one: not one[1].fatal, default=None)
 
 
 def _repels_servers(situation: Situation, purposes: Collection[str]) -> bool:
@@ -301,16 +325,14 @@ class _Seen:
 def _follow(situation: Situation, together: Sequence[Trial]) -> Problem | None:
     """Store the results once all are there, or why these attempts will have none."""
     seen = {trial: _look(situation, trial) for trial in together}
-    over = {trial: one for trial, one in seen.items() if one.over and one.problem is not None}
-    # What one of them waited for in vain says less than what kept the other one.
-    telling = min(over, key=lambda trial: over[trial].waited, default=None)
-    if telling is not None:
-        one = over[telling]
-        open_still = any(not (other.over or other.measured) for other in seen.values())
-        if one.problem is None or (open_still and one.waited):
-            return one.problem
-        _lose_or_fail(situation, together, telling, one.problem, last=one.last)
-        return one.problem
+    over = [(trial, one, one.problem) for trial, one in seen.items() if one.over and one.problem]
+    if over:
+        # What one of them waited for in vain says less than what kept the other one.
+        trial, one, problem = min(over, key=lambda each: each[1].waited)
+        goes_on = any(not (other.over or other.measured) for other in seen.values())
+        if not (one.waited and goes_on):
+            _lose_or_fail(situation, together, trial, problem, last=one.last)
+        return problem
     results = [(trial, one.measured) for trial, one in seen.items() if one.measured is not None]
     if len(results) == len(seen):
         for trial, (result, payload) in results:
@@ -377,6 +399,7 @@ def _counted(situation: Situation, trial: Trial, result: TrialResult) -> TrialRe
             "retry": situation.run.status.retries or 0,
             "attempt": len(lost) + 1,
             "lost_attempts": lost,
+            "beside": attempt.beside,
             **_what_ran_where(situation, attempt, pods),
         }
     )
@@ -666,7 +689,7 @@ def _lose_or_fail(
     alone = trial.beside is not None and len(together) == 1
     again = fault.repeated and len(lost) + 1 < MOST_ATTEMPTS and not last and not alone
     for one in together:
-        said = problem if one is trial else _of_partner(trial, problem)
+        said = problem if one is trial else _of_partner(trial.server, problem)
         if not again:
             _store_failure(situation, one, said, fault if one is trial else Fault.PARTNER)
             continue
@@ -682,8 +705,8 @@ def _lose_or_fail(
         )
 
 
-def _of_partner(trial: Trial, problem: Problem) -> Problem:
-    text = f"{trial.server} was to be measured at the same time: {problem.reason}: "
+def _of_partner(server: str, problem: Problem) -> Problem:
+    text = f"{server} was to be measured at the same time: {problem.reason}: "
     return Problem("PartnerFailed", text + problem.message)
 
 
