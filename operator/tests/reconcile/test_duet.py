@@ -221,6 +221,19 @@ def test_what_one_waited_for_in_vain_is_not_its_own_fault() -> None:
     ]
 
 
+def store_the_first_alone(world: World, second: PodView) -> None:
+    """Have the operator be killed between storing two results."""
+    kept = world.create
+
+    def only_the_first(manifest: dict[str, Any]) -> None:
+        if manifest["metadata"]["name"] != second.trial:
+            kept(manifest)
+
+    world.create = only_the_first  # type: ignore[method-assign]
+    world.step()
+    world.create = kept  # type: ignore[method-assign]
+
+
 def crash(world: World, server: str) -> None:
     """Have a server crash while it is measured."""
     running = {pod.phase for pod in world.observe().pods_of("generator")}
@@ -280,15 +293,7 @@ def test_one_whose_partner_has_its_result_already_is_given_up() -> None:
     assert second.trial
     for pod in (first, second):
         ended(world, pod, generator_log(pod.trial or ""), 0)
-    kept = world.create
-
-    def only_the_first(manifest: dict[str, Any]) -> None:
-        if manifest["metadata"]["name"] != second.trial:
-            kept(manifest)
-
-    world.create = only_the_first  # type: ignore[method-assign]
-    world.step()
-    world.create = kept  # type: ignore[method-assign]
+    store_the_first_alone(world, second)
     assert world.results_written == [first.trial]
     # The operator was killed in between, and its pod goes before there is a new one.
     del world.jobs[second.trial]
@@ -304,16 +309,8 @@ def test_one_whose_partner_failed_is_not_stored_although_it_was_measured_to_its_
     wrong = 'LAPTIME-ERROR {"reason":"ProtocolNotSpoken","message":"no HTTP/2"}\n'
     ended(world, first, wrong, 5)
     ended(world, second, generator_log(second.trial or ""), 0)
-    kept = world.create
-
-    def only_the_first(manifest: dict[str, Any]) -> None:
-        if manifest["metadata"]["name"] != second.trial:
-            kept(manifest)
-
-    world.create = only_the_first  # type: ignore[method-assign]
     world.now += timedelta(seconds=1)
-    world.step()
-    world.create = kept  # type: ignore[method-assign]
+    store_the_first_alone(world, second)
     assert world.results_written == [first.trial]
     world.step()
     assert second.trial
