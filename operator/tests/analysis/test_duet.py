@@ -62,48 +62,70 @@ def test_of_few_repetitions_or_without_noise_nothing_is_said() -> None:
     assert width_in_turn(exact) is None
 
 
-def on_a_node(busy: float, others: float | None, beside: str | None = "other") -> TrialResult:
+def trial(
+    load: str = "l",
+    server: str = "a",
+    beside: str | None = "other",
+    busy: float = 0.6,
+    others: float | None = 0.1,
+    node: str = "n",
+) -> TrialResult:
+    figures = {"requests": 1, "errors": 0, "requestsPerSecond": 1, "windowSeconds": 1}
+    usage = {
+        "source": "agent",
+        "complete": True,
+        "nodes": [{"node": "n", "cpus": 2, "busyShare": busy, "othersCores": others}],
+    }
     return TrialResult.model_validate(
         {
             "trial": "one",
             "ordinal": 1,
-            "server": "a",
-            "load": "l",
+            "server": server,
+            "load": load,
             "repetition": 1,
             "beside": beside,
             "outcome": "Measured",
-            "figures": {"requests": 1, "errors": 0, "requestsPerSecond": 1, "windowSeconds": 1},
-            "usage": {
-                "source": "agent",
-                "complete": True,
-                "nodes": [{"node": "n", "cpus": 2, "busyShare": busy, "othersCores": others}],
-            },
+            "figures": figures,
+            "nodes": {"server": [node]},
+            "usage": usage,
         }
     )
 
 
 def test_the_verdict_says_that_they_share_the_machine_and_what_it_gave() -> None:
-    assert said({}, []) == wording.DUET
+    assert said({}, []) == []
     scores = measured(0.2, 0.02, 12, 1)
     wide = wording.number(width_in_turn(scores) or 0.0)
     gave = f"in turn, an interval of the same time would be about {wide}x as wide"
-    assert said(scores, [on_a_node(0.6, 0.1)]) == f"{wording.DUET}; {gave}"
+    assert said(scores, [trial()]) == [wording.DUET, gave]
+
+
+def test_where_one_was_out_the_other_is_said_to_have_been_alone() -> None:
+    alone = trial(beside=None, server="b")
+    assert said({}, [alone]) == ["under l only b was measured, alone"]
+    both = [trial("m"), trial("m", "b"), alone]
+    assert said({}, both) == [wording.DUET, "under l only b was measured, alone"]
+    # After a retry.
+    again = [alone, trial(beside=None)]
+    assert said({}, again) == ["under l each server was measured alone"]
 
 
 @pytest.mark.parametrize(
-    ("busy", "others", "beside", "full"),
+    ("busy", "others", "beside", "node", "full"),
     [
-        (0.97, 0.1, "other", True),
+        (0.97, 0.1, "other", "n", True),
         # Others fill it: that is what a duet is for.
-        (0.97, 1.2, "other", False),
-        (0.97, None, "other", False),
-        (0.6, 0.0, "other", False),
+        (0.97, 1.2, "other", "n", False),
+        (0.97, None, "other", "n", False),
+        (0.6, 0.0, "other", "n", False),
         # Alone it shares with nobody.
-        (0.97, 0.1, None, False),
+        (0.97, 0.1, None, "n", False),
+        # The generators fill a node of their own.
+        (0.97, 0.1, "other", "elsewhere", False),
     ],
 )
 def test_where_two_fill_the_node_themselves_it_says_to_measure_them_in_turn(
-    busy: float, others: float | None, beside: str | None, full: bool
+    busy: float, others: float | None, beside: str | None, node: str, full: bool
 ) -> None:
-    trials = [on_a_node(busy, others, beside)] * 3 + [on_a_node(0.5, 0.0, beside)]
-    assert ("the two fill the node" in said({}, trials)) is full
+    trials = [trial(busy=busy, others=others, beside=beside, node=node)] * 3 + [trial(busy=0.5)]
+    assert any("the two fill the node" in one for one in said({}, trials)) is full

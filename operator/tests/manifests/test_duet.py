@@ -12,11 +12,13 @@ from laptime.api.storage import PLACED_VERSION, STORED_VERSION, USUAL_VERSION
 from laptime.manifests.context import LEADS_LABEL, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.meeting import meeting_objects
+from laptime.manifests.placement import Placement
 from laptime.manifests.server import server_deployment
 from laptime.plan import Places, Trial, plan_trials
 from tests.manifests.runs import context
 
 HOST = "kubernetes.io/hostname"
+WISHED = "preferredDuringSchedulingIgnoredDuringExecution"
 NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -100,6 +102,39 @@ def test_both_servers_go_to_one_node(nodes: str | None) -> None:
     pod = server_deployment(there, ctx.spec.servers[0], names[0])["spec"]["template"]["spec"]
     assert NEEDED in pod["affinity"]["nodeAffinity"]
     assert NEEDED in pod["affinity"]["podAffinity"]
+
+
+def test_generators_of_which_there_is_one_each_would_rather_be_on_one_node() -> None:
+    for parallelism in (1, 2):
+        ctx = duet(parallelism)
+        first, second = pair(ctx)
+        both = replace(ctx, together=(first.name, second.name))
+        pod = trial_job(both, second)["spec"]["template"]["spec"]
+        wishes = pod["affinity"].get("podAffinity", {}).get(WISHED, [])
+        assert len(wishes) == (parallelism == 1)
+        # They stay away from the servers all the same.
+        assert pod["affinity"]["podAntiAffinity"][WISHED]
+
+
+def test_where_a_placement_has_servers_follow_others_the_pair_is_a_wish() -> None:
+    # The scheduler places a first pod only where pods are that all terms are about.
+    term = {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": HOST}
+    follows = {"affinity": {"podAffinity": {NEEDED: [term]}}}
+    placement = Placement.from_wire("near", {"servers": follows})
+    names = [one.name for one in pair(duet())]
+    ctx = replace(duet(), placement=placement, together=tuple(names))
+    pod = server_deployment(ctx, ctx.spec.servers[0], names[0])["spec"]["template"]["spec"]
+    assert pod["affinity"]["podAffinity"][NEEDED] == [term]
+    of_pair = [
+        one
+        for one in pod["affinity"]["podAffinity"][WISHED]
+        if one["podAffinityTerm"]["labelSelector"].get("matchExpressions")
+    ]
+    assert names in [
+        rule["values"]
+        for one in of_pair
+        for rule in one["podAffinityTerm"]["labelSelector"]["matchExpressions"]
+    ]
 
 
 def test_an_older_version_leaves_it_alone() -> None:

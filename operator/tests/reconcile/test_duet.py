@@ -17,6 +17,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.plan import Trial, plan_trials
+from laptime.reconcile.actions import Apply
 from laptime.reconcile.views import ContainerView, PodView
 
 from .api_server import ApiServer
@@ -319,6 +320,62 @@ def test_one_whose_partner_failed_is_not_stored_although_it_was_measured_to_its_
     assert "ProtocolNotSpoken" in (other.message or "")
 
 
+def test_what_a_server_did_itself_is_stored_although_its_partner_is_stored_first() -> None:
+    world, (first, second) = until_both_generators_run(1)
+    wrong = 'LAPTIME-ERROR {"reason":"ProtocolNotSpoken","message":"no HTTP/2"}\n'
+    ended(world, second, wrong, 5)
+    ended(world, first, generator_log(first.trial or ""), 0)
+    world.now += timedelta(seconds=1)
+    # The other way round: the one that failed is not stored yet.
+    store_the_first_alone(world, second)
+    assert first.trial
+    assert second.trial
+    assert world.observe().results[first.trial].fault is Fault.PARTNER
+    world.step()
+    failed = world.observe().results[second.trial]
+    assert (failed.reason, failed.fault) == ("ProtocolNotSpoken", Fault.RUN)
+
+
+def test_generators_that_others_cut_short_have_waited_too() -> None:
+    world = World(duet(1, generator={"parallelism": 2}), Random(5), images=IMAGED)
+    while len(running := world.observe().pods_of("generator")) < 4:
+        world.step()
+        world.advance()
+        assert world.passes < 1000
+    world.dead.add("pods")
+    (first, *_) = running
+    mine = [pod for pod in running if pod.trial == first.trial]
+    waited = 'LAPTIME-ERROR {"reason":"GeneratorsIncomplete","message":"0 did not come"}\n'
+    for pod, log, code in zip(mine, ("LAPTIME-READY\n", waited), (137, 6), strict=True):
+        world.logs[pod.trial or "", pod.index] = log
+        one = ContainerView("k6", exit_code=code, ended_at=world.now)
+        world.pods[pod.name] = replace(pod, phase="Failed", ready=False, containers=(one,))
+    world.now += timedelta(seconds=1)
+    world.step()
+    # Until it is known what kept those of the other server.
+    assert not world.run.status.lost_attempts
+    assert not world.results_written
+
+
+def test_of_two_servers_the_one_that_leads_is_asked_for_first() -> None:
+    world = World(duet(4), Random(5), images=IMAGED)
+    asked: list[list[str]] = []
+    while not (world.run.status.state and world.run.status.state.terminal):
+        decision = world.step()
+        made = [
+            one.manifest["spec"]["template"]["metadata"]["labels"].get("laptime.dev/trial")
+            for one in decision.actions
+            if isinstance(one, Apply) and one.manifest["kind"] == "Deployment"
+        ]
+        pair = [name for name in made if name in {one.name for one in world.trials}]
+        asked += [pair] if len(pair) == 2 else []
+        world.advance()
+        assert world.passes < 1000
+    leads = {one.name: one.leads for one in world.trials}
+    assert len(asked) == 4
+    assert all([leads[one] for one in pair] == [True, False] for pair in asked)
+
+
 def test_where_one_was_measured_alone_a_retry_measures_alone_too() -> None:
     world = World(duet(4), Random(5), images=IMAGED)
     while not (world.run.status.state and world.run.status.state.terminal):
@@ -334,7 +391,8 @@ def test_where_one_was_measured_alone_a_retry_measures_alone_too() -> None:
         del world.config_maps[name]
         world.results_written.remove(name)
         world._results.pop(name, None)
-    world.run = replace(world.run, status=RunStatus(seed=world.run.status.seed))
+    begun = world.run.status
+    world.run = replace(world.run, status=RunStatus(seed=begun.seed, order=begun.order))
     world.config_maps.pop("demo-results", None)
     run_to_the_end(world)
     results = measured(world)

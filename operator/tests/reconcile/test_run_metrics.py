@@ -332,6 +332,19 @@ def test_the_trial_of_the_moment_is_known() -> None:
     assert labels["repetition"] == str(now.repetition)
 
 
+def test_both_trials_of_the_moment_are_known_as_their_pods_are_labelled() -> None:
+    world = World(spec_of(2, 1, 2), Random(0))
+    names = [f"{one.name}-attempt-2" for one in world.trials[:2]]
+    now = RunStatus(state=State.RUNNING, current_trial=names[1], current_beside=names[0])
+    figures = RunFigures()
+    run = replace(world.run, status=now)
+    figures.see(manifest_of(run))
+    figures.see_trials(run, {})
+    found = scraped(figures)["laptime_run_current_trial"]
+    assert sorted(labels["trial"] for labels, _ in found) == names
+    assert len({labels["server"] for labels, _ in found}) == 2
+
+
 def test_whether_prometheus_has_every_second_of_a_trial_is_said_once_it_is_known() -> None:
     world = World(spec_of(1, 1, 3), Random(0))
     run_to_the_end(world)

@@ -34,6 +34,7 @@ from laptime.reconcile.actions import (
     Resize,
 )
 from laptime.reconcile.decide import decide
+from laptime.reconcile.execute import _sort
 from laptime.reconcile.fold import single_results
 from laptime.reconcile.sightings import Sightings
 from laptime.reconcile.views import (
@@ -198,7 +199,7 @@ class World(SimulatedCluster):
         if not self.shuffles:
             return list(actions)
         found: list[Action] = []
-        for _, some in groupby(actions, key=type):
+        for _, some in groupby(actions, key=_sort):
             alike = list(some)
             self.random.shuffle(alike)
             found += alike

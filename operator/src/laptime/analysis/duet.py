@@ -57,29 +57,46 @@ def _ratio(in_turn: Sequence[Sequence[float]], together: Sequence[float]) -> flo
     return math.sqrt(2 * apart / noise)
 
 
-def said(scores: Scores, results: Sequence[TrialResult]) -> str:
-    """Return, for the verdict, that two servers were measured at once, and what that gave.
+def said(scores: Scores, results: Sequence[TrialResult]) -> list[str]:
+    """Return, for the verdict, what was measured at once and what that gave; else nothing.
 
-    It says when to measure them in turn: where the two fill the node themselves, each would have
-    more of it alone, and their factor may be another one. What others take of it, which is what a
-    duet is for, says nothing of that.
+    `results` are all of a duet, `scores` are of its first ranking. It says when to measure two
+    servers in turn: where they fill the node themselves, each would have more of it alone, and
+    their factor may be another one. What others take of it, which is what a duet is for, says
+    nothing of that.
     """
-    parts = [wording.DUET]
+    parts = pairing_said(results)
+    together = [one for one in results if one.beside and one.figures]
     wide = width_in_turn(scores)
-    if wide is not None:
+    if wide is not None and together:
         width = wording.number(wide)
         parts.append(f"in turn, an interval of the same time would be about {width}x as wide")
-    together = [one for one in results if one.beside and one.figures]
-    if 2 * sum(map(_full, together)) > len(together):
+    if together and 2 * sum(map(_full, together)) > len(together):
         parts.append("the two fill the node: give each less CPU, or leave pairing out")
-    return "; ".join(parts)
+    return parts
+
+
+def pairing_said(results: Sequence[TrialResult]) -> list[str]:
+    """Return under which loads of a duet two servers were measured at once, and where one alone."""
+    measured = [one for one in results if one.figures is not None]
+    together = {one.load for one in measured if one.beside is not None}
+    alone = {one.load: one.server for one in measured if one.beside is None}
+    parts = [wording.DUET] if together else []
+    return parts + [
+        f"under {load} only {server} was measured, alone"
+        if sum(one.load == load for one in measured if one.server != server) == 0
+        else f"under {load} each server was measured alone"
+        for load, server in sorted(alone.items())
+    ]
 
 
 def _full(result: TrialResult) -> bool:
-    """Return whether the run itself used nearly all CPUs of a node in a trial."""
+    """Return whether the run itself used nearly all CPUs of a server's node in a trial."""
+    there = result.nodes.get("server", ())
     nodes = result.usage.nodes if result.usage is not None else []
     return any(
-        node.busy_share is not None
+        node.node in there
+        and node.busy_share is not None
         and node.others_cores is not None
         and node.busy_share * node.cpus - node.others_cores >= FULL * node.cpus
         for node in nodes

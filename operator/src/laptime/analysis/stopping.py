@@ -160,6 +160,8 @@ def loads_given_up(
     """
     by_cell: dict[tuple[str, str], list[TrialResult]] = {}
     for one in sorted(results, key=lambda result: result.ordinal):
+        if one.fault is Fault.PARTNER:
+            continue
         by_cell.setdefault((one.server, one.load), []).append(one)
     return {
         cell: (own[-1].reason or "TrialsFailed", own[-1].message or "")

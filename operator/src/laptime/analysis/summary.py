@@ -103,8 +103,11 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, rows, width, control, finished)
-    if any(one.beside and one.figures for one in results):
-        notes.append(duet.said(first.scores if first else {}, results))
+    if spec.duet:
+        paired = first is not None and not any(
+            one.load in first.loads and one.figures and one.beside is None for one in results
+        )
+        notes += duet.said(first.scores if first and paired else {}, results)
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
         notes += _orders(spec, trials, counted, measured)

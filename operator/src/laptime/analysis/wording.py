@@ -288,8 +288,6 @@ DUET = (
     "machine"
 )
 """Of servers that were measured with `pairing: duet`."""
-NO_DUET = "nothing was measured at the same time, since one of the two servers was out"
-"""Of such a run in which they were not."""
 
 
 def repeated(lost_attempts: int) -> str:

@@ -114,9 +114,14 @@ def placed(
     goes_round = rotates and component == Component.SERVER
     if goes_round:
         affinity = {}
-    if component == Component.SERVER and ctx.together:
+    if ctx.together and component == Component.SERVER and not _follows_others(ctx, component):
         # On two nodes they would not have the same machine.
-        affinity = {"podAffinity": {**affinity.get("podAffinity", {}), _NEEDED: [_pair(ctx)]}}
+        need = {_NEEDED: [_pair(ctx, component)]}
+        affinity = {"podAffinity": {**affinity.get("podAffinity", {}), **need}}
+    elif ctx.together and component in _PAIRED and several == 1:
+        beside = {"weight": 100, "podAffinityTerm": _pair(ctx, component)}
+        wishes = affinity.get("podAffinity", {}).get(_WISHED, [])
+        affinity["podAffinity"] = {_WISHED: [*wishes, beside]}
     nodes = ctx.places.nodes.get(str(component), ())
     if nodes:
         affinity["nodeAffinity"] = _on(nodes, ctx.places.firm and of_trial)
@@ -190,6 +195,8 @@ def _term(terms: Sequence[Manifest]) -> Manifest:
 
 
 _DRIVING = frozenset({Component.GENERATOR, Component.PROFILER})
+_PAIRED = frozenset({Component.SERVER, Component.GENERATOR})
+"""Of which there are two in a duet, which would rather be on one node."""
 
 
 def _none_of(*components: Component) -> Manifest:
@@ -207,9 +214,18 @@ def _beside(selector: Manifest, weight: int) -> Manifest:
     return {"weight": weight, "podAffinityTerm": term}
 
 
-def _pair(ctx: RunContext) -> Manifest:
+def _follows_others(ctx: RunContext, component: Component | str) -> bool:
+    """Return whether its placement has the pods of a component follow others, whatever they are.
+
+    The scheduler then wants pods that all terms are about, and of a pair there are none at first.
+    """
+    rules = {} if ctx.placement is None else ctx.placement.of(component)
+    return bool(((rules.get("affinity") or {}).get("podAffinity") or {}).get(_NEEDED))
+
+
+def _pair(ctx: RunContext, component: Component | str) -> Manifest:
     selector = {
-        "matchLabels": ctx.selector(Component.SERVER),
+        "matchLabels": ctx.selector(component),
         # Not of earlier trials, whose node may be gone.
         "matchExpressions": [{"key": TRIAL_LABEL, "operator": "In", "values": [*ctx.together]}],
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from laptime.analysis import Summary, wording
+from laptime.analysis.duet import pairing_said
 from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
@@ -71,11 +72,8 @@ class Report:
     @property
     def _pairing(self) -> dict[str, str]:
         """Return whether servers were measured at the same time, by the trials themselves."""
-        measured = [one for one in self.trials if one.figures is not None]
-        if not self.spec.duet or not measured:
-            return {}
-        together = any(one.beside is not None for one in measured)
-        return {"Pairing": wording.DUET if together else wording.NO_DUET}
+        said = pairing_said(self.trials) if self.spec.duet else []
+        return {"Pairing": "; ".join(said)} if said else {}
 
     @property
     def _between_nodes(self) -> dict[str, str]:

@@ -121,7 +121,7 @@ def run_trials(situation: Situation) -> Decision | None:
     if lost:
         where += f" (attempt {len(lost) + 1} of {MOST_ATTEMPTS}: {wording.lost_attempt(lost[-1])})"
     problem: Problem | None
-    if partner is not None and (partner.figures is None or not begun):
+    if partner is not None and (not begun or _failed_itself(partner)):
         # Its figures would be about something else.
         problem = _without_partner(situation, trial, partner)
     elif begun:
@@ -170,13 +170,22 @@ def _drop_finished_jobs(situation: Situation) -> None:
             situation.actions.append(Delete("Job", name))
 
 
-def _without_partner(situation: Situation, trial: Trial, partner: TrialResult) -> Problem:
+def _failed_itself(partner: TrialResult) -> bool:
+    """Return whether it came to nothing, and not because of the trial that was beside it."""
+    return partner.figures is None and partner.fault is not Fault.PARTNER
+
+
+def _without_partner(
+    situation: Situation, trial: Trial, partner: TrialResult, lost: Problem | None = None
+) -> Problem:
     """Give up a trial whose partner has a result, and that has none of the same time."""
     if partner.figures is None:
         failed = Problem(partner.reason or "Failed", partner.message or "")
         problem = _of_partner(partner.server, failed)
     else:
         text = f"{partner.server} has its result, and cannot be measured at the same time again"
+        if lost is not None:
+            text += f"; this one was lost: {lost.reason}: {lost.message}"
         problem = Problem("PartnerMissing", text)
     _store_failure(situation, trial, problem, Fault.PARTNER)
     return problem
@@ -335,6 +344,10 @@ def _follow(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         return problem
     results = [(trial, one.measured) for trial, one in seen.items() if one.measured is not None]
     if len(results) == len(seen):
+        partner = situation.observed.results.get(together[0].beside or "")
+        if partner is not None and partner.figures is None:
+            # It was given up for something of this one's that nobody sees any more.
+            return _without_partner(situation, together[0], partner)
         for trial, (result, payload) in results:
             counted = _counted(situation, trial, result)
             situation.actions.append(Create(result_config_map(situation.context, counted, payload)))
@@ -362,7 +375,9 @@ def _look(situation: Situation, trial: Trial) -> _Seen:
         if problem is None:
             problem = _failure(situation, attempt, job, generators, errors)
         if problem is not None:
-            waited = all(one.reason == _INCOMPLETE for one in errors)
+            # One that did not come ends the others of its Job before their time.
+            reasons = {one.reason for one in errors} - set(CUT_SHORT)
+            waited = reasons == {_INCOMPLETE}
             return _Seen(problem, over=True, waited=waited)
         return _Seen(Problem(errors[0].reason, "waiting for what the kubelet says"))
     results = [one for one in parsed if isinstance(one, GeneratorResult)]
@@ -684,6 +699,11 @@ def _lose_or_fail(
     They are made again, unless the server of that `trial` or the run answers for it. Nor is the
     `last` one, after which no other one would do better; nor what cannot be made together again.
     """
+    partner = situation.observed.results.get(trial.beside or "")
+    if partner is not None and partner.figures is not None:
+        # Both were measured, and what became of this one since is not what was measured.
+        _without_partner(situation, trial, partner, problem)
+        return
     fault = _fault(situation, trial, problem)
     lost = situation.lost_attempts(trial.name)
     alone = trial.beside is not None and len(together) == 1
