@@ -8,7 +8,9 @@ the same time. Which way and whether noise comes first changes from round to rou
 
 The neighbour is made up: BURNERS processes of this machine, outside of the cluster, that use all
 the CPU they get at the same times, drawn by the round's number: on and off for SPELL seconds in the
-mean, exponentially. A server has CPU seconds of its own (its limit), of which bursts take a part.
+mean, exponentially. Each is a session of its own, since the kernel shares CPUs among sessions
+(autogroup): all of one session take no more than the cluster does. How many there are was chosen by
+the noise of trials in turn alone, before anything was measured as a duet beside them.
 
 With no gain from the pairing at all the duet's interval would be NO_GAIN times as wide, by twice
 the repetitions alone.
@@ -19,12 +21,14 @@ the one in turn has an interval (Student's, of the logarithms, over the rounds) 
 the duet says of itself, how wide the interval would be in turn, is printed beside what it was.
 
 Goes on where it stopped: what came of each round is kept in journal.jsonl with the commit of what
-it judges (SUBJECT).
+it judges (SUBJECT). A round in which the neighbour made the interval in turn less than NOISIER
+times as wide says nothing of noise, and does not count for the first goal.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -55,8 +59,9 @@ SUBJECT = (
 ROUNDS = 10
 FEWEST = 5
 TURNS = 6
-BURNERS = 2
+BURNERS = 4
 SPELL = 8.0
+NOISIER = 2.0
 WIDTH = 0.5
 NO_GAIN = float(student.ppf(0.975, 2 * TURNS - 1) / student.ppf(0.975, TURNS - 1)) / sqrt(2)
 BOUNDS = (0.95, 1.05)
@@ -136,6 +141,7 @@ def manifest(pairing: str) -> dict[str, Any]:
 
 def burn(seed: int) -> None:
     """Use a CPU in spells, for ever."""
+    os.setsid()
     random = Random(seed)
     while True:
         until = time.monotonic() + random.expovariate(1 / SPELL)
@@ -200,6 +206,11 @@ def widths(entry: Entry) -> float:
     return entry.noisy["duet"].width / entry.noisy["interleaved"].width
 
 
+def noisy_enough(entry: Entry) -> bool:
+    """Return whether the neighbour disturbed what was measured in turn."""
+    return entry.noisy["interleaved"].width >= NOISIER * entry.quiet["interleaved"].width
+
+
 def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     """Return lines that say what came of the rounds, and whether that is good; None: not known."""
     found = [
@@ -207,11 +218,12 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
         f"({one.noisy['duet'].in_turn}); quiet {_said(one.quiet)}"
         for number, one in enumerate(entries, 1)
     ]
-    if len(entries) < 2:
+    noisy = [one for one in entries if noisy_enough(one)]
+    if len(entries) < 2 or not noisy:
         return found, None
-    judged = len(entries) >= FEWEST
-    narrow = median(map(widths, entries))
-    below = sum(widths(one) <= WIDTH for one in entries)
+    judged = len(noisy) >= FEWEST
+    narrow = median(map(widths, noisy))
+    below = sum(widths(one) <= WIDTH for one in noisy)
     logs = [log(one.quiet["duet"].factor / one.quiet["interleaved"].factor) for one in entries]
     half = float(student.ppf(0.975, len(logs) - 1)) * stdev(logs) / sqrt(len(logs))
     low, high = exp(mean(logs) - half), exp(mean(logs) + half)
@@ -223,7 +235,8 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     }
     found += [
         f"beside a noisy neighbour the interval is {narrow:.2f} as wide in the middle, in {below} "
-        f"of {len(entries)} rounds at most {WIDTH} ({NO_GAIN:.2f} with no gain): {verdicts[0]}",
+        f"of {len(noisy)} rounds at most {WIDTH} ({NO_GAIN:.2f} with no gain): {verdicts[0]}; "
+        f"{len(entries) - len(noisy)} rounds were not noisy",
         f"without it, the duet's factor is {exp(mean(logs)):.3f} ({low:.3f} to {high:.3f}) of that "
         f"in turn, goal: within {BOUNDS[0]} to {BOUNDS[1]}: {verdicts[1]}",
         f"in turn {seconds['interleaved']:.0f} s, as a duet {seconds['duet']:.0f} s; node busy "

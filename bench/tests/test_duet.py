@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import exp
 
 import pytest
@@ -39,6 +39,17 @@ def test_a_factor_that_differs_on_a_quiet_machine_is_a_miss() -> None:
     assert table(rounds(narrow, [1.1, 1.11, 1.09, 1.1, 1.1]))[1] is False
     # Nor is one good of which nobody knows whether it differs.
     assert table(rounds(narrow, [0.8, 1.25, 0.9, 1.1, 1.0]))[1] is False
+
+
+def test_a_round_without_noise_says_nothing_of_noise() -> None:
+    wide = rounds([1.5], [1.0])[0]
+    calm = replace(wide, noisy={**wide.noisy, "interleaved": way(4.0, 0.03)})
+    good = rounds([0.3] * 5, GOOD)
+    assert table([*good, wide, wide, wide, wide, wide, wide])[1] is False
+    found, verdict = table([*good, *[calm] * 6])
+    assert verdict is True
+    assert any("6 rounds were not noisy" in one for one in found)
+    assert table([*good[:4], *[calm] * 6])[1] is None
 
 
 def test_few_rounds_say_nothing() -> None:
