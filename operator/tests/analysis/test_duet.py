@@ -8,8 +8,11 @@ from random import Random
 import pytest
 
 from laptime.analysis import wording
-from laptime.analysis.duet import FEWEST, said, width_in_turn
+from laptime.analysis.duet import FEWEST, said, width_in_turn, with_partners
+from laptime.api.pairing import Pairing
 from laptime.api.results import TrialResult
+from laptime.plan import plan_trials
+from tests.analysis.runs import make_spec
 
 
 def measured(
@@ -129,3 +132,22 @@ def test_where_two_fill_the_node_themselves_it_says_to_measure_them_in_turn(
 ) -> None:
     trials = [trial(busy=busy, others=others, beside=beside, node=node)] * 3 + [trial(busy=0.5)]
     assert any("the two fill the node" in one for one in said({}, trials)) is full
+
+
+def test_a_duet_goes_on_as_it_began_under_each_load() -> None:
+    spec = make_spec("a", "b").model_copy(update={"pairing": Pairing.DUET})
+    trials = plan_trials("demo", spec, 7, 2)
+    assert with_partners(trials, []) == list(trials)
+    of_a, of_b = ([one for one in trials if one.server == name] for name in "ab")
+    # b is out: a alone, unless it was measured with b.
+    assert [one.beside for one in with_partners(of_a, [])] == [None, None]
+    load = trials[0].load
+    both = [
+        trial(load, one.server, one.beside).model_copy(update={"trial": one.name})
+        for one in trials[:2]
+    ]
+    assert with_partners([of_a[1]], both) == []
+    assert with_partners(trials[2:], both) == list(trials[2:])
+    # What was measured alone makes all that is left so, as after a retry.
+    alone = [both[0].model_copy(update={"beside": None})]
+    assert [one.beside for one in with_partners([*of_b, of_a[1]], alone)] == [None] * 3

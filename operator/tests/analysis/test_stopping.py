@@ -15,10 +15,8 @@ from laptime.analysis.stopping import (
     gave_up,
     loads_given_up,
     trials_so_far,
-    with_partners,
 )
 from laptime.api.attempts import Fault
-from laptime.api.pairing import Pairing
 from laptime.api.results import Figures, TrialOutcome, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
@@ -320,24 +318,3 @@ def test_results_only_ever_ask_for_more_until_all_is_decided(
     fewer = results[: max(0, len(results) - extra)]
     before, after = repetitions_needed(spec, fewer), repetitions_needed(spec, results)
     assert 3 <= before <= after <= 12
-
-
-def test_a_duet_goes_on_as_it_began_under_each_load() -> None:
-    spec = spec_of("a", "b").model_copy(update={"pairing": Pairing.DUET})
-    trials = plan_trials("demo", spec, 7, 2)
-    assert with_partners(trials, []) == list(trials)
-    of_a, of_b = ([one for one in trials if one.server == name] for name in "ab")
-    # b is out: a alone, unless it was measured with b.
-    assert [one.beside for one in with_partners(of_a, [])] == [None, None]
-    load = trials[0].load
-    both = [
-        result(one.server, one.repetition, 0.0, one.ordinal).model_copy(
-            update={"trial": one.name, "beside": one.beside, "load": load}
-        )
-        for one in trials[:2]
-    ]
-    assert with_partners([of_a[1]], both) == []
-    assert with_partners(trials[2:], both) == list(trials[2:])
-    # What was measured alone makes all that is left so, as after a retry.
-    alone = [both[0].model_copy(update={"beside": None})]
-    assert [one.beside for one in with_partners([*of_b, of_a[1]], alone)] == [None] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -235,6 +236,15 @@ def store_the_first_alone(world: World, second: PodView) -> None:
     world.create = kept  # type: ignore[method-assign]
 
 
+def to_the_end(world: World, each: Callable[[], None]) -> None:
+    """Run to the end, with something that happens before each pass."""
+    while not (world.run.status.state and world.run.status.state.terminal):
+        world.step()
+        world.advance()
+        each()
+        assert world.passes < 2000
+
+
 def crash(world: World, server: str) -> None:
     """Have a server crash while it is measured."""
     running = {pod.phase for pod in world.observe().pods_of("generator")}
@@ -250,11 +260,7 @@ def crash(world: World, server: str) -> None:
 
 def test_a_server_that_always_crashes_is_out_and_the_other_one_is_measured_alone() -> None:
     world = World(duet(4), Random(5), images=IMAGED)
-    while not (world.run.status.state and world.run.status.state.terminal):
-        world.step()
-        world.advance()
-        crash(world, "s0")
-        assert world.passes < 1000
+    to_the_end(world, lambda: crash(world, "s0"))
     results = world.observe().results
     of = {
         name: sorted(
@@ -275,12 +281,7 @@ def test_a_server_that_always_crashes_is_out_and_the_other_one_is_measured_alone
 
 def test_a_server_that_was_measured_with_another_one_is_not_measured_alone_later() -> None:
     world = World(duet(4), Random(5), images=IMAGED)
-    while not (world.run.status.state and world.run.status.state.terminal):
-        world.step()
-        world.advance()
-        if world.results_written:
-            crash(world, "s0")
-        assert world.passes < 1000
+    to_the_end(world, lambda: crash(world, "s0") if world.results_written else None)
     assert [(one.server, one.repetition) for one in measured(world)].count(("s1", 1)) == 1
     assert {one.repetition for one in measured(world)} == {1}
     status = world.run.status
@@ -378,11 +379,7 @@ def test_of_two_servers_the_one_that_leads_is_asked_for_first() -> None:
 
 def test_where_one_was_measured_alone_a_retry_measures_alone_too() -> None:
     world = World(duet(4), Random(5), images=IMAGED)
-    while not (world.run.status.state and world.run.status.state.terminal):
-        world.step()
-        world.advance()
-        crash(world, "s0")
-        assert world.passes < 1000
+    to_the_end(world, lambda: crash(world, "s0"))
     before = {one.trial for one in measured(world)}
     assert len(before) == 2
     failed = [one.trial for one in world.observe().results.values() if one.figures is None]
@@ -402,14 +399,14 @@ def test_where_one_was_measured_alone_a_retry_measures_alone_too() -> None:
 
 def test_a_server_whose_node_is_bad_does_not_take_the_other_one_along() -> None:
     world = World(duet(6), Random(5), images=IMAGED)
-    while not (world.run.status.state and world.run.status.state.terminal):
-        world.step()
+
+    def lose_those_of_one() -> None:
         for pod in world.observe().pods_of("generator"):
             trial = next(one for one in world.trials if one.name == trial_of(pod.trial or ""))
             if trial.server == "s0":
                 world.pods.pop(pod.name, None)
-        world.advance()
-        assert world.passes < 2000
+
+    to_the_end(world, lose_those_of_one)
     assert [(one.server, one.beside) for one in measured(world)] == [("s1", None)] * 4
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None
@@ -440,12 +437,12 @@ async def test_what_two_nodes_exchange_is_measured_for_a_duet_as_well() -> None:
 
 def test_a_run_of_which_nothing_can_be_measured_is_given_up_after_two_pairs() -> None:
     world = World(duet(6), Random(5), images=IMAGED)
-    while not (world.run.status.state and world.run.status.state.terminal):
-        world.step()
+
+    def lose_all() -> None:
         for pod in world.observe().pods_of("generator"):
             world.pods.pop(pod.name, None)
-        world.advance()
-        assert world.passes < 2000
+
+    to_the_end(world, lose_all)
     assert len(world.results_written) == 4
     succeeded = world.run.status.condition(ConditionType.SUCCEEDED)
     assert succeeded is not None

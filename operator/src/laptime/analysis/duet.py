@@ -1,4 +1,4 @@
-"""What two servers gained by being measured at the same time, by the run's own repetitions. Pure.
+"""Two servers at the same time: which trials are made together, and what that gained. Pure.
 
 How far two trials differ that were measured one after the other is in a duet's repetitions too: one
 server's trial beside the other one's of the repetition before or after. Where the machine disturbs
@@ -12,19 +12,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import variance
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Scores
 from laptime.analysis.statistics import paired_logs
 from laptime.api.results import TrialResult
+from laptime.plan import Trial
 
 FEWEST = 5
 """Repetitions from which on it is said: of fewer, chance alone makes it 0.3 or 3 often enough."""
 
-
 FULL = 0.85
 """Of a node's CPUs: of two, more would be less than a third of one that is free."""
+
+
+def with_partners(left: Sequence[Trial], results: Sequence[TrialResult]) -> list[Trial]:
+    """Return those of the trials left that are made: in a duet with a partner, or alone throughout.
+
+    Figures of both kinds are about different things, so a load has one of them. Where both servers
+    were measured together, one whose partner is out is not measured alone. Where one was measured
+    alone, all that is left is. Other trials than those of a duet are what they are.
+    """
+    there = {trial.name for trial in left} | {one.trial for one in results}
+    together, alone = kinds(results)
+    return [
+        trial if trial.beside in there and trial.load not in alone else replace(trial, beside=None)
+        for trial in left
+        if trial.beside is None or trial.beside in there or trial.load not in together
+    ]
+
+
+def kinds(results: Sequence[TrialResult]) -> tuple[set[str], set[str]]:
+    """Return under which loads servers were measured together, and under which alone."""
+    measured = [one for one in results if one.figures is not None]
+    together = {one.load for one in measured if one.beside is not None}
+    return together, {one.load for one in measured} - together
 
 
 def width_in_turn(scores: Scores) -> float | None:
@@ -78,16 +102,16 @@ def said(scores: Scores, results: Sequence[TrialResult]) -> list[str]:
 
 def pairing_said(results: Sequence[TrialResult]) -> list[str]:
     """Return under which loads of a duet two servers were measured at once, and where one alone."""
-    measured = [one for one in results if one.figures is not None]
-    together = {one.load for one in measured if one.beside is not None}
-    alone = {one.load: one.server for one in measured if one.beside is None}
+    together, alone = kinds(results)
     parts = [wording.DUET] if together else []
-    return parts + [
-        f"under {load} only {server} was measured, alone"
-        if sum(one.load == load for one in measured if one.server != server) == 0
-        else f"under {load} each server was measured alone"
-        for load, server in sorted(alone.items())
-    ]
+    for load in sorted(alone):
+        servers = {one.server for one in results if one.load == load and one.figures is not None}
+        parts.append(
+            f"under {load} only {servers.pop()} was measured, alone"
+            if len(servers) == 1
+            else f"under {load} each server was measured alone"
+        )
+    return parts
 
 
 def _full(result: TrialResult) -> bool:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import combinations
 
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.duet import kinds
 from laptime.analysis.logs import ByRepetition
 from laptime.analysis.looks import looks_of
 from laptime.analysis.repeated import compared, compared_by, logs_by_server, scores
@@ -77,8 +77,9 @@ def repetitions_needed(
         cells = {(name, load) for name in measurable for load in goes_on} - out_here.keys()
         if spec.duet:
             # Nobody is measured alone there any more.
+            together, _ = kinds(seen)
             both = Counter(load for _, load in cells)
-            cells = {one for one in cells if both[one[1]] == 2 or one[1] not in _kinds(seen)[0]}
+            cells = {one for one in cells if both[one[1]] == 2 or one[1] not in together}
         known = sum((one.server, one.load) in cells for one in seen)
         if not cells or known < len(cells) * repetition or _spent(spec, seen):
             return needed
@@ -115,29 +116,6 @@ def undecided(
         if not comparison.can_be_told_apart(*pair)
         and not (smallest and comparison.are_alike(*pair, 1 + smallest))
     ]
-
-
-def with_partners(left: Sequence[Trial], results: Sequence[TrialResult]) -> list[Trial]:
-    """Return those of the trials left that are made: in a duet with a partner, or alone throughout.
-
-    Figures of both kinds are about different things, so a load has one of them. Where both servers
-    were measured together, one whose partner is out is not measured alone. Where one was measured
-    alone, all that is left is. Other trials than those of a duet are what they are.
-    """
-    there = {trial.name for trial in left} | {one.trial for one in results}
-    together, alone = _kinds(results)
-    return [
-        trial if trial.beside in there and trial.load not in alone else replace(trial, beside=None)
-        for trial in left
-        if trial.beside is None or trial.beside in there or trial.load not in together
-    ]
-
-
-def _kinds(results: Sequence[TrialResult]) -> tuple[set[str], set[str]]:
-    """Return under which loads servers were measured together, and under which alone."""
-    measured = [one for one in results if one.figures is not None]
-    together = {one.load for one in measured if one.beside is not None}
-    return together, {one.load for one in measured} - together
 
 
 def gave_up(server: str, results: Sequence[TrialResult]) -> bool:

@@ -21,7 +21,6 @@ from laptime.analysis.stopping import (
     loads_given_up,
     undecided,
     widest_half_width,
-    with_partners,
 )
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
@@ -95,7 +94,7 @@ def summarise(
         and trial.server not in failures
         and (trial.server, trial.load) not in failed_loads
     ]
-    finished = not with_partners(left, results)
+    finished = not duet.with_partners(left, results)
     rankings = rank(spec, cells)
     first = next((ranking for ranking in rankings if ranking.order), None)
     control = control_results(spec, cells)

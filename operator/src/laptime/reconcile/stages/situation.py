@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from laptime.analysis import trials_so_far
-from laptime.analysis.stopping import gave_up, loads_given_up, with_partners
+from laptime.analysis.duet import with_partners
+from laptime.analysis.stopping import gave_up, loads_given_up
 from laptime.api.attempts import LostAttempt, attempt_name
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.durations import format_duration

@@ -234,23 +234,17 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
         # Another attempt need not wait for these nodes.
         _lose_or_fail(situation, together, first, problem)
         return problem
-    never = next(
-        (
-            (one, said)
-            for one, attempt in sorted(
-                zip(together, attempts, strict=True),
-                key=lambda pair: bool(server_pods(situation, pair[0].server, pair[1].name)),
-            )
-            if (said := never_prepared(situation, attempt)) is not None
-        ),
-        None,
-    )
+    if problem is None:
+        # Rather the one that has no pod: the time that they have is the same.
+        without = (
+            one for one in together if not server_pods(situation, one.server, purposes[one.server])
+        )
+        first = next(without, trial)
+    never = never_prepared(situation, situation.attempt(first))
     if never is not None:
         # What the cluster did not do in all this time, it will not do for another attempt.
-        whose, said = (first, problem) if problem is not None else never
-        _lose_or_fail(situation, together, whose, said, last=True)
-        return said
-    return problem
+        _lose_or_fail(situation, together, first, problem or never, last=True)
+    return problem or never
 
 
 def _most_telling(
