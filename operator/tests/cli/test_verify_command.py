@@ -13,6 +13,7 @@ import yaml
 from rich.console import Console
 
 from laptime.api.answers import CheckedAnswer
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.cli.display import LineDisplay
 from laptime.cli.main import run_command
 from laptime.cli.mistakes import Mistake
@@ -161,6 +162,53 @@ def test_what_is_applied_is_a_run_that_the_api_server_takes(manifest: dict[str, 
     assert made["metadata"]["name"] == "a-name-that-is-as-l-a9972340-verify"
     with pytest.raises(Mistake, match="there is no server flask; there is fastapi, axum"):
         checking(manifest, ["flask"])
+
+
+NOT_FOR_A_CHECK = {
+    # How much is measured, in which order, and what is made of the figures.
+    *("baseline", "precision", "stopWhen", "smallestDifference", "maxRepetitions", "budget"),
+    *("control", "seed", "objectives"),
+    # Where each trial goes, and with which other one; a check has none.
+    *("nodes", "pairing"),
+    # What was asked of the run while it was there.
+    *("suspend", "cancel", "retry"),
+    # The command deletes it, once it has read the answers.
+    "ttlSecondsAfterFinished",
+    "verifyOnly",
+}
+
+
+def test_a_check_has_all_of_its_run_that_servers_are_deployed_by(manifest: dict[str, Any]) -> None:
+    aliases = {field.alias or name for name, field in BenchmarkRunSpec.model_fields.items()}
+    assert aliases >= NOT_FOR_A_CHECK
+    servers = manifest["spec"]["servers"]
+    said = {name: f"the run's {name}" for name in aliases} | {"servers": servers}
+    made = checking({**manifest, "spec": said}, [])["spec"]
+    assert made.pop("verifyOnly") is True
+    assert made == {name: said[name] for name in aliases - NOT_FOR_A_CHECK}
+
+
+def test_a_run_of_private_images_under_caps_is_checked_as_it_says(manifest: dict[str, Any]) -> None:
+    manifest["spec"] |= {
+        "placement": "isolated",
+        "generator": {"parallelism": 2, "resources": {"cpu": "1", "memory": "256Mi"}},
+        "imagePullSecrets": [{"name": "regcred"}],
+    }
+    made = checking(manifest, [])
+    assert violations(made) == ([], True)
+    assert made["spec"].items() >= manifest["spec"].items()
+
+
+def test_a_run_of_as_many_trials_as_may_be_can_be_checked(manifest: dict[str, Any]) -> None:
+    manifest["spec"] |= {
+        "servers": [{"name": f"s{n}", "preset": "axum-sqlx"} for n in range(32)],
+        "loads": [
+            {"name": f"l{n}", "closed": {"connections": 10, "duration": "5s"}} for n in range(15)
+        ],
+        "repetitions": 4,
+    }
+    assert violations(manifest) == ([], True)
+    assert violations(checking(manifest, [])) == ([], True)
 
 
 def written(folder: Path, *documents: dict[str, Any]) -> Path:

@@ -38,8 +38,22 @@ if TYPE_CHECKING:
 _SUFFIX = "-verify"
 _PATIENCE_SECONDS = 2.0
 """So long an address may take to listen."""
-_KEPT = ("scenario", "topology", "loads", "startupTimeout", "egress")
-"""What of a run says how its servers are deployed and checked."""
+_KEPT = (
+    "scenario",
+    "topology",
+    "loads",
+    "generator",
+    "repetitions",
+    "startupTimeout",
+    "placement",
+    "egress",
+    "imagePullSecrets",
+)
+"""What of a run says how its servers are deployed and checked, or that it is within its bounds.
+
+No load is sent, but caps look at the resources of the generator, and the API server at how many
+trials the repetitions make: without them a run that is accepted would have a check that is not.
+"""
 
 
 def verify(
