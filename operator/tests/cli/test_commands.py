@@ -306,7 +306,10 @@ def test_report_of_a_run_that_goes_on_says_where_the_figures_are(
     code, _, err = laptime("report", "demo", "-o", "json", "--kubeconfig", kubeconfig)
     assert code == 1
     assert "written when the run is over" in err
-    assert "laptime report demo --output table" in err
+    assert err.endswith("laptime report demo --output table\n")
+    fake.put(RUN.replace("/team/", "/other/"), fake.objects[RUN])
+    command = ("report", "demo", "-o", "json", "-n", "other", "--kubeconfig", kubeconfig)
+    assert laptime(*command)[2].endswith("laptime report demo --output table -n other\n")
 
 
 def test_interrupted_says_how_to_come_back(
@@ -481,6 +484,34 @@ def test_failed_trials_of_a_run_that_is_over_are_asked_for_again(
     assert (code, err) == (0, "")
     assert "watch demo" in out
     assert [one["spec"] for one in fake.applied] == [{"retry": 3}]
+
+
+@pytest.mark.parametrize(
+    ("command", "state", "then"),
+    [
+        ("suspend", "Running", "resume"),
+        ("resume", "Suspended", "watch"),
+        ("cancel", "Running", "watch"),
+        ("retry", "Failed", "watch"),
+    ],
+)
+def test_the_next_command_is_said_with_the_namespace_of_the_run(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: dict[str, Any],
+    command: str,
+    state: str,
+    then: str,
+) -> None:
+    run = {"spec": manifest["spec"], "status": {"state": state}}
+    for namespace in ("team", "other"):
+        fake.put(RUN.replace("/team/", f"/{namespace}/"), run)
+    code, out, err = laptime(command, "demo", "-n", "other", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert out.endswith(f":  laptime {then} demo -n other\n")
+    _, out, _ = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert out.endswith(f":  laptime {then} demo\n")
 
 
 @pytest.mark.parametrize("state", ["Running", "Queued"])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
+from laptime.cli.run_commands import where
 from laptime.report import Report, Results, ResultsError, read_results
 from laptime.report.document import JSON_FILE
 
@@ -28,17 +29,18 @@ class Stored:
 
 def stored_document(cluster: Cluster, found: Run) -> str:
     """Return the results of a run as they are stored; Mistake when it has none yet."""
+    table = f"{program_name()} report {found.name} --output table"
+    there = where(cluster, found.namespace)
     if found.spec is not None and found.spec.verify_only:
         raise Mistake(
             f"{found.name} only verified its servers, so there is nothing to report. What they "
-            f"answered: {program_name()} report {found.name} --output table --stored FOLDER"
+            f"answered: {table} --stored FOLDER{there}"
         )
     stored = found.status.results_config_map
     if stored is None:
         raise Mistake(
             f"{found.name} has no report yet (state {found.status.state or 'unknown'}): it is "
-            "written when the run is over. Its figures so far: "
-            f"{program_name()} report {found.name} --output table"
+            f"written when the run is over. Its figures so far: {table}{there}"
         )
     files = cluster.stored(found).files
     if JSON_FILE not in files:

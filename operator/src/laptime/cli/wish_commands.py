@@ -17,6 +17,7 @@ from laptime.cli.options import (
     namespace_of,
     program_name,
 )
+from laptime.cli.run_commands import where
 
 if TYPE_CHECKING:
     from laptime.cli.cluster_access import Cluster
@@ -33,9 +34,8 @@ def suspend(
     cluster = connect(kubeconfig, context)
     run = _unfinished(cluster, namespace_of(namespace, None, cluster), name)
     cluster.change_run(run, {"suspend": True})
-    typer.echo(
-        f"{name} pauses after the trial that is going on. Go on:  {program_name()} resume {name}"
-    )
+    again = _next("resume", cluster, run)
+    typer.echo(f"{name} pauses after the trial that is going on. Go on:  {again}")
 
 
 def resume(
@@ -48,7 +48,7 @@ def resume(
     cluster = connect(kubeconfig, context)
     run = _unfinished(cluster, namespace_of(namespace, None, cluster), name)
     cluster.change_run(run, {"suspend": False})
-    typer.echo(f"{name} goes on when it has its turn. Watch:  {program_name()} watch {name}")
+    typer.echo(f"{name} goes on when it has its turn. Watch:  {_next('watch', cluster, run)}")
 
 
 def cancel(
@@ -61,7 +61,7 @@ def cancel(
     cluster = connect(kubeconfig, context)
     run = _unfinished(cluster, namespace_of(namespace, None, cluster), name)
     cluster.change_run(run, {"cancel": True})
-    typer.echo(f"{name} ends with what it has measured. Its table:  {program_name()} watch {name}")
+    typer.echo(f"{name} ends with what it has measured. Its table:  {_next('watch', cluster, run)}")
 
 
 def retry(
@@ -78,7 +78,13 @@ def retry(
     if run.spec is None or run.spec.cancel:
         raise Mistake(f"{name} was cancelled: apply it under another name, or with --again")
     cluster.change_run(run, {"retry": max(run.spec.retry, run.status.retries or 0) + 1})
-    typer.echo(f"{name} queues again for its failed trials. Watch:  {program_name()} watch {name}")
+    watch = _next("watch", cluster, run)
+    typer.echo(f"{name} queues again for its failed trials. Watch:  {watch}")
+
+
+def _next(command: str, cluster: Cluster, run: Run) -> str:
+    """Return what to type to ask something else of a run."""
+    return f"{program_name()} {command} {run.name}{where(cluster, run.namespace)}"
 
 
 def _unfinished(cluster: Cluster, namespace: str, name: str) -> Run:
