@@ -362,6 +362,35 @@ class TestMistakes:
         assert code == 1
         assert err == "Error: Cannot read nowhere.yaml: No such file or directory\n"
 
+    @pytest.mark.parametrize(
+        ("written", "right"),
+        [
+            (("-n", "bench"), "-n NAMESPACE"),
+            (("-nbench",), "-n NAMESPACE"),
+            (("--namespace", "bench"), "--namespace NAMESPACE"),
+            (("--namespace=bench",), "--namespace NAMESPACE"),
+            (("--context", "lab"), "--context CONTEXT"),
+            (("--kubeconfig=lab.yaml",), "--kubeconfig KUBECONFIG"),
+        ],
+    )
+    def test_options_of_kubectl_before_the_command(
+        self, laptime: Laptime, written: tuple[str, ...], right: str
+    ) -> None:
+        code, _, err = laptime(*written, "run", "demo.yaml")
+        option = right.partition(" ")[0]
+        assert code == 1
+        assert err == (
+            f"Error: No such option: {option}. "
+            f"It goes after the command:  laptime run FILE {right}\n"
+        )
+
+    @pytest.mark.parametrize("written", [("-x", "run"), ("run", "-x", "-n", "bench")])
+    def test_other_options_get_no_such_hint(
+        self, laptime: Laptime, written: tuple[str, ...]
+    ) -> None:
+        code, _, err = laptime(*written)
+        assert (code, err) == (1, "Error: No such option: -x\n")
+
     def test_no_kubeconfig(self, laptime: Laptime, manifest_file: Path) -> None:
         code, _, err = laptime("run", manifest_file)
         assert code == 1

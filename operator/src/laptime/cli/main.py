@@ -42,6 +42,13 @@ app = typer.Typer(
 )
 
 _IN_CLUSTER = "In the cluster"
+_AFTER_THE_COMMAND = {
+    "-n": "NAMESPACE",
+    "--namespace": "NAMESPACE",
+    "--context": "CONTEXT",
+    "--kubeconfig": "KUBECONFIG",
+}
+"""Options of the commands that kubectl takes before its own as well, and what their values are."""
 
 app.command()(run)
 app.command()(watch)
@@ -132,7 +139,7 @@ def run_command(arguments: list[str]) -> int:
     except typer.TyperException as error:
         # A wrong option is no missed objective: not the exit code 2 that shells are used to.
         if message := error.format_message():
-            _complain(message)
+            _complain(f"{message}{_misplaced(arguments)}")
         return 1
     except RecursionError:
         _complain("what was read is nested too deeply, or contains itself: write it flatter")
@@ -151,6 +158,17 @@ def complete() -> None:
     prepare_completion()
     with contextlib.suppress(SystemExit):
         app(args=[], prog_name="laptime", complete_var=VARIABLE, standalone_mode=False)
+
+
+def _misplaced(arguments: list[str]) -> str:
+    """Return where an option belongs that kubectl takes before its command; else nothing."""
+    first = arguments[0].partition("=")[0] if arguments else ""
+    # -nbench is -n bench.
+    option = first if first.startswith("--") else first[:2]
+    if option not in _AFTER_THE_COMMAND:
+        return ""
+    value = _AFTER_THE_COMMAND[option]
+    return f". It goes after the command:  {program_name()} run FILE {option} {value}"
 
 
 def _complain(text: str) -> None:
