@@ -249,7 +249,7 @@ class TestReport:
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
         assert code == 1
-        assert "pip install 'laptime[report]'" in err
+        assert "\n  pip install './operator[cli]' (in a checkout of Laptime)\n" in err
         assert "--output markdown" in err
 
 

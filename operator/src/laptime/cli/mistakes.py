@@ -12,6 +12,8 @@ INSTALL_HINT = (
     "Install Laptime first: helm upgrade --install laptime charts/laptime "
     "--namespace laptime-system --create-namespace"
 )
+INSTALL_THE_PROGRAM = "pip install './operator[cli]' (in a checkout of Laptime)"
+"""What installs the program with all its libraries, which is published nowhere."""
 # .spec.servers[name="a"].prest: field not declared in schema
 _UNDECLARED = re.compile(r"((?:[.]\w+(?:\[[^\]]*\])*)+): field not declared in schema")
 

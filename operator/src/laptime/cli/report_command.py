@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laptime.api.text import plain_lines
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import INSTALL_THE_PROGRAM, Mistake
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -200,7 +200,7 @@ def _text(chosen: ReportFormat, found: Run, cluster: Cluster) -> str:
     except ImportError as error:
         raise Mistake(
             f"A page of HTML needs more libraries than are here ({error.name} is missing):\n"
-            "  pip install 'laptime[report]'\n"
+            f"  {INSTALL_THE_PROGRAM}\n"
             "Without them: --output markdown, json, csv or table"
         ) from error
     from laptime.cli.environment import environment_of

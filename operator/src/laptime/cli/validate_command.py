@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laptime.api import KIND, SCENARIO_KIND
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import INSTALL_THE_PROGRAM, Mistake
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -122,7 +122,7 @@ def _unchecked(checked: bool) -> str:
     if checked:
         return ""
     return (
-        "; its rules were not checked: pip install 'laptime[validate]', or "
+        f"; its rules were not checked: {INSTALL_THE_PROGRAM}, or "
         f"{program_name()} validate --server"
     )
 
