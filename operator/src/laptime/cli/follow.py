@@ -20,7 +20,8 @@ _UNREACHABLE_SECONDS = 120.0
 
 OPERATOR_HINT = (
     "No sign of the operator yet. Is it running?  "
-    "kubectl --namespace laptime-system get pods,events"
+    "kubectl get deployments,pods -A "
+    "-l app.kubernetes.io/name=laptime,app.kubernetes.io/component=operator"
 )
 
 
