@@ -117,6 +117,9 @@ def said(
         for command in page.commands:
             program, *words = (_here(word, nodes, folder) for word in command)
             if program == "helm":
+                # Nothing is pulled here: the images are those that were loaded.
+                registry = words.index("images.registry=registry.example")
+                del words[registry - 1 : registry + 1]
                 words[0:1] = ["upgrade", "--install", "--reset-then-reuse-values"]
                 words += ["--values", str(folder / "more.yaml"), "--timeout", "180s"]
                 found[shlex.join(command)] = helm(*words, timeout=240)
