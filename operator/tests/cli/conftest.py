@@ -12,9 +12,28 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
+from laptime.api.spec import CHANGEABLE
 from tests.serving import served
 
 RUNS = "/apis/laptime.dev/v1alpha1/namespaces/"
+REFUSED_CHANGE = {
+    "kind": "Status",
+    "message": "BenchmarkRun is invalid",
+    "details": {
+        "causes": [
+            {"field": "spec", "message": 'Invalid value: "object": only cancel can be changed'}
+        ]
+    },
+}
+
+
+def _other_spec(kept: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Return whether a run would be changed in what the API server lets nobody change."""
+    there, asked = (
+        {key: one for key, one in (document.get("spec") or {}).items() if key not in CHANGEABLE}
+        for document in (kept, wanted)
+    )
+    return there != asked
 
 
 class FakeApiServer:
@@ -27,6 +46,8 @@ class FakeApiServer:
         """What answers each request asked for."""
         self.applied: list[dict[str, Any]] = []
         self.refuse: tuple[int, dict[str, Any] | str] | None = None
+        self.refuse_judged: tuple[int, dict[str, Any] | str] | None = None
+        """What it answers to whoever only asks whether it would take something."""
         self.statuses: list[dict[str, Any]] = []
         """What the operator would write: each read of a run takes the next one, the last stays."""
         self.status_of_new: dict[str, Any] = {}
@@ -74,6 +95,14 @@ class FakeApiServer:
         where, _, _ = path.partition("?")
         if self.refuse is not None:
             return self.refuse
+        if method in ("POST", "PUT", "PATCH") and "dryRun=All" in path:
+            if self.refuse_judged is not None:
+                return self.refuse_judged
+            document = yaml.safe_load(body)
+            kept = self.objects.get(where)
+            if method == "PATCH" and kept is not None and _other_spec(kept, document):
+                return 422, REFUSED_CHANGE
+            return 200, document
         if method == "POST":
             document = yaml.safe_load(body)
             self.applied.append(document)

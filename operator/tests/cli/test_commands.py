@@ -70,9 +70,12 @@ def test_run_asks_the_server_to_refuse_unknown_fields(
 ) -> None:
     fake.statuses = [finished_status]
     laptime("run", manifest_file, "--kubeconfig", kubeconfig)
-    (path,) = [path for method, path in fake.requests if method == "PATCH"]
-    assert "fieldValidation=Strict" in path
-    assert "fieldManager=laptime-cli" in path
+    paths = [path for method, path in fake.requests if method == "PATCH"]
+    # It is judged first, and then applied.
+    assert ["dryRun=All" in path for path in paths] == [True, False]
+    for path in paths:
+        assert "fieldValidation=Strict" in path
+        assert "fieldManager=laptime-cli" in path
 
 
 def test_a_missed_objective_exits_2(
@@ -138,6 +141,131 @@ def test_again_deletes_the_finished_run_and_only_that(
     assert "Deleting the finished run demo" in out
     assert "Measured anew." in out
     assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+REFUSED = (422, {"kind": "Status", "message": "spec.loads: Required value"})
+
+
+def test_again_keeps_the_old_result_of_a_run_whose_file_is_refused(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.refuse_judged = REFUSED
+    code, _, err = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "spec.loads: Required value" in err
+    assert fake.objects[RUN] is old
+    (judged,) = [path for method, path in fake.requests if method == "POST"]
+    assert "dryRun=All" in judged
+    assert "fieldValidation=Strict" in judged
+
+
+def test_again_keeps_the_old_result_of_a_run_that_does_not_fit_its_scenario(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    tmp_path: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    del manifest["spec"]["topology"]
+    file = tmp_path / "edited.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    code, _, err = laptime("run", file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo would be refused" in err
+    assert "postgres" in err
+    assert fake.objects[RUN] is old
+
+
+def test_a_quota_that_the_old_run_fills_is_none_for_the_new_one(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status
+    full = "exceeded quota: runs, requested: count/benchmarkruns.laptime.dev=1, used: 1, limited: 1"
+    answer = fake.answer
+
+    def with_quota(method: str, path: str, body: bytes) -> Any:
+        if method == "POST" and RUN in fake.objects:
+            return 403, {"kind": "Status", "message": full}
+        return answer(method, path, body)
+
+    fake.answer = with_quota
+    code, _, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+def test_what_is_beside_an_edited_run_is_not_applied_when_the_run_is_refused(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    with_script: Path,
+    finished_status: Any,
+) -> None:
+    fake.put(RUN, {"spec": {**manifest["spec"], "repetitions": 3}, "status": finished_status})
+    code, _, err = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "only cancel can be changed" in err
+    assert "with --again its result is deleted and the file is measured" in " ".join(err.split())
+    assert not fake.applied
+
+
+def test_the_same_file_is_measured_under_another_name(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status
+    code, out, _ = laptime("run", manifest_file, "--name", "demo-w48", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "demo-w48: Succeeded" in out
+    assert fake.objects[RUN] is old
+    assert fake.objects[f"{RUN}-w48"]["spec"] == manifest["spec"]
+
+
+@pytest.mark.parametrize("command", ["run", "watch"])
+def test_who_would_not_wait_longer_is_told_how_far_the_run_is(
+    command: str,
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+) -> None:
+    running = {"state": "Running", "progress": {"completed": 3, "total": 15}}
+    fake.put(RUN, {"spec": manifest["spec"], "status": running})
+    what = manifest_file if command == "run" else "demo"
+    code, out, err = laptime(command, what, "--timeout", "1ms", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo is not over yet: Running, 3/15 trials" in err
+    assert "Come back:  laptime watch demo" in out
+
+
+def test_a_time_to_wait_that_is_none_is_refused_before_anything_is_applied(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    code, _, err = laptime("run", manifest_file, "--timeout", "soon", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "--timeout soon: " in err
+    assert not fake.requests
 
 
 def test_without_again_the_old_result_is_shown(
@@ -319,7 +447,7 @@ def test_interrupted_says_how_to_come_back(
     manifest_file: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("laptime.cli.follow.follow", interrupt)

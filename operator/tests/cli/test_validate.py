@@ -285,6 +285,19 @@ def test_a_cluster_is_asked_on_request_and_stores_nothing(
     assert "dryRun=All" in path
 
 
+def test_an_edited_run_whose_old_result_is_there_is_judged_as_a_new_one(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any, manifest_file: Path
+) -> None:
+    path = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
+    fake.put(path, {"spec": {**manifest["spec"], "repetitions": 3}, "status": {}})
+    code, out, err = laptime("validate", manifest_file, "--server", "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert "demo is valid, and http://127.0.0.1" in out
+    (asked,) = [path for method, path in fake.requests if method == "POST"]
+    assert "dryRun=All" in asked
+    assert not fake.applied
+
+
 def test_what_the_cluster_refuses_is_said(
     laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
 ) -> None:

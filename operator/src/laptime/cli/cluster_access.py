@@ -40,6 +40,8 @@ _CONTENT = ("data", "binaryData", "immutable")
 """Of a ConfigMap."""
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _NAMES_PAGE = 1000
+_GENERATED = 5
+"""Letters that an API server puts behind a name that it is to make."""
 _PAGE = 100
 """Objects per answer of a list: payloads of trials are large."""
 
@@ -181,24 +183,69 @@ class Cluster:
                 if not following:
                     return [name for _, name in sorted(runs, reverse=True)[:most]]
 
-    def check_run(self, namespace: str, manifest: dict[str, Any]) -> None:
-        """Let the API server judge the manifest as if it were applied; nothing is stored.
+    def check_run(self, namespace: str, run: dict[str, Any], *, anew: bool = False) -> None:
+        """Let the API server judge a run as if it were applied; nothing is stored.
+
+        `anew`: as if the one of its name that is there were gone.
 
         Raises:
             Mistake: the API server refuses it; the message lists each reason.
         """
-        self._patch_run(namespace, manifest, "check", dry_run="All")
+        if not anew:
+            self._patch_run(namespace, run, "check", dry_run="All")
+            return
+        metadata = dict(run["metadata"])
+        name = str(metadata.pop("name"))
+        # The API server puts five letters behind it: the name is as long as it was.
+        metadata["generateName"] = name[:-_GENERATED] or name
+        with _readable(f"check {KIND} {name}"):
+            try:
+                self._custom.create_namespaced_custom_object(
+                    GROUP,
+                    VERSION,
+                    namespace,
+                    PLURAL,
+                    {**run, "metadata": metadata},
+                    dry_run="All",
+                    field_validation="Strict",
+                    _request_timeout=_TIMEOUT_SECONDS,
+                )
+            except ApiException as error:
+                # The room that one more has not got is that of the one that goes.
+                if "exceeded quota" not in str(error.body):
+                    raise
 
-    def apply_scenario(self, namespace: str, manifest: dict[str, Any]) -> None:
+    def apply_scenario(
+        self, namespace: str, manifest: dict[str, Any], what: str = "apply", **options: Any
+    ) -> None:
         """Create the scenario or bring it to the manifest; Mistake when refused."""
-        self._patch_run(namespace, manifest, "apply", SCENARIO_KIND, SCENARIO_PLURAL)
+        self._patch_run(namespace, manifest, what, SCENARIO_KIND, SCENARIO_PLURAL, **options)
+
+    def check_file(
+        self, namespace: str, manifest: Manifest, run: dict[str, Any], *, anew: bool = False
+    ) -> None:
+        """Let the API server judge what `apply_file` would apply; nothing is stored.
+
+        `anew`: as if the run of that name that is there were gone.
+
+        Raises:
+            Mistake: the API server refuses one of them.
+        """
+        self.check_run(namespace, run, anew=anew)
+        for config_map in manifest.config_maps:
+            self.apply_config_map(namespace, config_map, dry_run="All")
+        for scenario in manifest.scenarios:
+            self.apply_scenario(namespace, scenario, "check", dry_run="All")
 
     def apply_file(self, namespace: str, manifest: Manifest, run: dict[str, Any]) -> Run:
         """Apply what is beside a run in its file, then the run, as the file or the caller has it.
 
+        All of them or, where one is refused, none.
+
         Raises:
             Mistake: the API server refused one of them.
         """
+        self.check_file(namespace, manifest, run)
         for config_map in manifest.config_maps:
             self.apply_config_map(namespace, config_map)
         for scenario in manifest.scenarios:
@@ -265,7 +312,7 @@ class Cluster:
                 _request_timeout=_TIMEOUT_SECONDS,
             )
 
-    def apply_config_map(self, namespace: str, manifest: dict[str, Any]) -> None:
+    def apply_config_map(self, namespace: str, manifest: dict[str, Any], **more: Any) -> None:
         """Create the ConfigMap or bring its content to the manifest's, if this program made it.
 
         Raises:
@@ -276,6 +323,7 @@ class Cluster:
             "field_manager": FIELD_MANAGER,
             "field_validation": "Strict",
             "_request_timeout": _TIMEOUT_SECONDS,
+            **more,
         }
         with _readable(f"apply ConfigMap {name}"):
             there = self._config_map_if_any(namespace, name)

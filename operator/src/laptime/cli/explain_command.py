@@ -93,11 +93,9 @@ def explain(
             raise Mistake(f"{there} goes on: wait until it is over, or end it with cancel")
         if not again:
             raise Mistake(f"{there} was measured before: --again deletes it, and measures anew")
-        console.print(f"Deleting the experiment {there} and its results.", soft_wrap=True)
-        cluster.delete_run(before)
     for line in [*_announced(chosen, tried, there), *(f"  Not tried: {one}" for one in not_tried)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    over = measured(cluster, run.namespace, _manifest(there, run, tried), False, output)
+    over = measured(cluster, run.namespace, _manifest(there, run, tried), again, output)
     raise typer.Exit(_show(cluster, run, over, output))
 
 

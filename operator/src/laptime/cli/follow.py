@@ -25,12 +25,18 @@ OPERATOR_HINT = (
 )
 
 
+class NotOver(Mistake):
+    """A run took longer than somebody would wait for it."""
+
+
 def follow(
     fetch: Callable[[], Run | None],
     display: Display,
     before: Callable[[Run], int | None] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    longest: float = math.inf,
 ) -> Run:
     """Show the run until it is over, and return it as it is then.
 
@@ -39,6 +45,7 @@ def follow(
 
     Raises:
         Mistake: the run was deleted, or the cluster was out of reach for two minutes.
+        NotOver: it is not over after `longest` seconds.
     """
     tracker = Tracker()
     shown: set[str] = set()
@@ -73,7 +80,11 @@ def follow(
             turns = None
         elif now - counted_at >= _COUNT_SECONDS:
             turns, counted_at = before(run), now
-        display.show(tracker.view(run, now, turns))
+        view = tracker.view(run, now, turns)
+        display.show(view)
         if run.over:
             return run
+        if now - started >= longest:
+            said = ", ".join(filter(None, (view.state, view.share)))
+            raise NotOver(f"{run.name} is not over yet: {said}")
         sleep(POLL_SECONDS)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,11 @@ class Manifest:
     def name(self) -> str:
         """The name of the run."""
         return str(self.run["metadata"]["name"])
+
+    def named(self, name: str) -> Manifest:
+        """Return the same with another name of the run."""
+        run = {**self.run, "metadata": {**self.run["metadata"], "name": name}}
+        return replace(self, run=run)
 
     @property
     def namespace(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
 import sys
@@ -28,6 +29,13 @@ Kubeconfig = Annotated[
     Path | None, typer.Option("--kubeconfig", help="Kubeconfig (default: $KUBECONFIG).")
 ]
 Context = Annotated[str | None, typer.Option("--context", help="Context of the kubeconfig.")]
+Timeout = Annotated[
+    str | None,
+    typer.Option(
+        "--timeout",
+        help="How long to wait, such as 90m; then the exit code is 1, and the run goes on.",
+    ),
+]
 Name = Annotated[str, typer.Argument(help="Name of the run.", autocompletion=run_names)]
 
 
@@ -60,6 +68,18 @@ def namespace_of(option: str | None, manifest: str | None, cluster: Cluster) -> 
     if option and manifest and option != manifest:
         raise Mistake(f"The file says namespace {manifest}, the option says {option}: which one?")
     return option or manifest or cluster.namespace
+
+
+def longest_of(timeout: str | None) -> float:
+    """Return how many seconds to wait at most; Mistake when that is no duration."""
+    from laptime.api.durations import parse_duration
+
+    if timeout is None:
+        return math.inf
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise Mistake(f"--timeout {timeout}: {error}") from error
 
 
 def existing_run(cluster: Cluster, namespace: str, name: str) -> Run:

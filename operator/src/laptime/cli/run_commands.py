@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -15,8 +17,10 @@ from laptime.cli.options import (
     Namespace,
     Output,
     OutputOption,
+    Timeout,
     connect,
     existing_run,
+    longest_of,
     namespace_of,
     program_name,
 )
@@ -32,10 +36,15 @@ if TYPE_CHECKING:
 def run(
     file: Annotated[Path, typer.Argument(help="Manifest of a BenchmarkRun; - reads stdin.")],
     namespace: Namespace = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="Name of the run, instead of the one in the file."),
+    ] = None,
     again: Annotated[
         bool,
         typer.Option("--again", help="Delete a finished run of this name first: measure anew."),
     ] = False,
+    timeout: Timeout = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -47,25 +56,30 @@ def run(
     """
     from laptime.cli.manifest_file import read_manifest
 
+    longest = longest_of(timeout)
     manifest = read_manifest(file)
+    if name is not None:
+        manifest = manifest.named(name)
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
-    over = measured(cluster, target, manifest, again, output)
+    over = measured(cluster, target, manifest, again, output, longest)
     _report(cluster, over, output)
 
 
 def watch(
     name: Name,
     namespace: Namespace = None,
+    timeout: Timeout = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Show the progress of a run that is there already, and its table at the end."""
+    longest = longest_of(timeout)
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, None, cluster)
     existing_run(cluster, target, name)
-    _report(cluster, _followed(cluster, target, name, output), output)
+    _report(cluster, _followed(cluster, target, name, output, longest), output)
 
 
 def followed(cluster: Cluster, run: Run, output: Output) -> Run:
@@ -74,27 +88,58 @@ def followed(cluster: Cluster, run: Run, output: Output) -> Run:
 
 
 def measured(
-    cluster: Cluster, namespace: str, manifest: Manifest, again: bool, output: Output
+    cluster: Cluster,
+    namespace: str,
+    manifest: Manifest,
+    again: bool,
+    output: Output,
+    longest: float = math.inf,
 ) -> Run:
     """Apply a run, show its progress, and return it when it is over.
 
-    One of that name that is over already is the result, or is measured `again`.
+    One of that name that is over already is the result, or is measured `again`: it is deleted when
+    nothing is known that would keep the new one from being measured.
+
+    Raises:
+        Mistake: the API server or the operator would refuse it, or it was not over after `longest`
+            seconds.
     """
     from laptime.cli.changed_scenario import other_scenario
 
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
-    if before is not None and (before.deleting or (again and before.over)):
+    finished = before is not None and before.over and not before.deleting
+    if before is not None and (before.deleting or (again and finished)):
+        if finished:
+            _refuse_what_cannot_be(cluster, namespace, manifest)
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
-    applied = cluster.apply_file(namespace, manifest, manifest.run)
+    try:
+        applied = cluster.apply_file(namespace, manifest, manifest.run)
+    except Unreachable:
+        raise
+    except Mistake as mistake:
+        if not finished or again:
+            raise
+        raise Mistake(
+            f"{mistake}\n{manifest.name} is finished: with --again its result is deleted and the "
+            "file is measured, with --name NAME both are kept."
+        ) from mistake
     if applied.over:
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
         )
         if (other := other_scenario(manifest, applied)) is not None:
             console.print(other, highlight=False, markup=False)
-    return _followed(cluster, applied.namespace, applied.name, output)
+    return _followed(cluster, applied.namespace, applied.name, output, longest)
+
+
+def _refuse_what_cannot_be(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
+    """Raise Mistake where a run would be refused, before its predecessor is deleted for it."""
+    from laptime.cli.validate_command import refuse_misfits
+
+    cluster.check_file(namespace, manifest, manifest.run, anew=True)
+    refuse_misfits(manifest, lambda name: cluster.config_map_texts(namespace, name))
 
 
 def progress_console(output: Output) -> Console:
@@ -110,15 +155,22 @@ def where(cluster: Cluster, namespace: str) -> str:
     return "" if namespace == cluster.namespace else f" -n {shlex.quote(namespace)}"
 
 
-def _followed(cluster: Cluster, namespace: str, name: str, output: Output) -> Run:
+def _followed(
+    cluster: Cluster, namespace: str, name: str, output: Output, longest: float = math.inf
+) -> Run:
     from laptime.cli.display import open_display
-    from laptime.cli.follow import follow
+    from laptime.cli.follow import NotOver, follow
 
     console = progress_console(output)
     try:
         with open_display(console, name) as display:
-            return follow(lambda: cluster.run(namespace, name), display, cluster.turns_before)
-    except KeyboardInterrupt:
+            return follow(
+                lambda: cluster.run(namespace, name),
+                display,
+                cluster.turns_before,
+                longest=longest,
+            )
+    except (KeyboardInterrupt, NotOver):
         there = where(cluster, namespace)
         console.print(
             f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{there}\n"

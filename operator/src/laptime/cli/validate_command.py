@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laptime.api import KIND, SCENARIO_KIND
-from laptime.cli.mistakes import INSTALL_THE_PROGRAM, Mistake
+from laptime.cli.mistakes import INSTALL_THE_PROGRAM, Mistake, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -24,6 +24,7 @@ from laptime.cli.options import (
 if TYPE_CHECKING:
     from laptime.catalog import Scenario
     from laptime.cli.cluster_access import Cluster
+    from laptime.cli.manifest_file import Manifest
 
 Elsewhere = Callable[[str], Mapping[str, str]]
 """Returns what a ConfigMap that is not in the file holds, by key; a Mistake says why it cannot."""
@@ -92,7 +93,7 @@ def validate(
     if server:
         cluster = connected()
         target = namespace_of(namespace, manifest.namespace, cluster)
-        cluster.check_run(target, manifest.run)
+        _ask(cluster, target, manifest)
         say(f"{manifest.name} is valid, and {cluster.server} would take it.")
     else:
         say(f"{manifest.name} is valid{_unchecked(checked)}.")
@@ -111,6 +112,23 @@ def validate(
             lines = [f"What it would find is not known: {mistake}"]
         for line in lines:
             say(line)
+
+
+def _ask(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
+    """Have the API server judge a run; Mistake when it would refuse it as a new one as well."""
+    try:
+        cluster.check_run(namespace, manifest.run)
+    except Unreachable:
+        raise
+    except Mistake as refused:
+        # A run that is there of that name may be changed in few things, but can be deleted first.
+        try:
+            there = cluster.run(namespace, manifest.name)
+        except Mistake:
+            there = None
+        if there is None:
+            raise refused
+        cluster.check_run(namespace, manifest.run, anew=True)
 
 
 def _refused(name: str, said: list[str]) -> Mistake:
@@ -210,6 +228,23 @@ def misfits_of(spec: dict[str, Any], own: Mapping[str, Scenario]) -> tuple[list[
             f"Laptime ({', '.join(scenarios())}): whether the run fits it was not checked."
         )
     return [*misfits(asked, scenario), *load_problems(asked, scenario)], None
+
+
+def refuse_misfits(manifest: Manifest, elsewhere: Elsewhere) -> None:
+    """Refuse what the operator would refuse of a file that the API server takes.
+
+    What this version cannot read is left to the operator, who may be of a newer one.
+
+    Raises:
+        Mistake: the scenario is wrong, or the run does not fit it.
+    """
+    judged = [(one, _scenario_schema()) for one in manifest.scenarios]
+    if any(violations(one, schema)[0] for one, schema in [*judged, (manifest.run, _schema())]):
+        return
+    valid = valid_scenarios([*manifest.scenarios], [*manifest.config_maps], elsewhere)
+    said, _ = misfits_of(as_taken(manifest.run)["spec"], valid.scenarios)
+    if said:
+        raise _refused(manifest.name, said)
 
 
 def leads_of(name: str, spec: dict[str, Any], config_maps: list[dict[str, Any]]) -> list[str]:

@@ -20,7 +20,9 @@ from laptime.cli.options import (
     Namespace,
     Output,
     OutputOption,
+    Timeout,
     connect,
+    longest_of,
     name_beside,
     namespace_of,
     program_name,
@@ -73,6 +75,7 @@ def verify(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the run that did it, with the answers.")
     ] = False,
+    timeout: Timeout = None,
     namespace: Namespace = None,
     output: OutputOption = Output.TABLE,
     kubeconfig: Kubeconfig = None,
@@ -92,6 +95,7 @@ def verify(
         raise typer.Exit(verify_in_a_job())
     from laptime.cli.manifest_file import read_manifest
 
+    longest = longest_of(timeout)
     manifest = read_manifest(file)
     if address is not None:
         if keep or servers:
@@ -100,7 +104,8 @@ def verify(
         return
     cluster = connect(kubeconfig, context)
     target = namespace_of(namespace, manifest.namespace, cluster)
-    run = _followed(cluster, target, manifest, checking(manifest.run, servers or []), output)
+    wanted = checking(manifest.run, servers or [])
+    run = _followed(cluster, target, manifest, wanted, output, longest)
     answers = cluster.answers(run)
     if not keep:
         cluster.delete_run(run)
@@ -129,11 +134,16 @@ def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
 
 
 def _followed(
-    cluster: Cluster, namespace: str, manifest: Manifest, wanted: dict[str, Any], output: Output
+    cluster: Cluster,
+    namespace: str,
+    manifest: Manifest,
+    wanted: dict[str, Any],
+    output: Output,
+    longest: float,
 ) -> Run:
     """Apply the run that checks, and return it when it is over."""
     from laptime.cli.display import open_display
-    from laptime.cli.follow import follow
+    from laptime.cli.follow import NotOver, follow
     from laptime.cli.printing import PlainConsole
 
     name = str(wanted["metadata"]["name"])
@@ -153,9 +163,12 @@ def _followed(
     try:
         with open_display(console, name) as display:
             return follow(
-                lambda: cluster.run(applied.namespace, name), display, cluster.turns_before
+                lambda: cluster.run(applied.namespace, name),
+                display,
+                cluster.turns_before,
+                longest=longest,
             )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NotOver):
         console.print(
             f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
             highlight=False,

@@ -18,7 +18,7 @@ import pydantic
 
 from laptime.api import API_VERSION, KIND
 from laptime.api.conditions import Verdict, merge_conditions
-from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
+from laptime.api.status import ConditionStatus, ConditionType, Progress, RunStatus, State
 from laptime.api.storage import USUAL_VERSION, Storage, StoredByNewerVersion
 from laptime.kube import Kube, KubeError, Manifest
 from laptime.manifests.context import RunContext
@@ -266,7 +266,7 @@ class Controller:
         else:
             # It was refused in its middle, and goes on when it has its turn again.
             good = Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "goes on")
-            await self.say(run, _with(run.status, run.generation, now, good), now)
+            await self.say(run, _with(run.status, run.generation, now, good, "queued"), now)
 
     def _refusal(self, run: Run, context: RunContext) -> tuple[str, str] | None:
         """Return why a run may not begin as it is: CamelCase reason and message; None: it may."""
@@ -342,7 +342,7 @@ class Controller:
         metadata = manifest["metadata"]
         old = RunStatus.model_validate(manifest.get("status") or {})
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
-        status = _with(old, metadata.get("generation", 1), datetime.now(UTC), bad)
+        status = _with(old, metadata.get("generation", 1), datetime.now(UTC), bad, reason)
         if status != old:
             self.logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
@@ -376,11 +376,18 @@ class Controller:
         )
 
 
-def _with(status: RunStatus, generation: int, now: datetime, verdict: Verdict) -> RunStatus:
+def _with(
+    status: RunStatus, generation: int, now: datetime, verdict: Verdict, text: str
+) -> RunStatus:
+    """Return a status that says whether a run is accepted; `text`: what `kubectl get` shows."""
+    progress = status.progress or Progress()
+    if progress.total:
+        text = f"{progress.completed}/{progress.total}, {text}"
     conditions = merge_conditions(status.conditions or [], [verdict], generation, format_time(now))
     return status.model_copy(
         update={
             "state": status.state or State.QUEUED,
+            "progress": progress.model_copy(update={"text": text}),
             "observed_generation": generation,
             "storage": status.storage or Storage(version=USUAL_VERSION),
             "conditions": conditions,
