@@ -118,6 +118,7 @@ class SimulatedCluster:
                 self.jobs[name] = WorkloadView(
                     name,
                     self.now,
+                    f"job-{len(self.jobs_started)}",
                     trial=metadata["labels"].get(LABEL + "trial"),
                     pods=frozenset(metadata["annotations"].get(PODS_ANNOTATION, "").split(",")),
                 )
@@ -218,8 +219,7 @@ class SimulatedCluster:
             self._add_pod(component, name, server, deployment.trial)
 
     def _follow_job(self, name: str, job: WorkloadView) -> None:
-        since = job.created
-        mine = [p for p in self.pods.values() if p.owner == name and p.created >= since]
+        mine = job.own(self.pods.values())
         component = self._components[name]
         count = self._parallelism if component == "generator" else 1
         if name not in self._with_pod:
@@ -257,6 +257,7 @@ class SimulatedCluster:
     ) -> None:
         self._count += 1
         name = f"{owner}-{self._count}"
+        job = self.jobs.get(owner)
         nowhere = self.drained and owner in self._bound
         self.pods[name] = PodView(
             name,
@@ -265,6 +266,7 @@ class SimulatedCluster:
             server=server,
             trial=trial,
             owner=owner,
+            owner_uid=job.uid if job else None,
             index=index,
             node=None if nowhere else "other" if self.drained else "node",
             acknowledged=None if nowhere else self.now,

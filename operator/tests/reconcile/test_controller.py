@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from laptime.analysis.remembered import remembered
+from laptime.reconcile import observe as observing
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
@@ -250,3 +251,64 @@ async def test_a_log_of_which_the_kubelet_has_nothing_costs_an_attempt_and_no_ru
         await until(lambda: lost() == ["LogMissing"], 60)
         nodes.failing.clear()
         await until(lambda: state(server, "first") == "Succeeded", 60)
+
+
+@pytest.mark.parametrize("status", [405, 500, 502])
+async def test_logs_that_nobody_gets_at_cost_attempts_and_hold_no_lane(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(observing, "_UNREADABLE_SECONDS", 0.2)
+    server = ApiServer()
+    server.add(run_manifest("first"))
+    server.add(run_manifest("second"))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if not re.search(r"/first-trial-.*/log$", request.path):
+            return None
+        # As of a kubelet whose certificate nobody has signed.
+        message = "remote error: tls: internal error"
+        return web.json_response({"reason": "InternalError", "message": message}, status=status)
+
+    server.fault = fault
+    async with operating(server), working(server) as nodes:
+        nodes.failing.add("s0")
+        await until(lambda: state(server, "first") == "Failed", 60)
+        nodes.failing.clear()
+        await until(lambda: state(server, "second") == "Succeeded", 60)
+    (row,) = (server.get("BenchmarkRun", "default", "first") or {})["status"]["results"]
+    assert row["reason"] == "LogMissing"
+
+
+async def test_the_lane_of_a_deleted_run_is_given_away_when_nothing_of_it_works_any_more() -> None:
+    server = ApiServer(collects=False)
+    first = server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    server.add(run_manifest("second"))
+
+    def pods() -> list[str]:
+        return [one["metadata"]["name"] for one in server.of("Pod")]
+
+    async with operating(server), working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        server.remove("BenchmarkRun", "default", "first")
+        await asyncio.sleep(0.5)
+        assert pods()
+        assert state(server, "second") == "Queued"
+        server.collects = True
+        server.collect(first["metadata"]["uid"])
+        for orphan in pods():
+            server.remove("Pod", "default", orphan)
+        await until(lambda: state(server, "second") == "Succeeded", 20)
+
+
+async def test_the_lane_of_a_deleted_run_is_not_held_by_a_pod_that_never_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "STUCK_SECONDS", 0.5)
+    monkeypatch.setattr(module, "_GOING_SECONDS", 0.05)
+    server = ApiServer(collects=False)
+    server.add({**run_manifest("first"), "spec": spec_of(1, 1, 9).to_wire()})
+    server.add(run_manifest("second"))
+    async with operating(server), working(server) as nodes:
+        await until(lambda: nodes.generators_started, 20)
+        server.remove("BenchmarkRun", "default", "first")
+        await until(lambda: state(server, "second") == "Deploying", 20)

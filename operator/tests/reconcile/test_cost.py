@@ -7,6 +7,8 @@ from collections import Counter
 from copy import deepcopy
 from typing import Any
 
+from aiohttp import web
+
 from laptime.reconcile.controller import Controller
 
 from .api_server import ApiServer
@@ -172,3 +174,37 @@ async def test_a_namespace_that_is_not_enabled_is_asked_about_now_and_then_alone
             await asyncio.sleep(0.05)
         asked = [path for verb, path in server.requests if path.endswith("/pods")]
         assert len(asked) <= 1
+
+
+async def test_many_namespaces_that_are_not_enabled_keep_no_good_run_waiting() -> None:
+    closed = [f"closed-{number:02d}" for number in range(40)]
+    server = ApiServer(forbidden=set(closed))
+    for namespace in closed:
+        server.add(_run_in(namespace))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        # Of one of them nobody knows anything.
+        if request.path == "/api/v1/namespaces/closed-00/pods":
+            return web.json_response({"reason": "InternalError", "message": "etcd"}, status=500)
+        return None
+
+    async with operating(server):
+        await until(lambda: all(_refused_in(server, one) for one in closed), 20)
+        server.fault = fault
+        server.requests.clear()
+        server.add(run_manifest("good"))
+        await until(lambda: state(server, "good") == "Deploying", 20)
+        await asyncio.sleep(6.0)
+        asked = [path for verb, path in server.requests if verb == "list" and "closed-" in path]
+        # Once in twenty seconds; those of a few namespaces every five.
+        assert len(asked) <= len(closed)
+
+
+def _run_in(namespace: str) -> dict[str, Any]:
+    return {**run_manifest("demo"), "metadata": {"name": "demo", "namespace": namespace}}
+
+
+def _refused_in(server: ApiServer, namespace: str) -> bool:
+    found = server.get("BenchmarkRun", namespace, "demo") or {}
+    conditions = (found.get("status") or {}).get("conditions") or []
+    return any(one["reason"] == "NamespaceNotEnabled" for one in conditions)

@@ -426,3 +426,32 @@ class TestOtherVersions:
         reasons = [one["reason"] for one in server.of("Event")]
         assert reasons.count("StoredByNewerVersion") == 1
         assert reason(server, "theirs", "Accepted") is None
+
+
+async def test_of_a_result_that_somebody_has_deleted_the_one_measured_again_is_shown() -> None:
+    server = ApiServer()
+    server.add(manifest())
+    name = "demo-trial-001"
+
+    def said() -> dict[str, Any]:
+        one = server.get("ConfigMap", "default", name) or {"data": {}}
+        found: dict[str, Any] = json.loads(one["data"].get("result.json", "{}"))
+        return found
+
+    async with operating(server), working(server):
+        await until(said, 20)
+        before = said()
+        server.remove("ConfigMap", "default", name)
+        await until(lambda: state(server, RUN) == "Succeeded" and folded(server, RUN), 30)
+    archive = stored(server)
+    results = [
+        json.loads(one["data"]["result.json"])
+        for one in archive.objects
+        if "result.json" in one["data"]
+    ]
+    (again,) = (one for one in results if one["trial"] == before["trial"])
+    shown = json.loads(archive.files["results.json"])["trials"]
+    (figures,) = (one for one in shown if one["trial"] == before["trial"])
+    for key in ("startedAt", "figures", "nodes"):
+        assert figures[key] == again[key]
+    assert figures["startedAt"] != before["startedAt"]

@@ -89,6 +89,15 @@ def test_time_of_yesterday_and_of_nobody_counts_no_more_but_that_of_a_deleted_ru
     assert used.seconds(NOW + timedelta(hours=27)) == {}
 
 
+def test_the_turn_of_a_run_that_is_deleted_in_its_middle_counts() -> None:
+    used = Used()
+    used.see("1", card("a", 1, state=State.RUNNING, turn_started=NOW), NOW)
+    # That it goes on is known to whoever works on it.
+    assert used.seconds(NOW + timedelta(minutes=9), {"a": 540.0}) == {"a": 540.0}
+    used.see("1", None, NOW + timedelta(minutes=10))
+    assert used.seconds(NOW + timedelta(minutes=11)) == {"a": 600.0}
+
+
 def test_a_run_that_is_measured_keeps_the_lane_and_a_cancelled_one_is_finished_first() -> None:
     active = card("z", 9, state=State.RUNNING)
     cancelled = card("y", 8, state=State.QUEUED, cancel=True, started=True)
@@ -315,6 +324,45 @@ def test_what_the_operator_cannot_read_is_said_at_its_start(
     monkeypatch.setenv("LAPTIME_RUNS", text)
     with pytest.raises(SettingsError, match="LAPTIME_RUNS"):
         load_settings()
+
+
+async def test_the_time_in_which_a_run_may_not_go_on_is_none_of_its_turn() -> None:
+    server = ApiServer(forbidden={"default"})
+    long_ago = datetime.now(UTC) - timedelta(hours=30)
+    begun = {
+        "state": "Running",
+        "startedAt": (long_ago - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "turnStartedAt": (long_ago - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "progress": {"completed": 1, "total": 3, "text": "1/3"},
+    }
+    server.add({**run_manifest("demo"), "status": begun})
+
+    def status() -> dict[str, Any]:
+        found: dict[str, Any] = (server.get("BenchmarkRun", "default", "demo") or {})["status"]
+        return found
+
+    async with operating(server):
+        await until(lambda: reason(server, "demo", "Accepted") == "NamespaceNotEnabled")
+        assert "turnStartedAt" not in status()
+        assert status()["progress"]["text"] == "1/3, NamespaceNotEnabled"
+        used = status()["usedSeconds"]
+        server.forbidden.clear()
+        await until(lambda: reason(server, "demo", "Accepted") == "Accepted", 20)
+        await until(lambda: "turnStartedAt" in status(), 20)
+        assert status()["usedSeconds"] == used
+
+
+async def test_a_run_over_a_cap_can_be_cancelled() -> None:
+    server = ApiServer()
+    server.add({**run_manifest("large"), "spec": spec_of(1, 1, 3).to_wire()})
+    capped = Settings(images=IMAGES, turns=Turns(caps={"*": Caps(trials=2)}))
+    async with operating(server, capped):
+        await until(lambda: reason(server, "large", "Accepted") == "CapExceeded")
+        found = server.get("BenchmarkRun", "default", "large") or {}
+        assert found["status"]["progress"]["text"] == "CapExceeded"
+        spec = {**found["spec"], "cancel": True}
+        server.change("BenchmarkRun", "default", "large", spec=spec)
+        await until(lambda: state(server, "large") == "Cancelled")
 
 
 async def test_a_run_over_a_cap_waits_until_the_cap_is_changed() -> None:

@@ -33,6 +33,22 @@ def check_finds(world: World, reason: str) -> None:
     world.pods[new[0].name] = replace(new[0], phase="Succeeded", containers=(ended,))
 
 
+def test_the_pod_of_a_check_is_known_by_its_job_and_not_by_two_clocks() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    while not verifiers(world):
+        world.step()
+        world.advance()
+        assert world.passes < MANY_PASSES
+    # The API server that has made it is behind the one that has made the Job.
+    (pod,) = verifiers(world)
+    verdict = ContainerView("verify", exit_code=0, exit_message='{"ok": true}', ended_at=world.now)
+    world.pods[pod.name] = replace(
+        pod, created=pod.created - timedelta(seconds=5), phase="Succeeded", containers=(verdict,)
+    )
+    world.step()
+    assert state_of_first(world) == (ServerState.VERIFIED, None)
+
+
 def world_with_a_lost_connection(reason: str = "ConnectionLost") -> tuple[World, PodView]:
     """Return a world whose verifier said this of its server just now, and the server's pod."""
     world = World(spec_of(1, 1, 1), Random(1))

@@ -31,12 +31,13 @@ from laptime.reconcile.history import History
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
-from laptime.reconcile.views import Run, format_time, run_view
+from laptime.reconcile.views import Run, format_time, parse_time, run_view
 from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
 
 _WATCH_SECONDS = 60.0
 _NOT_ENABLED_SECONDS = 5.0
+_NOT_ENABLED_A_SECOND = 2.0
 _AGAIN_SECONDS = 1.0
 _AT_ONCE = 10
 # Several objects change at once; one look is enough for all of them.
@@ -75,8 +76,8 @@ class Controller:
         self._history = History(kube, settings.history)
         self._states: Counter[State] = Counter()
         self._state_of: dict[str, State] = {}
-        # Runs that were looked at once, and are not looked at again until they change.
-        self._considered: set[str] = set()
+        # Runs that were looked at once, cancelled or not, and not again until they change.
+        self._considered: set[tuple[str, bool]] = set()
         # By the uids of their runs.
         self._workers: dict[str, Worker] = {}
         self._to_accept = 0
@@ -133,7 +134,7 @@ class Controller:
         self._history.see(uid, card)
         if card is None:
             self.metrics.forget(uid)
-            self._considered.discard(uid)
+            self._considered -= {(uid, False), (uid, True)}
         else:
             self._state_of[uid] = card.state or State.QUEUED
             self._states[self._state_of[uid]] += 1
@@ -203,20 +204,18 @@ class Controller:
             settled = card.refused is None and not card.news and not card.newer
             if card.uid in self._workers or card.deleting or settled:
                 continue
+            considered = (card.uid, card.cancel) in self._considered
             if card.refused == NOT_ENABLED and not card.newer:
                 again = _NOT_ENABLED_SECONDS
-            elif (card.refused is not None or card.newer) and card.uid in self._considered:
+            elif (card.refused is not None or card.newer) and considered:
                 continue
             new.append(card)
         # One look in each namespace tells whether it is enabled by now, however much goes on.
         closed = {card.namespace for card in new if card.refused == NOT_ENABLED}
-        opened: set[str] = set()
-        now = asyncio.get_running_loop().time()
-        if closed and now >= self._ask_again_at:
-            self._ask_again_at = now + _NOT_ENABLED_SECONDS
-            opened = {namespace for namespace in closed if await self._may_work_in(namespace)}
         gate = asyncio.Semaphore(_AT_ONCE)
-        todo = [card for card in new if card.namespace not in closed - opened]
+        opened = await self._opened(closed, gate)
+        # One that is cancelled before it began needs no namespace.
+        todo = [card for card in new if card.ends or card.namespace not in closed - opened]
         self._to_accept = len(todo)
 
         async def one(card: Card) -> None:
@@ -224,7 +223,7 @@ class Controller:
                 self._to_accept -= 1
                 try:
                     await self._accept(card)
-                    self._considered.add(card.uid)
+                    self._considered.add((card.uid, card.cancel))
                 except KubeError as error:
                     nonlocal again
                     again = _AGAIN_SECONDS
@@ -232,6 +231,29 @@ class Controller:
 
         await asyncio.gather(*(one(card) for card in todo))
         return again
+
+    async def _opened(self, closed: set[str], gate: asyncio.Semaphore) -> set[str]:
+        """Return which of the namespaces that were not enabled are by now.
+
+        They are asked about every few seconds, and less often where there are hundreds of them.
+        """
+        now = asyncio.get_running_loop().time()
+        if not closed or now < self._ask_again_at:
+            return set()
+        every = max(_NOT_ENABLED_SECONDS, len(closed) / _NOT_ENABLED_A_SECOND)
+        self._ask_again_at = now + every
+
+        async def opened(namespace: str) -> bool:
+            async with gate:
+                try:
+                    return await self._may_work_in(namespace)
+                except KubeError as error:
+                    self.logger.warning("namespace %s: %s", namespace, error)
+                    return False
+
+        names = sorted(closed)
+        answers = await asyncio.gather(*map(opened, names))
+        return {name for name, answer in zip(names, answers, strict=True) if answer}
 
     def _depth(self) -> int:
         """Return how many runs wait to be reconciled."""
@@ -252,10 +274,13 @@ class Controller:
             # The API server accepted it by another version's schema.
             await self.refuse(manifest, "SpecNotUnderstood", str(error))
             return
+        context = context_of(run, self.settings)
+        if card.ends:
+            await self.say(run, waiting(run, context, now), now)
+            return
         if not await self._may_work_in(card.namespace):
             await self.refuse(manifest, NOT_ENABLED, self.how_to_enable(card.namespace))
             return
-        context = context_of(run, self.settings)
         refusal = None if run.begun else self._refusal(run, context)
         if refusal is not None:
             await self.refuse(manifest, *refusal)
@@ -342,7 +367,10 @@ class Controller:
         metadata = manifest["metadata"]
         old = RunStatus.model_validate(manifest.get("status") or {})
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
-        status = _with(old, metadata.get("generation", 1), datetime.now(UTC), bad, reason)
+        now = datetime.now(UTC)
+        status = _with(old, metadata.get("generation", 1), now, bad, reason)
+        # It has no turn while it may have none.
+        status = status.model_copy(update={"turn_started_at": None, **_used_until(old, now)})
         if status != old:
             self.logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
@@ -374,6 +402,15 @@ class Controller:
             f"--clusterrole={self.settings.runs_role} "
             f"--serviceaccount={self.settings.service_account}"
         )
+
+
+def _used_until(status: RunStatus, now: datetime) -> dict[str, float]:
+    """Return for how long a run had the lane, its turn included, if it has one."""
+    since = parse_time(status.turn_started_at)
+    if since is None:
+        return {}
+    turn = max(0.0, (now - since).total_seconds())
+    return {"used_seconds": round((status.used_seconds or 0.0) + turn, 1)}
 
 
 def _with(

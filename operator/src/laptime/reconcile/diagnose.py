@@ -253,8 +253,8 @@ def not_ready(what: str, pods: Sequence[PodView], timeout_seconds: float) -> Pro
     return Problem(
         "NotReady",
         f"{what} was not ready after {timeout_seconds:g} s: its container runs, but its readiness "
-        "probe fails. Look at its log; a server must answer 200 at /healthz on its PORT, a service "
-        "as its ready says (spec.startupTimeout gives it longer)",
+        "probe fails. Look at its log; a server must answer 200 at /healthz on its PORT, or at its "
+        "healthPath, a service as its ready says (spec.startupTimeout gives it longer)",
         fatal=True,
     )
 

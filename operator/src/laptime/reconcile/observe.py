@@ -55,6 +55,8 @@ from laptime.reconcile.views import (
 )
 
 GENERATOR_CONTAINER = "k6"
+_UNREADABLE_SECONDS = 60.0
+"""So long a log may be out of reach: kubelets that begin anew are away for less."""
 _SCRIPT_SECONDS = 10.0
 _MISSING_SECONDS = 1.0
 
@@ -93,10 +95,14 @@ class ResultCache:
             if self._results[name].outcome is TrialOutcome.FAILED
             and self._results[name].retry < retries
         }
-        for name in dropped:
+        self.forget(dropped)
+        return dropped
+
+    def forget(self, names: set[str]) -> None:
+        """Forget trials: what is stored of them from now on is what counts."""
+        for name in names:
             for known in (self._results, self._judged, self._payloads):
                 known.pop(name)
-        return dropped
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
         """Take in the ConfigMap of a trial's result."""
@@ -176,7 +182,7 @@ class Memory:
         self.sightings = Sightings()
         self.pull_secrets = PullSecrets()
         self.results = ResultCache()
-        self.logs: dict[str, str] = {}
+        self.logs = Logs()
         """What containers wrote that ended or whose result was seen, by the name of their pod."""
         self.archived: dict[str, Manifest] = {}
         """Metadata of the ConfigMaps in the archive, by the names that the run knows them by."""
@@ -268,6 +274,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     order = order_of(run.status)
     trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most, order)}
     config_map_names = {known_as(m["metadata"]): m["metadata"]["name"] for m in config_maps}
+    cache.forget(cache.known() - set(config_map_names) - set(memory.archived))
     result_names = set(config_map_names) & trials
     for name in sorted(result_names - cache.known()):
         manifest = await kube.get("ConfigMap", run.namespace, config_map_names[name])
@@ -302,8 +309,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     now = datetime.now(UTC)
     seen = await memory.pull_secrets.look(kube, run.namespace, map(pod_view, pods))
     pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now)
-    for gone in set(memory.logs) - {pod.name for pod in pod_views}:
-        del memory.logs[gone]
+    memory.logs.keep({pod.name for pod in pod_views})
     return Observed(
         deployments={v.name: v for v in map(deployment_view, deployments)},
         jobs={job.name: job for job in job_views},
@@ -339,7 +345,7 @@ async def _outputs(
     run: Run,
     pods: tuple[PodView, ...],
     over: set[str],
-    logs: dict[str, str],
+    logs: Logs,
 ) -> dict[str, dict[int, str]]:
     ended = [
         pod
@@ -360,7 +366,7 @@ async def _profile_outputs(
     run: Run,
     pods: tuple[PodView, ...],
     stored: Mapping[str, str],
-    logs: dict[str, str],
+    logs: Logs,
 ) -> dict[str, str]:
     return {
         pod.trial: await _log(kube, run, pod, PROFILE_CONTAINER, logs)
@@ -372,9 +378,7 @@ async def _profile_outputs(
     }
 
 
-async def _answers(
-    kube: Kube, run: Run, pods: tuple[PodView, ...], logs: dict[str, str]
-) -> dict[str, str]:
+async def _answers(kube: Kube, run: Run, pods: tuple[PodView, ...], logs: Logs) -> dict[str, str]:
     if not run.spec.verify_only:
         return {}
     return {
@@ -384,26 +388,51 @@ async def _answers(
     }
 
 
-async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: dict[str, str]) -> str:
+class Logs(dict[str, str]):
+    """What containers have written that are over, by their pods; and since when one is not read."""
+
+    def __init__(self) -> None:
+        """Know nothing yet."""
+        super().__init__()
+        self._unreadable: dict[str, float] = {}
+
+    def unreadable_for(self, pod: str) -> float:
+        """Return for how many seconds a log could not be read, which it cannot now."""
+        now = time.monotonic()
+        return now - self._unreadable.setdefault(pod, now)
+
+    def keep(self, pods: set[str]) -> None:
+        """Forget those of all other pods."""
+        for known in (self, self._unreadable):
+            for gone in set(known) - pods:
+                del known[gone]
+
+
+async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: Logs) -> str:
     """Return what a container that is over has written, read once."""
     if pod.name not in logs:
         try:
             logs[pod.name] = await kube.log(run.namespace, pod.name, container)
         except KubeError as error:
             # Of a container that is over the kubelet says so where it has nothing of it any more.
-            if error.status != 400:
+            if error.status == 400:
+                logs[pod.name] = ""
+            elif logs.unreadable_for(pod.name) < _UNREADABLE_SECONDS:
                 raise
-            logs[pod.name] = ""
+            else:
+                # Its node is there and nobody gets at what it has: a firewall, a certificate that
+                # nobody has signed. The run must not wait for that, nor its end, nor all others.
+                return ""
     return logs[pod.name]
 
 
-async def _generator_log(kube: Kube, run: Run, pod: PodView, logs: dict[str, str]) -> str:
+async def _generator_log(kube: Kube, run: Run, pod: PodView, logs: Logs) -> str:
     """Return what a generator has written; a log without its end is read once more next time."""
     known = pod.name in logs
     text = await _log(kube, run, pod, _speaker(pod) or GENERATOR_CONTAINER, logs)
     if not known and cut_short(text):
         # Its node may be late with the last lines.
-        del logs[pod.name]
+        logs.pop(pod.name, None)
     return text
 
 

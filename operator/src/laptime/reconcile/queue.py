@@ -44,6 +44,8 @@ class Card:
     """The lane that it was begun with."""
     used_seconds: float = 0.0
     """For how long it had the lane, as far as its turns are over."""
+    turn_started: datetime | None = None
+    """When the turn began that is not over."""
     retry: int = 0
     retries: int = 0
     """How often its failed trials shall be, and were asked for again."""
@@ -83,6 +85,11 @@ class Card:
         return self.suspend and not self.cancel and not self.active
 
     @property
+    def ends(self) -> bool:
+        """Whether it is over before it began: it never had the lane, and is cancelled."""
+        return self.cancel and not self.started and self.state in (None, State.QUEUED)
+
+    @property
     def asks_again(self) -> bool:
         """Whether it is over, and its failed trials are asked for again."""
         return self.over and not self.cancel and self.retry > self.retries
@@ -92,10 +99,7 @@ class Card:
         """Whether its status does not say yet what it waits for."""
         if self.active or self.over:
             return self.asks_again
-        never_began = self.state in (None, State.QUEUED) and not self.started
-        return (self.cancel and never_began) or self.state is not (
-            State.SUSPENDED if self.rests else State.QUEUED
-        )
+        return self.ends or self.state is not (State.SUSPENDED if self.rests else State.QUEUED)
 
 
 def card_of(manifest: dict[str, Any]) -> Card:
@@ -119,6 +123,7 @@ def card_of(manifest: dict[str, Any]) -> Card:
         wish=spec.get("placement"),
         lane=(status.get("placement") or {}).get("lane"),
         used_seconds=_used(status),
+        turn_started=parse_time(status.get("turnStartedAt")),
         retry=spec.get("retry", 0),
         retries=status.get("retries", 0),
         deadline=_deadline(spec.get("ttlSecondsAfterFinished"), status.get("finishedAt")),

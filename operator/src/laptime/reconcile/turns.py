@@ -151,12 +151,18 @@ class Used:
         self._cards: dict[str, Card] = {}
 
     def see(self, uid: str, card: Card | None, now: datetime) -> None:
-        """Take in what is known of a run now; None: it is gone, and its time still counts."""
+        """Take in what is known of a run now; None: it is gone, and its time still counts.
+
+        That of a turn that goes on is known to whoever works on it; with the run it is over.
+        """
         known = card or self._cards.get(uid)
-        if known is None or not known.used_seconds:
+        if known is None or not (known.used_seconds or known.turn_started):
             return
-        until = known.finished or (now if card is None else None)
-        self._cards[uid] = replace(known, finished=until)
+        if card is None and known.finished is None:
+            known = replace(
+                known, used_seconds=_seconds_until(known, now), turn_started=None, finished=now
+            )
+        self._cards[uid] = known
 
     def seconds(
         self, now: datetime, going_on: Mapping[str, float] | None = None
@@ -169,6 +175,12 @@ class Used:
             else:
                 had[card.namespace] = had.get(card.namespace, 0.0) + card.used_seconds
         return had
+
+
+def _seconds_until(card: Card, now: datetime) -> float:
+    """Return for how long a run had the lane, the turn that goes on included."""
+    turn = (now - card.turn_started).total_seconds() if card.turn_started is not None else 0.0
+    return card.used_seconds + max(0.0, turn)
 
 
 def cap_exceeded(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -62,6 +62,7 @@ class PodView:
     # Of a pod of an Indexed Job; 0 for all others.
     index: int = 0
     owner: str | None = None
+    owner_uid: str | None = None
     phase: str = "Pending"
     ready: bool = False
     deleting_since: datetime | None = None
@@ -183,6 +184,7 @@ class WorkloadView:
 
     name: str
     created: datetime
+    uid: str = ""
     manifest_hash: str | None = None
     trial: str | None = None
     replicas: int = 1
@@ -202,6 +204,14 @@ class WorkloadView:
     def age(self, now: datetime) -> float:
         """Return for how many seconds it has been there."""
         return (now - (self.known_since or self.created)).total_seconds()
+
+    def own(self, pods: Iterable[PodView]) -> list[PodView]:
+        """Return the pods that a Job has made, without those of an earlier one of its name.
+
+        Not by the times at which they were made: API servers that stand beside each other write
+        those, each by its own clock.
+        """
+        return [pod for pod in pods if pod.owner_uid == self.uid]
 
 
 @dataclass(frozen=True)
@@ -424,6 +434,7 @@ def pod_view(manifest: Mapping[str, Any]) -> PodView:
         trial=labels.get(LABEL + "trial"),
         index=int(labels.get(_COMPLETION_INDEX, "0")),
         owner=owners[0]["name"] if owners else None,
+        owner_uid=owners[0].get("uid") if owners else None,
         phase=status.get("phase", "Pending"),
         ready=conditions.get("Ready", {}).get("status") == "True",
         deleting_since=parse_time(metadata.get("deletionTimestamp")),
@@ -543,6 +554,7 @@ def job_view(manifest: Mapping[str, Any]) -> WorkloadView:
     return WorkloadView(
         name=known_as(metadata),
         created=_created(metadata),
+        uid=metadata.get("uid", ""),
         manifest_hash=_hash(metadata),
         trial=(metadata.get("labels") or {}).get(LABEL + "trial"),
         deleting="deletionTimestamp" in metadata,

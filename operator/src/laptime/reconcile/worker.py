@@ -36,7 +36,14 @@ from laptime.reconcile.readings import ReadingsDesk
 from laptime.reconcile.scenarios import Found, ScenarioDesk
 from laptime.reconcile.targets import TargetDesk
 from laptime.reconcile.turns import CAP_EXCEEDED, Turn, cap_exceeded
-from laptime.reconcile.views import Observed, Refusal, ResizeRefused, Run, run_view
+from laptime.reconcile.views import (
+    STUCK_SECONDS,
+    Observed,
+    Refusal,
+    ResizeRefused,
+    Run,
+    run_view,
+)
 from laptime.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,6 +56,7 @@ _TRIES = 3
 # Several objects change at once; one look is enough for all of them.
 _DEBOUNCE_SECONDS = 0.02
 _AFTER_ACTIONS_SECONDS = 0.05
+_GOING_SECONDS = 1.0
 _PROGRESS_SECONDS = 5.0
 """How far a run is, is written no more often than this, unless something else has changed."""
 _ERRORS_PASS_SECONDS = 300.0
@@ -105,6 +113,7 @@ class Worker:
         self._refusal: Refusal | None = None
         self._resize_refused: ResizeRefused | None = None
         self._said_at = 0.0
+        self._deleted_at: float | None = None
         kinds = kinds_of_run(policies=controller.settings.network is not None)
         self._children = Children(card.uid, self.wake, kinds)
         self._watches = Watches(self._kube, card.namespace, self._children)
@@ -207,8 +216,8 @@ class Worker:
             KubeError: something could not be read or done; look again a little later.
         """
         manifest = await self._current()
-        if manifest is None:
-            return None
+        if manifest is None or "deletionTimestamp" in manifest["metadata"]:
+            return self._until_gone()
         try:
             run = self._parsed(manifest)
         except pydantic.ValidationError as error:
@@ -216,7 +225,7 @@ class Worker:
             await self._controller.refuse(manifest, "SpecNotUnderstood", str(error))
             return None
         card = card_of(manifest)
-        if card.over or card.deleting or card.rests:
+        if card.over or card.rests:
             return None
         if card.started and card.lane != self.turn.lane:
             # It got its turn by an older state of the run, whose lane is another one.
@@ -248,6 +257,17 @@ class Worker:
         state = decision.status.state
         gives_lane_back = state is not None and not state.active
         return None if gives_lane_back else self._again(decision)
+
+    def _until_gone(self) -> float | None:
+        """Return when to look again at a run that is deleted; None: no pod of it works any more.
+
+        Who has its lane next would share the nodes with them. A pod whose node is gone never ends.
+        """
+        now = time.monotonic()
+        self._deleted_at = self._deleted_at or now
+        phases = [one.get("status", {}).get("phase") for one in self._children.of("Pod")]
+        working = any(phase not in ("Succeeded", "Failed") for phase in phases)
+        return _GOING_SECONDS if working and now - self._deleted_at < STUCK_SECONDS else None
 
     def _over_caps(self, run: Run, found: Found) -> str | None:
         """Return which cap a run exceeds that keeps no scenario yet, of whose services nobody knew.

@@ -111,8 +111,8 @@ def _go_on(situation: Situation, number: int, generator: str, server: str) -> No
     serves, asks = jobs.get(serving), jobs.get(asking)
     # Nothing of an earlier path is alive.
     served, asked = (
-        [pod for pod in situation.observed.pods_of(one) if serves and pod.created >= serves.created]
-        for one in _COMPONENTS
+        job.own(situation.observed.pods_of(one)) if job else []
+        for one, job in zip(_COMPONENTS, (serves, asks), strict=True)
     )
     found = verdict_in(asked)
     if found is not None:

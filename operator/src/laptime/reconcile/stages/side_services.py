@@ -136,9 +136,7 @@ def _pod_problem(situation: Situation, one: SideService, purpose: str) -> Proble
 
 
 def _reset_pods(situation: Situation, one: SideService, job: WorkloadView) -> list[PodView]:
-    pods = situation.observed.pods_of(one.reset_component, trial=job.trial)
-    # Not those of an earlier one of the same name.
-    return [pod for pod in pods if pod.created >= job.created]
+    return job.own(situation.observed.pods_of(one.reset_component, trial=job.trial))
 
 
 def _is_done(situation: Situation, one: SideService, job: WorkloadView) -> bool:

@@ -193,8 +193,7 @@ def _disturbance(situation: Situation, server: str, job: WorkloadView) -> Proble
 
 def _verifiers(situation: Situation, job: WorkloadView, server: str) -> list[PodView]:
     """Return the pods of a check, without those of an earlier one of the same name."""
-    pods = situation.observed.pods_of("verifier", server=server)
-    return [pod for pod in pods if pod.created >= job.created]
+    return job.own(situation.observed.pods_of("verifier", server=server))
 
 
 def _may_have_crashed(situation: Situation, server: str, verdict: dict[str, object]) -> bool:
