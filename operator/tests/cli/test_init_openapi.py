@@ -155,7 +155,8 @@ def test_the_servers_are_those_of_the_options(capsys: pytest.CaptureFixture[str]
     assert violations(run) == ([], True)
     _, _, run = printed(capsys, "--from", source, "--image", "registry.example/shop:2")
     image = {"name": "mine", "image": "registry.example/shop:2", "port": 8080}
-    assert run["spec"]["servers"] == [image]
+    assert run["spec"]["servers"] == [{**image, "healthPath": "/api/v2/health"}]
+    assert violations(run) == ([], True)
     for wrong in (["--service", "shop"], ["--service", "a:1", "--image", "b"], ["--host", "x"]):
         assert run_command(["init", "--from", source, *wrong]) == 1
 

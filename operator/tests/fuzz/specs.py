@@ -197,6 +197,7 @@ def _arrange(spec: Node, random: Random, most_trials: int) -> None:
         elif random.random() < 0.7 and fitting:
             server.pop("image", None)
             server.pop("port", None)
+            server.pop("healthPath", None)
             server.pop("service", None)
             server["preset"] = random.choice(fitting)
         else:

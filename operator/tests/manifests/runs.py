@@ -244,6 +244,7 @@ OWN = {
     "name": "own",
     "image": "registry.example/own:1.2",
     "port": 9000,
+    "healthPath": "/actuator/health",
     "env": [{"name": "MODE", "value": "fast"}],
 }
 

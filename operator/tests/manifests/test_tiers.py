@@ -19,7 +19,7 @@ from laptime.manifests.secret import database_secret, secret_name
 from laptime.manifests.sql_image import sql_place
 from laptime.manifests.tiers import target_url, tier_objects
 from laptime.plan.pools import pool_name
-from tests.manifests.runs import PASSWORD, SCENARIO, SPECS, context, users_context
+from tests.manifests.runs import PASSWORD, SCENARIO, SCRIPT, SPECS, context, users_context
 
 
 def config(spec: str | dict[str, Any], name: str, key: str) -> str:
@@ -288,21 +288,20 @@ def backends(text: str) -> dict[str, str]:
 
 def test_haproxy_asks_quickly_whether_a_server_is_there() -> None:
     text = config("full", "demo-haproxy", "haproxy.cfg")
-    (line,) = re.findall(r"^backend health-own\n    timeout connect 150ms\n    (.*)$", text, re.M)
-    assert backends(text)["server-own"] == f"{line} maxconn 25"
+    (line,) = re.findall(r"^backend health-axum\n    timeout connect 150ms\n    (.*)$", text, re.M)
+    assert backends(text)["server-axum"] == f"{line} maxconn 25"
 
 
 def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
     text = config("full", "demo-haproxy", "haproxy.cfg")
     found = re.findall(
         r"frontend to-(\S+)\n    bind \"\$\{POD_IP\}:(\d+),127.0.0.1:\2\"\n"
-        r"    use_backend (\S+) if { path /healthz }\n    default_backend (\S+)\n",
+        r"    use_backend (\S+) if { path (\S+) }\n    default_backend (\S+)\n",
         text,
     )
     assert found == [
-        ("sync", "8001", "health-sync", "server-sync"),
-        ("axum", "8002", "health-axum", "server-axum"),
-        ("own", "8003", "health-own", "server-own"),
+        ("sync", "8001", "health-sync", "/healthz", "server-sync"),
+        ("axum", "8002", "health-axum", "/healthz", "server-axum"),
     ]
     assert backends(text)["server-own"].startswith(
         "server own demo-server-own.bench.svc.cluster.local:9000 "
@@ -313,6 +312,28 @@ def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
         if m["kind"] == "Service" and m["metadata"]["name"] == "demo-haproxy"
     ]
     assert [p["port"] for p in service["spec"]["ports"]] == [8001, 8002, 8003, 8404]
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "apart"),
+    [
+        ("/actuator/health", {}, True),
+        # It is what the load asks for: all of that has to wait for its turn.
+        ("/", {}, False),
+        ("/actuator/health", {"loads": [SCRIPT]}, False),
+    ],
+)
+def test_who_waits_for_a_server_is_told_from_its_load_by_a_path_that_nobody_else_asks_for(
+    path: str, changes: dict[str, Any], apart: bool
+) -> None:
+    own = {"name": "own", "image": "registry.example/own:1", "healthPath": path}
+    loads = [{"name": "closed", "closed": {"connections": 1, "duration": "5s"}}]
+    spec = {"scenario": "demo", "servers": [own], "topology": {"haproxy": {}}, "loads": loads}
+    text = config({**spec, **changes}, "demo-haproxy", "haproxy.cfg")
+    rule = f"    use_backend health-own if {{ path {path} }}\n"
+    assert (rule in text) == apart
+    assert ("backend health-own\n" in text) == apart
+    assert "    default_backend server-own\n" in text
 
 
 def test_haproxy_caps_a_server_otherwise_than_the_others() -> None:

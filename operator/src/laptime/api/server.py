@@ -11,6 +11,12 @@ from laptime.api.service import Service
 from laptime.api.topology import OwnTopology
 
 
+HEALTH_PATH = "/healthz"
+"""What a server answers with 200 when it serves, unless the run says otherwise."""
+# It stands in the configuration of HAProxy, where other characters have a meaning.
+_HEALTH_PATH = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
+
+
 class EnvironmentVariable(Model):
     """One environment variable of a server under test."""
 
@@ -49,6 +55,12 @@ class Server(Model):
                 ".port",
             ),
             rule(
+                "has(self.image) || !has(self.healthPath)",
+                "healthPath goes with image: a preset has its own, a service has its at "
+                "service.healthPath, leave healthPath out",
+                ".healthPath",
+            ),
+            rule(
                 "!has(self.service) || (!has(self.workers) || self.workers == 1) && "
                 "self.databaseConnections == 5 && !self.profile && !has(self.threads) && "
                 "!has(self.resources) && !has(self.topology) && "
@@ -68,6 +80,20 @@ class Server(Model):
     )
     port: int | None = Field(
         None, description="TCP port that your image listens on (8080).", ge=1, le=65535
+    )
+    health_path: str | None = Field(
+        None,
+        description="What your image answers with 200 as soon as it can serve (/healthz); it is "
+        "asked by its startup probe, and before every check and trial.",
+        json_schema_extra=rules(
+            rule(
+                f"self.matches('{_HEALTH_PATH}')",
+                "must be a path that begins with one /, of letters, digits and . _ ~ -, without a "
+                "query, such as /actuator/health",
+            ),
+            minLength=1,
+            maxLength=256,
+        ),
     )
     service: Service | None = Field(
         None,
@@ -118,6 +144,18 @@ class Server(Model):
     def deployed(self) -> bool:
         """Whether Laptime deploys it; else it is there already, and stays as it is."""
         return self.service is None
+
+    @property
+    def health(self) -> str:
+        """The path that it answers with 200 when it serves."""
+        if self.service is not None:
+            return self.service.health_path
+        return self.health_path or HEALTH_PATH
+
+    @property
+    def says_health(self) -> bool:
+        """Whether the run says which path that is."""
+        return self.service is not None or self.health_path is not None
 
     @property
     def worker_count(self) -> int:

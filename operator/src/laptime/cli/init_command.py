@@ -100,7 +100,8 @@ def _server(image: str | None, service: str | None, health_path: str | None) -> 
     if image is not None and service is not None:
         raise Mistake("--image and --service: one of them is the server, which one?")
     if image is not None:
-        return {"name": "mine", "image": image, "port": 8080}
+        own: Document = {"name": "mine", "image": image, "port": 8080}
+        return own if health_path is None else {**own, "healthPath": health_path}
     if service is None:
         return None
     matched = _SERVICE.fullmatch(service)
@@ -117,7 +118,8 @@ def _server(image: str | None, service: str | None, health_path: str | None) -> 
 def _example(found: Translation) -> Document:
     path = f", healthPath: {found.health_path}" if found.health_path else ""
     found.to_write.append(
-        "spec.servers: the servers under test: images that answer GET /healthz (docs/servers.md), "
+        "spec.servers: the servers under test: images that answer GET /healthz, or what their "
+        "healthPath says (docs/servers.md), "
         "or Services of the namespace, such as {name: mine, service: {name: shop, port: 8080"
         f"{path}}}}}"
     )

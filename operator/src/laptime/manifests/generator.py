@@ -154,9 +154,9 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         "warmupSeconds": load.warmup_seconds,
         "timeoutSeconds": load.timeout_seconds,
     }
-    if server.service is not None:
+    if server.says_health:
         # A generator of an earlier version, of a run that was begun with it, does not know it.
-        document["healthPath"] = server.service.health_path
+        document["healthPath"] = server.health
     by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
     if by_chance or any(feeder.get("use") == Use.RANDOM for feeder in feeders):
         # The same for all servers of a repetition, and another one in each of them.

@@ -143,6 +143,18 @@ defaults
 """
 
 
+def _asks_alone(ctx: RunContext, server: Server) -> bool:
+    """Return whether nobody asks a server for the path of its health but who waits for it.
+
+    What the load asks for is to be queued, capped and counted as all of it.
+    """
+    if server.health_path is None:
+        return True
+    asked = {request.path.partition("?")[0] for request in ctx.scenario.requests}
+    scripted = any(load.script is not None for load in ctx.spec.loads)
+    return not scripted and server.health not in asked
+
+
 def _server(ctx: RunContext, server: Server) -> str:
     tier = ctx.spec.topology_of(server).haproxy
     host = ctx.service_host("server", server.name)
@@ -150,18 +162,17 @@ def _server(ctx: RunContext, server: Server) -> str:
     cap = tier.max_connections if tier is not None else None
     limit = "" if cap is None else f" maxconn {cap}"
     # While a Service has no pod, connections to it are refused by ICMP, and the kernel sends that
-    # only once a second to each pod. Whoever asks /healthz every 50 ms would hang in the others
-    # until TCP tries again, a second later or three, when the server has long been there.
+    # only once a second to each pod. Whoever asks whether it is there every 50 ms would hang in the
+    # others until TCP tries again, a second later or three, when the server has long been there.
+    rule, health = "", ""
+    if _asks_alone(ctx, server):
+        rule = f"    use_backend health-{server.name} if {{ path {server.health} }}\n"
+        health = f"backend health-{server.name}\n    timeout connect 150ms\n    {line}\n\n"
     return f"""\
 frontend to-{server.name}
     {_bind(haproxy_port(ctx, server))}
-    use_backend health-{server.name} if {{ path /healthz }}
-    default_backend server-{server.name}
+{rule}    default_backend server-{server.name}
 
-backend health-{server.name}
-    timeout connect 150ms
-    {line}
-
-backend server-{server.name}
+{health}backend server-{server.name}
     {line}{limit}
 """

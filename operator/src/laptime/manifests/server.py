@@ -103,7 +103,7 @@ def server_deployment(ctx: RunContext, server: Server, trial: str | None) -> Man
                 },
                 mounts={FOLDER: "data"} if ctx.spec.topology.sqlite else None,
                 startup_probe=startup_probe(
-                    ctx, httpGet={"path": "/healthz", "port": server.listen_port}
+                    ctx, httpGet={"path": server.health, "port": server.listen_port}
                 ),
             )
         ],

@@ -76,8 +76,7 @@ def check_seconds(ctx: RunContext) -> int:
 
 def wait_container(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
     """Return a container that ends when a server answers, or when it has had its time."""
-    path = server.service.health_path if server.service is not None else "/healthz"
-    checks = [Check(name="healthz", path=path)]
+    checks = [Check(name="healthz", path=server.health)]
     return _verifier(ctx, "wait", server, checks, resources=resources)
 
 
@@ -96,9 +95,9 @@ def verify_document(ctx: RunContext, server: Server, checks: Sequence[Check]) ->
         document["showAnswers"] = True
     if values := _values(ctx, checks):
         document["values"] = values
-    if server.service is not None:
-        document["healthPath"] = server.service.health_path
-    elif (url := upstream_url(ctx, server)) is not None:
+    if server.says_health:
+        document["healthPath"] = server.health
+    if server.deployed and (url := upstream_url(ctx, server)) is not None:
         document["upstreamUrl"] = url
     return document
 
