@@ -10,7 +10,6 @@ from laptime.api.resources import Resources
 from laptime.api.service import Service
 from laptime.api.topology import OwnTopology
 
-
 HEALTH_PATH = "/healthz"
 """What a server answers with 200 when it serves, unless the run says otherwise."""
 # It stands in the configuration of HAProxy, where other characters have a meaning.
