@@ -14,14 +14,15 @@ import pytest
 import yaml
 
 from laptime.analysis import summarise, wording
-from laptime.api.causes import Cause
+from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.reasons import REASONS
+from laptime.api.results import Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime
 from laptime.measure import Histogram
-from laptime.plan import plan_trials
+from laptime.plan import Trial, plan_trials
 from laptime.report import Experiment, Report, status_rows
 from laptime.report.html import to_html
 from laptime.report.html.charts import (
@@ -40,7 +41,7 @@ from laptime.report.html.palette import (
     LIGHT_SURFACE,
     look,
 )
-from tests.analysis.runs import make_spec, run, steady
+from tests.analysis.runs import Outcome, make_spec, run, steady
 from tests.report.html_tree import Element, parse, table
 from tests.report.sample import SPEC, WRONG, recorded
 
@@ -517,6 +518,64 @@ class TestWhatIsMissing:
         assert latency_chart({"a": Histogram()}, ["a"], "x") is None
         assert throughput_chart({"a": [{0: 5}]}, ["a"], "x") is None
         assert cpu_chart({"a": [{0: 0.5}]}, ["a"], "x") is None
+
+
+class TestWhatIsInvalid:
+    """What a row leaves out is in no other figure of the page either."""
+
+    def of_a(self, invalid: Sequence[int], causes: Sequence[Cause] = ()) -> Element:
+        """Return the load of a page on which `a` was much faster where it is invalid."""
+        spec = make_spec("a", "b", repetitions=5)
+
+        def script(trial: Trial) -> Outcome:
+            fast = trial.server == "a" and trial.repetition in invalid
+            return Outcome(20_000, (100,) * 20_000) if fast else Outcome(1000, (1000,) * 2000)
+
+        trials, results, payloads = run(spec, script)
+        for place, one in enumerate(results):
+            found: dict[str, object] = {}
+            if one.server == "a" and one.repetition in invalid:
+                found["validity"] = Validity.INVALID
+            if causes:
+                cause = causes[one.repetition - 1]
+                found["limited_by"] = LimitedBy(cause=cause, evidence="seen")
+            results[place] = one.model_copy(update=found)
+        summary = summarise(spec, trials, results, payloads, None, {})
+        report = Report("demo", "default", spec, 1, summary, results)
+        return parse(to_html(report, payloads)).by_id("load-closed")
+
+    def percentile(self, load: Element) -> str:
+        head, of_a, _ = table(load.all("details")[0].all("table")[0])
+        return dict(zip(head, of_a, strict=True))["50 %"]
+
+    def test_a_percentile_is_that_of_the_row(self) -> None:
+        load = self.of_a(invalid=[3])
+        head, of_a, _ = table(load.all("table")[0])
+        assert dict(zip(head, of_a, strict=True))["p50"].startswith("1.00 ms")
+        assert self.percentile(load) == "1.00 ms"
+
+    def test_where_all_are_invalid_they_are_what_there_is(self) -> None:
+        assert self.percentile(self.of_a(invalid=[1, 2, 3, 4, 5])) == "100 us"
+
+    def test_a_cause_is_that_of_so_many_repetitions_as_its_evidence_says(self) -> None:
+        cpu, node = Cause.SERVER_CPU, Cause.NODE
+        load = self.of_a(invalid=[4, 5], causes=[cpu, cpu, node, cpu, cpu])
+        limited = next(one for one in load.all("table") if "Evidence" in one.text)
+        said = "seen (so in 2 of 3 repetitions)"
+        assert table(limited)[1][1:4] == [wording.cause(cpu), "2 of 3", said]
+
+    def test_no_line_is_drawn_of_it(self) -> None:
+        report, payloads = SMALL
+        left_out = [one for one in report.trials if one.server == "axum" and one.repetition > 3]
+        marked = [
+            one.model_copy(update={"validity": Validity.INVALID}) if one in left_out else one
+            for one in report.trials
+        ]
+        rest = [one for one in report.trials if one not in left_out]
+        pages = [to_html(replace(report, trials=trials), payloads) for trials in (marked, rest)]
+        drawn = [re.findall("<svg.*?</svg>", page, re.S) for page in pages]
+        assert len(drawn[0]) >= 8
+        assert drawn[0] == drawn[1]
 
 
 def test_repetitions_of_different_spans_and_gaps_have_one_mean() -> None:

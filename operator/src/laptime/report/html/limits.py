@@ -38,7 +38,8 @@ def limits(report: Report, load: str) -> list[Limit]:
         tried = tuple(
             f"{said} ({one.name})" for one in report.experiments_on(row) for said in one.found
         )
-        measured = [one for one in _of(trials, row.server, row.load) if one.figures is not None]
+        of_row = [one for one in trials if one.load == load]
+        measured = [one for one in counted(of_row, [row.server]) if one.figures is not None]
         limited = row.limited_by
         if limited is not None:
             count = sum(
@@ -75,15 +76,31 @@ class Use:
     """Where it ran, by name."""
 
 
-def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> list[Use]:
-    """Return what was used, by server and component; empty when nobody watched."""
+def counted(trials: Sequence[TrialResult], servers: Iterable[str]) -> list[TrialResult]:
+    """Return the trials of a load that figures and charts are made of.
+
+    As in the row: those of a server that do not count there do not count here, if others do.
+    In the order of the spec, as everywhere on the page.
+    """
+    found = []
+    for server in servers:
+        measured = [one for one in trials if one.server == server]
+        valid = [one for one in measured if one.validity is not Validity.INVALID]
+        found += sorted(valid or measured, key=lambda one: one.ordinal)
+    return found
+
+
+def usage(trials: Sequence[TrialResult], servers: Iterable[str]) -> list[Use]:
+    """Return what was used, by server and component; empty when nobody watched.
+
+    `trials` are those of a load that count.
+    """
     found = []
     for server in servers:
         by_component: dict[str, list[ComponentUsage]] = {}
-        measured = _of(trials, server, load)
-        # As in the row: trials that do not count there do not count here, if others do.
-        counted = [one for one in measured if one.validity is not Validity.INVALID]
-        for trial in counted or measured:
+        for trial in trials:
+            if trial.server != server:
+                continue
             for one in trial.usage.components if trial.usage else ():
                 by_component.setdefault(one.component, []).append(one)
         for component, used in by_component.items():
@@ -102,16 +119,15 @@ def usage(trials: Sequence[TrialResult], servers: Iterable[str], load: str) -> l
 
 
 def cores_by_second(
-    trials: Iterable[TrialResult], servers: Sequence[str]
+    trials: Iterable[TrialResult],
 ) -> dict[str, dict[str, list[dict[int, float]]]]:
     """Return CPU cores by second since the start of the measured phase of each repetition.
 
     By component, and in it by the server that was measured; components without samples are not
-    in it.
+    in it. `trials` are those of a load that count.
     """
     found: dict[str, dict[str, list[dict[int, float]]]] = {}
-    # In the order of the spec, as everywhere on the page.
-    for trial in sorted(trials, key=lambda trial: (servers.index(trial.server), trial.ordinal)):
+    for trial in trials:
         used = trial.usage.components if trial.usage else []
         for name in sorted({one.component for one in used}):
             part = trial.usage.component(name, trial.server) if trial.usage else None
@@ -142,10 +158,6 @@ def watchers(trials: Iterable[TrialResult]) -> str:
     if gaps:
         said += " Missing: " + "; ".join(gap for gap, _ in gaps.most_common(3)) + "."
     return said
-
-
-def _of(trials: Iterable[TrialResult], server: str, load: str) -> list[TrialResult]:
-    return [trial for trial in trials if (trial.server, trial.load) == (server, load)]
 
 
 def _mean(values: Sequence[float | None]) -> str:

@@ -33,7 +33,7 @@ from laptime.report.html.charts import (
     latency_chart,
     throughput_chart,
 )
-from laptime.report.html.limits import Limit, Use, cores_by_second, limits, usage
+from laptime.report.html.limits import Limit, Use, cores_by_second, counted, limits, usage
 from laptime.report.html.palette import look
 from laptime.report.markdown import (
     describe_load,
@@ -113,11 +113,12 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     known.pop(report.spec.control_name or "", None)
     groups = tie_groups(known, looks_of(report.spec))
     limited = limits(report, load.name)
-    histograms, seconds = _of_generator(trials, servers, payloads)
+    shown = counted(trials, servers)
+    histograms, seconds = _of_generator(shown, payloads)
     published = report.published
     # It comes into styles. The API server lets no other name in, but results can be tampered with.
     identifier = f"chart-{re.sub('[^-a-z0-9]', '-', load.name)}"
-    cores = cores_by_second(trials, servers)
+    cores = cores_by_second(shown)
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
         latency_chart(histograms, servers, f"{identifier}-latency"),
@@ -151,7 +152,7 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
             if one.total
         },
         limits=tuple(limited),
-        usage=tuple(usage(trials, servers, load.name)),
+        usage=tuple(usage(shown, servers)),
         advice=advice(rows),
         missing="" if histograms else "The generator's own results were not at hand: no curves.",
     )
@@ -174,13 +175,12 @@ def _groups_said(
 
 
 def _of_generator(
-    trials: Sequence[TrialResult], servers: Sequence[str], payloads: Mapping[str, str]
+    trials: Sequence[TrialResult], payloads: Mapping[str, str]
 ) -> tuple[dict[str, Histogram], dict[str, list[dict[int, int]]]]:
     """Return merged response times, and answers by second of each repetition, by server."""
     times: dict[str, list[Histogram]] = {}
     seconds: dict[str, list[dict[int, int]]] = {}
-    # In the order of the spec, as everywhere on the page.
-    for trial in sorted(trials, key=lambda trial: (servers.index(trial.server), trial.ordinal)):
+    for trial in trials:
         parsed = parse_payload(payloads.get(trial.trial, ""))
         phase = None if isinstance(parsed, GeneratorError) else measured_phase(parsed)
         if phase is None or trial.figures is None:
