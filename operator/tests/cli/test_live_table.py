@@ -52,6 +52,17 @@ def test_a_server_that_is_out_says_why_and_one_not_measured_yet_is_empty(
     assert lines[4].split()[:3] == ["late", "open", "0/5"]
 
 
+def test_where_the_results_decide_nobody_says_how_many_trials_there_will_be(
+    manifest: Any, finished_status: Any
+) -> None:
+    manifest["spec"] |= {"precision": "2%", "maxRepetitions": 30}
+    fastapi, axum = finished_status["results"]
+    running = {**finished_status, "state": "Running"}
+    running["results"] = [{**fastapi, "trials": 12}, {**axum, "trials": 11}]
+    lines = printed(looked_at(manifest, running))
+    assert [line.split()[1] for line in lines[2:4]] == ["12", "11"]
+
+
 def test_the_display_shows_the_table_as_soon_as_something_is_measured(
     manifest: Any, finished_status: Any
 ) -> None:

@@ -44,7 +44,7 @@ class View:
     rows: tuple[ResultRow, ...] = ()
     """What is measured so far."""
     repetitions: int = 0
-    """Trials that each row will have; 0 while that is not known."""
+    """Trials that each row will have; 0 while that is not known, or the results decide it."""
     counted: str = "trials"
     """What is counted: a run that only verifies has servers and no trials."""
     to_begin: bool = False
@@ -101,7 +101,7 @@ class Tracker:
             current=describe_trial(run),
             remaining_seconds=remaining,
             rows=tuple(status.results or ()),
-            repetitions=run.spec.repetitions if run.spec else 0,
+            repetitions=run.spec.repetitions if run.spec and not run.spec.by_results else 0,
             counted="servers" if run.spec and run.spec.verify_only else "trials",
             to_begin=to_begin,
         )
