@@ -15,6 +15,7 @@ from laptime.cli.result_table import (
     result_lines,
 )
 from laptime.cli.runs import parse_run
+from tests.analysis.runs import Outcome, make_spec, summary_of
 
 
 def _printed(manifest: Any, status: Any, width: int = 140) -> str:
@@ -150,6 +151,35 @@ def test_the_interval_of_a_rate() -> None:
     assert format_rate(Interval(value=1234.5)) == "1,234"
     assert format_rate(Interval(value=58.2, low=57.2, high=59.2)) == "58.2 ± 1.0"
     assert format_rate(Interval(value=118, low=31, high=276)) == "118 (31.0 to 276)"
+    assert format_rate(Interval(value=14_901, low=14_742, high=15_062)) == "14,901 ± 161"
+    # As many digits as the report has.
+    assert format_rate(Interval(value=0.43, low=0.41, high=0.45)) == "0.43 (0.41 to 0.45)"
+
+
+def test_rates_that_are_not_told_apart_meet_as_they_are_printed() -> None:
+    rates = {"a": (1000, 1004, 997), "b": (1100, 1096, 1103), "c": (600, 1500, 900)}
+    spec = make_spec(*rates, repetitions=3)
+    rows = summary_of(spec, lambda trial: Outcome(rates[trial.server][trial.repetition - 1])).rows
+    assert rows[0].rank == rows[1].rank == 1
+    printed = [format_rate(row.requests_per_second) for row in rows if row.requests_per_second]
+    # Chance would have them apart, so both are drawn to where they meet.
+    assert printed[:2] == ["1,000 (992 to 1,049)", "1,100 (1,049 to 1,108)"]
+
+
+def test_both_ends_of_an_interval_are_whole_on_a_narrow_terminal(
+    manifest: Any, finished_status: Any
+) -> None:
+    rate = {"value": 14_901, "low": 14_300, "high": 16_800}
+    _with_cause(finished_status)["results"][0] |= {
+        "requestsPerSecond": rate,
+        "validity": "doubtful",
+        "limitedBy": {"cause": "databaseConnections", "evidence": "its pool was full"},
+    }
+    words = _printed(manifest, finished_status, width=80).split()
+    assert {"14,901", "(14,300-", "16,800)", "25.1x", "(24.6-", "25.6)"} <= set(words)
+    assert {"(14,300-16,800)", "(24.6-25.6)"} <= set(
+        _printed(manifest, finished_status, width=100).split()
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ from laptime.report.markdown import describe_load, factor_heading
 from laptime.report.scripts import counted_tables
 from laptime.report.small_table import SmallTable
 
-_WIDE_INTERVAL = 0.4
+_ROUNDING = 0.001
+"""Of a rate: so much longer may one side of its interval be for one width to tell of both."""
 _PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
 _OUTCOMES = {
     Outcome.MET: "[green]met      [/]",
@@ -95,13 +96,14 @@ def _title(run: Run, name: str) -> str:
 def _widest(rows: list[ResultRow], baseline: str | None, title: str, console: Console) -> Table:
     """Return the fullest table that fits: CPU and memory only on wide consoles."""
     unbounded = console.options.update_width(1000)
+    sets = [{"narrow": False}, {"narrow": True}]
     if any(row.usage is not None for row in rows):
-        full = _table(rows, baseline, title, narrow=False, usage=True)
-        if console.measure(full, options=unbounded).maximum <= console.width:
-            return full
-    wide = _table(rows, baseline, title, narrow=False)
-    fits = console.measure(wide, options=unbounded).maximum <= console.width
-    return wide if fits else _table(rows, baseline, title, narrow=True)
+        sets.insert(0, {"narrow": False, "usage": True})
+    for how in sets:
+        table = _table(rows, baseline, title, **how)
+        if console.measure(table, options=unbounded).maximum <= console.width:
+            return table
+    return _table(rows, baseline, title, narrow=True, folded=True)
 
 
 def _small(said: SmallTable) -> Table:
@@ -121,7 +123,13 @@ def _small(said: SmallTable) -> Table:
 
 
 def _table(
-    rows: list[ResultRow], baseline: str | None, title: str, *, narrow: bool, usage: bool = False
+    rows: list[ResultRow],
+    baseline: str | None,
+    title: str,
+    *,
+    narrow: bool,
+    folded: bool = False,
+    usage: bool = False,
 ) -> Table:
     limits = any(row.limited_by is not None for row in rows)
     published = any(row.published_factor is not None for row in rows)
@@ -151,8 +159,9 @@ def _table(
     for row in rows:
         cells: list[str | Text] = [row.server, *_figures(row, row.server == baseline)]
         if narrow:
-            # An estimate and its interval on two lines.
-            compact = [str(cell).replace(" to ", "-") for cell in cells[1:]]
+            # An estimate and its interval on two lines, and where not even that fits on three.
+            ends = "-\n" if folded else "-"
+            compact = [str(cell).replace(" to ", ends) for cell in cells[1:]]
             cells[1:] = [cell.replace(" ", "\n", 1) for cell in compact]
         if published:
             factor = row.published_factor
@@ -207,17 +216,20 @@ def _checks(row: ResultRow) -> str:
 
 
 def format_rate(rate: Interval) -> str:
-    """Return requests per second with half the width of its interval, such as `612 ± 8`.
+    """Return requests per second with the width of their interval to each side: `612 ± 8`.
 
-    A wide interval is not symmetric: then both ends are given, `118 (31.0 to 276)`.
+    Where one side is longer both ends are given: `1,000 (992 to 1,049)`.
     """
-    digits = 0 if rate.value >= 100 else 1
-    text = f"{rate.value:,.{digits}f}"
+    text = wording.number(rate.value)
     if rate.low is None or rate.high is None:
         return text
-    if rate.high - rate.low > _WIDE_INTERVAL * rate.value:
+    digits = len(text.partition(".")[2])
+    value, low, high = (round(one, digits) for one in (rate.value, rate.low, rate.high))
+    below, above = value - low, high - value
+    if value < 1 or abs(above - below) > max(1.5 * 10**-digits, _ROUNDING * value):
         return wording.with_interval(rate)
-    return f"{text} ± {(rate.high - rate.low) / 2:,.{digits}f}"
+    # The longer one: intervals that meet must not be printed apart.
+    return f"{text} ± {max(below, above):,.{digits}f}"
 
 
 def _validity(row: ResultRow) -> Text:
