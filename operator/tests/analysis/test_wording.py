@@ -6,6 +6,7 @@ import pytest
 
 from laptime.analysis import wording
 from laptime.api.results import Interval
+from tests.analysis.runs import Outcome, make_spec, summary_of
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,33 @@ def test_an_interval_is_shown_where_there_is_one() -> None:
     assert wording.factor(Interval(value=22.3, low=20.1, high=24.6)) == "22.3x (20.1 to 24.6)"
     assert wording.factor(Interval(value=22.3)) == "22.3x"
     assert wording.factor(Interval(value=1, low=1, high=1)) == "1.00x"
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((1.01998, 1.00497, 1.03521), "1.02x (1.005 to 1.04)"),
+        ((0.996, 0.994, 0.99962), "0.996x (0.994 to 0.9996)"),
+        ((1.0021, 1.00002, 1.0042), "1.002x (1.00002 to 1.004)"),
+        # These hold 1: nobody is told apart.
+        ((1.0021, 0.99962, 1.0046), "1.00x (1.00 to 1.00)"),
+        ((1.02, 1, 1.04), "1.02x (1.00 to 1.04)"),
+    ],
+)
+def test_an_interval_that_does_not_hold_1_never_reads_as_if_it_did(
+    ends: tuple[float, float, float], text: str
+) -> None:
+    value, low, high = ends
+    assert wording.factor(Interval(value=value, low=low, high=high)) == text
+
+
+def test_who_is_the_fastest_has_an_interval_that_says_so() -> None:
+    rates = {"a": (1000, 1000, 1000, 1000), "b": (1020.0, 1031.8, 1008.2, 1021.0)}
+    spec = make_spec(*rates, repetitions=4)
+    summary = summary_of(spec, lambda one: Outcome(rates[one.server][one.repetition - 1]))
+    assert [row.rank for row in summary.rows] == [2, 1]
+    said = "b is fastest: 1.02x (1.005 to 1.04) the throughput of a"
+    assert summary.verdict.startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from laptime.api.attempts import LostAttempt
 from laptime.api.causes import Cause
@@ -60,17 +60,34 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def with_interval(interval: Interval, unit: str = "") -> str:
+def with_interval(
+    interval: Interval, unit: str = "", written: Callable[[float], str] = number
+) -> str:
     """Return a value with its interval, where it has one: `22.3x (20.1 to 24.6)`."""
-    text = f"{number(interval.value)}{unit}"
+    text = f"{written(interval.value)}{unit}"
     if interval.low is None or interval.high is None or interval.low == interval.high:
         return text
-    return f"{text} ({number(interval.low)} to {number(interval.high)})"
+    return f"{text} ({written(interval.low)} to {written(interval.high)})"
 
 
 def factor(interval: Interval) -> str:
-    """Return a factor with its interval: `22.3x (20.1 to 24.6)`."""
-    return with_interval(interval, "x")
+    """Return a factor with its interval: `22.3x (20.1 to 24.6)`.
+
+    One that does not hold 1, so who is told apart, has the digits that say so: `(1.005 to 1.04)`.
+    """
+    low, high = interval.low, interval.high
+    if low is None or high is None or low <= 1 <= high:
+        return with_interval(interval, "x")
+    return with_interval(interval, "x", _beside_one)
+
+
+def _beside_one(value: float) -> str:
+    """Return a number with as many digits as tell it from 1."""
+    text, digits = number(value), 2
+    while value != 1 and text == f"{1:.{digits}f}":
+        digits += 1
+        text = f"{value:.{digits}f}"
+    return text
 
 
 def latency(seconds: float | None) -> str:
