@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -382,6 +383,14 @@ LETTER, PADDING = 6.3, 14
 """Pixels of a letter of a column's head in the mean, and of what is left free beside it."""
 
 
+def columns_of(panel: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the properties of each column of a table."""
+    return {
+        rule["matcher"]["options"]: {one["id"]: one["value"] for one in rule["properties"]}
+        for rule in panel["fieldConfig"]["overrides"]
+    }
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_and_the_heads_of_its_columns_fit_on_a_small_screen(name: str) -> None:
     panel = TABLES[name]
@@ -475,6 +484,59 @@ def test_a_check_that_failed_once_in_a_million_answers_never_shows_100_percent()
     rate = panel["targets"][-1]["expr"]
     assert rate.startswith("clamp_max(")
     assert " < 1, 0.999999) or max by (server, load, check) (laptime_result_check_rate{" in rate
+
+
+def shown(value: float, properties: dict[str, Any]) -> float:
+    """Return the number that Grafana writes for a value in a column with these properties."""
+    unit, decimals = properties["unit"], properties.get("decimals")
+    if unit == "locale":
+        # Zeros at the end are left out.
+        return round(value, 3 if decimals is None else decimals)
+    scale = 100 if unit == "percentunit" else next(
+        (size for size in (1e6, 1e3) if unit == "s" and size * value < 1000), 1
+    )  # fmt: skip
+    value *= scale
+    if decimals is None:
+        # Three digits, or all before the point.
+        decimals = max(0, 2 - math.floor(math.log10(value)))
+    return round(value, decimals) / scale
+
+
+FIGURES_OF_RESULTS = [
+    (name, column, value)
+    for name in ("laptime-run: Results", "laptime-compare: Servers", "laptime-server: In each run")
+    for column, values in {
+        "Requests/s": (15_363.4, 98.76, 0.43),
+        "low req/s": (0.43,),
+        "Factor": (25.06, 0.996, 0.00898),
+        "low factor": (0.994, 1.00497),
+        "high factor": (0.998, 24.36),
+        "p50": (0.000642, 0.00898, 0.0154),
+        "p99": (1.41,),
+        "Errors": (0.00003,),
+        "Memory": (1.2 * 2**30,),
+    }.items()
+    if column in columns_of(PANELS[name])
+    for value in values
+]
+
+
+@pytest.mark.parametrize(("name", "column", "value"), FIGURES_OF_RESULTS)
+def test_a_figure_has_the_digits_that_the_report_has(name: str, column: str, value: float) -> None:
+    written = shown(value, columns_of(PANELS[name])[column])
+    assert wording.number(written) == wording.number(value)
+    # An end of an interval that is not 1 says that two servers are told apart.
+    assert written != 1
+
+
+@pytest.mark.parametrize("name", ["Iterations of scripts", "Metrics of scripts"])
+def test_a_figure_of_a_script_has_the_digits_that_the_report_has(name: str) -> None:
+    columns = columns_of(PANELS[f"laptime-run: {name}"])
+    for column, value in {"Value": 0.00123, "Rate/s": 0.00123, "low factor": 1.00497}.items():
+        if column in columns:
+            written = shown(value, columns[column])
+            assert wording.number(written) == wording.number(value)
+            assert written != 1
 
 
 def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() -> None:

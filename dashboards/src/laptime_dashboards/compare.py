@@ -6,7 +6,16 @@ from grafana_foundation_sdk.builders import dashboard, table
 
 from laptime_dashboards.frame import COMPARE_UID, frame, label_values, several
 from laptime_dashboards.meanings import STATES, VALIDITIES
-from laptime_dashboards.panel_defaults import WRAPPED, Column, coloured_words, rows, sorted_by
+from laptime_dashboards.panel_defaults import (
+    FACTOR_DECIMALS,
+    FACTOR_UNIT,
+    THREE_DIGITS,
+    WRAPPED,
+    Column,
+    coloured_words,
+    rows,
+    sorted_by,
+)
 
 _RUNS = 'namespace=~"$namespace",run=~"$run"'
 _NONE = "none of these runs has a result yet, or the operator is not scraped"
@@ -87,9 +96,10 @@ def interval_columns(runs: str) -> list[Column]:
         Column("Run", label="run", more=WRAPPED),
         Column("Namespace", label="namespace", width=95, more=WRAPPED),
     ]
+    rate, factor = "laptime_result_requests_per_second", "laptime_result_factor"
     for title, short, metric, unit, decimals in (
-        ("Requests/s", "req/s", "laptime_result_requests_per_second", "locale", 0),
-        ("Factor", "factor", "laptime_result_factor", "none", 2),
+        ("Requests/s", "req/s", rate, THREE_DIGITS, None),
+        ("Factor", "factor", factor, FACTOR_UNIT, FACTOR_DECIMALS),
     ):
         for bound, name, width in (
             ("estimate", title, 90),
@@ -101,7 +111,7 @@ def interval_columns(runs: str) -> list[Column]:
             columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
         expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
-        columns.append(Column(title, expr=expr, unit="s", decimals=1, width=75))
+        columns.append(Column(title, expr=expr, unit="s", width=75))
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
     return [
         *columns,

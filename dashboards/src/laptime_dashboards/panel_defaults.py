@@ -36,6 +36,14 @@ HIDDEN = {"custom.hidden": True, "custom.hideFrom": {"viz": True}}
 EMPTY = "-"
 """What a cell without a value says; a table's own text for no data would stand in each of them."""
 
+THREE_DIGITS = "none"
+"""Unit of a figure in a table: where no decimals are asked for it has three digits, or all before
+the point, as in the report. `locale` has three decimals then."""
+
+FACTOR_UNIT, FACTOR_DECIMALS = "locale", 5
+"""Of a factor beside the ends of its interval: one that is not 1 says so, however close it is, and
+one far below keeps its digits. Zeros at the end are left out."""
+
 SERVER_COLORS = ("#2a62ca", "#c38666", "#4b7e65", "#9c749d", "#8b7c0e", "#8b8b8b")
 """Of the servers of a run, by their place in the spec: those of the report, which can be seen on
 black too, and told apart on grey paper (laptime/report/html/palette.py)."""

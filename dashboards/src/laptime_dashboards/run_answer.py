@@ -13,6 +13,8 @@ from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 from laptime_dashboards.meanings import CAUSES, PERCENTILES, STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
+    FACTOR_DECIMALS,
+    FACTOR_UNIT,
     FULL,
     HIDDEN,
     QUARTER,
@@ -139,7 +141,8 @@ def factors() -> xychart.Panel:
         f"difference was found. Below two repetitions there is only the estimate. {_GOES_ON}",
         "laptime_result_factor",
         "Factor",
-        "none",
+        FACTOR_UNIT,
+        FACTOR_DECIMALS,
     )
 
 
@@ -224,12 +227,15 @@ def place() -> Column:
     )
 
 
-def _intervals(title: str, description: str, metric: str, name: str, unit: str) -> xychart.Panel:
+def _intervals(
+    title: str, description: str, metric: str, name: str, unit: str, decimals: int | None = None
+) -> xychart.Panel:
     """Return a picture of a figure's intervals: a line for each server, one below the other."""
     estimates = f'{metric}{{{ROW},bound="estimate"}}'
     # Of two repetitions an interval can be so wide that all others would be dots beside it.
     most = f"2 * scalar(max({estimates}))"
-    return _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit, most=most)
+    panel = _lines(title, description, f"{metric}{{{ROW}}}", "bound", name, unit, most=most)
+    return panel if decimals is None else panel.decimals(decimals)
 
 
 def _lines(

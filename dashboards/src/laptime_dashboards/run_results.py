@@ -5,7 +5,14 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
-from laptime_dashboards.panel_defaults import WRAPPED, Column, coloured_words, rows, sorted_by
+from laptime_dashboards.panel_defaults import (
+    THREE_DIGITS,
+    WRAPPED,
+    Column,
+    coloured_words,
+    rows,
+    sorted_by,
+)
 from laptime_dashboards.run_answer import NO_RESULT, place
 from laptime_dashboards.selectors import ROW, RUN
 
@@ -22,17 +29,17 @@ def table_of_results() -> table.Panel:
         [
             # On a screen of 1366 px all of them are in sight.
             Column("Load", label="load", width=80),
-            _row_value("Rank", "laptime_result_rank", width=75),
+            _row_value("Rank", "laptime_result_rank", decimals=0, width=75),
             Column("Server", label="server"),
-            _estimate("Requests/s", "laptime_result_requests_per_second", "locale", 0),
-            _estimate("Factor", "laptime_result_factor", "none", 2),
+            _estimate("Requests/s", "laptime_result_requests_per_second"),
+            _estimate("Factor", "laptime_result_factor"),
             _latency("p50", "0.5"),
             _latency("p90", "0.9"),
             _latency("p99", "0.99"),
             _latency("p99.9", "0.999"),
-            _row_value("Errors", "laptime_result_errors_ratio", "percentunit", 2, width=70),
+            _row_value("Errors", "laptime_result_errors_ratio", "percentunit", width=70),
             _row_value("Cores", "laptime_result_cpu_cores", "short", 2, width=60),
-            _row_value("Memory", "laptime_result_memory_bytes", "bytes", 0, width=80),
+            _row_value("Memory", "laptime_result_memory_bytes", "bytes", width=80),
             _row_value("Trials", "laptime_result_trials", "short", 0, width=55),
             Column(
                 "Validity",
@@ -104,8 +111,7 @@ def trials() -> table.Panel:
             Column(
                 "Requests/s",
                 expr=f"max by ({labels}) (laptime_trial_requests_per_second{{{RUN}}})",
-                unit="locale",
-                decimals=0,
+                unit=THREE_DIGITS,
                 width=95,
             ),
         ],
@@ -114,25 +120,26 @@ def trials() -> table.Panel:
     ).sort_by([sorted_by("Trial")])
 
 
-def _estimate(title: str, metric: str, unit: str, decimals: int) -> Column:
+def _estimate(title: str, metric: str) -> Column:
     """Return a column with a figure that has an interval, without it."""
-    return _row_value(title, metric, unit, decimals, 'bound="estimate"', width=95)
+    return _row_value(title, metric, THREE_DIGITS, selector='bound="estimate"', width=95)
 
 
 def _latency(title: str, quantile: str) -> Column:
     """Return a column with a percentile."""
-    selector = f'quantile="{quantile}"'
-    return _row_value(title, "laptime_result_latency_seconds", "s", 1, selector, width=75)
+    name, selector = "laptime_result_latency_seconds", f'quantile="{quantile}"'
+    return _row_value(title, name, "s", selector=selector, width=75)
 
 
 def _row_value(
     title: str,
     metric: str,
     unit: str = "short",
-    decimals: int = 0,
-    more: str = "",
+    decimals: int | None = None,
+    *,
+    selector: str = "",
     width: int | None = None,
 ) -> Column:
-    selector = f"{ROW},{more}" if more else ROW
-    expr = f"{_BY_ROW} ({metric}{{{selector}}})"
+    wanted = f"{ROW},{selector}" if selector else ROW
+    expr = f"{_BY_ROW} ({metric}{{{wanted}}})"
     return Column(title, expr=expr, unit=unit, decimals=decimals, width=width)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OBJECTIVES
-from laptime_dashboards.panel_defaults import FULL, WRAPPED, Column, coloured_words, rows, sorted_by
+from laptime_dashboards.panel_defaults import (
+    FACTOR_DECIMALS,
+    FACTOR_UNIT,
+    FULL,
+    THREE_DIGITS,
+    WRAPPED,
+    Column,
+    coloured_words,
+    rows,
+    sorted_by,
+)
 from laptime_dashboards.selectors import ROW
 
 _NO_SCRIPT = (
@@ -122,13 +132,16 @@ def _row_labels() -> list[Column]:
 
 def _interval(title: str, what: str, selector: str, labels: str) -> list[Column]:
     """Return columns with the estimate of a figure and the ends of its interval."""
+    unit, decimals = THREE_DIGITS, None
+    if what == "factor":
+        unit, decimals = FACTOR_UNIT, FACTOR_DECIMALS
     return [
         Column(
             name,
             expr=f"max by ({labels})"
             f' (laptime_result_script_{what}{{{ROW},{selector},bound="{bound}"}})',
-            unit="none",
-            decimals=2,
+            unit=unit,
+            decimals=decimals,
             width=95,
         )
         for bound, name in (
