@@ -539,6 +539,31 @@ def test_a_figure_of_a_script_has_the_digits_that_the_report_has(name: str) -> N
             assert written != 1
 
 
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [
+        ("laptime-run: Results", ["p50", "p90", "p99", "p99.9"]),
+        ("laptime-compare: Servers", ["p50", "p99"]),
+        ("laptime-server: In each run", ["p50", "p99"]),
+    ],
+)
+def test_a_percentile_among_requests_without_a_right_answer_is_called_failed(
+    name: str, columns: list[str]
+) -> None:
+    for column in columns:
+        (mapping,) = columns_of(PANELS[name])[column]["mappings"]
+        # As the browser calls what Prometheus calls +Inf.
+        assert mapping["type"] == "value"
+        assert mapping["options"]["Infinity"]["text"] == wording.latency(None)
+
+
+def test_the_picture_of_response_times_says_which_are_not_in_it() -> None:
+    panel = PANELS["laptime-run: Response times"]
+    # On a logarithmic axis there is no room for it.
+    assert all("} < Inf)" in one["expr"] for one in panel["targets"])
+    assert "failed" in panel["description"]
+
+
 def test_success_and_failure_have_their_colours_and_each_state_one_of_its_own() -> None:
     rules = PANELS["laptime-operator: Runs by state"]["fieldConfig"]["overrides"]
     colours = {

@@ -9,6 +9,7 @@ from laptime_dashboards.meanings import STATES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
     FACTOR_DECIMALS,
     FACTOR_UNIT,
+    FAILED,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -111,7 +112,7 @@ def interval_columns(runs: str) -> list[Column]:
             columns.append(Column(name, expr=expr, unit=unit, decimals=decimals, width=width))
     for title, share in (("p50", "0.5"), ("p99", "0.99")):
         expr = f'max by ({_ROW}) (laptime_result_latency_seconds{{{runs},quantile="{share}"}})'
-        columns.append(Column(title, expr=expr, unit="s", width=75))
+        columns.append(Column(title, expr=expr, unit="s", width=75, more=FAILED))
     state = f"max by ({_ROW}, validity) (laptime_result_state{{{runs}}})"
     return [
         *columns,

@@ -45,6 +45,10 @@ PERCENTILES = {
     "0.999": ("p99.9", "text"),
 }
 
+UNREACHED = {"Infinity": ("failed", "red")}
+"""Of a percentile among the requests without a right answer, as the report calls it. Prometheus has
++Inf for it, which is another word in a browser."""
+
 CAUSES = {
     "serverCpu": ("CPU of the server", "blue"),
     "serverConcurrency": ("concurrency of the server", "blue"),

@@ -11,6 +11,7 @@ from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from laptime_dashboards.meanings import UNREACHED
 from laptime_dashboards.selectors import SINCE_CREATION
 
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -402,6 +403,10 @@ def words(meanings: Mapping[str, tuple[str, str]]) -> list[dict[str, object]]:
         for place, (value, (text, color)) in enumerate(meanings.items())
     }
     return [{"type": "value", "options": options}]
+
+
+FAILED: Mapping[str, object] = {"mappings": words(UNREACHED)}
+"""What a column of response times has beside its unit."""
 
 
 def coloured_words(meanings: Mapping[str, tuple[str, str]]) -> dict[str, object]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from grafana_foundation_sdk.builders import table
 
 from laptime_dashboards.meanings import OUTCOMES, VALIDITIES
 from laptime_dashboards.panel_defaults import (
+    FAILED,
     THREE_DIGITS,
     WRAPPED,
     Column,
@@ -128,7 +131,7 @@ def _estimate(title: str, metric: str) -> Column:
 def _latency(title: str, quantile: str) -> Column:
     """Return a column with a percentile."""
     name, selector = "laptime_result_latency_seconds", f'quantile="{quantile}"'
-    return _row_value(title, name, "s", selector=selector, width=75)
+    return _row_value(title, name, "s", selector=selector, width=75, more=FAILED)
 
 
 def _row_value(
@@ -139,7 +142,8 @@ def _row_value(
     *,
     selector: str = "",
     width: int | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> Column:
     wanted = f"{ROW},{selector}" if selector else ROW
     expr = f"{_BY_ROW} ({metric}{{{wanted}}})"
-    return Column(title, expr=expr, unit=unit, decimals=decimals, width=width)
+    return Column(title, expr=expr, unit=unit, decimals=decimals, width=width, more=more)

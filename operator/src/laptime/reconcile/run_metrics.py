@@ -6,6 +6,7 @@ The number of series is bounded, whatever the runs are: the newest runs are show
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -289,7 +290,7 @@ def _declared() -> _Families:
         ("laptime_result_rank", "Rank under this load; equals share one.", _ROW),
         (
             "laptime_result_latency_seconds",
-            "Percentiles over the repetitions, as the table of results has them.",
+            "Percentiles over the repetitions, as the table of results has them; +Inf: failed.",
             (*_ROW, "quantile"),
         ),
         ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _ROW),
@@ -532,10 +533,10 @@ def _add_latency(families: _Families, labels: tuple[str, ...], row: ResultRow) -
     # As tables and reports have them.
     for quantile, metric in _QUANTILES.items():
         figure = row.response_time(metric)
-        if figure is not None and figure.seconds is not None:
-            families.add(
-                "laptime_result_latency_seconds", (*labels, quantile), figure.seconds.value
-            )
+        if figure is not None:
+            # Among the requests without a right answer, which count as slower than all others.
+            seconds = figure.seconds.value if figure.seconds is not None else math.inf
+            families.add("laptime_result_latency_seconds", (*labels, quantile), seconds)
 
 
 def _add_trial(families: _Families, run: Run, trial: Trial, result: TrialResult | None) -> None:
