@@ -161,6 +161,18 @@ def test_the_servers_are_those_of_the_options(capsys: pytest.CaptureFixture[str]
         assert run_command(["init", "--from", source, *wrong]) == 1
 
 
+def test_what_an_image_must_do_to_get_ready_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    source, title = str(HERE / "catalogue.json"), "Write before it is run:"
+    text, _, _ = printed(capsys, "--from", source, "--image", "registry.example/shop:2")
+    (said,) = (one for one in comments(text, title) if one.startswith("spec.servers"))
+    assert said == (
+        "spec.servers: the port of the image, which must answer GET /api/v2/health there with 200 "
+        "as soon as it serves, or what healthPath says instead (docs/servers.md)"
+    )
+    text, _, _ = printed(capsys, "--from", source, "--service", "shop:8080")
+    assert "spec.servers" not in text
+
+
 def test_editors_are_told_the_schemas(capsys: pytest.CaptureFixture[str]) -> None:
     text, _, _ = printed(capsys, "--from", str(HERE / "catalogue.json"))
     first, second = text.split("\n---\n")

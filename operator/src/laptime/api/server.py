@@ -12,8 +12,8 @@ from laptime.api.topology import OwnTopology
 
 HEALTH_PATH = "/healthz"
 """What a server answers with 200 when it serves, unless the run says otherwise."""
-# It stands in the configuration of HAProxy, where other characters have a meaning.
-_HEALTH_PATH = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
+HEALTH_PATH_FORM = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
+"""Such a path. It stands in the configuration of HAProxy, where other characters mean something."""
 
 
 class EnvironmentVariable(Model):
@@ -86,7 +86,7 @@ class Server(Model):
         "asked by its startup probe, and before every check and trial.",
         json_schema_extra=rules(
             rule(
-                f"self.matches('{_HEALTH_PATH}')",
+                f"self.matches('{HEALTH_PATH_FORM}')",
                 "must be a path that begins with one /, of letters, digits and . _ ~ -, without a "
                 "query, such as /actuator/health",
             ),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from laptime.api import KIND, SCENARIO_KIND
+from laptime.api.server import HEALTH_PATH, HEALTH_PATH_FORM
 from laptime.api.text import plain_lines
 from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake
@@ -74,6 +75,8 @@ def init(
         raise Mistake(f"{source} is not {_WHAT}: give a file that is one of them")
     if server := _server(image, service, found.health_path):
         found.run["spec"]["servers"] = [server]
+        if image is not None:
+            found.to_write.append(_of_image(server.get("healthPath", HEALTH_PATH)))
     elif not found.run["spec"]["servers"]:
         found.run["spec"]["servers"] = [_example(found)]
     _print(found, beside, source)
@@ -101,7 +104,8 @@ def _server(image: str | None, service: str | None, health_path: str | None) -> 
         raise Mistake("--image and --service: one of them is the server, which one?")
     if image is not None:
         own: Document = {"name": "mine", "image": image, "port": 8080}
-        return own if health_path is None else {**own, "healthPath": health_path}
+        known = health_path is not None and re.fullmatch(HEALTH_PATH_FORM, health_path)
+        return {**own, "healthPath": health_path} if known else own
     if service is None:
         return None
     matched = _SERVICE.fullmatch(service)
@@ -115,10 +119,18 @@ def _server(image: str | None, service: str | None, health_path: str | None) -> 
     return {"name": "mine", "service": target}
 
 
+def _of_image(health_path: str) -> str:
+    """Return what nobody knows of an image without looking into it."""
+    return (
+        f"spec.servers: the port of the image, which must answer GET {health_path} there with 200 "
+        "as soon as it serves, or what healthPath says instead (docs/servers.md)"
+    )
+
+
 def _example(found: Translation) -> Document:
     path = f", healthPath: {found.health_path}" if found.health_path else ""
     found.to_write.append(
-        "spec.servers: the servers under test: images that answer GET /healthz, or what their "
+        f"spec.servers: the servers under test: images that answer GET {HEALTH_PATH}, or what their "
         "healthPath says (docs/servers.md), "
         "or Services of the namespace, such as {name: mine, service: {name: shop, port: 8080"
         f"{path}}}}}"
