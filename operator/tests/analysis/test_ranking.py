@@ -71,6 +71,22 @@ def test_servers_that_cannot_be_told_apart_are_not_ranked() -> None:
     assert "that of base; to find a difference of 5 % between one and four" in summary.verdict
 
 
+def test_who_is_slower_than_one_of_the_first_for_sure_is_not_among_them() -> None:
+    """A wild server is like the two others, which are not like each other."""
+    rates = {
+        "a": (1100.0, 1500.0, 800.0, 1300.0, 900.0),
+        "b": (1000.0, 1003.0, 998.0, 1001.0, 999.0),
+        "c": (800.0, 802.0, 799.0, 801.0, 798.0),
+    }
+    summary = summary_of(
+        make_spec(*rates), lambda trial: Outcome(rates[trial.server][trial.repetition - 1])
+    )
+    assert [row.rank for row in summary.rows] == [1, 1, 2]
+    assert summary.fastest == "a or b"
+    assert summary.verdict.startswith("a and b cannot be told apart by throughput under closed")
+    assert "between a and b takes" in summary.verdict
+
+
 def test_a_tie_with_the_baseline_has_no_factor_to_show() -> None:
     summary = summary_of(make_spec("base", "one"), steady({"base": 1000.0, "one": 1000.0}))
     assert summary.verdict == "base and one cannot be told apart by throughput under closed"

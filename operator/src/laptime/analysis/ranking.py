@@ -10,7 +10,7 @@ from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.logs import ByRepetition, Logs, left_open
 from laptime.analysis.looks import looks_of
-from laptime.analysis.ranks import fastest_first
+from laptime.analysis.ranks import fastest_first, ranks
 from laptime.analysis.repeated import (
     compared_by,
     factor_of,
@@ -40,7 +40,7 @@ class Ranking:
     """By server and repetition; only servers that have the figure under each of the loads."""
     order: tuple[str, ...]
     leaders: tuple[str, ...]
-    """The fastest one, and those that cannot be told apart from it."""
+    """Those of rank 1, which nobody is faster than for sure; of a single repetition the fastest."""
     baseline: str
     factors: Mapping[str, Interval]
     """Against the baseline."""
@@ -117,13 +117,10 @@ def _rank(
             )
     comparison = Comparison(found, looks_of(spec))
     order = tuple(fastest_first(found, comparison))
+    places = ranks(found, comparison)
     # In the order of the spec: among those that cannot be told apart there is no first.
-    leaders = tuple(
-        name
-        for name in found
-        if name == order[0]
-        or (len(found[order[0]]) > 1 and not comparison.can_be_told_apart(order[0], name))
-    )
+    first = tuple(name for name in found if places.get(name) == 1)
+    leaders = first if order and order[0] in places else order[:1]
     factors = {
         name: factor_of(ratio, metric)
         for name, ratio in comparison.factors(spec.baseline_name).items()
