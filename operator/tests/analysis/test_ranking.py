@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from laptime.analysis import wording
@@ -203,7 +205,120 @@ def test_a_server_not_measured_under_every_load_is_left_out_of_the_ranking() -> 
 
     summary = summary_of(spec, script)
     assert summary.fastest == "base"
-    assert "without a right answer under every load: axum" in summary.verdict
+    assert "under many without a right answer: axum" in summary.verdict
+
+
+def of_loads(*servers: str, loads: list[Any], **more: Any) -> BenchmarkRunSpec:
+    spec = make_spec(*servers, **more)
+    return BenchmarkRunSpec.model_validate({**spec.to_wire(), "loads": loads})
+
+
+def test_a_load_without_any_figure_hides_no_answer_under_another_one() -> None:
+    loads = [
+        {"name": "calm", "open": {"rate": 100, "duration": "10s"}},
+        {"name": "rush", "open": {"rate": 5000, "duration": "10s"}},
+    ]
+
+    def script(trial: Trial) -> Outcome:
+        times = {"a": 1000, "b": 3000}[trial.server] + 10 * trial.repetition
+        if trial.load == "calm":
+            return Outcome(100.0, (times,) * 1000)
+        return Outcome(3000.0, (times,) * 3000, errors=100)
+
+    summary = summary_of(of_loads("a", "b", loads=loads), script)
+    assert summary.fastest == "a"
+    assert summary.verdict.startswith("a, the baseline, is fastest: the next, b, has 2.9")
+    assert " its p99 under calm; " in summary.verdict
+    assert "under rush no p99, since requests failed: a and b" in summary.verdict
+    assert "higher rate" not in summary.verdict
+    alone = summary_of(of_loads("a", "b", loads=loads[1:]), script)
+    assert alone.verdict == (
+        "no server has a figure that counts; under rush no p99, since requests failed: a and b"
+    )
+
+
+def test_a_load_that_nobody_answers_hides_no_answer_under_another_one() -> None:
+    def script(trial: Trial) -> Outcome:
+        if trial.load == "many":
+            return Outcome(0, latencies=(), errors=50)
+        return Outcome({"a": 2000.0, "b": 1000.0}[trial.server] + trial.repetition)
+
+    summary = summary_of(make_spec("a", "b", loads=("few", "many")), script)
+    assert [row.rank for row in summary.rows] == [1, 2, None, None]
+    assert summary.fastest == "a"
+    assert "under many without a right answer: a and b" in summary.verdict
+
+
+def test_servers_with_figures_under_one_load_each_are_not_said_to_have_none() -> None:
+    def script(trial: Trial) -> Outcome:
+        if (trial.server, trial.load) in {("a", "few"), ("b", "many")}:
+            return Outcome(0, latencies=(), errors=50)
+        return Outcome(1000.0)
+
+    assert summary_of(make_spec("a", "b", loads=("few", "many")), script).verdict == (
+        "no server has a figure of one repetition under every load; under few without a right "
+        "answer: a; under many without a right answer: b"
+    )
+
+
+def test_what_is_to_come_under_a_load_is_waited_for() -> None:
+    def script(trial: Trial) -> Outcome | None:
+        rates = {"few": 1000.0, "many": 2000.0}
+        late = trial.load == "many" and trial.server == "b"
+        return None if late else Outcome(rates[trial.load], errors=trial.load == "many")
+
+    summary = summary_of(make_spec("a", "b", loads=("few", "many")), script)
+    assert summary.verdict.startswith("so far: a served 1,000 requests/s under few and 2,000 ")
+
+
+def test_few_requests_under_one_load_are_said_of_it_alone() -> None:
+    loads = [{"name": "closed", **CLOSED}, *OPEN]
+
+    def script(trial: Trial) -> Outcome:
+        rate = {"a": 1000.0, "b": 4000.0}[trial.server] + trial.repetition
+        return Outcome(rate, (1000,) * (50 if trial.load == "open" else 400))
+
+    verdict = summary_of(of_loads("a", "b", loads=loads), script).verdict
+    assert "b is fastest: 3.9" in verdict
+    assert "under open no trial had the 100 requests that p99 needs: a and b" in verdict
+
+
+def test_who_was_never_asked_is_not_said_to_have_answered_wrongly() -> None:
+    def script(trial: Trial) -> Outcome:
+        if trial.server == "a":
+            return Outcome(0.0, failure=("NodeLost", "it is gone"), fault=Fault.NODE)
+        return Outcome(1000.0)
+
+    verdict = summary_of(make_spec("a", "b", repetitions=1), script).verdict
+    assert verdict.startswith("b served 1,000 requests/s under closed")
+    assert "under closed not measured: a (NodeLost)" in verdict
+    assert "right answer" not in verdict
+
+
+def test_who_met_an_objective_at_no_rate_answered() -> None:
+    loads = [{"name": "limit", "saturation": {"p99": "50ms"}}]
+
+    def script(trial: Trial) -> Outcome:
+        low = {"a": 0.0, "b": 1000.0}[trial.server]
+        search = {"low": low, "high": 1050.0, "p99Seconds": 0.05, "errorRate": 0.001}
+        return Outcome(1000.0, search=search)
+
+    verdict = summary_of(of_loads("a", "b", loads=loads), script).verdict
+    assert "under limit invalid: a (the objective was met at no rate, not even the " in verdict
+    assert "right answer" not in verdict
+
+
+def test_who_is_left_out_under_one_kind_of_load_is_said_where_others_rank_it() -> None:
+    loads = [{"name": "closed", **CLOSED}, *OPEN]
+
+    def script(trial: Trial) -> Outcome:
+        if (trial.server, trial.load) == ("a", "open"):
+            return Outcome(0, latencies=(), errors=1000)
+        return Outcome({"a": 2000.0, "b": 1000.0}[trial.server] + trial.repetition)
+
+    verdict = summary_of(of_loads("a", "b", loads=loads), script).verdict
+    assert verdict.startswith("a, the baseline, is fastest: ")
+    assert "under open without a right answer: a" in verdict
 
 
 def test_servers_that_failed_are_named_with_their_reason() -> None:

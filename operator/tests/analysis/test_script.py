@@ -386,8 +386,8 @@ def test_metrics_that_a_row_does_not_keep_are_said() -> None:
 def test_the_verdict_names_the_check_that_made_all_figures_invalid() -> None:
     said = verdict({"iterationSeconds": 2.1, "requestSeconds": 0.1, **checks(1000)})
     assert said.startswith(
-        "no server could be measured; the figures of axum under own are invalid (check 'right "
-        "answer' failed in 1,000 of 1,000 answers (100.00%)"
+        "no server has a figure that counts; under own invalid: axum (check 'right answer' failed "
+        "in 1,000 of 1,000 answers (100.00%)"
     )
 
 

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
+from laptime.analysis.left_out import LeftOut, clauses, left_out, nobody
 from laptime.analysis.logs import ByRepetition, Logs, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first, ranks
 from laptime.analysis.repeated import (
     compared_by,
     factor_of,
-    fewest_answers,
     logs_of,
     scores,
 )
 from laptime.analysis.rows import Cell
+from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.spec import BenchmarkRunSpec
 
 _MAX_VERDICT = 1000
+Pairs = Collection[tuple[str, str]]
+"""Servers and loads."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,8 @@ class Ranking:
     loads: tuple[str, ...]
     scores: Mapping[str, ByRepetition]
     """By server and repetition; only servers that have the figure under each of the loads."""
+    under: Mapping[str, Collection[str]]
+    """The servers that have the figure, by load."""
     order: tuple[str, ...]
     leaders: tuple[str, ...]
     """Those of rank 1, which nobody is faster than for sure; of a single repetition the fastest."""
@@ -56,56 +61,69 @@ class Ranking:
         return self.factors.get(server)
 
 
-def rank(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> tuple[Ranking, ...]:
+def rank(
+    spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell], coming: Pairs = ()
+) -> tuple[Ranking, ...]:
     """Return a ranking of a run's servers for each figure that its loads are compared by.
 
     In the order of the loads. Throughputs and response times are not averaged with each other, nor
-    are loads that stop after repetitions of their own: each of those has a ranking. A load under
-    which every server was given up says nothing of any, and does not hide the others.
+    are loads that stop after repetitions of their own: each of those has a ranking. A load that
+    says nothing of any server does not hide what the others say: one under which every server was
+    given up is left out, and one under which none has the figure has a ranking of its own, without
+    anybody. `coming` are the servers and loads of which trials are still to be made.
     """
-    loads: dict[tuple[Metric, str], list[str]] = {}
+    loads: dict[tuple[Metric, str], dict[str, Mapping[str, Logs]]] = {}
     results = [one for cell in cells.values() for one in cell.results]
+    vain = in_vain(spec, cells, coming)
     for load in spec.loads:
-        if load.name in in_vain(spec, cells):
+        if load.name in vain:
             continue
-        alone = load.name if spec.stop_when else ""
-        loads.setdefault((compared_by(spec, load, results), alone), []).append(load.name)
-    return tuple(_rank(spec, cells, metric, names) for (metric, _), names in loads.items())
+        metric = compared_by(spec, load, results)
+        known = _scores(spec, cells, metric, load.name)
+        alone = spec.stop_when is not None or (
+            not known and all(cell.measured or _is_over(cell, coming) for cell in _of(load, cells))
+        )
+        loads.setdefault((metric, load.name if alone else ""), {})[load.name] = known
+    return tuple(_rank(spec, metric, by_load) for (metric, _), by_load in loads.items())
 
 
-def in_vain(spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell]) -> list[str]:
-    """Return the loads under which no server was measured and each was given up."""
-    by_load = {
-        load.name: [cell for (_, name), cell in cells.items() if name == load.name]
-        for load in spec.loads
-    }
+def in_vain(
+    spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell], coming: Pairs = ()
+) -> list[str]:
+    """Return the loads under which no server was measured, nor will be."""
+    by_load = {load.name: _of(load, cells) for load in spec.loads}
     return [
         name
         for name, some in by_load.items()
-        if some and all(cell.failure is not None and not cell.measured for cell in some)
+        if some and all(not cell.measured and _is_over(cell, coming) for cell in some)
     ]
+
+
+def _of(load: Load, cells: Mapping[tuple[str, str], Cell]) -> list[Cell]:
+    return [cell for (_, name), cell in cells.items() if name == load.name]
+
+
+def _is_over(cell: Cell, coming: Pairs) -> bool:
+    return (cell.server, cell.load) not in coming
+
+
+def _scores(
+    spec: BenchmarkRunSpec, cells: Mapping[tuple[str, str], Cell], metric: Metric, load: str
+) -> dict[str, Logs]:
+    logs = {
+        server.name: logs_of(cells[server.name, load].counted, metric)
+        for server in spec.servers
+        if server.name != spec.control_name and (server.name, load) in cells
+    }
+    return scores(logs, metric)
 
 
 def _rank(
-    spec: BenchmarkRunSpec,
-    cells: Mapping[tuple[str, str], Cell],
-    metric: Metric,
-    loads: Sequence[str],
+    spec: BenchmarkRunSpec, metric: Metric, by_load: Mapping[str, Mapping[str, Logs]]
 ) -> Ranking:
-    by_load = [
-        scores(
-            {
-                server.name: logs_of(cells[server.name, load].counted, metric)
-                for server in spec.servers
-                if server.name != spec.control_name and (server.name, load) in cells
-            },
-            metric,
-        )
-        for load in loads
-    ]
     found: dict[str, Logs] = {}
     for server in spec.servers:
-        of_loads = [one.get(server.name, Logs({})) for one in by_load]
+        of_loads = [one.get(server.name, Logs({})) for one in by_load.values()]
         repetitions = set(of_loads[0]).intersection(*of_loads[1:])
         if repetitions:
             found[server.name] = Logs(
@@ -126,7 +144,15 @@ def _rank(
         for name, ratio in comparison.factors(spec.baseline_name).items()
     }
     return Ranking(
-        metric, tuple(loads), found, order, leaders, spec.baseline_name, factors, comparison
+        metric,
+        tuple(by_load),
+        found,
+        {load: tuple(one) for load, one in by_load.items()},
+        order,
+        leaders,
+        spec.baseline_name,
+        factors,
+        comparison,
     )
 
 
@@ -148,32 +174,26 @@ def verdict(
     known = [ranking for ranking in rankings if ranking.order]
     parts = [part for ranking in known for part in (_who(ranking, rows), *_done(ranking, rows))]
     parts += _doubts(known, rows)
-    if not parts:
-        parts = [_nothing(rankings, rows) if finished else "nothing is measured yet"]
-    parts += _left_out(spec, rankings, rows, server_failures, finished)
-    if vain and known:
+    out = _never_measured(spec, rows, server_failures)
+    # While nothing is known yet, what is not there may just be to come.
+    missing = _left_out(spec, rankings, rows, out, finished) if known or finished else []
+    if not parts and finished:
+        somewhere = any(names for one in rankings for names in one.under.values())
+        nothing, missing = nobody(missing, somewhere)
+        parts.append(nothing)
+    elif not parts:
+        parts.append("nothing is measured yet")
+    if out:
+        reasons = [f"{name} ({server_failures[name][0]})" for name in out]
+        parts.append(f"not measured: {wording.listing(reasons)}")
+    parts += clauses(missing)
+    if vain and rankings:
         parts.append(f"nothing could be measured under {wording.listing(vain)}")
     parts += notes
     sentence = "; ".join(parts)
     if known and not finished:
         sentence = f"so far: {sentence}"
     return sentence if len(sentence) <= _MAX_VERDICT else sentence[: _MAX_VERDICT - 1] + "…"
-
-
-def _nothing(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> str:
-    """Return why nobody is ranked, although the run is over."""
-    good = [row for row in rows if row.trials and row.validity is not Validity.INVALID]
-    if any(row.requests_per_second is not None for row in good):
-        figures = list(dict.fromkeys(ranking.metric for ranking in rankings))
-        named = wording.listing([wording.metric(one) for one in figures])
-        fewest = max(map(fewest_answers, figures))
-        return (
-            f"servers are compared by {named}, and no trial had the {fewest} requests that one "
-            "needs: a longer duration, or a higher rate, would tell"
-        )
-    if good:
-        return "no request was counted; the metrics of the scripts are in the results"
-    return "no server could be measured"
 
 
 def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
@@ -281,48 +301,34 @@ def _doubts(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> list[str]
     return doubts
 
 
+def _never_measured(
+    spec: BenchmarkRunSpec, rows: Sequence[ResultRow], failures: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """Return the servers that are out and were measured under no load."""
+    measured = {row.server for row in rows if row.trials}
+    return [
+        server.name
+        for server in spec.servers
+        if server.name in failures
+        and server.name not in measured
+        and server.name != spec.control_name
+    ]
+
+
 def _left_out(
     spec: BenchmarkRunSpec,
     rankings: Sequence[Ranking],
     rows: Sequence[ResultRow],
-    server_failures: Mapping[str, tuple[str, str]],
+    out: Sequence[str],
     finished: bool,
-) -> list[str]:
-    ranked = {name for ranking in rankings for name in ranking.scores}
-    missing = [
-        server.name
-        for server in spec.servers
-        if server.name not in ranked and server.name != spec.control_name
+) -> list[LeftOut]:
+    """Return the other servers without a figure, load by load; without what is still to come."""
+    return [
+        left_out(row, ranking.metric)
+        for ranking in rankings
+        for load in ranking.loads
+        for row in rows
+        if row.load == load
+        and row.server not in (*ranking.under[load], *out, spec.control_name)
+        and (row.trials or finished)
     ]
-    failed = [name for name in missing if name in server_failures]
-    parts = []
-    if failed:
-        reasons = [f"{name} ({server_failures[name][0]})" for name in failed]
-        parts.append(f"not measured: {wording.listing(reasons)}")
-    unknown: dict[str, None] = {}
-    for ranking in rankings:
-        lost = _without_time(ranking, rows)
-        unknown |= dict.fromkeys(lost)
-        if lost:
-            what = wording.metric(ranking.metric)
-            parts.append(
-                f"{_where(ranking)} no {what}, since requests failed: {wording.listing(lost)}"
-            )
-    others = [name for name in missing if name not in server_failures and name not in unknown]
-    if others and finished and ranked:
-        everywhere = "under every load" if len(spec.loads) > 1 else "at all"
-        parts.append(f"without a right answer {everywhere}: {wording.listing(others)}")
-    return parts
-
-
-def _without_time(ranking: Ranking, rows: Sequence[ResultRow]) -> list[str]:
-    """Return the servers whose response time fell among the requests without a right answer."""
-    of_loads = (row for row in rows if row.load in ranking.loads)
-    found = (
-        row.server
-        for row in of_loads
-        if (figure := row.response_time(ranking.metric))
-        and figure.failed
-        and row.server not in ranking.scores
-    )
-    return list(dict.fromkeys(found))

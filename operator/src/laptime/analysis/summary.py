@@ -30,14 +30,11 @@ from laptime.api.results import (
     ResultRow,
     Tie,
     TrialResult,
-    Validity,
 )
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
 from laptime.measure.isolation import run_isolation
 from laptime.plan import Trial
-
-_NAMED = 2
 
 
 @dataclass(frozen=True)
@@ -94,14 +91,17 @@ def summarise(
         and trial.server not in failures
         and (trial.server, trial.load) not in failed_loads
     ]
-    finished = not duet.with_partners(left, results)
-    rankings = rank(spec, cells)
+    left = duet.with_partners(left, results)
+    finished = not left
+    coming = {(trial.server, trial.load) for trial in left}
+    rankings = rank(spec, cells, coming)
+    vain = in_vain(spec, cells, coming)
     first = next((ranking for ranking in rankings if ranking.order), None)
     control = control_results(spec, cells)
     counted = [one for cell in cells.values() for one in cell.results]
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
-    notes = _notes(spec, rows, width, control, finished)
+    notes = _notes(spec, width, control, finished)
     if spec.duet:
         paired = first is not None and not any(
             one.load in first.loads and one.figures and one.beside is None for one in results
@@ -127,7 +127,7 @@ def summarise(
         rows=rows,
         fastest=wording.listing(first.leaders, "or") if first else None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
-        verdict=verdict(spec, rankings, rows, failures, finished, in_vain(spec, cells), notes),
+        verdict=verdict(spec, rankings, rows, failures, finished, vain, notes),
         objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
         control=control,
         ties=ties(spec, counted, measured) if finished else (),
@@ -201,7 +201,6 @@ def _orders(
 
 def _notes(
     spec: BenchmarkRunSpec,
-    rows: Sequence[ResultRow],
     width: float | None,
     control: Sequence[ControlResult],
     finished: bool,
@@ -211,12 +210,6 @@ def _notes(
     if precision is not None and finished and width is not None and width > precision:
         reached = f"intervals reach {wording.share(width)} to each side"
         notes.append(f"the precision of {spec.precision} was not reached: {reached}")
-    invalid = [row for row in rows if row.validity is Validity.INVALID and row.script]
-    notes += [
-        f"the figures of {row.server} under {row.load} are invalid ({row.validity_reasons[0]})"
-        for row in invalid[:_NAMED]
-        if row.validity_reasons
-    ]
     wrong = [one.load for one in control if one.differs]
     if wrong:
         notes.append(
