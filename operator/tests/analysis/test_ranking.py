@@ -173,6 +173,31 @@ def test_one_repetition_claims_no_more_than_it_is() -> None:
     assert "doubtful" in summary.verdict
 
 
+def test_who_has_one_repetition_is_not_the_fastest_where_others_have_more() -> None:
+    rates = {"b": (1100.0, 990.0, 1000.0, 1005.0, 995.0), "a": (1060.0,)}
+
+    def script(trial: Trial) -> Outcome:
+        if trial.repetition > len(rates[trial.server]):
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(rates[trial.server][trial.repetition - 1])
+
+    summary = summary_of(make_spec("b", "a"), script)
+    assert [row.rank for row in summary.rows] == [1, None]
+    assert (summary.fastest, summary.fastest_factor) == ("b", "1.00x")
+    assert summary.verdict.startswith("b served 1,017 (")
+    assert summary.verdict.endswith("under closed fewer than two repetitions, and so no rank: a")
+
+
+def test_while_a_repetition_goes_on_who_is_not_there_yet_keeps_its_place() -> None:
+    def script(trial: Trial) -> Outcome | None:
+        repetitions = {"sync": 2, "async": 1, "axum": 1}[trial.server]
+        return Outcome(RATES[trial.server]) if trial.repetition <= repetitions else None
+
+    summary = summary_of(THREE, script)
+    assert summary.fastest == "axum"
+    assert summary.verdict.startswith("so far: axum was fastest in the only repetition: 25.0x")
+
+
 def test_over_several_loads_the_geometric_mean_decides_and_the_sentence_says_so() -> None:
     spec = make_spec("base", "even", "uneven", loads=("few", "many"))
     rates = {

@@ -44,6 +44,8 @@ class Ranking:
     under: Mapping[str, Collection[str]]
     """The servers that have the figure, by load."""
     order: tuple[str, ...]
+    """Fastest first, of those that have a place: a single repetition that stays one has none where
+    others have more."""
     leaders: tuple[str, ...]
     """Those of rank 1, which nobody is faster than for sure; of a single repetition the fastest."""
     baseline: str
@@ -84,7 +86,7 @@ def rank(
             not known and all(cell.measured or _is_over(cell, coming) for cell in _of(load, cells))
         )
         loads.setdefault((metric, load.name if alone else ""), {})[load.name] = known
-    return tuple(_rank(spec, metric, by_load) for (metric, _), by_load in loads.items())
+    return tuple(_rank(spec, metric, by_load, coming) for (metric, _), by_load in loads.items())
 
 
 def in_vain(
@@ -119,7 +121,10 @@ def _scores(
 
 
 def _rank(
-    spec: BenchmarkRunSpec, metric: Metric, by_load: Mapping[str, Mapping[str, Logs]]
+    spec: BenchmarkRunSpec,
+    metric: Metric,
+    by_load: Mapping[str, Mapping[str, Logs]],
+    coming: Pairs,
 ) -> Ranking:
     found: dict[str, Logs] = {}
     for server in spec.servers:
@@ -134,10 +139,17 @@ def _rank(
                 left_open(*of_loads) / len(of_loads),
             )
     comparison = Comparison(found, looks_of(spec))
-    order = tuple(fastest_first(found, comparison))
-    places = ranks(found, comparison)
+    repeated = {name for name, logs in found.items() if len(logs) > 1}
+    goes_on = {server for server, load in coming if load in by_load}
+    placed = {
+        name: logs
+        for name, logs in found.items()
+        if name in repeated or name in goes_on or not repeated
+    }
+    order = tuple(fastest_first(placed, comparison))
+    places = ranks(placed, comparison)
     # In the order of the spec: among those that cannot be told apart there is no first.
-    first = tuple(name for name in found if places.get(name) == 1)
+    first = tuple(name for name in placed if places.get(name) == 1)
     leaders = first if order and order[0] in places else order[:1]
     factors = {
         name: factor_of(ratio, metric)
@@ -187,6 +199,7 @@ def verdict(
         reasons = [f"{name} ({server_failures[name][0]})" for name in out]
         parts.append(f"not measured: {wording.listing(reasons)}")
     parts += clauses(missing)
+    parts += [part for ranking in known for part in _without_place(ranking)]
     if vain and rankings:
         parts.append(f"nothing could be measured under {wording.listing(vain)}")
     parts += notes
@@ -332,3 +345,12 @@ def _left_out(
         and row.server not in (*ranking.under[load], *out, spec.control_name)
         and (row.trials or finished)
     ]
+
+
+def _without_place(ranking: Ranking) -> Iterator[str]:
+    everywhere = set.intersection(*(set(names) for names in ranking.under.values()))
+    names = [name for name in ranking.under[ranking.loads[0]] if name in everywhere]
+    without = [name for name in names if name not in ranking.order]
+    if without:
+        few = "fewer than two repetitions, and so no rank"
+        yield f"{_where(ranking)} {few}: {wording.listing(without)}"
