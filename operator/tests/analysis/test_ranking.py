@@ -344,6 +344,8 @@ def test_who_is_left_out_under_one_kind_of_load_is_said_where_others_rank_it() -
     verdict = summary_of(of_loads("a", "b", loads=loads), script).verdict
     assert verdict.startswith("a, the baseline, is fastest: ")
     assert "under open without a right answer: a" in verdict
+    # What stands behind "fastest" is valid.
+    assert "doubtful" not in verdict
 
 
 def test_servers_that_failed_are_named_with_their_reason() -> None:
@@ -406,3 +408,14 @@ def test_doubtful_figures_are_not_passed_off_as_good() -> None:
     summary = summary_of(THREE, script)
     assert summary.fastest == "axum"
     assert "the figures of axum are doubtful (20.00% of the requests" in summary.verdict
+
+
+def test_doubts_are_said_of_the_loads_that_they_are_of() -> None:
+    def script(trial: Trial) -> Outcome:
+        errors = 100 if (trial.server, trial.load) == ("axum", "many") else 0
+        return Outcome(RATES[trial.server], errors=errors)
+
+    spec = make_spec("sync", "async", "axum", loads=("few", "many"))
+    assert "the figures of axum under many are doubtful (20.00% of the requests" in (
+        summary_of(spec, script).verdict
+    )

@@ -292,23 +292,29 @@ def _where(ranking: Ranking) -> str:
 
 
 def _doubts(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> list[str]:
-    """Return which figures behind the sentence are doubtful, with the first reason of each."""
+    """Return which figures behind the sentence are doubtful, with the first reason of each.
+
+    Of the loads that they are ranked under, which are named where the run has others.
+    """
     concerned = dict.fromkeys(
-        name
+        (name, load)
         for ranking in rankings
         for name in (*ranking.leaders, ranking.baseline)
         if name in ranking.scores
+        for load in ranking.loads
     )
+    by_pair = {(row.server, row.load): row for row in rows}
+    doubtful: dict[str, list[ResultRow]] = {}
+    for pair in concerned:
+        row = by_pair.get(pair)
+        if row is not None and row.validity not in (None, Validity.VALID):
+            doubtful.setdefault(row.server, []).append(row)
+    several = len({row.load for row in rows}) > 1
     doubts: list[str] = []
-    for server in concerned:
-        doubtful = [
-            row
-            for row in rows
-            if row.server == server and row.validity not in (None, Validity.VALID)
-        ]
-        if doubtful:
-            reason = (doubtful[0].validity_reasons or [str(doubtful[0].validity)])[0]
-            doubts.append(f"the figures of {server} are doubtful ({reason})")
+    for server, of_server in doubtful.items():
+        reason = (of_server[0].validity_reasons or [str(of_server[0].validity)])[0]
+        where = f" under {wording.listing([row.load for row in of_server])}" if several else ""
+        doubts.append(f"the figures of {server}{where} are doubtful ({reason})")
     if len(doubts) > 2:
         return [f"the figures of {len(doubts)} of these servers are doubtful"]
     return doubts
