@@ -130,7 +130,7 @@ def test_each_tie_has_its_cost_and_what_is_told_apart_has_none() -> None:
     results = trials_of("closed", 1, a=0.0, b=0.0, c=1.0)
     (tie,) = ties(spec, results, ["a", "b", "c"])
     assert (tie.load, tie.servers, tie.difference) == ("closed", ["a", "b"], 0.05)
-    comparison = compared(spec, "closed", results, ["a", "b", "c"])[1]
+    comparison = compared(spec, "closed", results)[1]
     more = comparison.more_repetitions("a", "b", 1.05, MAX_REPETITIONS - 5)
     assert tie.repetitions == more
     # A repetition of all three takes three minutes.

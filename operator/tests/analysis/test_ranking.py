@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -419,3 +420,35 @@ def test_doubts_are_said_of_the_loads_that_they_are_of() -> None:
     assert "the figures of axum under many are doubtful (20.00% of the requests" in (
         summary_of(spec, script).verdict
     )
+
+
+@pytest.mark.parametrize(
+    ("silent", "said"),
+    [
+        ("ab", "no server has a figure that counts; under closed without a right answer: a and b"),
+        ("b", "a served 1,000 requests/s under closed; under closed without a right answer: b"),
+    ],
+)
+def test_the_order_of_a_server_without_a_figure_is_not_known(silent: str, said: str) -> None:
+    def script(trial: Trial) -> Outcome:
+        return Outcome(0, (), errors=9) if trial.server in silent else Outcome(1000.0)
+
+    summary = summary_of(make_spec("a", "b", repetitions=3, stopWhen="decided"), script)
+    assert summary.finished
+    assert summary.verdict == f"{said}; under closed the order is not known after 3 repetitions"
+
+
+def test_what_is_told_apart_without_a_server_that_crashed_is_a_tie_beside_it() -> None:
+    """Ranks, ties and verdict compare the same servers."""
+    wobble = (0.05, 0.082, 0.018, 0.08, 0.02)
+
+    def script(trial: Trial) -> Outcome:
+        if trial.server == "c" and trial.repetition > 2:
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(1000 * math.exp(wobble[trial.repetition - 1] * (trial.server == "a")))
+
+    summary = summary_of(make_spec("b", "a", "c"), script)
+    assert [row.rank for row in summary.rows] == [1, 1, 1]
+    # No further repetition tells anything of the one that crashed.
+    assert [one.servers for one in summary.ties] == [["b", "a"]]
+    assert "would tell b and a apart" in summary.verdict

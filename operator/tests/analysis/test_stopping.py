@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laptime.analysis import stopping
+from laptime.analysis.repeated import compared
 from laptime.analysis.stopping import (
     gave_up,
     loads_given_up,
     trials_so_far,
 )
 from laptime.api.attempts import Fault
-from laptime.api.results import Figures, TrialOutcome, TrialResult
+from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Order
 from laptime.plan import plan_trials
@@ -294,6 +295,28 @@ def test_the_control_is_no_competitor_to_be_told_apart() -> None:
 def test_a_server_alone_that_is_left_decides_nothing() -> None:
     spec = decided("a", "b")
     assert repetitions_needed(spec, levels(3, a=0.0), frozenset({"b"})) == 3
+
+
+def test_an_order_is_known_where_the_verdict_says_so_also_after_a_server_was_given_up() -> None:
+    """Its figures are in the table, and ask for as much certainty as any."""
+    spec = decided("b", "a", "c")
+    results = [
+        *blocks(12, b=(0.0,), a=(0.02, 0.05, 0.082, 0.018, 0.08)),
+        *(result("c", n, 0.0 if n < 3 else None, ordinal=n) for n in range(1, 5)),
+    ]
+    needed = repetitions_needed(spec, results)
+    assert 3 < needed < 12
+    seen = [one for one in results if one.repetition <= needed]
+    assert compared(spec, "closed", seen)[1].can_be_told_apart("a", "b")
+
+
+def test_a_server_without_a_figure_is_not_waited_for() -> None:
+    wrong = [
+        one.model_copy(update={"validity": Validity.INVALID})
+        for one in levels(3, a=0.0, b=0.0)
+        if one.server == "b"
+    ]
+    assert repetitions_needed(decided("a", "b"), [*levels(3, a=0.0), *wrong]) == 3
 
 
 def test_a_budget_ends_a_run_that_is_not_decided() -> None:

@@ -88,17 +88,19 @@ def ties(
 ) -> tuple[Tie, ...]:
     """Return which pairs of servers no load tells apart, and what it would cost; see above.
 
-    Load by load, and of all of them those that cost least. Pairs that differ by less than is worth
-    knowing for sure are none, nor are those whose noise nobody knows.
+    Load by load, and of all of them those that cost least. `servers` are those that can still be
+    measured. Pairs that differ by less than is worth knowing for sure are none, nor are those whose
+    noise nobody knows.
     """
     difference = worth_knowing(spec)
     found = []
     for load in spec.loads:
         made = max((one.repetition for one in results if one.load == load.name), default=0)
         most = MAX_REPETITIONS - made
-        metric, comparison = compared(spec, load.name, results, servers)
+        metric, comparison = compared(spec, load.name, results)
         seconds = seconds_of_repetition(results, load.name if spec.stop_when else None)
-        for pair in combinations(comparison.servers, 2) if most > 0 else ():
+        competing = [name for name in comparison.servers if name in servers]
+        for pair in combinations(competing, 2) if most > 0 else ():
             if comparison.can_be_told_apart(*pair) or comparison.are_alike(*pair, 1 + difference):
                 continue
             more = comparison.more_repetitions(*pair, 1 + difference, most)

@@ -35,10 +35,9 @@ def deviations(spec: BenchmarkRunSpec, results: Iterable[TrialResult]) -> Deviat
     Of the loads that can be foreseen alone (see below).
     """
     measured = list(results)
-    servers = sorted({one.server for one in measured})
     found: dict[Metric, list[float]] = defaultdict(list)
     for load in filter(can_be_foreseen, spec.loads):
-        metric, comparison = compared(spec, load.name, measured, servers)
+        metric, comparison = compared(spec, load.name, measured)
         pairs = combinations(comparison.servers, 2)
         known = (comparison.deviation(*pair) for pair in pairs)
         found[metric] += [one for one in known if one is not None and math.isfinite(one)]

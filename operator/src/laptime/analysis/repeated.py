@@ -88,17 +88,20 @@ def scores(logs: Mapping[str, ByRepetition], metric: Metric) -> dict[str, Logs]:
 
 
 def compared(
-    spec: BenchmarkRunSpec, load: str, results: Iterable[TrialResult], servers: Iterable[str]
+    spec: BenchmarkRunSpec, load: str, results: Iterable[TrialResult]
 ) -> tuple[Metric, Comparison]:
-    """Return the figure that a load is compared by, and how these servers compare by it.
+    """Return the figure that a load is compared by, and how its servers compare by it.
 
-    Without the control, which is no competitor.
+    All that have it, as in the table: one that is measured no more is still one of them, and asks
+    for as much certainty. Without the control, which is no competitor.
     """
     of_load = [one for one in results if one.load == load]
     metric = compared_by(spec, spec.load(load), of_load)
     known = scores(logs_by_server(of_load, load, metric), metric)
     competing = {
-        name: known[name] for name in servers if name in known and name != spec.control_name
+        server.name: known[server.name]
+        for server in spec.servers
+        if server.name in known and server.name != spec.control_name
     }
     return metric, Comparison(competing, looks_of(spec))
 

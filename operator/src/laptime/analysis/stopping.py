@@ -14,7 +14,7 @@ at 8. `make bench-precision` counts how often stopped intervals cover the truth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import combinations
 
@@ -87,7 +87,7 @@ def repetitions_needed(
         if spec.precision is not None and _is_precise(spec, counting, measurable):
             return needed
         if spec.stop_when is not None:
-            goes_on = [load for load in goes_on if undecided(spec, load, counting, measurable)]
+            goes_on = [load for load in goes_on if _asks_for_more(spec, load, seen, cells)]
         needed.update(dict.fromkeys(goes_on, repetition + 1))
     return needed
 
@@ -100,19 +100,30 @@ def _is_precise(
     return widest is None or widest <= (spec.precision_share or 0.0)
 
 
-def undecided(
-    spec: BenchmarkRunSpec, load: str, results: Sequence[TrialResult], servers: Sequence[str]
-) -> list[tuple[str, str]]:
-    """Return the pairs of servers whose order is not known under a load.
+def _asks_for_more(
+    spec: BenchmarkRunSpec,
+    load: str,
+    results: Sequence[TrialResult],
+    cells: Collection[tuple[str, str]],
+) -> bool:
+    """Return whether an order is not known of servers that are still measured and have figures."""
+    _, comparison = compared(spec, load, results)
+    return bool(
+        undecided(spec, comparison, [one for one in comparison.servers if (one, load) in cells])
+    )
 
-    That is: which are not told apart, nor proven to differ by less than is worth knowing. By the
-    figure that the load is compared by; the control is no competitor.
+
+def undecided(
+    spec: BenchmarkRunSpec, comparison: Comparison, servers: Iterable[str]
+) -> list[tuple[str, str]]:
+    """Return the pairs of these servers whose order is not known.
+
+    That is: which are not told apart, nor proven to differ by less than is worth knowing.
     """
-    _, comparison = compared(spec, load, results, servers)
     smallest = spec.smallest_difference_share
     return [
         pair
-        for pair in combinations(comparison.servers, 2)
+        for pair in combinations(servers, 2)
         if not comparison.can_be_told_apart(*pair)
         and not (smallest and comparison.are_alike(*pair, 1 + smallest))
     ]

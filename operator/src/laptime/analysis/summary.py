@@ -12,7 +12,7 @@ from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_de
 from laptime.analysis.looks import looks_of
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import in_vain, rank, verdict
-from laptime.analysis.repeated import COMPARED, compared_by, logs_of, repeated
+from laptime.analysis.repeated import COMPARED, compared, compared_by, logs_of, repeated
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
@@ -109,7 +109,7 @@ def summarise(
         notes += duet.said(first.scores if first and paired else {}, results)
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
-        notes += _orders(spec, trials, counted, measured)
+        notes += _orders(spec, trials, counted)
     if finished:
         # Before that more repetitions come anyway, and the next look costs the operator something.
         for one in rankings:
@@ -117,7 +117,7 @@ def summarise(
             made = (trial.repetition for trial in trials if trial.load in one.loads)
             cost = what_would_decide(
                 one.comparison,
-                one.leaders,
+                [name for name in one.leaders if name in measured],
                 max(made, default=0),
                 seconds_of_repetition(counted, load),
                 worth_knowing(spec),
@@ -182,17 +182,20 @@ def _orders(
     spec: BenchmarkRunSpec,
     trials: Sequence[Trial],
     results: Sequence[TrialResult],
-    servers: Sequence[str],
 ) -> Iterator[str]:
-    """Yield under which loads all orders are known, and after how many repetitions."""
+    """Yield under which loads all orders are known, and after how many repetitions.
+
+    Of all servers of the run: that of one without a figure is not known.
+    """
+    servers = [one.name for one in spec.servers if one.name != spec.control_name]
+    pairs = math.comb(len(servers), 2)
     known: dict[int, list[str]] = {}
     for load in spec.loads:
         made = max((one.repetition for one in trials if one.load == load.name), default=0)
-        left = undecided(spec, load.name, results, servers)
+        left = undecided(spec, compared(spec, load.name, results)[1], servers)
         if not left:
             known.setdefault(made, []).append(load.name)
             continue
-        pairs = math.comb(len(set(servers) - {spec.control_name}), 2)
         of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
         yield f"under {load.name} {of} not known after {made} repetitions"
     for made, loads in known.items():
