@@ -39,6 +39,8 @@ class Outcome:
     rate: float
     latencies: tuple[int, ...] = (1000,) * 400
     errors: int = 0
+    kind: str = "timeout"
+    """Of its errors."""
     busiest_thread: float = 0.3
     failure: tuple[str, str] | None = None
     fault: Fault = Fault.SERVER
@@ -90,6 +92,7 @@ def generator_result(trial: Trial, outcome: Outcome) -> GeneratorResult:
         late = zip(outcome.latencies, outcome.uncorrected, strict=True)
         measured["lateness"] = histogram([due - sent for due, sent in late])
         measured["endpoints"]["list"]["uncorrectedLatency"] = histogram([*outcome.uncorrected])
+    measured["errors"] = {outcome.kind: outcome.errors}
     content = document(measured, busiestThread=outcome.busiest_thread)
     if outcome.search is not None:
         content["saturation"] = outcome.search

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from laptime.api.results import ObjectiveResult, Outcome
@@ -124,6 +126,27 @@ def test_a_doubt_counts_only_where_it_could_change_the_outcome(
         assert "generator used 95% of its CPU" in (result.message or "")
 
 
+@pytest.mark.parametrize(
+    ("metric", "bound"),
+    [
+        ("errorRate", {"atMost": "0.001"}),
+        ("p99", {"atMost": "5ms"}),
+        ("p99", {"atMost": "5ms", "errorRate": 0.5}),
+        ("p50", {"atMost": "5ms"}),
+    ],
+)
+@pytest.mark.parametrize("doubt", [{"kind": "port"}, {"busiest_thread": 0.97}])
+def test_what_failed_by_the_generators_doing_misses_no_bound(
+    metric: str, bound: dict[str, object], doubt: dict[str, Any]
+) -> None:
+    errors: dict[str, Any] = {"latencies": (1000,) * 9000, "errors": 1000}
+    one = Measured(1000.0, **{**errors, **doubt})
+    result = evaluated(metric, lambda _: one, bound)
+    assert (result.outcome, result.reason) == (NOT_KNOWN, "Doubtful")
+    assert result.measured.endswith(" (doubtful)")
+    assert evaluated(metric, lambda _: Measured(1000.0, **errors), bound).outcome is MISSED
+
+
 def test_what_failed_is_counted_whatever_else_is_doubtful() -> None:
     result = evaluated("errorRate", lambda _: Measured(1000.0, errors=100), {"atMost": "0.1"})
     assert (result.outcome, result.measured) == (MISSED, "0.2")
@@ -148,3 +171,21 @@ def test_what_was_not_measured_is_not_known() -> None:
 def test_without_a_right_answer_no_latency_is_good() -> None:
     result = evaluated("p99", lambda _: Measured(0, latencies=(), errors=9), {"atMost": "5m"})
     assert (result.outcome, result.measured) == (MISSED, "no right answer")
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_without_a_right_answer_the_share_of_errors_is_known(right: int) -> None:
+    script = Measured(1.0, latencies=(1000,) * right, errors=900 - right)
+    result = evaluated("errorRate", lambda _: script, {"atMost": "0.001"})
+    assert (result.outcome, result.reason) == (MISSED, "BoundNotKept")
+
+
+@pytest.mark.parametrize("metric", ["errorRate", "p99"])
+def test_repetitions_without_a_right_answer_do_not_hide_how_many_requests_failed(
+    metric: str,
+) -> None:
+    def sometimes(trial: Trial) -> Measured:
+        return Measured(1.0, (1000,) * (0 if trial.repetition > 3 else 400), errors=600)
+
+    bound = "0.1" if metric == "errorRate" else "5ms"
+    assert evaluated(metric, sometimes, {"atMost": bound}).outcome is MISSED

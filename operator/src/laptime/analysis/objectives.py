@@ -108,24 +108,37 @@ def _latency(
     low, high = errors.low or 0.0, errors.high or 0.0
     if low > allowed:
         why = f"{failing}, {limit}"
-        return _Said(Outcome.MISSED, "TooManyErrors", f"{measured}, {failing}", why)
+        return _missed_by_errors(row, "TooManyErrors", f"{measured}, {failing}", why)
     if high > allowed:
         why = f"{failing} ({wording.share(low)} to {wording.share(high)}), {limit}"
         return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", f"{measured}, {failing}", why)
     if figure is not None and figure.failed:
-        always = figure.failed == len(trials) and objective.at_most is not None
         of = f"in {figure.failed} of {len(trials)} repetitions"
-        return _Said(
-            Outcome.MISSED if always else Outcome.NOT_KNOWN,
-            "BoundNotKept" if always else "IntervalAcrossBound",
-            f"{measured}, {failing}",
-            f"{failing}, and {wording.metric(metric)} fell among them {of}",
-        )
+        said = f"{measured}, {failing}"
+        why = f"{failing}, and {wording.metric(metric)} fell among them {of}"
+        if figure.failed == len(trials) and objective.at_most is not None:
+            return _missed_by_errors(row, "BoundNotKept", said, why)
+        return _Said(Outcome.NOT_KNOWN, "IntervalAcrossBound", said, why)
     fewest = fewest_answers(metric)
     if figure is None or figure.seconds is None or min(one.requests for one in trials) < fewest:
         why = f"{wording.metric(metric)} needs {fewest:,} requests in each repetition"
         return _Said(Outcome.NOT_KNOWN, "TooFewAnswers", measured, why)
     return _by_interval(objective, row, figure.seconds, measured)
+
+
+def _missed_by_errors(row: ResultRow, reason: str, measured: str, message: str) -> _Said:
+    """Return that a bound was missed by some requests that failed, if they are not in doubt."""
+    return _in_doubt(row, Bearing.LOOKS_WORSE, Metric.ERROR_RATE, measured) or _Said(
+        Outcome.MISSED, reason, measured, message
+    )
+
+
+def _in_doubt(row: ResultRow, against: Bearing, metric: Metric, measured: str) -> _Said | None:
+    """Return that an outcome is not known where a doubt bears on a figure in that direction."""
+    for reason in row.validity_reasons:
+        if against in bearing(reason, metric):
+            return _Said(Outcome.NOT_KNOWN, "Doubtful", f"{measured} (doubtful)", reason)
+    return None
 
 
 def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measured: str) -> _Said:
@@ -143,12 +156,10 @@ def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measure
     # More is better of a throughput alone: a bound on the other side asks for something bad.
     asks_for_good = at_most is not (objective.metric is Metric.REQUESTS_PER_SECOND)
     against = Bearing.LOOKS_BETTER if met is asks_for_good else Bearing.LOOKS_WORSE
-    for reason in row.validity_reasons:
-        if against in bearing(reason, objective.metric):
-            said = f"{measured} (doubtful)"
-            return _Said(Outcome.NOT_KNOWN, "Doubtful", said, reason)
     outcome = Outcome.MET if met else Outcome.MISSED
-    return _Said(outcome, "BoundKept" if met else "BoundNotKept", measured)
+    return _in_doubt(row, against, objective.metric, measured) or _Said(
+        outcome, "BoundKept" if met else "BoundNotKept", measured
+    )
 
 
 def error_rate(trials: Sequence[Figures]) -> Interval:

@@ -98,10 +98,11 @@ _NONE, _WORSE, _BETTER, _EITHER = (
     Bearing.NONE, Bearing.LOOKS_WORSE, Bearing.LOOKS_BETTER, Bearing.EITHER,
 )  # fmt: skip
 
-# Of what came back.
+# Of what came back. Where all of it failed, nothing is known so well as that.
 NO_RIGHT_ANSWER = Doubt(
     "no right answer{mostly}",
     "look at the server's log, and at `errorsByKind` of the trials",
+    errors=_NONE,
 )
 NO_REQUEST = Doubt(
     "the script asked nothing by HTTP or gRPC, so there is no throughput and no response time: "
@@ -339,10 +340,12 @@ TIMES_MISSING = Doubt(
     "a shorter load, or fewer names of requests in a script: what is too large is not stored",
     _NONE, _NONE, _NONE,
 )  # fmt: skip
-# Those that are left are not a fair sample: why the others are gone may have to do with it.
+# Those that are left are not a fair sample: why the others are gone may have to do with it. Errors
+# are counted of all of them, and what makes one invalid says itself whether it bears on them.
 INVALID_REPETITIONS = Doubt(
     "{invalid:d} of {trials:d} repetitions {are} invalid and left out",
     "the reasons of these trials say it",
+    errors=_NONE,
 )
 TRIALS_FAILED = Doubt("{failed:d} of {planned:d} trials failed", "the reason of the row says it")
 TRIALS_LOST = Doubt(
