@@ -9,6 +9,7 @@ import pytest
 from laptime.analysis.published_order import Agreement, OrderComparison, compare_order
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published
+from laptime.plan import Trial
 from tests.analysis.runs import Outcome, Script, run, steady
 
 SPEC = BenchmarkRunSpec.model_validate(
@@ -95,6 +96,24 @@ def test_a_server_without_figures_leaves_it_open() -> None:
 def test_the_same_published_figure_allows_a_tenth(rate: float, agreement: Agreement) -> None:
     found = compared(ALIKE, steady({"sync": 100, "async": rate, "axum": 1}))
     assert found.agreement is agreement
+
+
+@pytest.mark.parametrize(
+    "rates", [(108.0,), (70.0, 140.0, 100.0, 72.0, 139.0), (104.0, 112.0, 107.0, 113.0, 105.0)]
+)
+def test_what_chance_allows_does_not_confirm_that_servers_are_alike(
+    rates: tuple[float, ...],
+) -> None:
+    def script(trial: Trial) -> Outcome | None:
+        if trial.repetition > len(rates):
+            return None
+        return Outcome(rates[trial.repetition - 1] if trial.server == "async" else 100.0)
+
+    found = compared(ALIKE, script)
+    assert found.agreement is Agreement.UNDECIDED
+    assert found.undecided == (
+        "sync and async may differ by more than a tenth, and were published as alike",
+    )
 
 
 def test_what_was_alike_and_is_not_is_said() -> None:

@@ -25,7 +25,8 @@ class Agreement(StrEnum):
     """Whether the order is the same."""
 
     YES = "yes"
-    """Each two servers that the source ranks stand in its order, and were told apart."""
+    """Each two servers that the source ranks stand in its order, and were told apart; those that it
+    has as alike differ by less than ALIKE_RATIO for sure."""
     NO = "no"
     """At least two of them stand the other way round, and were told apart."""
     UNDECIDED = "undecided"
@@ -103,8 +104,11 @@ def _judge(claim: OrderClaim, comparison: Comparison) -> tuple[Agreement, str]:
     apart = comparison.can_be_told_apart(one, other)
     unknown = Agreement.UNDECIDED, f"{one} and {other} cannot be told apart"
     if claim.alike:
-        if abs(log_ratio) <= math.log(ALIKE_RATIO):
+        if comparison.are_alike(one, other, ALIKE_RATIO):
             return Agreement.YES, ""
+        if abs(log_ratio) <= math.log(ALIKE_RATIO):
+            said = f"{one} and {other} may differ by more than a tenth"
+            return Agreement.UNDECIDED, f"{said}, and were published as alike"
         first, last = (one, other) if log_ratio > 0 else (other, one)
         said = f"{first} is {wording.number(math.exp(abs(log_ratio)))}x {last}, published as alike"
         return (Agreement.NO, said) if apart else unknown
