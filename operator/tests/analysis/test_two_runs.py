@@ -11,6 +11,7 @@ from scipy import stats
 from laptime.analysis.two_runs import (
     Change,
     compare_runs,
+    measured_in_one,
     paired_otherwise,
     speeds_apart,
     welch_interval,
@@ -21,6 +22,7 @@ from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
+from laptime.plan import Trial
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 
 ONE = make_spec("axum", "sync")
@@ -69,6 +71,50 @@ def test_a_single_repetition_tells_nothing() -> None:
     assert {one.change for one in found} == {Change.NOT_KNOWN}
     assert found[0].ratio is not None
     assert found[0].ratio.low is None
+
+
+def silent(right: int = 0) -> list[TrialResult]:
+    """Return trials in which axum answers so many of 900 requests rightly."""
+    outcome = Outcome(right / 2, (1000,) * right, errors=900 - right)
+
+    def script(trial: Trial) -> Outcome | None:
+        return outcome if trial.server == "axum" else steady({"sync": 500.0})(trial)
+
+    return run(ONE, script)[1]
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_a_server_that_answers_nothing_any_more_is_worse(right: int) -> None:
+    found = changes(trials(), silent(right))
+    assert found["axum", Metric.REQUESTS_PER_SECOND] is Change.WORSE
+    assert found["axum", Metric.P99] is Change.WORSE
+    assert found["sync", Metric.REQUESTS_PER_SECOND] is Change.NONE_FOUND
+
+
+def test_a_server_that_answers_again_is_better_and_one_that_does_not_is_the_same() -> None:
+    assert changes(silent(), trials())["axum", Metric.REQUESTS_PER_SECOND] is Change.BETTER
+    again = compare_runs(ONE, silent(), silent())[0]
+    assert (again.server, again.change) == ("axum", Change.NONE_FOUND)
+    assert (again.failed_before, again.failed_after) == (5, 5)
+
+
+def test_one_repetition_without_a_right_answer_leaves_the_others_as_they_are() -> None:
+    mixed = [one for one in trials(axum=1100.0) if one.repetition > 1]
+    mixed += [one for one in silent() if one.repetition == 1]
+    assert changes(trials(), mixed)["axum", Metric.REQUESTS_PER_SECOND] is Change.BETTER
+
+
+def test_a_server_of_both_runs_without_a_trial_in_one_is_named() -> None:
+    only = [trial for trial in trials() if trial.server == "sync"]
+    assert measured_in_one(ONE, trials(), trials(), ONE) == []
+    assert measured_in_one(ONE, trials(), only, ONE) == [
+        "axum under closed has trials in the earlier one only"
+    ]
+    assert measured_in_one(ONE, only, trials(), ONE) == [
+        "axum under closed has trials in the later one only"
+    ]
+    # What is not in both specs is said there.
+    assert measured_in_one(ONE, trials(), only, make_spec("sync")) == []
 
 
 def test_only_what_both_runs_have_is_compared() -> None:

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from laptime.api.placement import RunPlacement
-from laptime.api.results import TrialResult
+from laptime.api.results import TrialResult, Validity
 from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
@@ -29,6 +29,14 @@ from tests.report.sample import SPEC, recorded
 Laptime = Callable[..., tuple[int, str, str]]
 REPORT, PAYLOADS = recorded()
 SMALL = recorded(small=True)
+
+
+def silenced(trial: TrialResult) -> TrialResult:
+    """Return a trial of which no request had a right answer."""
+    assert trial.figures is not None
+    nothing = {"errors": trial.figures.requests, "requests_per_second": 0.0, "latency": None}
+    figures = trial.figures.model_copy(update=nothing)
+    return trial.model_copy(update={"figures": figures, "validity": Validity.INVALID})
 
 
 def store(
@@ -448,6 +456,55 @@ class TestCompare:
         code, out, _ = laptime("compare", before, after)
         assert code == 0
         assert "The runs differ in more: the scenario: users and other." in out
+
+    def test_a_server_that_answers_nothing_any_more_is_worse(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        trials = [silenced(one) if one.server == "axum" else one for one in REPORT.trials]
+        after.write_text(to_json(replace(REPORT, trials=trials)))
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        assert code == 2
+        assert "Worse: axum (requests/s, closed)" in out
+        assert "cannot be judged" not in out
+
+    @pytest.mark.parametrize(
+        ("repetitions", "change", "said"),
+        [
+            (1, {}, "What was measured only once cannot be judged."),
+            (9, {"validity": "invalid"}, "What has no figure in one of the runs cannot be judged."),
+        ],
+    )
+    def test_why_something_cannot_be_judged_is_said_as_it_is(
+        self,
+        laptime: Laptime,
+        tmp_path: Path,
+        repetitions: int,
+        change: dict[str, Any],
+        said: str,
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        trials = [
+            TrialResult.model_validate({**one.to_wire(), **change})
+            for one in REPORT.trials
+            if one.repetition <= repetitions
+        ]
+        after.write_text(to_json(replace(REPORT, trials=trials)))
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        assert code == 0
+        assert said in " ".join(out.split())
+
+    def test_a_server_that_was_not_measured_again_is_named(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        trials = [one for one in REPORT.trials if one.server != "axum"]
+        after.write_text(to_json(replace(REPORT, trials=trials)))
+        _, out, _ = laptime("compare", before, after)
+        assert "axum under closed has trials in the earlier one only" in " ".join(out.split())
 
     def test_runs_in_different_placements_are_not_compared_without_a_word(
         self, laptime: Laptime, tmp_path: Path

@@ -57,7 +57,7 @@ class Comparison:
     """After divided by before. The intervals of all comparisons hold at once with 95 %."""
     change: Change
     failed_before: int = 0
-    """Repetitions in which it fell among the requests without a right answer."""
+    """Repetitions in which it fell among the requests without a right answer, or none was right."""
     failed_after: int = 0
 
 
@@ -93,6 +93,28 @@ def compare_runs(
     ]
     of = sum(1 for *_, one, other in figures if one and other)
     return tuple(_compare(*figure, of, looks) for figure in figures if figure[-1] or figure[-2])
+
+
+def measured_in_one(
+    spec: BenchmarkRunSpec,
+    before: Sequence[TrialResult],
+    after: Sequence[TrialResult],
+    later: BenchmarkRunSpec,
+) -> list[str]:
+    """Return which servers and loads of both runs have trials in one of them only.
+
+    Such as a server whose answers were wrong in the later run, so that nothing of it was measured.
+    """
+    trials = [{(one.server, one.load) for one in of_run} for of_run in (before, after)]
+    asked = [
+        {(server.name, load.name) for server in one.servers for load in one.loads}
+        for one in (spec, later)
+    ]
+    return [
+        f"{server} under {load} has trials in the {'earlier' if first else 'later'} one only"
+        for server, load in sorted(asked[0] & asked[1])
+        if (first := (server, load) in trials[0]) != ((server, load) in trials[1])
+    ]
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
@@ -312,4 +334,12 @@ def _change(ratio: Interval, metric: Metric) -> Change:
 
 
 def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> Logs:
-    return logs_of((one for one in trials if (one.server, one.load) == (server, load)), metric)
+    """Return the logarithms of a figure; all infinite where no request had a right answer at all.
+
+    In some repetitions without one there is no figure of those, which says nothing of the others.
+    """
+    own = [one for one in trials if (one.server, one.load) == (server, load)]
+    every = {one.repetition: one.figures for one in own if one.figures is not None}
+    if every and all(0 < one.requests == one.errors for one in every.values()):
+        return Logs(dict.fromkeys(every, math.inf))
+    return logs_of(own, metric)

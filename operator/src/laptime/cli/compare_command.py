@@ -55,6 +55,7 @@ def compare(
     from laptime.analysis.two_runs import (
         Change,
         compare_runs,
+        measured_in_one,
         paired_otherwise,
         speeds_apart,
         what_differs,
@@ -76,6 +77,9 @@ def compare(
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
+    differences += measured_in_one(
+        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
+    )
     differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
@@ -190,11 +194,21 @@ def _sentence(found: Sequence[Comparison]) -> str:
         ]
         if names:
             said.append(f"{change}: {wording.listing(names)}")
-    if any(one.change is Change.NOT_KNOWN for one in found):
-        said.append("what was measured only once, or failed now and then, cannot be judged")
+    unknown = {_why_not_known(one) for one in found if one.change is Change.NOT_KNOWN}
+    if unknown:
+        said.append(f"what {wording.listing(sorted(unknown), 'or')} cannot be judged")
     if not said:
         return "No difference found: a smaller one than the intervals say may still be there."
     return f"{'; '.join(said).capitalize()}."
+
+
+def _why_not_known(one: Comparison) -> str:
+    sides = (one.before, one.failed_before), (one.after, one.failed_after)
+    if any(figure is None and not failed for figure, failed in sides):
+        return "has no figure in one of the runs"
+    if one.failed_before or one.failed_after:
+        return "failed now and then"
+    return "was measured only once"
 
 
 def _document(
