@@ -130,10 +130,9 @@ def _of_image(health_path: str) -> str:
 def _example(found: Translation) -> Document:
     path = f", healthPath: {found.health_path}" if found.health_path else ""
     found.to_write.append(
-        f"spec.servers: the servers under test: images that answer GET {HEALTH_PATH}, or what their "
-        "healthPath says (docs/servers.md), "
-        "or Services of the namespace, such as {name: mine, service: {name: shop, port: 8080"
-        f"{path}}}}}"
+        f"spec.servers: the servers under test: images that answer GET {HEALTH_PATH}, or what "
+        "their healthPath says (docs/servers.md), or Services of the namespace, such as "
+        f"{{name: mine, service: {{name: shop, port: 8080{path}}}}}"
     )
     return {"name": "mine", "image": _EXAMPLE_IMAGE, "port": 8080}
 
