@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from typing import Any
 
 import pytest
 from scipy import stats
@@ -164,12 +165,32 @@ def test_what_else_differs_is_said() -> None:
     )
     assert what_differs(ONE, ONE) == []
     assert what_differs(ONE, other) == [
-        "the topology, or the sizes of its tiers",
-        "the settings of server axum",
+        "the topology: postgres.maxConnections none and 100",
+        "server axum: workers 1 and 4",
         "server sync is in one of them only",
         "server new is in one of them only",
         "load open is in one of them only",
     ]
+
+
+def test_in_which_settings_a_server_and_its_tiers_differ_is_said_with_both_values() -> None:
+    def of(image: str, **more: Any) -> BenchmarkRunSpec:
+        server = {"name": "mine", "image": image, "resources": {"cpu": "1"}, **more}
+        loads = [{"name": "closed", "closed": {"connections": 4, "duration": "5s"}}]
+        pools = {"postgres": {}, "pgbouncer": {"poolSize": 30 if more else 20}}
+        spec = {"scenario": "users", "servers": [server], "loads": loads, "topology": pools}
+        return BenchmarkRunSpec.model_validate(spec)
+
+    before = of("registry.example/shop:41")
+    after = of("registry.example/shop:42", env=[{"name": "MODE", "value": "fast"}], profile=True)
+    assert what_differs(before, after) == [
+        "the topology: pgbouncer.poolSize 20 and 30",
+        "server mine: image registry.example/shop:41 and registry.example/shop:42, "
+        "profile false and true, env.MODE.value none and fast",
+    ]
+    many = [{"name": f"V{n}", "value": "x"} for n in range(12)]
+    (_, said) = what_differs(before, of("registry.example/shop:42", env=many))
+    assert said.endswith("env.V6.value none and x, 5 more")
 
 
 def test_a_run_on_one_node_and_one_on_several_differ() -> None:

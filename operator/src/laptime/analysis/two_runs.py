@@ -8,16 +8,19 @@ Biometrika 34 (1947). The degrees of freedom are those of Welch and Satterthwait
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
+from laptime.api.base import Model
 from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
@@ -38,6 +41,9 @@ TOLD_SPEEDS = 1.05
 """CPUs that are apart by less are as fast for whoever compares servers on them."""
 _AS_BUSY = 0.1
 """Shares of CPUs. Idle ones took a quarter longer than busy ones, so this is some 3 %."""
+
+_MOST_SETTINGS = 8
+"""Of one server, load or topology that differ: who changes more compares two of them."""
 
 METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
 """The figures that are compared."""
@@ -253,7 +259,7 @@ def what_differs(
     if nodes[0] is not nodes[1]:
         said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
     if before.topology != after.topology:
-        said.append("the topology, or the sizes of its tiers")
+        said.append(f"the topology: {_apart(before.topology, after.topology)}")
     said += _changed(
         "server",
         {one.name: _as_deployed(one) for one in before.servers},
@@ -282,13 +288,39 @@ def _as_deployed(server: Server) -> Server:
     return server.model_copy(update={"workers": server.worker_count})
 
 
-def _changed(what: str, before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+def _changed(what: str, before: Mapping[str, Model], after: Mapping[str, Model]) -> list[str]:
     changed = [name for name in before if name in after and before[name] != after[name]]
     only = [name for name in {**before, **after} if (name in before) != (name in after)]
     return [
-        *(f"the settings of {what} {name}" for name in changed),
+        *(f"{what} {name}: {_apart(before[name], after[name])}" for name in changed),
         *(f"{what} {name} is in one of them only" for name in only),
     ]
+
+
+def _apart(before: Model, after: Model) -> str:
+    """Return in which settings two of a kind differ: `image mine:41 and mine:42`."""
+    settings = [dict(_settings(one.to_wire())) for one in (before, after)]
+    names = [name for name in {**settings[0], **settings[1]} if _differs(name, settings)]
+    said = [f"{name} {' and '.join(one.get(name, 'none') for one in settings)}" for name in names]
+    more = [f"{len(said) - _MOST_SETTINGS} more"] if len(said) > _MOST_SETTINGS else []
+    return ", ".join([*said[:_MOST_SETTINGS], *more])
+
+
+def _differs(name: str, settings: Sequence[Mapping[str, str]]) -> bool:
+    return len({one.get(name) for one in settings}) > 1
+
+
+def _settings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the settings in a part of a spec, as one writes them: `pgbouncer.poolSize`, `25`."""
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            yield from _settings(one, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list) and all(isinstance(one, dict) and "name" in one for one in value):
+        for one in value:
+            rest = {key: part for key, part in one.items() if key != "name"}
+            yield from _settings(rest, f"{path}.{one['name']}")
+    elif path:
+        yield path, value if isinstance(value, str) else json.dumps(value)
 
 
 def _compare(
