@@ -171,6 +171,7 @@ _OF_PATTERN: Mapping[str, list[str]] = {
     "^[a-z0-9]([-a-z0-9.]*": ["my-k6-script", "a.b", "0"],
     "^[a-z0-9]([-a-z0-9]*": ["payments", "0", "a" * 63],
     "^/[!-~]*$": ["/", "/healthz", "/ready?full=1"],
+    "^/([A-Za-z0-9._~-]+(/": ["/live", "/actuator/health", "/"],
     "^[a-z0-9][-._a-z0-9/:]*": ["registry.example/a/b:1.2", "a", f"a@sha256:{'0' * 64}"],
     "^[-._a-zA-Z0-9]+$": ["script.js", "a", "a..", "x" * 253],
     "^[.]?[-_a-zA-Z0-9]": ["script.js", "a", ".a", "x" * 253, "shop/main.js"],

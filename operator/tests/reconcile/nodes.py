@@ -103,14 +103,14 @@ class Nodes:
                 labels[LABEL + "trial"], at=datetime.now(UTC).timestamp()
             )
         elif self.server.breaking_off and pods[0]["status"]["phase"] == "Running":
-            self._end(pods[0], "Succeeded", 0)
+            self.end(pods[0], "Succeeded", 0)
 
     def _give_up(self, pod: Object) -> None:
         said = json.dumps({"reason": "InvalidTrial", "message": "no such load"})
         self.server.logs[pod["metadata"]["name"]] = f"LAPTIME-ERROR {said}\n"
-        self._end(pod, "Failed", 2)
+        self.end(pod, "Failed", 2)
 
-    def _end(self, pod: Object, phase: str, exit_code: int) -> None:
+    def end(self, pod: Object, phase: str, exit_code: int) -> None:
         ended = {"terminated": {"exitCode": exit_code, "finishedAt": _now()}}
         container = {**pod["status"]["containerStatuses"][0], "ready": False, "state": ended}
         status = {**pod["status"], "phase": phase, "containerStatuses": [container]}
