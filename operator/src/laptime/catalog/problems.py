@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from laptime.api.base import Model
@@ -129,16 +129,37 @@ def _asks_the_same(check: Check, request: Exchange) -> bool:
     except ValueError:
         # What is wrong with the template is said already.
         return True
-    pattern = "".join(_pattern(part) for part in wanted)
-    return re.fullmatch(pattern, asked) is not None
+    return _becomes(wanted, asked)
 
 
-def _pattern(part: Part) -> str:
-    if part.text:
-        return re.escape(part.text)
-    if part.name == ID_PLACEHOLDER:
-        return rf"(?:\d+|{_VALUE})"
-    return ".+" if part.encoding is Encoding.RAW else rf"(?:[^/?&=]+|{_VALUE})"
+def _becomes(template: Sequence[Part], text: str) -> bool:
+    """Whether a template can become a text, whichever values stand in it.
+
+    Part by part, with all places of the text at which the parts so far may end: a regular
+    expression would try each way to share the text among the values, which never ends.
+    """
+    ends = {0}
+    for part in template:
+        if part.text:
+            ends = {end + len(part.text) for end in ends if text.startswith(part.text, end)}
+        else:
+            ends = set(_ends_of_value(part, text, ends))
+    return len(text) in ends
+
+
+def _ends_of_value(part: Part, text: str, begins: Container[int]) -> Iterator[int]:
+    """Yield where a value may end that begins at one of these places."""
+    inside = False
+    for place, character in enumerate(text):
+        inside = (inside or place in begins) and _stands_in(part, character)
+        if inside:
+            yield place + 1
+
+
+def _stands_in(part: Part, character: str) -> bool:
+    if character == _VALUE or part.encoding is Encoding.RAW:
+        return True
+    return character.isdecimal() if part.name == ID_PLACEHOLDER else character not in "/?&="
 
 
 def _about_checks(scenario: Scenario) -> Iterator[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+# What nothing closes goes to the end: looked for from each opening, a text of a stranger that is
+# full of them would take hours. A $ in a name opens nothing.
 _TOKEN = re.compile(
     r"""
-      (?P<comment>--[^\n]*|/\*.*?\*/)
+      (?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))
     | '(?:[^']|'')*'
     | "[^"]*"
-    | \$(?P<tag>[A-Za-z_][A-Za-z_0-9]*|)\$.*?\$(?P=tag)\$
+    | (?<![\w$])\$(?P<tag>[A-Za-z_][A-Za-z_0-9]*|)\$.*?(?:\$(?P=tag)\$|\Z)
     | (?P<end>;)
     | [^-/'"$;]+
     | .
