@@ -19,13 +19,13 @@ from laptime.catalog import (
     scenario_of,
     scenarios,
 )
-from laptime.catalog.problems import scenario_problems
 from laptime.kube import Kube, Manifest
 from laptime.manifests.context import known_as
 from laptime.manifests.result import results_name
 from laptime.manifests.scenario import read_scenario, scenario_name
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import read_archive
+from laptime.reconcile.scenario_rules import problems_apart
 from laptime.reconcile.views import Run
 
 _NAMED = 5
@@ -50,6 +50,7 @@ class ScenarioDesk:
         self._children = children
         self._extensions = extensions
         self._kept: Scenario | None = None
+        self._checked: tuple[Scenario, list[str]] | None = None
 
     async def find(self, run: Run) -> Found:
         """Return the scenario that the run keeps, else the one that it would begin with now.
@@ -104,7 +105,7 @@ class ScenarioDesk:
                 fatal=False,
             )
         scenario = await self._with_texts(document, run.namespace)
-        problems = scenario_problems(scenario)
+        problems = await self._problems(scenario)
         if problems:
             more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
             said = plain("; ".join(problems[:_NAMED]))
@@ -134,6 +135,12 @@ class ScenarioDesk:
             raise ScenarioError(
                 "ScenarioNotUnderstood", f"scenario {name}: {place}: {plain(first['msg'])}"
             ) from error
+
+    async def _problems(self, scenario: Scenario) -> list[str]:
+        """Return what is wrong with a scenario, which is asked once as long as it is the same."""
+        if self._checked is None or self._checked[0] != scenario:
+            self._checked = (scenario, await problems_apart(scenario))
+        return self._checked[1]
 
     def _allow(self, scenario: Scenario) -> None:
         refused = [one for one in scenario.extensions if one not in self._extensions]

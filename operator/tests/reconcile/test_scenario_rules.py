@@ -1,0 +1,141 @@
+"""A scenario that takes for ever to check holds nobody up but its own run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from laptime.catalog import Scenario, scenario_of, scenarios, stored_text
+from laptime.reconcile import scenario_rules
+from laptime.reconcile.scenario_rules import problems_apart
+
+from .api_server import ApiServer
+from .test_controller import operating, reason, state, until
+from .test_scenarios import message, mine, run_of
+
+# Each takes twice as long with one more.
+_DOUBLING = {
+    "$defs": {
+        f"of{n}": {"allOf": [{"$ref": f"#/$defs/of{n + 1}"}, {"$ref": f"#/$defs/of{n + 1}"}]}
+        for n in range(60)
+    }
+    | {"of60": {"type": "string"}},
+    "$ref": "#/$defs/of0",
+}
+_DEEP: dict[str, Any] = {}
+for _ in range(150):
+    _DEEP = {"not": _DEEP}
+
+
+def asking(schema: dict[str, Any], expected: Any = 60 * "a" + "!") -> dict[str, Any]:
+    document = mine()
+    document["spec"]["checks"][0] |= {"jsonSchema": deepcopy(schema), "expected": expected}
+    return document
+
+
+@pytest.fixture
+def little_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario_rules, "CPU_SECONDS", 2)
+
+
+@pytest.mark.usefixtures("little_time")
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^(a+)+$"},
+        {"patternProperties": {"^(a+)+$": True}, "$ref": "#"},
+        _DOUBLING,
+        _DEEP,
+    ],
+    ids=["pattern", "reference to itself", "doubling", "deep"],
+)
+async def test_a_json_schema_that_takes_for_ever_ends_its_own_run_only(
+    schema: dict[str, Any],
+) -> None:
+    server = ApiServer()
+    server.add(asking(schema))
+    server.add(run_of("shop"))
+    passes = 0
+    async with operating(server):
+
+        async def others() -> None:
+            nonlocal passes
+            while True:
+                await asyncio.sleep(0.01)
+                passes += 1
+
+        task = asyncio.create_task(others())
+        await until(lambda: state(server, "demo") == "Failed", seconds=60)
+        task.cancel()
+    assert reason(server, "demo", "Succeeded") == "ScenarioWrong"
+    assert "no repetition of a repetition, such as (a+)+" in message(server, "Succeeded")
+    assert passes > 20
+
+
+async def test_a_scenario_that_takes_too_much_memory_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scenario_rules, "MEMORY_BYTES", 2**20)
+    (said,) = await problems_apart(scenarios()["users"])
+    assert "more than 60 s or 1 MiB: make it smaller" in said
+
+
+async def test_two_scenarios_are_looked_at_one_after_the_other() -> None:
+    users = scenarios()["users"]
+    wrong = scenario_of(asking({"type": "string"}, 3))
+    fine, found = await asyncio.gather(problems_apart(users), problems_apart(wrong))
+    assert fine == []
+    assert any("expected does not meet its own jsonSchema" in one for one in found)
+
+
+async def test_whoever_ends_the_process_is_not_the_author(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ended(_: bytes) -> tuple[int, bytes, bytes]:
+        return -signal.SIGKILL, b"", b""
+
+    monkeypatch.setattr(scenario_rules, "_asked", ended)
+    with pytest.raises(RuntimeError, match="exit code -9"):
+        await problems_apart(scenarios()["users"])
+
+
+async def test_a_run_that_is_over_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+    start = asyncio.create_subprocess_exec
+
+    async def starting(*args: Any, **more: Any) -> asyncio.subprocess.Process:
+        started.append(await start(*args, **more))
+        return started[-1]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", starting)
+    endless = scenario_of(asking({"type": "string", "pattern": "^(a+)+$"}))
+    task = asyncio.create_task(problems_apart(endless))
+    await until(lambda: started)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await started[0].wait() == -signal.SIGKILL
+
+
+async def test_the_process_learns_nothing_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = {}
+    start = asyncio.create_subprocess_exec
+
+    async def starting(*args: Any, **more: Any) -> asyncio.subprocess.Process:
+        seen.update(more["env"])
+        return await start(*args, **more)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", starting)
+    monkeypatch.setitem(os.environ, "PROMETHEUS_PASSWORD", "secret")
+    assert await problems_apart(scenarios()["hello"]) == []
+    assert seen.keys() == {"PYTHONPATH"}
+
+
+@pytest.mark.parametrize("scenario", scenarios().values(), ids=lambda one: one.name)
+def test_what_is_read_there_is_the_same_scenario(scenario: Scenario) -> None:
+    assert Scenario.model_validate_json(stored_text(scenario)) == scenario
