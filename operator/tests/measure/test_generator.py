@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+from random import Random
 from typing import Any
 
 import pytest
@@ -177,6 +178,34 @@ def test_a_small_result_that_unpacks_to_a_huge_one_is_refused() -> None:
     bomb = gzip.compress(b" " * (generator.MAX_PLAIN_BYTES + 1))
     assert len(packed(bomb)) < generator.MAX_PAYLOAD_LENGTH
     assert error_of(packed(bomb)).reason == "ResultTooLarge"
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "0", '{"a":[1]}'])
+def test_a_small_result_that_becomes_a_huge_one_in_the_memory_is_refused(value: str) -> None:
+    values = ",".join([value] * (8 * 2**20 // (len(value) + 1)))
+    bomb = gzip.compress(f'{{"schemaVersion":1,"x":[{values}]}}'.encode())
+    assert len(packed(bomb)) < generator.MAX_PAYLOAD_LENGTH
+    error = error_of(packed(bomb))
+    assert error.reason == "ResultTooLarge"
+    assert "values unpacked" in error.message
+
+
+def test_the_largest_results_that_can_be_stored_are_read() -> None:
+    chance = Random(1)
+
+    def second(t: int, requests: int, **more: Any) -> dict[str, Any]:
+        return {"t": t, "requests": requests, "p50Us": 9, "p99Us": 99, "maxUs": 999, **more}
+
+    def buckets() -> list[int]:
+        return [chance.choice((1, 1, 1, 2, chance.randrange(60))) for _ in range(2 * 333)]
+
+    # As many buckets as a generator prints, in both phases; and a day of seconds with errors.
+    full = [second(t, chance.randrange(999), latency=buckets()) for t in range(600)]
+    day = [second(t, 0, errors=1, kinds={"reset": 1}) for t in range(86_400)]
+    for warmup, measured in ((full, full), ([], day)):
+        found = document(phase([1000], seconds=measured))
+        found["phases"]["warmup"]["seconds"] = warmup
+        assert isinstance(parse_generator_output(line(found)), GeneratorResult)
 
 
 @given(st.text(max_size=400), st.binary(max_size=300))

@@ -15,7 +15,7 @@ from laptime.api.server import Server
 from laptime.catalog import scenarios
 from laptime.kube import KubeError
 from laptime.manifests import archive
-from laptime.manifests.archive import archive_config_maps
+from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import UID_LABEL, Component, Network, RunContext, Target
 from laptime.manifests.generator import trial_job
 from laptime.manifests.network import network_policy
@@ -45,9 +45,9 @@ from laptime.reconcile.actions import (
 )
 from laptime.reconcile.children import Children, kinds_of_run
 from laptime.reconcile.execute import NameTaken, NotResized, execute
-from laptime.reconcile.fold import delete_folded, read_archive
+from laptime.reconcile.fold import delete_folded
 from laptime.reconcile.views import Run, run_view
-from laptime.report.archive import pack
+from laptime.report.archive import pack, unpack
 
 from .api_server import ApiServer, serving
 from .test_decide import spec_of
@@ -248,9 +248,8 @@ async def test_a_part_of_an_archive_under_a_name_of_somebody_else(
     async with serving(server) as kube:
         if same:
             await execute(kube, run, context, [Fold(FILES)], children)
-            stored = await read_archive(kube, "default", "shop-results")
-            assert stored is not None
-            assert stored.files == FILES
+            by_name = {one["metadata"]["name"]: one for one in server.of("ConfigMap")}
+            assert unpack(joined(by_name["shop-results"], by_name)).files == FILES
             assert await delete_folded(kube, "default", run.uid, "shop-results")
         else:
             with pytest.raises(NameTaken, match=f"ConfigMap {name} is there"):

@@ -193,9 +193,60 @@ def test_what_is_something_else_is_no_archive() -> None:
 
 
 def test_nobody_fills_the_memory_with_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_LONGEST_BYTES", 2**20)
+    monkeypatch.setattr(archive, "_MOST_TEXT_BYTES", 2**20)
     with pytest.raises(ArchiveError, match="more than 1048576 bytes"):
         unpack(pack({"a": " " * 2**20}, []))
+
+
+@pytest.mark.parametrize(
+    "value", ["[]", "{}", '"' + 20 * 2**20 * "a" + '"'], ids=["lists", "objects", "text"]
+)
+def test_no_line_of_an_archive_fills_the_memory(value: str) -> None:
+    values = ",".join([value] * (12 * 2**20 // len(value) or 1))
+    lines = b'{"files":{}}\n' + f'{{"x":[{values}]}}\n'.encode()
+    with pytest.raises(ArchiveError, match="an object in the archive has more than"):
+        unpack(lzma.compress(lines) + lzma.compress(b""))
+
+
+def test_texts_are_counted_as_the_memory_holds_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_MOST_TEXT_BYTES", 3 * 2**20)
+    ascii_only, wide = 2**20 * "a", 2**20 * "a" + "\U0001f600"
+    assert unpack(pack({}, [config_map({"x": ascii_only})])).objects
+    with pytest.raises(ArchiveError, match="the texts in the archive take more than 3145728"):
+        unpack(pack({}, [config_map({"x": wide})]))
+
+
+def test_of_files_that_fill_the_memory_the_objects_are_read_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(archive, "_FILES_BYTES", 2**20)
+    packed = pack({"results.json": 3 * 2**20 * "a"}, SINGLE)
+    with pytest.raises(ArchiveError, match="the files in the archive have more than 1048576"):
+        unpack(packed)
+    assert unpack(packed, files=False) == Archive({}, unpack(PACKED).objects)
+
+
+@pytest.mark.parametrize("length", [-1, 10**9])
+def test_a_histogram_of_no_length_is_no_archive(length: int) -> None:
+    value = {"form": "payload", "value": {"latency": {"histogram bytes": length}}}
+    one = {"name": "a", "uid": "b", "labels": {}, "annotations": {}, "data": {"x": value}}
+    lines = b'{"files":{}}\n' + json.dumps(one).encode() + b"\n"
+    with pytest.raises(ArchiveError, match="no histogram of such a length"):
+        unpack(lzma.compress(lines) + lzma.compress(b"0" * 1000))
+
+
+def test_an_archive_is_never_in_the_memory_as_a_whole() -> None:
+    size = 2**20
+    packed = pack({}, [config_map({"x": size * "a"}, f"trial-{number}") for number in range(40)])
+    tracemalloc.start()
+    try:
+        found = unpack(packed)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # What comes out, and a few lines of it.
+    assert len(found.objects) == 40
+    assert most < 50 * size
 
 
 class TestObjects:

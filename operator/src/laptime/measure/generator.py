@@ -23,7 +23,13 @@ SCHEMA_VERSION = 1
 
 MAX_PAYLOAD_LENGTH = 900_000
 """Largest result in base64: it is stored in a ConfigMap, which holds 1 MiB at most."""
-MAX_PLAIN_BYTES = 32 * 1024 * 1024
+MAX_PLAIN_BYTES = 16 * 2**20
+MAX_VALUES = 2_000_000
+MAX_OBJECTS = 250_000
+"""What a result may become in the memory: its values, and how many of them are objects. Without
+these a text of some kB became 700 MB; the worst now takes 290. A real one that fits into
+MAX_PAYLOAD_LENGTH has far less: 1 million values where each second has its buckets, 175,000 objects
+and 8 MB where a day has 86,400 seconds with errors in each."""
 _QUOTED = 300
 _WORDS = 500
 _REASON = re.compile("[A-Z][A-Za-z0-9]{0,63}")
@@ -369,7 +375,7 @@ def parse_payload(payload: str) -> GeneratorResult | GeneratorError:
 
 
 def inflated(payload: str) -> bytes:
-    """Return the text that a payload (base64 of gzip) carries; no more of it than can be told.
+    """Return the JSON that a payload (base64 of gzip) carries, which may be read as a whole.
 
     Raises:
         OverflowError: it is too large, packed or unpacked; whoever wrote it need not be trusted.
@@ -390,6 +396,9 @@ def inflated(payload: str) -> bytes:
         raise OverflowError(f"more than {MAX_PLAIN_BYTES} bytes unpacked")
     if not inflate.eof:
         raise ValueError("it is cut off")
+    objects = plain.count(b"{")
+    if objects > MAX_OBJECTS or plain.count(b",") + plain.count(b"[") + objects > MAX_VALUES:
+        raise OverflowError(f"more than {MAX_OBJECTS} objects or {MAX_VALUES} values unpacked")
     return plain
 
 

@@ -30,7 +30,8 @@ _HALF = 1 << (_SUB_BUCKET_BITS - 1)
 _HIGHEST_MICROSECONDS = 3_600_000_000
 _CELLS = 24 * _HALF
 """Cells of a histogram of 1 µs … 1 h, with one bucket to spare."""
-_MAX_PLAIN_BYTES = _HEADER.size + 9 * _CELLS
+MAX_HISTOGRAM_BYTES = _HEADER.size + 9 * _CELLS
+"""Of a histogram that is not compressed."""
 
 
 class HistogramError(ValueError):
@@ -198,10 +199,10 @@ def unpack_histogram(text: str) -> bytes:
         raise HistogramError("not a compressed HdrHistogram of version 2")
     inflate = zlib.decompressobj()
     try:
-        plain = inflate.decompress(packed[8:], _MAX_PLAIN_BYTES + 1)
+        plain = inflate.decompress(packed[8:], MAX_HISTOGRAM_BYTES + 1)
     except zlib.error as error:
         raise HistogramError(f"cannot be decompressed: {error}") from None
-    if len(plain) > _MAX_PLAIN_BYTES or not inflate.eof:
+    if len(plain) > MAX_HISTOGRAM_BYTES or not inflate.eof:
         raise HistogramError("cut off, or larger than a histogram of 1 µs … 1 h can be")
     if len(plain) < _HEADER.size:
         raise HistogramError("shorter than its header")

@@ -43,7 +43,7 @@ def single_results(run_name: str, config_maps: list[Manifest]) -> list[Manifest]
 
 
 async def read_archive(kube: Kube, namespace: str, name: str) -> Archive | None:
-    """Return what is in the archive that begins with this ConfigMap; None when there is none.
+    """Return the objects in the archive that begins with this ConfigMap; None when there is none.
 
     Raises:
         ArchiveError: it is not whole.
@@ -52,7 +52,8 @@ async def read_archive(kube: Kube, namespace: str, name: str) -> Archive | None:
     head = await kube.get("ConfigMap", namespace, name)
     if head is None or not is_archive(head):
         return None
-    return await asyncio.to_thread(unpack, joined(head, await _parts(kube, namespace, head)))
+    packed = joined(head, await _parts(kube, namespace, head))
+    return await asyncio.to_thread(unpack, packed, files=False)
 
 
 async def _parts(kube: Kube, namespace: str, head: Manifest) -> dict[str, Manifest | None]:
@@ -110,7 +111,7 @@ async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int 
         return None
     parts = await _parts(kube, namespace, head)
     # Read to its end, so that it is known to be whole.
-    archive = await asyncio.to_thread(unpack, joined(head, parts))
+    archive = await asyncio.to_thread(unpack, joined(head, parts), files=False)
     # By its own list of names: one of the API server may be too old to have them all.
     doomed = [one["metadata"] for one in archive.objects]
     async for page in kube.pages(

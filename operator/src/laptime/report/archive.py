@@ -14,15 +14,21 @@ import gzip
 import io
 import json
 import lzma
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import IO, Any
 
 from laptime.manifests.archive import ARCHIVE_LABEL, ArchiveError, is_archive, joined
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
-from laptime.measure.generator import inflated
-from laptime.measure.histogram import HistogramError, pack_histogram, unpack_histogram
+from laptime.measure.generator import MAX_PLAIN_BYTES, MAX_VALUES, inflated
+from laptime.measure.histogram import (
+    MAX_HISTOGRAM_BYTES,
+    HistogramError,
+    pack_histogram,
+    unpack_histogram,
+)
 from laptime.measure.kept import archived
 from laptime.report.document import JSON_FILE, json_text
 
@@ -31,8 +37,20 @@ Manifest = dict[str, Any]
 # 1 MiB of memory for what has been seen holds the trials of a whole run that look alike; the
 # encoder needs eleven times as much.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "dict_size": 2**20, "pb": 0}]
-_LONGEST_BYTES = 256 * 2**20
-"""No stream is longer: nobody can fill the memory with an archive that somebody else made."""
+_MOST_TEXT_BYTES = 256 * 2**20
+_MOST_HISTOGRAM_BYTES = 512 * 2**20
+"""No stream is longer. The most that a run may have, 2,000 trials with figures of 50 endpoints
+each, makes 190 MB of text and 330 MB of histograms, by what one of them takes: 600 bytes where its
+figures are, twice, 27 values in 4 objects, and 3 kB of histograms."""
+_FILES_BYTES = 128 * 2**20
+"""Of the first line: 70 MB of that run, which only who reports reads."""
+_LINE_BYTES, _LINE_VALUES, _LINE_OBJECTS = MAX_PLAIN_BYTES + 2**22, MAX_VALUES + 2**20, 300_000
+"""Of any other line: a generator's result, and what else fits into a ConfigMap of 1 MiB. One line
+at a time is held, of which its texts stay. Nobody fills the memory with an archive of their own:
+where a few kB became gigabytes, the worst now takes 290 MB."""
+_DECODER_BYTES = 80 * 2**20
+"""What xz may take for itself: it is told how much by the archive."""
+_PIECE_BYTES = 2**20
 _HISTOGRAM = "histogram bytes"
 """Stands where a histogram was, with its length; the second stream has them in this order."""
 
@@ -93,24 +111,23 @@ def pack(files: Mapping[str, str], objects: Iterable[Mapping[str, Any]]) -> byte
     return packer.finish()
 
 
-def unpack(packed: bytes) -> Archive:
-    """Return what is in an archive.
+def unpack(packed: bytes, *, files: bool = True) -> Archive:
+    """Return what is in an archive; without its files it needs less memory by far.
 
     Raises:
         ArchiveError: it is none, or is not whole.
     """
     try:
-        text, rest = _inflated(packed)
-        plain, _ = _inflated(rest)
-        *whole, last = text.decode(errors="surrogatepass").split("\n")
-        first, *lines = map(json.loads, [*whole, last] if last else whole)
-        files = {name: _text(one, io.BytesIO()) for name, one in first["files"].items()}
-        histograms = io.BytesIO(plain)
-        return Archive(files, [_manifest(line, histograms) for line in lines])
+        texts, rest = _parted(packed, _MOST_TEXT_BYTES)
+        histograms, _ = _parted(rest, _MOST_HISTOGRAM_BYTES)
+        with lzma.open(io.BytesIO(texts)) as text, lzma.open(io.BytesIO(histograms)) as counts:
+            read = _files(text) if files else _skipped(text)
+            lines = iter(lambda: _line(text), "")
+            return Archive(read, _held(_manifest(json.loads(line), counts) for line in lines))
     except ArchiveError:
         raise
-    except (lzma.LZMAError, ValueError, LookupError, TypeError, AttributeError, OverflowError,
-            RecursionError) as error:  # fmt: skip
+    except (lzma.LZMAError, EOFError, ValueError, LookupError, TypeError, AttributeError,
+            OverflowError, RecursionError) as error:  # fmt: skip
         raise ArchiveError(f"the archive cannot be read: {error!r}") from error
 
 
@@ -142,18 +159,60 @@ def stored_in(config_maps: Iterable[Manifest]) -> Archive:
     return Archive(archive.files, [*single, *rest])
 
 
-def _inflated(packed: bytes) -> tuple[bytes, bytes]:
-    """Return a stream without its compression, and what follows it."""
-    xz = lzma.LZMADecompressor()
-    plain = xz.decompress(packed, _LONGEST_BYTES)
-    if len(plain) == _LONGEST_BYTES:
-        raise ArchiveError(f"the archive has more than {_LONGEST_BYTES} bytes")
-    if not xz.eof:
-        raise ArchiveError("the archive is cut off")
-    return plain, xz.unused_data
+def _parted(packed: bytes, most_bytes: int) -> tuple[bytes, bytes]:
+    """Return the first stream, which is whole, and what follows it; nothing unpacked is kept."""
+    xz = lzma.LZMADecompressor(memlimit=_DECODER_BYTES)
+    given, plain_bytes = packed, 0
+    while not xz.eof:
+        if xz.needs_input and not given:
+            raise ArchiveError("the archive is cut off")
+        plain_bytes += len(xz.decompress(given, _PIECE_BYTES))
+        given = b""
+        if plain_bytes > most_bytes:
+            raise ArchiveError(f"the archive has more than {most_bytes} bytes")
+    ends = len(packed) - len(xz.unused_data)
+    return packed[:ends], packed[ends:]
 
 
-def _manifest(line: dict[str, Any], histograms: io.BytesIO) -> Manifest:
+def _files(text: IO[bytes]) -> dict[str, str]:
+    line = text.readline(_FILES_BYTES)
+    if len(line) == _FILES_BYTES:
+        raise ArchiveError(f"the files in the archive have more than {_FILES_BYTES} bytes")
+    files = json.loads(line.decode(errors="surrogatepass"))["files"]
+    return {name: _text(one, io.BytesIO()) for name, one in files.items()}
+
+
+def _skipped(text: IO[bytes]) -> dict[str, str]:
+    while (piece := text.readline(_PIECE_BYTES)) and not piece.endswith(b"\n"):
+        pass
+    return {}
+
+
+def _line(text: IO[bytes]) -> str:
+    """Return the next line of JSON, which may be read as a whole; empty at the end."""
+    line = text.readline(_LINE_BYTES)
+    objects = line.count(b"{")
+    values = line.count(b",") + line.count(b"[") + objects
+    if len(line) == _LINE_BYTES or objects > _LINE_OBJECTS or values > _LINE_VALUES:
+        raise ArchiveError(
+            f"an object in the archive has more than {_LINE_BYTES} bytes, {_LINE_OBJECTS} JSON "
+            f"objects or {_LINE_VALUES} values"
+        )
+    return line.decode(errors="surrogatepass")
+
+
+def _held(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Return ConfigMaps; in the memory a text may be four times as long as in UTF-8."""
+    held, held_bytes = [], 0
+    for one in manifests:
+        held_bytes += sum(map(sys.getsizeof, one["data"].values()))
+        if held_bytes > _MOST_TEXT_BYTES:
+            raise ArchiveError(f"the texts in the archive take more than {_MOST_TEXT_BYTES} bytes")
+        held.append(one)
+    return held
+
+
+def _manifest(line: dict[str, Any], histograms: IO[bytes]) -> Manifest:
     metadata = {key: line[key] for key in ("name", "uid", "labels", "annotations")}
     data = {key: _text(one, histograms) for key, one in line["data"].items()}
     return {"kind": "ConfigMap", "metadata": metadata, "data": data}
@@ -175,7 +234,7 @@ def _of_text(text: str) -> Any:
     return text
 
 
-def _text(one: Any, histograms: io.BytesIO) -> str:
+def _text(one: Any, histograms: IO[bytes]) -> str:
     if isinstance(one, str):
         return one
     if one["form"] == "payload":
@@ -224,11 +283,13 @@ def _without_histograms(node: Any, histograms: bytearray) -> Any:
     return {_HISTOGRAM: len(plain)}
 
 
-def _with_histograms(node: Any, histograms: io.BytesIO) -> Any:
+def _with_histograms(node: Any, histograms: IO[bytes]) -> Any:
     if isinstance(node, list):
         return [_with_histograms(one, histograms) for one in node]
     if not isinstance(node, dict):
         return node
     if node.keys() == {_HISTOGRAM}:
+        if not 0 <= node[_HISTOGRAM] <= MAX_HISTOGRAM_BYTES:
+            raise ValueError("there is no histogram of such a length")
         return pack_histogram(histograms.read(node[_HISTOGRAM]))
     return {key: _with_histograms(one, histograms) for key, one in node.items()}
