@@ -66,6 +66,16 @@ def test_an_init_container_that_stays_is_a_container_like_others() -> None:
     ]
 
 
+def test_a_container_that_somebody_attaches_is_named() -> None:
+    changed = pod()
+    # As kubectl debug does it, at any time; Kubernetes never takes one out of a pod again.
+    changed["spec"]["ephemeralContainers"] = [{"name": "debugger", "image": "busybox"}]
+    assert said(changed) == [
+        "the cluster added container debugger to the pod of server axum: what it does there is in "
+        "the figures"
+    ]
+
+
 def test_a_limit_that_a_limit_range_sets_is_said_with_its_figures() -> None:
     changed = pod()
     limits = {"cpu": "100m", "memory": "128Mi", "ephemeral-storage": "1Gi"}

@@ -71,6 +71,29 @@ async def test_a_proxy_and_a_limit_are_said_in_each_trial_and_in_the_status() ->
         assert f"{said} (in 2 of 2 repetitions)" in row["validityReasons"]
 
 
+async def test_a_shell_beside_the_database_is_said_from_the_trial_on_in_which_it_came() -> None:
+    server = ApiServer()
+    begun: list[str] = []
+
+    def attach(pod: Object) -> None:
+        if pod["metadata"]["labels"][COMPONENT] != "generator":
+            return
+        begun.append(pod["metadata"]["name"])
+        for one in server.of("Pod"):
+            # Its pods are there since before the first trial.
+            if len(begun) == 2 and one["metadata"]["labels"][COMPONENT] == "postgres":
+                shell = {"name": "debugger", "image": "busybox"}
+                changed = {**one["spec"], "ephemeralContainers": [shell]}
+                server.change("Pod", "default", one["metadata"]["name"], spec=changed)
+
+    trials = await finished(server, "looked-into", attach)
+    said = "the cluster added container debugger to the pod of Postgres: what it does there is in "
+    assert [any(one.startswith(said) for one in trial["validityReasons"]) for trial in trials] == [
+        False,
+        True,
+    ]
+
+
 async def test_a_cluster_that_changes_nothing_is_not_spoken_of() -> None:
     trials = await finished(ApiServer(), "plain", lambda _: None)
     assert not [one for trial in trials for one in trial["validityReasons"] if "cluster" in one]

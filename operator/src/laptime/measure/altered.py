@@ -47,13 +47,15 @@ def altered(pod: Mapping[str, Any]) -> Altered:
     spec = pod.get("spec") or {}
     containers = spec.get("containers") or []
     before = spec.get("initContainers") or []
+    # Such as kubectl debug attaches; none ever goes, so that the end of a trial shows them all.
+    attached = spec.get("ephemeralContainers") or []
     # An init container that is started again and again stays beside the others.
     prepares = [one for one in before if one.get("restartPolicy") != "Always"]
     main = next((one for one in containers if one.get("name") == asked.main), None)
     limits, resources = _resources(asked, main.get("resources") or {}) if main else ([], [])
     return Altered(
         main=asked.main,
-        added=_strange(asked, [*before, *containers]),
+        added=_strange(asked, [*before, *containers, *attached]),
         prepares=_strange(asked, prepares),
         limits=tuple(limits),
         resources=tuple(resources),
