@@ -17,6 +17,7 @@ from prometheus_client import Metric
 from prometheus_client.utils import floatToGoString
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_IDLE_SECONDS = 30.0
 _ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
@@ -42,14 +43,19 @@ Answer = Callable[[str, str, str], tuple[str, bytes]]
 """Gives content type and body for a path, the address of who asks, and the formats it takes."""
 
 
-def serve(port: int, answer: Answer) -> None:
-    """Answer every GET on a port, in threads of their own."""
+def serve(port: int, answer: Answer, *, idle_seconds: float = _IDLE_SECONDS) -> ThreadingHTTPServer:
+    """Answer every GET on a port (0: any that is free), each connection in a thread of its own.
+
+    One on which nothing comes for so long is closed. Who scrapes makes a new one each time.
+    """
 
     class Server(ThreadingHTTPServer):
         # The pod's addresses may all be of IPv6.
         address_family = AF_INET6 if ":" in os.environ.get("POD_IP", "") else AF_INET
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = idle_seconds
+
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             accept = self.headers.get("Accept", "")
@@ -66,3 +72,4 @@ def serve(port: int, answer: Answer) -> None:
     server = Server(("", port), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
