@@ -13,7 +13,7 @@ import pytest
 from laptime.api.conditions import Verdict, merge_conditions
 from laptime.api.results import TrialResult
 from laptime.api.status import ConditionStatus, ConditionType
-from laptime.api.text import plain, plain_lines, plain_tree, shown
+from laptime.api.text import plain, plain_lines, plain_tree, shown, without_passwords
 from laptime.kube.errors import kube_error
 from laptime.log_lines import LineFormatter
 from laptime.manifests.result import RESULT_KEY, read_result
@@ -25,7 +25,8 @@ from laptime.measure.stacks import parse_stacks
 from laptime.measure.timeseries import Window
 from laptime.reconcile.diagnose import diagnose
 from laptime.reconcile.stages.verdicts import parse_verdict
-from laptime.reconcile.views import job_view, pod_view
+from laptime.reconcile.views import PodView, job_view, pod_view
+from laptime.verification.compare import quoted
 
 from .attacks import ATTACKS, harmless
 
@@ -83,6 +84,56 @@ def _pod(**status: Any) -> dict[str, Any]:
         "spec": {"containers": [{"name": "server", "image": "image"}]},
         "status": {"containerStatuses": [{"name": "server", **status}]},
     }
+
+
+PASSWORD = "Zq3-x_Y9abcdefgh"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"invalid URL: postgresql://laptime:{PASSWORD}@demo-postgres:5432/laptime?x=1",
+        f"redis://:{PASSWORD}@cache:6379",
+        f"jdbc:postgresql://host/laptime?user=laptime&password={PASSWORD}&ssl=off",
+        f"host=demo user=laptime password='{PASSWORD}' dbname=laptime",
+        f"Password = {PASSWORD}",
+        # The kubelet keeps the end of a log: this begins anywhere in it.
+        f"ptime:{PASSWORD}@demo-postgres/laptime",
+        f"{PASSWORD[5:]}@demo-postgres/laptime",
+    ],
+)
+def test_a_password_in_last_words_is_told_nobody(said: str) -> None:
+    (container,) = pod_view(
+        _pod(lastState={"terminated": {"exitCode": 1, "message": said}}, restartCount=3)
+    ).containers
+    problem = diagnose("server a", [PodView("a", "server", NOW, containers=(container,))], NOW)
+    assert problem is not None
+    assert "its last words" in problem.message
+    assert PASSWORD[5:] not in f"{problem.message}{container.exit_message}"
+
+
+def test_a_password_in_a_wrong_answer_is_told_nobody_wherever_it_is_cut_off() -> None:
+    for before in range(100):
+        body = f"{before * 'x'} cannot reach postgresql://laptime:{PASSWORD}@demo-postgres:5432"
+        assert PASSWORD[:5] not in quoted({"error": body})
+
+
+def test_what_is_no_password_stays() -> None:
+    for text in (
+        "listening on http://0.0.0.0:8080/ and [::]:8081",
+        "GET http://demo-server:8080/a?mail=ada@example.com 500",
+        "ask admin@example.com; password authentication failed for user laptime",
+        json.dumps({"url": "http://host:8080", "mail": "a@b.example", "password": "no"}),
+    ):
+        assert without_passwords(text) == text
+
+
+def test_a_verdict_with_a_password_in_it_is_read() -> None:
+    said = f'got {{"error": "postgres://a:{PASSWORD}@b", "dsn": "password={PASSWORD}"}}'
+    text = json.dumps({"ok": False, "message": said})
+    verdict = parse_verdict(without_passwords(text))
+    assert verdict is not None
+    assert PASSWORD not in str(verdict["message"])
 
 
 @pytest.mark.parametrize("attack", ALL)

@@ -6,6 +6,7 @@ they say is cleaned where it comes in, and once more where it is printed.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 MAX_NAME = 100
@@ -44,6 +45,23 @@ def shown(name: str, most: int = MAX_NAME) -> str:
     # Of a name of megabytes only what is shown is looked at.
     text = plain(name[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# Of a URL (at its very beginning a text may be cut off within one), and of a list of settings. No
+# more than what such a password may have in it, so that JSON stays JSON.
+_PASSWORD = re.compile(
+    r"""(\A|://[^:/@\s"'\\]*:)[^@/\s"'\\<>]+@|(password\s*=\s*["']?)[^\s&"'\\;,]+""", re.IGNORECASE
+)
+
+
+def without_passwords(text: str) -> str:
+    """Return text with … for the passwords of URLs and settings of databases.
+
+    A program that cannot read the DATABASE_URL that it was given likes to print it.
+    """
+    return _PASSWORD.sub(
+        lambda found: f"{found[1]}…@" if found[2] is None else f"{found[2]}…", text
+    )
 
 
 def _printable(one: str) -> str:

@@ -12,7 +12,7 @@ from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
-from laptime.api.text import plain
+from laptime.api.text import plain, without_passwords
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
 from laptime.measure import UNALTERED, Altered, altered
@@ -520,8 +520,8 @@ def _container_view(status: Mapping[str, Any], limited: bool) -> ContainerView:
         waiting_message=_said(waiting, "message"),
         exit_code=ended.get("exitCode"),
         exit_reason=_said(ended, "reason"),
-        # Several lines, or JSON: whoever reads it cleans what is in it.
-        exit_message=ended.get("message"),
+        # Several lines, or JSON: whoever reads it cleans what else is in it.
+        exit_message=None if ended.get("message") is None else without_passwords(ended["message"]),
         ended_at=parse_time(ended.get("finishedAt")),
         running="running" in state,
         running_since=parse_time((state.get("running") or {}).get("startedAt")),

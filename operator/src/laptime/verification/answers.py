@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from laptime.api.answers import CheckedAnswer
+from laptime.api.text import without_passwords
 from laptime.catalog import Answers, Check, plain_text
 from laptime.verification.judge import Heard, Judge
 from laptime.verification.mask import Mask
@@ -23,7 +24,7 @@ def shown(check: Check, judge: Judge, verdict: Verdict | None) -> CheckedAnswer:
     heard = judge.heard
 
     def hidden(text: str) -> str:
-        text = judge.mask.text(text)
+        text = without_passwords(judge.mask.text(text))
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
     return CheckedAnswer(

@@ -8,6 +8,8 @@ from typing import Any
 
 import jsonschema
 
+from laptime.api.text import without_passwords
+
 _QUOTED = 120
 
 
@@ -28,8 +30,8 @@ def _refuse(constant: str) -> None:
 
 
 def quoted(value: Any) -> str:
-    """Return a JSON value as short text: cut off when long."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    """Return a JSON value as short text: cut off when long, and without passwords."""
+    text = without_passwords(json.dumps(value, ensure_ascii=False, default=str))
     return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
 
 
