@@ -36,6 +36,19 @@ def pod_list(*pods: dict[str, Any], version: str = "10") -> dict[str, Any]:
     return {"metadata": {"resourceVersion": version}, "items": list(pods)}
 
 
+class Cut(io.BytesIO):
+    """An answer whose connection is lost after some lines."""
+
+    def __init__(self, content: bytes, error: OSError) -> None:
+        super().__init__(content)
+        self._error = error
+
+    def readline(self, *args: Any) -> bytes:
+        if line := super().readline(*args):
+            return line
+        raise self._error
+
+
 class ScriptedApi(ApiServer):
     def __init__(self, *answers: Any) -> None:
         super().__init__("api.example", 443, "token", None)
@@ -54,7 +67,10 @@ class ScriptedApi(ApiServer):
         if isinstance(answer, BaseException):
             raise answer
         lines = answer if isinstance(answer, list) else [answer]
-        return io.BytesIO("".join(json.dumps(line) + "\n" for line in lines).encode())
+        *lines, last = lines
+        cut = isinstance(last, OSError)
+        text = "".join(json.dumps(line) + "\n" for line in (lines if cut else [*lines, last]))
+        return Cut(text.encode(), last) if cut else io.BytesIO(text.encode())
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +117,8 @@ def test_a_list_then_the_changes_since(run: Run) -> None:
     assert first == {
         "fieldSelector": ["spec.nodeName=node-1"],
         "labelSelector": ["laptime.dev/run"],
+        # From the API server's memory, not from etcd by a quorum.
+        "resourceVersion": ["0"],
     }
     assert second["resourceVersion"] == ["10"]
     assert second["watch"] == ["1"]
@@ -148,6 +166,50 @@ def test_a_version_that_is_too_old_means_a_new_list(run: Run) -> None:
     )
     assert told == [{"a"}, {"b"}]
     assert "watch=1" not in asked[2]
+
+
+def test_after_a_cut_it_goes_on_where_it_was(run: Run, pauses: list[float]) -> None:
+    cut = [{"type": "ADDED", "object": wire("b", "11")}, OSError("connection reset")]
+    one, told, asked = run(
+        pod_list(wire("a")),
+        cut,
+        Refused(503, "starting"),
+        [{"type": "DELETED", "object": wire("a", "12")}],
+    )
+    assert told == [{"a"}, {"a", "b"}, {"b"}]
+    assert one.up
+    later = [parse_qs(urlparse(path).query) for path in asked[1:]]
+    assert [one["watch"] for one in later] == [["1"]] * 4
+    assert [one["resourceVersion"] for one in later] == [["10"], ["11"], ["11"], ["12"]]
+    assert pauses == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Refused(410, "too old"),
+        [{"type": "ERROR", "object": {"code": 410, "message": "too old"}}],
+        [{"type": "ADDED", "object": {}}],
+    ],
+    ids=["410", "410 in the watch", "not understood"],
+)
+def test_what_is_no_lost_connection_means_a_new_list(run: Run, answer: Any) -> None:
+    _, told, asked = run(
+        pod_list(wire("a")), OSError("connection reset"), answer, pod_list(wire("b"), version="20")
+    )
+    assert told == [{"a"}, {"b"}]
+    listed = parse_qs(urlparse(asked[3]).query)
+    assert "watch" not in listed
+    # Another API server may be behind: nothing older than what is known already.
+    assert listed["resourceVersion"] == ["10"]
+
+
+def test_a_version_that_the_api_server_does_not_know_is_not_asked_for_twice(run: Run) -> None:
+    restored = Refused(504, "Too large resource version")
+    _, told, asked = run(pod_list(wire("a")), restored, restored, pod_list(wire("b"), version="3"))
+    assert told == [{"a"}, {"b"}]
+    versions = [parse_qs(urlparse(path).query)["resourceVersion"] for path in asked]
+    assert versions == [["0"], ["10"], ["10"], ["0"], ["3"]]
 
 
 def test_while_the_api_server_is_away_the_pods_stay(run: Run, pauses: list[float]) -> None:

@@ -1,4 +1,4 @@
-"""The pods on this node, as the API server tells: one list, then a watch, for ever."""
+"""The pods on this node, as the API server tells: one list, then watches, for ever."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ _WATCH_SECONDS = 300
 # A watch says something at least this often: it ends after _WATCH_SECONDS.
 _SILENCE_SECONDS = _WATCH_SECONDS + 30
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
+_ANY_VERSION = "0"
+# It is too old, or, to an etcd that was restored, too new.
+_UNKNOWN_VERSION = (410, 504)
 _WHOLE = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata{};v=v1;g=meta.k8s.io"
 
@@ -108,6 +111,10 @@ class PodWatch:
         self._accept_list, self._accept_watch = (
             (_METADATA.format("List"), _METADATA.format("")) if neighbours else (_WHOLE, _WHOLE)
         )
+        self._version = _ANY_VERSION
+        self._listed = False
+        """Whether the changes since that version are all that is missing."""
+        self._failures = 0
         self.up = False
         """Whether the API server last did what was asked."""
 
@@ -116,51 +123,67 @@ class PodWatch:
         threading.Thread(target=self._run_for_ever, name=self._what, daemon=True).start()
 
     def _run_for_ever(self) -> None:
-        failures = 0
         last_said = ""
         while True:
             try:
-                version = self._list()
-                self.up, failures, last_said = True, 0, ""
-                while version:
-                    version = self._watch(version)
+                if not self._listed:
+                    self._list()
+                while True:
+                    self._watch()
+                    last_said = ""
             except (OSError, http.client.HTTPException, Refused, ValueError, KeyError) as error:
-                gone = isinstance(error, Refused) and error.status == 410
-                if not gone:
+                refused = error.status if isinstance(error, Refused) else None
+                if refused in _UNKNOWN_VERSION or isinstance(error, (ValueError, KeyError)):
+                    # Nobody says any more what has changed since then. Else it goes on from there:
+                    # an API server that starts again refuses much for some seconds.
+                    self._listed = False
+                if refused != 410:
                     # What is known of the pods stays: they run on while the API server restarts.
                     self.up = False
                     said = f"{type(error).__name__}: {error}"
                     if said != last_said:
                         logger.warning("%s: %s", self._what, said)
                     last_said = said
-                sleep(_RETRY_SECONDS[min(failures, len(_RETRY_SECONDS) - 1)])
-                failures += 1
+                sleep(_RETRY_SECONDS[min(self._failures, len(_RETRY_SECONDS) - 1)])
+                self._failures += 1
 
     def _path(self, **parameters: str) -> str:
         scope = f"namespaces/{self._namespace}/" if self._namespace else ""
         return f"/api/v1/{scope}pods?{urlencode({**self._selectors, **parameters})}"
 
-    def _list(self) -> str:
-        with self._api.get(self._path(), 30.0, self._accept_list) as response:
-            document = json.load(response)
-        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
-        self._changed(self._pods)
-        return str(document["metadata"]["resourceVersion"])
+    def _list(self) -> None:
+        """Take all pods as the API server has them in its memory.
 
-    def _watch(self, version: str) -> str:
-        """Follow the changes since a version until the watch ends; returns the last version."""
+        By a quorum of etcd it would be asked for all pods of a cluster, by each node, whenever an
+        API server restarts. What it has may be older than now, but not than what is known.
+        """
+        path = self._path(resourceVersion=self._version)
+        try:
+            with self._api.get(path, 30.0, self._accept_list) as response:
+                document = json.load(response)
+        except Refused:
+            # Such as by an etcd that was restored, which never had this version.
+            self._version = _ANY_VERSION
+            raise
+        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
+        self._version = str(document["metadata"]["resourceVersion"])
+        self._listed, self.up, self._failures = True, True, 0
+        self._changed(self._pods)
+
+    def _watch(self) -> None:
+        """Follow the changes since the last version until the watch ends."""
         path = self._path(
             watch="1",
             allowWatchBookmarks="true",
-            resourceVersion=version,
+            resourceVersion=self._version,
             timeoutSeconds=str(_WATCH_SECONDS),
         )
         with self._api.get(path, _SILENCE_SECONDS, self._accept_watch) as response:
+            self.up, self._failures = True, 0
             for event in _events(response):
-                version = self._take(event, version)
-        return version
+                self._take(event)
 
-    def _take(self, event: Mapping[str, Any], version: str) -> str:
+    def _take(self, event: Mapping[str, Any]) -> None:
         document = event["object"]
         if event["type"] == "ERROR":
             raise Refused(int(document.get("code", 500)), str(document.get("message", "")))
@@ -171,7 +194,7 @@ class PodWatch:
             pod = Pod.from_wire(document)
             self._pods = {**self._pods, pod.uid: pod}
             self._changed(self._pods)
-        return str(document["metadata"]["resourceVersion"])
+        self._version = str(document["metadata"]["resourceVersion"])
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[Mapping[str, Any]]:
