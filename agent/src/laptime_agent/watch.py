@@ -22,6 +22,8 @@ _WATCH_SECONDS = 300
 _SILENCE_SECONDS = _WATCH_SECONDS + 30
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
 _ANY_VERSION = "0"
+_SHORT_FAILURES = 4
+"""An API server that starts again is away for no more, one after the other."""
 # It is too old, or, to an etcd that was restored, too new.
 _UNKNOWN_VERSION = (410, 504)
 _WHOLE = "application/json"
@@ -133,9 +135,11 @@ class PodWatch:
                     last_said = ""
             except (OSError, http.client.HTTPException, Refused, ValueError, KeyError) as error:
                 refused = error.status if isinstance(error, Refused) else None
-                if refused in _UNKNOWN_VERSION or isinstance(error, (ValueError, KeyError)):
+                unknown = refused in _UNKNOWN_VERSION or isinstance(error, (ValueError, KeyError))
+                if unknown or self._failures >= _SHORT_FAILURES:
                     # Nobody says any more what has changed since then. Else it goes on from there:
-                    # an API server that starts again refuses much for some seconds.
+                    # an API server that starts again refuses much for some seconds. After longer
+                    # it may have an older state, and a watch would wait until that is as new.
                     self._listed = False
                 if refused != 410:
                     # What is known of the pods stays: they run on while the API server restarts.
@@ -161,9 +165,10 @@ class PodWatch:
         try:
             with self._api.get(path, 30.0, self._accept_list) as response:
                 document = json.load(response)
-        except Refused:
-            # Such as by an etcd that was restored, which never had this version.
-            self._version = _ANY_VERSION
+        except Refused as error:
+            if error.status in _UNKNOWN_VERSION:
+                # Such as by an etcd that was restored, which never had this version.
+                self._version = _ANY_VERSION
             raise
         self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
         self._version = str(document["metadata"]["resourceVersion"])

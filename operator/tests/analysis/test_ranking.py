@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -187,6 +188,47 @@ def test_who_has_one_repetition_is_not_the_fastest_where_others_have_more() -> N
     assert (summary.fastest, summary.fastest_factor) == ("b", "1.00x")
     assert summary.verdict.startswith("b served 1,017 (")
     assert summary.verdict.endswith("under closed fewer than two repetitions, and so no rank: a")
+
+
+def of_rates(rates: Mapping[tuple[str, str], float], once: tuple[str, str]) -> Script:
+    """Return trials of these rates, of which one server crashes under a load after the first."""
+    wobble = (1.0, 1.003, 0.998, 1.001)
+
+    def script(trial: Trial) -> Outcome:
+        if (trial.server, trial.load) == once and trial.repetition > 1:
+            return Outcome(0.0, failure=("ServerCrashed", "it ended"))
+        return Outcome(rates[trial.server, trial.load] * wobble[trial.repetition - 1])
+
+    return script
+
+
+@pytest.mark.parametrize("third", [50.0, 99.9])
+def test_a_baseline_with_one_repetition_gives_nobody_a_factor_where_others_have_more(
+    third: float,
+) -> None:
+    rates = {("a", "closed"): 200.0, ("b", "closed"): 100.0, ("c", "closed"): third}
+    spec = make_spec("a", "b", "c", repetitions=4)
+    summary = summary_of(spec, of_rates(rates, ("a", "closed")))
+    assert summary.fastest_factor is None
+    assert "x the throughput of a" not in summary.verdict
+    assert "that of a" not in summary.verdict
+    if third == 50.0:
+        assert summary.verdict.startswith("of b and c b is fastest by throughput under closed; ")
+    assert "under closed fewer than two repetitions, and so no rank: a" in summary.verdict
+
+
+def test_a_mean_over_loads_that_leaves_somebody_without_a_place_is_not_made() -> None:
+    servers = {"a": 200.0, "b": 100.0}
+    rates = {(name, load): rate for name, rate in servers.items() for load in ("few", "many")}
+    spec = make_spec("a", "b", loads=("few", "many"), repetitions=4)
+    summary = summary_of(spec, of_rates(rates, ("a", "many")))
+    ranks = {(row.server, row.load): row.rank for row in summary.rows}
+    assert ranks["a", "few"] == 1
+    assert summary.fastest == "a"
+    assert summary.verdict.startswith("a, the baseline, is fastest: the next, b, has 0.5x")
+    assert "under few" in summary.verdict
+    assert "geometric mean" not in summary.verdict
+    assert "under many fewer than two repetitions, and so no rank: a" in summary.verdict
 
 
 def test_while_a_repetition_goes_on_who_is_not_there_yet_keeps_its_place() -> None:

@@ -105,6 +105,41 @@ def test_one_repetition_without_a_right_answer_leaves_the_others_as_they_are() -
     assert changes(trials(), mixed)["axum", Metric.REQUESTS_PER_SECOND] is Change.BETTER
 
 
+@pytest.mark.parametrize("silent_ones", [3, 4])
+def test_repetitions_without_a_right_answer_are_in_no_percentile_faster_than_others(
+    silent_ones: int,
+) -> None:
+    mixed = [one for one in trials(axum=1100.0) if one.repetition > silent_ones]
+    mixed += [one for one in silent() if one.repetition <= silent_ones]
+    (p50,) = (
+        one
+        for one in compare_runs(ONE, trials(), mixed, ONE)
+        if (one.server, one.metric) == ("axum", Metric.P50)
+    )
+    assert (p50.change, p50.failed_after) == (Change.NOT_KNOWN, silent_ones)
+
+
+def test_what_variables_hold_is_not_said_and_no_setting_is_endless() -> None:
+    def of(value: str, *names: str, image: str = "registry.example/shop:1") -> BenchmarkRunSpec:
+        env = [{"name": name, "value": value} for name in names]
+        server = {"name": "mine", "image": image, "env": env}
+        loads = [{"name": "closed", "closed": {"connections": 4, "duration": "5s"}}]
+        return BenchmarkRunSpec.model_validate(
+            {"scenario": "hello", "servers": [server], "loads": loads}
+        )
+
+    before, after = of("hunter2", "DB_PASSWORD"), of("hunter3\nx", "DB_PASSWORD")
+    assert what_differs(before, after) == ["server mine: env.DB_PASSWORD.value is another one"]
+    # Variables are known by their names.
+    assert what_differs(of("x", "A", "B"), of("x", "B", "A")) == []
+    (said,) = what_differs(before, of("hunter2", "DB_PASSWORD", image=f"a/{'b' * 240}:1"))
+    assert len(said) < 300
+    parallel = BenchmarkRunSpec.model_validate(
+        {**before.to_wire(), "generator": {"parallelism": 4}}
+    )
+    assert what_differs(before, parallel) == ["the generator: parallelism 1 and 4"]
+
+
 def test_a_server_of_both_runs_without_a_trial_in_one_is_named() -> None:
     only = [trial for trial in trials() if trial.server == "sync"]
     assert measured_in_one(ONE, trials(), trials(), ONE) == []
@@ -186,11 +221,11 @@ def test_in_which_settings_a_server_and_its_tiers_differ_is_said_with_both_value
     assert what_differs(before, after) == [
         "the topology: pgbouncer.poolSize 20 and 30",
         "server mine: image registry.example/shop:41 and registry.example/shop:42, "
-        "profile false and true, env.MODE.value none and fast",
+        "profile false and true, env.MODE.value is another one",
     ]
     many = [{"name": f"V{n}", "value": "x"} for n in range(12)]
     (_, said) = what_differs(before, of("registry.example/shop:42", env=many))
-    assert said.endswith("env.V6.value none and x, 5 more")
+    assert said.endswith("env.V6.value is another one, 5 more")
 
 
 def test_a_run_on_one_node_and_one_on_several_differ() -> None:

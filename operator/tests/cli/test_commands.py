@@ -184,6 +184,26 @@ def test_again_keeps_the_old_result_of_a_run_that_does_not_fit_its_scenario(
     assert fake.objects[RUN] is old
 
 
+def test_a_scenario_of_the_namespace_by_the_name_of_a_known_one_is_the_operators_to_judge(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    tmp_path: Path,
+    finished_status: Any,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status
+    del manifest["spec"]["topology"]
+    scenario = manifest["spec"]["scenario"]
+    fake.put(f"{RUN.rsplit('/', 2)[0]}/benchmarkscenarios/{scenario}", own_scenario("/"))
+    file = tmp_path / "edited.yaml"
+    file.write_text(yaml.safe_dump(manifest))
+    code, _, err = laptime("run", file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0, err
+    assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
+
+
 def test_a_quota_that_the_old_run_fills_is_none_for_the_new_one(
     laptime: Laptime,
     fake: Any,

@@ -472,7 +472,7 @@ class TestCompare:
     @pytest.mark.parametrize(
         ("repetitions", "change", "said"),
         [
-            (1, {}, "What was measured only once cannot be judged."),
+            (1, {}, "What has a figure of one repetition only cannot be judged."),
             (9, {"validity": "invalid"}, "What has no figure in one of the runs cannot be judged."),
         ],
     )

@@ -7,8 +7,10 @@ from collections import Counter
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from aiohttp import web
 
+from laptime.reconcile import controller
 from laptime.reconcile.controller import Controller
 
 from .api_server import ApiServer
@@ -176,7 +178,11 @@ async def test_a_namespace_that_is_not_enabled_is_asked_about_now_and_then_alone
         assert len(asked) <= 1
 
 
-async def test_many_namespaces_that_are_not_enabled_keep_no_good_run_waiting() -> None:
+async def test_many_namespaces_that_are_not_enabled_keep_no_good_run_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller, "_NOT_ENABLED_SECONDS", 0.2)
+    monkeypatch.setattr(controller, "_NOT_ENABLED_A_SECOND", 20.0)
     closed = [f"closed-{number:02d}" for number in range(40)]
     server = ApiServer(forbidden=set(closed))
     for namespace in closed:
@@ -194,10 +200,10 @@ async def test_many_namespaces_that_are_not_enabled_keep_no_good_run_waiting() -
         server.requests.clear()
         server.add(run_manifest("good"))
         await until(lambda: state(server, "good") == "Deploying", 20)
-        await asyncio.sleep(6.0)
+        await asyncio.sleep(3.0)
         asked = [path for verb, path in server.requests if verb == "list" and "closed-" in path]
-        # Once in twenty seconds; those of a few namespaces every five.
-        assert len(asked) <= len(closed)
+        # 40 of them every two seconds, where a few would be asked about five times a second.
+        assert len(asked) <= 3 * len(closed)
 
 
 def _run_in(namespace: str) -> dict[str, Any]:

@@ -85,7 +85,8 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     if metric is Metric.ERROR_RATE:
         return _by_interval(objective, row, errors, f"{errors.value:.3g}")
     if row.requests == row.errors:
-        return _Said(Outcome.MISSED, "NoRightAnswer", "no right answer")
+        nothing = "no right answer"
+        return _missed_by_errors(row, "NoRightAnswer", nothing, nothing)
     if row.validity is Validity.INVALID:
         why = next(iter(row.validity_reasons), "no valid trial")
         return _Said(Outcome.NOT_KNOWN, "Invalid", f"invalid: {why}", why)

@@ -69,7 +69,8 @@ def rank(
     """Return a ranking of a run's servers for each figure that its loads are compared by.
 
     In the order of the loads. Throughputs and response times are not averaged with each other, nor
-    are loads that stop after repetitions of their own: each of those has a ranking. A load that
+    are loads that stop after repetitions of their own: each of those has a ranking. So has each
+    where the mean over all of them would leave somebody without a place. A load that
     says nothing of any server does not hide what the others say: one under which every server was
     given up is left out, and one under which none has the figure has a ranking of its own, without
     anybody. `coming` are the servers and loads of which trials are still to be made.
@@ -86,7 +87,13 @@ def rank(
             not known and all(cell.measured or _is_over(cell, coming) for cell in _of(load, cells))
         )
         loads.setdefault((metric, load.name if alone else ""), {})[load.name] = known
-    return tuple(_rank(spec, metric, by_load, coming) for (metric, _), by_load in loads.items())
+    found: list[Ranking] = []
+    for (metric, _), by_load in loads.items():
+        together = _rank(spec, metric, by_load, coming)
+        apart = ({name: one} for name, one in by_load.items())
+        complete = len(together.order) == len(together.scores)
+        found += [together] if complete else [_rank(spec, metric, one, coming) for one in apart]
+    return tuple(found)
 
 
 def in_vain(
@@ -151,10 +158,9 @@ def _rank(
     # In the order of the spec: among those that cannot be told apart there is no first.
     first = tuple(name for name in placed if places.get(name) == 1)
     leaders = first if order and order[0] in places else order[:1]
-    factors = {
-        name: factor_of(ratio, metric)
-        for name, ratio in comparison.factors(spec.baseline_name).items()
-    }
+    # A baseline without a place would give all others what one repetition of it says.
+    of_baseline = comparison.factors(spec.baseline_name) if spec.baseline_name in placed else {}
+    factors = {name: factor_of(ratio, metric) for name, ratio in of_baseline.items()}
     return Ranking(
         metric,
         tuple(by_load),
@@ -225,6 +231,8 @@ def _who(ranking: Ranking, rows: Sequence[ResultRow]) -> str:
             return f"{first}, the baseline, {is_fastest} by {what} {where}"
         share = f"{wording.factor(behind)} its {what}"
         return f"{first}, the baseline, {is_fastest}: the next, {second}, has {share} {where}"
+    if against_baseline is None and ranking.baseline in ranking.scores:
+        return f"of {wording.listing(ranking.order)} {first} {is_fastest} by {what} {where}"
     if against_baseline is None:
         return (
             f"{first} {is_fastest} by {what} {where}, but there is no baseline to compare it with"

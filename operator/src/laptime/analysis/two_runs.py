@@ -18,7 +18,7 @@ from typing import Any
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.looks import Looks, looks_of
-from laptime.analysis.repeated import logs_of
+from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.base import Model
 from laptime.api.metrics import Metric
@@ -26,6 +26,7 @@ from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.text import shown, without_passwords
 
 
 class Change(StrEnum):
@@ -44,6 +45,9 @@ _AS_BUSY = 0.1
 
 _MOST_SETTINGS = 8
 """Of one server, load or topology that differ: who changes more compares two of them."""
+
+_MOST_OF_A_SETTING = 120
+"""Characters; the name of an image with its digest has some hundred."""
 
 METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
 """The figures that are compared."""
@@ -260,6 +264,8 @@ def what_differs(
         said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
     if before.topology != after.topology:
         said.append(f"the topology: {_apart(before.topology, after.topology)}")
+    if before.generator != after.generator:
+        said.append(f"the generator: {_apart(before.generator, after.generator)}")
     said += _changed(
         "server",
         {one.name: _as_deployed(one) for one in before.servers},
@@ -292,7 +298,11 @@ def _changed(what: str, before: Mapping[str, Model], after: Mapping[str, Model])
     changed = [name for name in before if name in after and before[name] != after[name]]
     only = [name for name in {**before, **after} if (name in before) != (name in after)]
     return [
-        *(f"{what} {name}: {_apart(before[name], after[name])}" for name in changed),
+        *(
+            f"{what} {name}: {apart}"
+            for name in changed
+            if (apart := _apart(before[name], after[name]))
+        ),
         *(f"{what} {name} is in one of them only" for name in only),
     ]
 
@@ -301,7 +311,13 @@ def _apart(before: Model, after: Model) -> str:
     """Return in which settings two of a kind differ: `image mine:41 and mine:42`."""
     settings = [dict(_settings(one.to_wire())) for one in (before, after)]
     names = [name for name in {**settings[0], **settings[1]} if _differs(name, settings)]
-    said = [f"{name} {' and '.join(one.get(name, 'none') for one in settings)}" for name in names]
+    said = [
+        # What variables hold may be credentials.
+        f"{name} is another one"
+        if ".env." in f".{name}"
+        else f"{name} {' and '.join(one.get(name, 'none') for one in settings)}"
+        for name in names
+    ]
     more = [f"{len(said) - _MOST_SETTINGS} more"] if len(said) > _MOST_SETTINGS else []
     return ", ".join([*said[:_MOST_SETTINGS], *more])
 
@@ -318,9 +334,10 @@ def _settings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and all(isinstance(one, dict) and "name" in one for one in value):
         for one in value:
             rest = {key: part for key, part in one.items() if key != "name"}
-            yield from _settings(rest, f"{path}.{one['name']}")
+            yield from _settings(rest, f"{path}.{shown(one['name'])}")
     elif path:
-        yield path, value if isinstance(value, str) else json.dumps(value)
+        text = value if isinstance(value, str) and value else json.dumps(value)
+        yield path, shown(without_passwords(text), _MOST_OF_A_SETTING)
 
 
 def _compare(
@@ -366,12 +383,18 @@ def _change(ratio: Interval, metric: Metric) -> Change:
 
 
 def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> Logs:
-    """Return the logarithms of a figure; all infinite where no request had a right answer at all.
+    """Return the logarithms of a figure; infinite where no request had a right answer at all.
 
-    In some repetitions without one there is no figure of those, which says nothing of the others.
+    For throughput only where that is so in all repetitions: it is no percentile of requests.
     """
     own = [one for one in trials if (one.server, one.load) == (server, load)]
     every = {one.repetition: one.figures for one in own if one.figures is not None}
-    if every and all(0 < one.requests == one.errors for one in every.values()):
-        return Logs(dict.fromkeys(every, math.inf))
-    return logs_of(own, metric)
+    silent = {
+        repetition
+        for repetition, one in every.items()
+        if one.requests == one.errors >= fewest_answers(metric)
+    }
+    known = logs_of(own, metric)
+    if not silent or (not metric.is_latency and len(silent) < len(every)):
+        return known
+    return Logs({**known, **dict.fromkeys(silent, math.inf)}, known.within)

@@ -221,6 +221,18 @@ class Cluster:
         """Create the scenario or bring it to the manifest; Mistake when refused."""
         self._patch_run(namespace, manifest, what, SCENARIO_KIND, SCENARIO_PLURAL, **options)
 
+    def may_have_scenario(self, namespace: str, name: str) -> bool:
+        """Return whether the namespace has a scenario of its own by a name, or nobody knows."""
+        try:
+            self._custom.get_namespaced_custom_object(
+                GROUP, VERSION, namespace, SCENARIO_PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
+            )
+        except ApiException as error:
+            return error.status != 404
+        except (urllib3.exceptions.HTTPError, OSError):
+            return True
+        return True
+
     def check_file(
         self, namespace: str, manifest: Manifest, run: dict[str, Any], *, anew: bool = False
     ) -> None:

@@ -208,7 +208,7 @@ def _why_not_known(one: Comparison) -> str:
         return "has no figure in one of the runs"
     if one.failed_before or one.failed_after:
         return "failed now and then"
-    return "was measured only once"
+    return "has a figure of one repetition only"
 
 
 def _document(

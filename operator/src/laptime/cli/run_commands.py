@@ -115,7 +115,7 @@ def measured(
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
     try:
-        applied = cluster.apply_file(namespace, manifest, manifest.run)
+        cluster.check_run(namespace, manifest.run)
     except Unreachable:
         raise
     except Mistake as mistake:
@@ -125,6 +125,7 @@ def measured(
             f"{mistake}\n{manifest.name} is finished: with --again its result is deleted and the "
             "file is measured, with --name NAME both are kept."
         ) from mistake
+    applied = cluster.apply_file(namespace, manifest, manifest.run)
     if applied.over:
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
@@ -139,7 +140,11 @@ def _refuse_what_cannot_be(cluster: Cluster, namespace: str, manifest: Manifest)
     from laptime.cli.validate_command import refuse_misfits
 
     cluster.check_file(namespace, manifest, manifest.run, anew=True)
-    refuse_misfits(manifest, lambda name: cluster.config_map_texts(namespace, name))
+    name = str(manifest.run["spec"].get("scenario"))
+    in_file = any(one["metadata"]["name"] == name for one in manifest.scenarios)
+    # Else it may be one of the namespace, also by the name of one that comes with Laptime.
+    if in_file or not cluster.may_have_scenario(namespace, name):
+        refuse_misfits(manifest, lambda name: cluster.config_map_texts(namespace, name))
 
 
 def progress_console(output: Output) -> Console:

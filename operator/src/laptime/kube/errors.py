@@ -57,6 +57,10 @@ class KubeError(Exception):
         """Whether a quota keeps an object out: it may pass once others are gone."""
         return self.forbidden and "exceeded quota" in self.message
 
+    def of_a_kubelet(self) -> KubeError:
+        """Return the same error as one of the way to a node, which says nothing of rights here."""
+        return KubeError(502, self.reason, self.message)
+
     def about(self, kind: str, name: str) -> KubeError:
         """Return the same error, its message beginning with the object that it is about."""
         return KubeError(self.status, self.reason, f"{kind} {name}: {self.message}")

@@ -83,7 +83,8 @@ def haproxy_objects(ctx: RunContext) -> list[Manifest]:
 def haproxy_config(ctx: RunContext) -> str:
     """Return haproxy.cfg; only integers and checked names go into it."""
     sections = [_global(ctx), _defaults(ctx), _RESOLVERS, _METRICS]
-    sections += [_server(ctx, server) for server in ctx.spec.servers]
+    # A Service that is there already is driven where it is, and not through here.
+    sections += [_server(ctx, server) for server in ctx.spec.deployed]
     return "\n".join(sections)
 
 
@@ -150,9 +151,15 @@ def _asks_alone(ctx: RunContext, server: Server) -> bool:
     """
     if server.health_path is None:
         return True
-    asked = {request.path.partition("?")[0] for request in ctx.scenario.requests}
     scripted = any(load.script is not None for load in ctx.spec.loads)
-    return not scripted and server.health not in asked
+    paths = [request.path.partition("?")[0] for request in ctx.scenario.requests]
+    return not scripted and not any(_may_become(path, server.health) for path in paths)
+
+
+def _may_become(path: str, asked: str) -> bool:
+    """Return whether a request's path may be another one, by what its placeholders stand for."""
+    fixed, placeholder, _ = path.partition("{")
+    return asked.startswith(fixed) if placeholder else path == asked
 
 
 def _server(ctx: RunContext, server: Server) -> str:

@@ -336,13 +336,18 @@ def _judged(
     answers = judge_answers(figures, script)
     if script is not None:
         answers = answers.and_also(judge_script(script, load))
+    thinking = (0.0, 0.0) if load is None else think_times(load, endpoints, requests)
+    if figures.latency is None:
+        # Why nothing came back may be the generator's doing.
+        return answers.and_also(
+            judge_generator(figures, phase, result.cores, share, load, thinking)
+        )
     if answers.validity is Validity.INVALID:
         return answers
     if result.search is not None:
         answers = answers.and_also(judge_search(result.search))
         if answers.validity is Validity.INVALID:
             return answers
-    thinking = (0.0, 0.0) if load is None else think_times(load, endpoints, requests)
     said = judge_generator(figures, phase, result.cores, share, load, thinking)
     judgement = answers.and_also(said)
     if load is None or result.statements is None or result.search is not None:

@@ -178,6 +178,9 @@ class Controller:
         self._workers = {one.turn.card.uid: one for one in at_work}
         going_on: dict[str, float] = {}
         for worker in at_work:
+            if worker.leaves:
+                # Its time is counted with what is known of its run, which is gone.
+                continue
             namespace = worker.key[0]
             going_on[namespace] = going_on.get(namespace, 0.0) + worker.seconds
         had = self._used.seconds(datetime.now(UTC), going_on)

@@ -101,8 +101,8 @@ class ResultCache:
     def forget(self, names: set[str]) -> None:
         """Forget trials: what is stored of them from now on is what counts."""
         for name in names:
-            for known in (self._results, self._judged, self._payloads):
-                known.pop(name)
+            for known in (self._results, self._judged, self._payloads, self._readings):
+                known.pop(name, None)
 
     def add(self, trial: str, manifest: Mapping[str, Any], context: RunContext) -> None:
         """Take in the ConfigMap of a trial's result."""
@@ -274,7 +274,9 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     order = order_of(run.status)
     trials = {trial.name for trial in plan_trials(run.name, run.spec, seed, most, order)}
     config_map_names = {known_as(m["metadata"]): m["metadata"]["name"] for m in config_maps}
-    cache.forget(cache.known() - set(config_map_names) - set(memory.archived))
+    gone = cache.known() - set(config_map_names) - set(memory.archived)
+    cache.forget(gone)
+    memory.desk.forget(gone)
     result_names = set(config_map_names) & trials
     for name in sorted(result_names - cache.known()):
         manifest = await kube.get("ConfigMap", run.namespace, config_map_names[name])
@@ -293,8 +295,10 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     result_names |= set(archived) & trials & cache.known()
     stored |= {trial for trial in result_names if readings_name(trial) in archived}
     again = cache.drop_failed(result_names, run.status.retries or 0)
-    failed_before = again & set(config_map_names)
     result_names -= again
+    # What was read of trials that have no result is of another time than what they will be.
+    unclaimed = {readings_name(name) for name in trials - result_names}
+    failed_before = (again | unclaimed) & set(config_map_names)
     results = cache.results(result_names, run.spec)
     # Attempts of which nobody needs the output any more.
     over = {result.attempt_name for result in results.values()}
@@ -396,6 +400,10 @@ class Logs(dict[str, str]):
         super().__init__()
         self._unreadable: dict[str, float] = {}
 
+    def read(self, pod: str) -> None:
+        """Forget since when a log could not be read."""
+        self._unreadable.pop(pod, None)
+
     def unreadable_for(self, pod: str) -> float:
         """Return for how many seconds a log could not be read, which it cannot now."""
         now = time.monotonic()
@@ -413,12 +421,19 @@ async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: Logs) -
     if pod.name not in logs:
         try:
             logs[pod.name] = await kube.log(run.namespace, pod.name, container)
+            logs.read(pod.name)
         except KubeError as error:
             # Of a container that is over the kubelet says so where it has nothing of it any more.
             if error.status == 400:
                 logs[pod.name] = ""
-            elif logs.unreadable_for(pod.name) < _UNREADABLE_SECONDS:
+            elif not error.status:
+                # Nobody answers at all: of its log that says nothing.
+                logs.read(pod.name)
                 raise
+            elif logs.unreadable_for(pod.name) < _UNREADABLE_SECONDS:
+                # The rights in the namespace are there, or nothing of the run would be known: it
+                # is the kubelet that forbids it.
+                raise error.of_a_kubelet() from error
             else:
                 # Its node is there and nobody gets at what it has: a firewall, a certificate that
                 # nobody has signed. The run must not wait for that, nor its end, nor all others.

@@ -104,6 +104,13 @@ class ReadingsDesk:
                 ready[result.trial] = task.result()
         return ready, frozenset(unread)
 
+    def forget(self, trials: Iterable[str]) -> None:
+        """Forget what was read of trials whose results are gone."""
+        for trial in trials:
+            task = self._tasks.pop(trial, None)
+            if task is not None:
+                task.cancel()
+
     def close(self) -> None:
         """End all questions; they are asked again when somebody looks again."""
         for task in self._tasks.values():

@@ -414,7 +414,9 @@ def _words(status: RunStatus) -> tuple[str, ...]:
     if status.state is None or not status.state.terminal:
         return *told, "", "", ""
     factors = [
-        row.factor for row in status.results or [] if row.factor is not None and row.rank == 1
+        row.factor
+        for row in status.results or []
+        if row.factor is not None and row.rank == 1 and row.server == status.fastest
     ]
     worst = _worst(status)
     factor = wording.factor(factors[0]) if len(factors) == 1 else status.fastest_factor or ""

@@ -134,6 +134,11 @@ class Worker:
         return time.monotonic() - self._began
 
     @property
+    def leaves(self) -> bool:
+        """Whether its run is deleted, and it waits for the pods to end."""
+        return self._deleted_at is not None
+
+    @property
     def woken(self) -> bool:
         """Whether something has happened that was not looked at yet."""
         return self._event.is_set()
