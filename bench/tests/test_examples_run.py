@@ -36,6 +36,8 @@ NODE: dict[str, Any] = {
 class FakeCluster:
     """A cluster in which every run is over at once."""
 
+    namespace = "default"
+
     def __init__(self, outcome: Measured, *, failing: str = "", there: str = "") -> None:
         self.outcome = outcome
         self.failing = failing
