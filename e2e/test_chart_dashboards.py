@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +256,16 @@ def test_labels_of_runs_are_kept_by_monitors_and_pods_of_runs_take_none(render: 
         spec = rendered.find("PodMonitor", name)["spec"]
         assert spec["namespaceSelector"] == {"any": True}
         assert "honorLabels" not in spec["podMetricsEndpoints"][0]
+
+
+def test_the_agents_target_has_no_labels_that_its_samples_would_take(render: Any) -> None:
+    """The Prometheus Operator names pod and container of each; of a whole pod's CPU it is none."""
+    rendered = render(monitors={"enabled": True})
+    (agent,) = rendered.find("PodMonitor", "laptime-agent")["spec"]["podMetricsEndpoints"]
+    (dropped,) = (one["regex"] for one in agent["relabelings"] if one.get("action") == "labeldrop")
+    assert all(re.fullmatch(dropped, one) for one in ("pod", "container"))
+    assert not re.fullmatch(dropped, "node")
+    assert "metricRelabelings" not in agent
 
 
 def test_the_service_monitor_finds_a_port_of_the_service(render: Any) -> None:
