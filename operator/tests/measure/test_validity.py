@@ -36,10 +36,11 @@ SPEC = BenchmarkRunSpec.model_validate(
             {"name": "closed", "closed": {"connections": 10, "duration": "10s"}},
             {"name": "open", "open": {"rate": 100, "duration": "10s", "maxConnections": 50}},
             {"name": "own", "script": {"configMap": "mine"}},
+            {"name": "search", "saturation": {"p99": "50ms", "maxRate": 500, "step": "5s"}},
         ],
     }
 )
-CLOSED, OPEN, SCRIPT = SPEC.loads
+CLOSED, OPEN, SCRIPT, SEARCH = SPEC.loads
 LIST = [Request(name="list", path="/", statements=1)]
 
 
@@ -438,6 +439,26 @@ def test_the_databases_own_count_shows_too_few_where_the_generator_has_none(
     )
     judged = read(CLEAN, TierEvidence(database=database))
     assert (judged.validity is Validity.INVALID) is invalid
+
+
+def test_the_databases_own_count_is_of_all_steps_of_a_search_and_judges_none() -> None:
+    """Those of the steps at the rate that it found are asked for once a second, and cut off."""
+    found = {"p99Seconds": 0.05, "errorRate": 0.001, "steps": [], "low": 500, "high": 550}
+    content = {**document(phase([5_000] * 2500, window=5.0)), "saturation": found}
+    searched = result_of(content, SEARCH).model_copy(update={"load": SEARCH.name})
+    assert searched.validity is Validity.VALID
+    database = DatabaseEvidence(
+        connections_max=5, active_mean=1, on_cpu_mean=1, statements=0.95 * 2500
+    )
+    assert read(searched, TierEvidence(database=database)).validity is Validity.VALID
+
+
+def test_the_databases_own_count_may_lack_what_ran_around_the_ends() -> None:
+    """It is asked once a second: a load that begins between two of these is cut in part."""
+    database = DatabaseEvidence(
+        connections_max=5, active_mean=1, on_cpu_mean=1, statements=0.95 * 10_000
+    )
+    assert read(CLEAN, TierEvidence(database=database)).validity is Validity.VALID
 
 
 def test_readings_make_an_invalid_trial_no_better() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from laptime.api.doubts import Said
@@ -40,13 +41,18 @@ def watched_result(
     if result.validity is not Validity.INVALID:
         judgement = judgement.and_also(judge_usage(usage)).and_also(judge_server(server))
         counted = tiers.database.statements if tiers and tiers.database else None
-        if result.statements is None and counted is not None and topology.postgres is not None:
+        if (
+            result.statements is None
+            and result.figures.saturation is None
+            and counted is not None
+            and topology.postgres is not None
+        ):
             right = result.figures.requests - result.figures.errors
             expected = expected_statements(requests, result.endpoints, load)
+            # Asked for once a second: of a load that begins or ends in between a part is missing.
+            around = most_in_flight(load) + math.ceil(result.figures.requests_per_second)
             # Begin and commit are in this count too: it can show too few, not too many.
-            fewer = judge_statements(
-                counted, result.figures.requests, right, expected, most_in_flight(load)
-            )
+            fewer = judge_statements(counted, result.figures.requests, right, expected, around)
             if fewer.validity is Validity.INVALID:
                 judgement = judgement.and_also(fewer)
     return result.model_copy(
