@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from laptime.api.isolation import Quietness
 from laptime.api.usage import NodeUsage, Source, TrialUsage
+from laptime.measure.isolation import trial_isolation
 from laptime.measure.prometheus import (
     agent_query,
     component_of_pod,
@@ -38,6 +40,8 @@ TRIAL = {"server": "axum", "trial": "demo-trial-001"}
 PODS = "laptime_pod_cpu_seconds_total"
 NODES = "laptime_node_cpus"
 KUBELET = "container_cpu_usage_seconds_total"
+CALM = list(node(steal=0.0, all_pods=1.5))
+"""A node on which nobody but the server was."""
 
 
 def server(**options: Any) -> list[dict[str, Any]]:
@@ -318,9 +322,62 @@ async def test_how_long_the_node_stood_still_until_the_last_answer(
 
 async def test_a_node_that_nobody_has_heard_of_since_may_still_stand_still() -> None:
     told = frozen(7.5, 60.0, LENGTH + 5.0)
-    usage = await used(server(), **{NODES: [*node(), told]})
+    usage = await used(server(), **{NODES: [*CALM, told]})
     assert usage.nodes[0].stood_still_seconds is None
     assert usage.gaps == ["it is not known whether node n1 stood still"]
+    isolation = trial_isolation(usage, ["n1"])
+    assert isolation.word is Quietness.NOT_KNOWN
+    assert isolation.message == "node n1 was not watched all of the time"
+
+
+async def test_a_node_that_was_watched_for_a_part_of_a_trial_is_no_quiet_one() -> None:
+    usage = await used(server(), **{NODES: CALM})
+    assert usage.complete
+    assert trial_isolation(usage, ["n1"]).word is Quietness.QUIET
+    part = [{**one, "values": one["values"][:11]} for one in CALM]
+    usage = await used(server(), **{NODES: part})
+    assert usage.gaps == ["node n1: no samples for 4.6 s of the 10.0 s"]
+    (one,) = usage.nodes
+    assert one.stolen_share == 0.0
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+    # Others who were seen were there.
+    busy = [*node(steal=0.0, all_pods=1.9)]
+    busy = [{**one, "values": one["values"][:11]} for one in busy]
+    usage = await used(list(pod("demo-server-axum-1-a", "server", cores=1.7)), **{NODES: busy})
+    assert trial_isolation(usage, ["n1"]).word is Quietness.SHARED
+
+
+@pytest.mark.parametrize("mode", ["user", "idle", "steal"])
+async def test_a_counter_of_a_node_that_went_back_is_no_share_of_nothing(mode: str) -> None:
+    found = [with_step(one, -2.0) if one["metric"].get("mode") == mode else one for one in CALM]
+    usage = await used(server(), **{NODES: found})
+    (one,) = usage.nodes
+    assert (one.busy_share, one.stolen_share) == (None, None)
+    assert usage.gaps == ["node n1: a counter of its CPU time went back"]
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+async def test_waiting_for_a_disk_that_turns_out_to_be_idle_time_is_no_gap() -> None:
+    """The kernel takes it from the one counter and adds it to the other."""
+    labels = {"node": "n1", "mode": "iowait"}
+    waits = one_series("laptime_node_cpu_seconds_total", lambda time: 50 + 0.2 * time, labels)
+    for step in (0.0, 0.5):
+        found = [
+            with_step(one, step) if one["metric"].get("mode") == "idle" else one for one in CALM
+        ]
+        usage = await used(server(), **{NODES: [*found, with_step(waits, -step)]})
+        assert usage.gaps == []
+        assert usage.nodes[0].busy_share == pytest.approx((0.9 * 10) / (2.2 * 10))
+
+
+def with_step(series: dict[str, Any], by: float) -> dict[str, Any]:
+    """Return a series that from the middle of the window on is so much higher."""
+    middle = START + LENGTH / 2
+    values = [
+        [time, repr(float(value) + (by if time > middle else 0.0))]
+        for time, value in series["values"]
+    ]
+    return {**series, "values": values}
 
 
 async def test_each_agent_of_a_node_counts_for_itself() -> None:

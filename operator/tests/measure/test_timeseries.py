@@ -66,6 +66,12 @@ def test_half_a_window_is_too_little() -> None:
     assert increase(Series((), ()), Window(100.0, 110.0)) is None
 
 
+def test_what_one_counter_lost_and_another_got_leaves_their_sum_as_it_was() -> None:
+    first = Series.of([(0, 0.1), (1, 0.3), (2, 0.6)])
+    second = Series.of([(0, 0.2), (1, 0.0), (3, 7.0)])
+    assert first.plus(second) == Series((0.0, 1.0), (0.3, 0.3))
+
+
 def test_a_counter_that_went_back_says_nothing() -> None:
     series = Series.of([(0, 5), (1, 6), (2, 0), (3, 1)])
     assert increase(series, Window(0.0, 3.0)) is None

@@ -165,6 +165,11 @@ class NodeUsage(TolerantModel):
 
     node: str
     cpus: int
+    complete: bool = Field(
+        True,
+        description="Whether nothing is missing of its CPU time, and of whether it stood still "
+        "where its agent tells; true where an older version did not say.",
+    )
     kernel: str | None = Field(None, description="Its release.")
     cpu_model: str | None = Field(None, description="What CPUs it has, where the kernel tells.")
     busy_share: Reading | None = Field(None, description="Share of all CPUs that was in use.")

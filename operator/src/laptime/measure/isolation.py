@@ -117,4 +117,6 @@ def _judged(node: NodeUsage) -> tuple[Quietness, str | None]:
     if None in (others, node.other_pods_cores, node.stolen_share) or not node.cpus:
         said_not = f"it is not known what other pods on node {node.node} used"
         return Quietness.NOT_KNOWN, said_not
+    if not node.complete:
+        return Quietness.NOT_KNOWN, f"node {node.node} was not watched all of the time"
     return Quietness.QUIET, None

@@ -75,6 +75,7 @@ _POD_METRICS = {
     "laptime_container_memory_working_set_bytes": "exporter_working_set",
 }
 _POD_PRESSURE = "laptime_pod_pressure_seconds_total"
+_NODE_CPU = "laptime_node_cpu_seconds_total"
 _NODE_INFO = "laptime_node_info"
 _NODE_PODS = "laptime_node_pods_cpu_seconds_total"
 _NODE_PRESSURE = "laptime_node_pressure_seconds_total"
@@ -86,7 +87,7 @@ _PROBE_SECONDS = "laptime_node_probe_cpu_seconds_sum"
 _PROBES = "laptime_node_probe_cpu_seconds_count"
 _NODE_METRICS = (
     "laptime_node_cpus",
-    "laptime_node_cpu_seconds_total",
+    _NODE_CPU,
     "laptime_node_load1",
     "laptime_node_memory_available_bytes",
     "laptime_node_cpu_frequency_hertz",
@@ -100,7 +101,7 @@ _NODE_METRICS = (
     _TRACKED_LIMIT,
     _TRACKING_EVENTS,
 )
-_NOT_GAUGES = (_TRACKING_EVENTS, _STOOD_STILL, _PROBE_SECONDS, _PROBES)
+_NOT_GAUGES = (_NODE_CPU, _TRACKING_EVENTS, _STOOD_STILL, _PROBE_SECONDS, _PROBES)
 _NEIGHBOURS = ("laptime_neighbour_cpu_seconds_total", "laptime_pod_cpu_seconds_total")
 """Pods of no run, and those of runs, of which others than the own one are neighbours too."""
 _NAMED_CORES = 0.01
@@ -111,7 +112,7 @@ _KUBELET_METRICS = {
     "container_memory_working_set_bytes": "working_set",
     "container_memory_max_usage_bytes": "memory_peak",
 }
-_IDLE = ("idle", "iowait", "steal")
+_IDLE = ("idle", "steal")
 _INTERRUPTS = ("irq", "softirq")
 
 
@@ -303,17 +304,18 @@ async def _usage_of_agent(
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
     gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
     still = {node: _stood_still(by_node[node], wanted.whole) for node in sorted(by_node)}
-    gaps += [
-        f"it is not known whether node {node} stood still"
-        for node, seconds in still.items()
-        if seconds is None and _counts_stalls(by_node[node])
-    ]
+    of_nodes = {
+        name: _node_gaps(name, found, still[name], wanted.window)
+        for name, found in sorted(by_node.items())
+    }
+    gaps += [gap for of_one in of_nodes.values() for gap in of_one]
     gaps += clocks.gaps(wanted.window)
     read = [
         _node(name, by_node[name], wanted.window, _own_cpu(name, of_run, wanted.window)).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
                 "stood_still_seconds": still[name],
+                "complete": not of_nodes[name],
             }
         )
         for name in sorted(by_node.keys() & seen)
@@ -545,6 +547,39 @@ def _own_cpu(node: str, pods: Mapping[str, _Pod], window: Window) -> float | Non
     return sum(known) if len(known) == len(used) else None
 
 
+def _modes(found: Iterable[tuple[Mapping[str, str], Series]]) -> dict[str, Series]:
+    """Return the CPU time of a node by mode; waiting for a disk is idle time, and none of its own.
+
+    What a CPU waited the kernel may take back, and call idle.
+    """
+    modes: dict[str, Series] = {}
+    for labels, series in found:
+        if labels["__name__"] == _NODE_CPU:
+            add_to(modes, labels["mode"], series)
+    waited = modes.pop("iowait", None)
+    if waited is not None:
+        modes["idle"] = modes["idle"].plus(waited) if "idle" in modes else waited
+    return modes
+
+
+def _node_gaps(
+    name: str,
+    found: Sequence[tuple[Mapping[str, str], Series]],
+    stood_still_seconds: float | None,
+    window: Window,
+) -> list[str]:
+    modes = _modes(found).values()
+    gaps = []
+    missing = window.seconds - min((one.covered(window) for one in modes), default=window.seconds)
+    if missing > MISSING_SHARE * window.seconds:
+        gaps.append(f"node {name}: no samples for {missing:.1f} s of the {window.seconds:.1f} s")
+    elif any(increase(one, window) is None for one in modes):
+        gaps.append(f"node {name}: a counter of its CPU time went back")
+    if stood_still_seconds is None and _counts_stalls(found):
+        gaps.append(f"it is not known whether node {name} stood still")
+    return gaps
+
+
 def _node(
     name: str,
     found: Sequence[tuple[Mapping[str, str], Series]],
@@ -558,15 +593,16 @@ def _node(
         metric = labels["__name__"]
         if metric == _NODE_INFO:
             what = labels
-        elif "mode" in labels or metric in (_NODE_PODS, _NODE_PRESSURE):
-            key = labels.get("mode", metric)
-            counters[key] = series.merged(counters[key]) if key in counters else series
+        elif metric in (_NODE_PODS, _NODE_PRESSURE):
+            add_to(counters, metric, series)
         elif labels.get("statistic") != "min" and metric not in _NOT_GAUGES:
             gauges[metric] += series.within(window.start - 1.0, window.end + 1.0)
     grown = {key: increase(series, window) for key, series in counters.items()}
-    all_pods, waiting = grown.pop(_NODE_PODS, None), grown.pop(_NODE_PRESSURE, None)
-    modes = {mode: value for mode, value in grown.items() if value is not None}
-    total = sum(modes.values())
+    all_pods, waiting = grown.get(_NODE_PODS), grown.get(_NODE_PRESSURE)
+    by_mode = {mode: increase(series, window) for mode, series in _modes(found).items()}
+    modes = {mode: value for mode, value in by_mode.items() if value is not None}
+    # Without one of them nobody knows what the others are shares of.
+    total = sum(modes.values()) if len(modes) == len(by_mode) else 0.0
     load = gauges.get("laptime_node_load1")
     memory = gauges.get("laptime_node_memory_available_bytes")
     frequency = gauges.get("laptime_node_cpu_frequency_hertz")

@@ -49,6 +49,18 @@ class Series:
             zip((*self.times, *other.times), (*self.values, *other.values), strict=True)
         )
 
+    def plus(self, other: Series) -> Series:
+        """Return the sums of two that were read together, at the times that both have.
+
+        To a millionth, so that what one lost and the other got leaves the sum as it was.
+        """
+        values = dict(zip(other.times, other.values, strict=True))
+        return Series.of(
+            (time, round(value + values[time], 6))
+            for time, value in zip(self.times, self.values, strict=True)
+            if time in values
+        )
+
     def later(self, seconds: float) -> Series:
         """Return the same values, each so many seconds later."""
         if not seconds:
