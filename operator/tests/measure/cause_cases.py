@@ -344,7 +344,7 @@ CASES = {
             server={"resources": {"cpu": "1"}}, cores={"server": 0.7}, throttled={"server": 0.95}
         ),
         Cause.SERVER_CPU,
-        "held back by it in 95% of the time",
+        "held back by its CPU limit in 95% of the time",
     ),
     "threads beyond its workers: only the node limits it": (
         Trial(server={"workers": 1}, cores={"server": 7.6}, busy=0.98),

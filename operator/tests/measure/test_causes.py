@@ -194,12 +194,39 @@ def test_a_service_at_its_limit_is_the_cause_and_is_named() -> None:
     )
     found = cause_of(held)
     assert found.cause is Cause.SERVICE_CPU
-    assert "its limit of 0.5 and was held back by it in 95% of the time" in found.evidence
+    assert "of its limit of 0.5 and was held back by its CPU limit in 95%" in found.evidence
 
 
 def test_a_service_without_a_limit_of_its_own_is_no_cause() -> None:
     trial = Trial(services=[cache()], cores={"service-cache": 0.97})
     assert cause_of(trial).cause is not Cause.SERVICE_CPU
+
+
+@pytest.mark.parametrize(
+    ("part", "cause"),
+    [
+        ("postgres", Cause.POSTGRES_CPU),
+        ("haproxy", Cause.HAPROXY_CPU),
+        ("server", Cause.SERVER_CPU),
+        ("service-cache", Cause.SERVICE_CPU),
+    ],
+)
+@pytest.mark.parametrize("server", [{}, OWN_IMAGE], ids=["preset", "own image"])
+def test_a_limit_that_the_cluster_set_is_one_though_the_run_does_not_know_it(
+    part: str, cause: Cause, server: dict[str, Any]
+) -> None:
+    """A LimitRange gives one to each container that has none."""
+    trial = Trial(
+        server=server,
+        services=[cache()],
+        cores={part: 0.5},
+        throttled={part: 0.97},
+        pool=full_pool(),
+        database=connections(24.0, 23.0),
+    )
+    found = cause_of(trial)
+    assert found.cause is cause
+    assert "held back by its CPU limit in 97% of the time" in found.evidence
 
 
 def test_where_a_service_was_not_watched_its_cpu_is_not_known() -> None:

@@ -22,7 +22,12 @@ from laptime.api.side_services import SideService
 from laptime.api.topology import Topology
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.measure.by_design import ByDesign, pool_size
-from laptime.measure.validity import MAX_ERROR_RATE, NO_PORT, tracking_doubt
+from laptime.measure.validity import (
+    MAX_ERROR_RATE,
+    MAX_THROTTLED_SHARE,
+    NO_PORT,
+    tracking_doubt,
+)
 from laptime.measure.waits import Wait, one_lock_in_use, waits_by_kind
 
 SATURATED = 0.9
@@ -496,13 +501,18 @@ def _of_limit(
     limit even where bursts and pauses make the mean lower.
     """
     lowest = min(limits, default=None, key=lambda limit: limit[0])
-    if lowest is None or used.cores_mean is None or lowest[0] <= 0:
-        return None
-    said = f"{name} used {used.cores_mean:.2f} cores of {lowest[1]}"
     throttled = used.throttled_share or 0.0
-    if throttled >= 0.01:
-        said += f" and was held back by it in {throttled:.0%} of the time"
-    return Resource(cause, min(1.0, max(used.cores_mean / lowest[0], throttled)), said)
+    held = throttled >= MAX_THROTTLED_SHARE
+    # Who is held back has a limit, also where the run asked for none and the cluster set one.
+    if used.cores_mean is None or (lowest is None and not held):
+        return None
+    said, use = f"{name} used {used.cores_mean:.2f} cores", throttled
+    if lowest is not None and lowest[0] > 0:
+        said += f" of {lowest[1]}"
+        use = max(used.cores_mean / lowest[0], throttled)
+    if held:
+        said += f" and was held back by its CPU limit in {throttled:.0%} of the time"
+    return Resource(cause, min(1.0, use), said)
 
 
 def _pgbouncer_pool(scene: Scene) -> Resource | None:
