@@ -321,6 +321,11 @@ def test_a_generator_or_a_tier_at_its_limit_is_doubtful() -> None:
     assert reasons(read(CLEAN, postgres=0.4)).startswith(
         "Postgres was held back by its CPU limit in 40% of time"
     )
+    for tier, judged in (
+        ("the delay", read(CLEAN, delay=0.4)),
+        ("the upstream", read(CLEAN, upstream=0.4)),
+    ):
+        assert reasons(judged).startswith(f"{tier} was held back by its CPU limit in 40% of time")
 
 
 def test_time_that_the_hypervisor_took_is_doubtful() -> None:

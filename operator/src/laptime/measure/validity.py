@@ -62,7 +62,13 @@ _DRIFT = 0.05
 _DRIFT_ERRORS = 3.0
 _DRIFT_SECONDS = 8
 _CHECKS_NAMED = 3
-_TIERS = {"postgres": "Postgres", "pgbouncer": "PgBouncer", "haproxy": "HAProxy"}
+_TIERS = {
+    "postgres": "Postgres",
+    "pgbouncer": "PgBouncer",
+    "haproxy": "HAProxy",
+    "delay": "the delay",
+    "upstream": "the upstream",
+}
 
 
 @dataclass(frozen=True)
