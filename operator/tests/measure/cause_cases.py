@@ -90,11 +90,14 @@ class Trial:
     paths: Sequence[NodePath] = ()
     services: Sequence[SideService] = ()
     """Of the scenario; at 0.1 cores each where `cores` says nothing else."""
+    without: Sequence[str] = ()
+    """Parts of which nobody knows anything."""
 
 
 def cause_of(trial: Trial) -> LimitedBy:
-    own = ("server", "postgres", "pgbouncer", "haproxy", "generator")
-    names = (*own, *(one.component for one in trial.services))
+    own = ("server", "postgres", "pgbouncer", "haproxy", "delay", "generator")
+    names = [*own, *(one.component for one in trial.services)]
+    names = [one for one in names if one not in trial.without]
     usage = trial.usage or TrialUsage(
         source=Source.AGENT,
         resolution_seconds=1.0,

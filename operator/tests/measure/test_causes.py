@@ -15,7 +15,9 @@ from laptime.api.usage import ComponentUsage, NodeUsage, ProcessUsage, Source, T
 from tests.measure.cause_cases import (
     CAPPED,
     CASES,
+    FAR,
     OWN_IMAGE,
+    SMALL_POOL,
     SMALL_POSTGRES,
     Trial,
     cause_of,
@@ -245,6 +247,34 @@ def test_where_a_service_was_not_watched_its_cpu_is_not_known() -> None:
     )
     unseen = cause_of(replace(seen, usage=usage))
     assert "whether a CPU was busy is not known" in unseen.evidence
+
+
+@pytest.mark.parametrize("part", ["pgbouncer", "haproxy"])
+def test_where_a_tier_was_not_watched_no_pool_or_cap_is_blamed(part: str) -> None:
+    """It may stand on a node whose agent is away."""
+    topology = {"postgres": {}, "pgbouncer": {"poolSize": 25}, "haproxy": {"maxConnections": 8}}
+    trial = Trial(topology=topology, pool=full_pool(), proxy=queued(), without=(part,))
+    found = cause_of(trial)
+    assert found.cause is Cause.UNKNOWN
+    assert "whether a CPU was busy is not known" in found.evidence
+    assert cause_of(replace(trial, without=())).cause is Cause.PGBOUNCER_POOL
+
+
+def test_a_delay_that_its_limit_holds_back_is_longer_than_asked_for() -> None:
+    trial = Trial(
+        server=SMALL_POOL,
+        topology=FAR,
+        throttled={"delay": 0.97},
+        database=connections(1.9, 0.4, statements=8500),
+    )
+    found = cause_of(trial)
+    assert found.cause is Cause.UNKNOWN
+    assert found.evidence == (
+        "the delay was held back by its CPU limit in 97% of the time: it took longer than was "
+        "asked for"
+    )
+    assert found.also == [Cause.DATABASE_CONNECTIONS]
+    assert cause_of(replace(trial, throttled={})).cause is Cause.DATABASE_CONNECTIONS
 
 
 def test_what_fills_a_node_is_what_ran_there() -> None:

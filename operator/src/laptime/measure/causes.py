@@ -30,6 +30,7 @@ from laptime.measure.saturation import (
     busy_cpus,
     busy_network,
     busy_nodes,
+    delay_held_back,
     full_slots,
     lost_connections,
     thread_of_unknown_server,
@@ -97,9 +98,9 @@ def limited_by(
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
-    thread = thread_of_unknown_server(scene)
-    if thread is not None:
-        return LimitedBy(cause=Cause.UNKNOWN, evidence=thread, also=_near(every, Cause.UNKNOWN))
+    for why in (delay_held_back(scene), thread_of_unknown_server(scene)):
+        if why is not None:
+            return LimitedBy(cause=Cause.UNKNOWN, evidence=why, also=_near(every, Cause.UNKNOWN))
     for wait in waits:
         if wait.mostly:
             return _named(wait, every)

@@ -110,6 +110,8 @@ class Scene:
         """Whether the CPU time of all parts and nodes behind the generator is known."""
         parts = ["server"]
         parts += ["postgres"] if self.topology.postgres else []
+        parts += ["pgbouncer"] if self.topology.pgbouncer else []
+        parts += ["haproxy"] if self.topology.haproxy else []
         parts += [one.component for one in self.services]
         return (
             all(self.cores(part) is not None for part in parts)
@@ -322,6 +324,18 @@ def thread_of_unknown_server(scene: Scene) -> str | None:
     return (
         f"the server used {used.cores_mean:.2f} cores{ready if waiting >= 0.01 else ''}: one "
         "thread would be full, but how many it has is not known: write `workers`"
+    )
+
+
+def delay_held_back(scene: Scene) -> str | None:
+    """Return what says that a delay took longer than the run asks for; None where it did not."""
+    used = scene.component("delay") if scene.topology.delay is not None else None
+    held = (used.throttled_share if used else None) or 0.0
+    if held < SATURATED:
+        return None
+    return (
+        f"the delay was held back by its CPU limit in {held:.0%} of the time: it took longer than "
+        "was asked for"
     )
 
 
