@@ -168,6 +168,18 @@ def test_a_node_counts_its_own_cpus(tmp_path: Path) -> None:
     assert (whole.pressure["cpu", "some"], part.pressure["cpu", "some"]) == (7, 5)
 
 
+def test_a_node_of_many_cpus_counts_all_of_them(tmp_path: Path) -> None:
+    ticks = " ".join(["1234567"] * 8)
+    lines = [f"cpu  {ticks} 0 0", *(f"cpu{number} {ticks} 0 0" for number in range(1024))]
+    (tmp_path / "stat").write_text("\n".join([*lines, "intr 5", ""]))
+    (tmp_path / "loadavg").write_text("0.5 0 0 1/1 1\n")
+    (tmp_path / "meminfo").write_text("MemTotal: 8 kB\nMemAvailable: 4 kB\n")
+    whole = Node(str(tmp_path), str(tmp_path)).read()
+    assert whole.cpus == 1024
+    last = Node(str(tmp_path), str(tmp_path), NodeGroup(frozenset({1023}), str(tmp_path))).read()
+    assert last.cpu_seconds["steal"] * os.sysconf("SC_CLK_TCK") == 1234567
+
+
 def test_counters_of_a_container(hierarchy: Hierarchy) -> None:
     pod = hierarchy.find_pod(UID, search_roots=True)
     assert pod is not None

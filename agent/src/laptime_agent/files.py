@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 
-# No file that the agent reads comes near it; the kernel makes each of them in one piece.
+# No file that the agent reads comes near it, but those that have a line for each CPU; the kernel
+# makes each of them in one piece.
 _LARGEST_BYTES = 16384
 
 
 class KernelFile:
-    """A file below /proc or /sys that is read again and again.
+    """A file below /proc or /sys that is read again and again, to so many bytes at most.
 
     Raises:
         OSError: it cannot be opened; on `read`, what it described is gone (ENODEV).
     """
 
-    __slots__ = ("_descriptor",)
+    __slots__ = ("_descriptor", "_largest_bytes")
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, largest_bytes: int = _LARGEST_BYTES) -> None:
+        self._largest_bytes = largest_bytes
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
         """Return what the file says now."""
-        return os.pread(self._descriptor, _LARGEST_BYTES, 0)
+        return os.pread(self._descriptor, self._largest_bytes, 0)
 
     def read_integer(self) -> int:
         """Return the one number in the file; ValueError when there is something else."""

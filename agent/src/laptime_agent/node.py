@@ -20,6 +20,8 @@ _RESOURCES = ("cpu", "memory", "io")
 # To ask for a frequency can interrupt that CPU: only now and then, and not all of a large machine.
 _FREQUENCY_SECONDS = 10.0
 _MOST_FREQUENCIES = 16
+# A line of some 70 to 200 bytes for each CPU, before all else.
+_LARGEST_STAT_BYTES = 1 << 20
 
 
 class Node:
@@ -36,7 +38,7 @@ class Node:
         group: NodeGroup | None = None,
     ) -> None:
         self._cpus = None if group is None else group.cpus
-        self._stat = KernelFile(f"{proc}/stat")
+        self._stat = KernelFile(f"{proc}/stat", _LARGEST_STAT_BYTES)
         self._load = KernelFile(f"{proc}/loadavg")
         self._memory = KernelFile(f"{proc}/meminfo")
         pressure = f"{proc}/pressure/{{}}" if group is None else f"{group.pressure}/{{}}.pressure"
