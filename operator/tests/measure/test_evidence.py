@@ -135,6 +135,23 @@ async def test_what_connections_wait_for() -> None:
     assert database.statement_seconds == pytest.approx(25.0)
 
 
+async def test_a_scrape_at_which_nobody_is_connected_counts_in_the_means() -> None:
+    """Who connects for each request is often not there: Postgres tells its limit all the same."""
+    limit = constant("laptime_postgres_max_connections", 100)
+    waited = connections(2, "active", "Lock", "tuple", end=START + 2.5)
+    database = (
+        await tier_evidence(FakePrometheus({"postgres": [limit, waited]}), WANTED, "axum", "l")
+    ).database
+    assert database is not None
+    assert database.active_mean == pytest.approx(0.6)
+    assert database.waits == {"Lock:tuple": pytest.approx(0.6)}
+    database = (
+        await tier_evidence(FakePrometheus({"postgres": [limit]}), WANTED, "axum", "l")
+    ).database
+    assert database is not None
+    assert (database.connections_max, database.active_mean) == (0.0, 0.0)
+
+
 async def test_tiers_that_are_not_there() -> None:
     evidence = await tier_evidence(FakePrometheus({}), WANTED, "axum", "laptime")
     assert (evidence.proxy, evidence.pool, evidence.database) == (None, None, None)

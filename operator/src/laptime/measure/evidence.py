@@ -115,8 +115,10 @@ def _pool(found: _Found, window: Window, name: str) -> PoolEvidence | None:
 
 def _database(found: _Found, window: Window) -> DatabaseEvidence | None:
     connections = found.get("laptime_postgres_connections", [])
-    # A state that nobody is in has no sample: the means are over the scrapes, not over the samples.
-    moments = {time for _, series in connections for time in _times(series, window)}
+    limits = found.get("laptime_postgres_max_connections", [])
+    # A state that nobody is in has no sample, and where nobody is connected none has one: the means
+    # are over the scrapes, not over the samples.
+    moments = {time for _, series in (*connections, *limits) for time in _times(series, window)}
     if not moments:
         return None
     totals: dict[float, float] = defaultdict(float)
@@ -137,10 +139,10 @@ def _database(found: _Found, window: Window) -> DatabaseEvidence | None:
         else:
             name = f"{labels['wait_event_type']}:{labels.get('wait_event', '')}"
             waits[name] += sum(values)
-    limit = _values(found.get("laptime_postgres_max_connections", []), window)
+    limit = _values(limits, window)
     return DatabaseEvidence(
         max_connections=round(max(limit)) if limit else None,
-        connections_max=max(totals.values()),
+        connections_max=max(totals.values(), default=0.0),
         active_mean=active / len(moments),
         on_cpu_mean=on_cpu / len(moments),
         idle_in_transaction_mean=idle_in_transaction / len(moments),
