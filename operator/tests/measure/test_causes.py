@@ -300,6 +300,22 @@ def test_what_fills_a_node_is_what_ran_there() -> None:
     )
 
 
+def test_of_several_full_nodes_the_fullest_is_the_cause() -> None:
+    usage = TrialUsage(
+        source=Source.AGENT,
+        resolution_seconds=1.0,
+        complete=True,
+        components=[ComponentUsage(component="server", pods=1, cores_mean=0.3, nodes=["b"])],
+        nodes=[
+            NodeUsage(node="a", cpus=2, busy_share=0.9, stolen_share=0.0),
+            NodeUsage(node="b", cpus=2, busy_share=0.9, stolen_share=0.1),
+        ],
+    )
+    found = cause_of(Trial(usage=usage))
+    assert found.cause is Cause.NODE
+    assert found.evidence.startswith("node b was busy for 100% of its 2 CPUs")
+
+
 def test_a_full_pool_in_front_of_a_lock_is_named_beside_it() -> None:
     found = cause_of(
         Trial(server={"databaseConnections": 5}, database=waiting({"Lock:tuple": 4.1}, on_cpu=0.8))

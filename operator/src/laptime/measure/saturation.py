@@ -193,7 +193,10 @@ def busy_cpus(scene: Scene, generator_share: float | None) -> list[Resource]:
 
 
 def busy_nodes(scene: Scene) -> list[Resource]:
-    """Return the nodes; time that the hypervisor took is no more there than time in use."""
+    """Return the nodes, the fullest first: of stations in a circuit it bounds the throughput.
+
+    Time that the hypervisor took is no more there than time in use.
+    """
     found = []
     for node in scene.nodes:
         if node.busy_share is None:
@@ -207,7 +210,7 @@ def busy_nodes(scene: Scene) -> list[Resource]:
             f"{f'; cores: {shares}' if shares else ''}"
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
-    return found
+    return sorted(found, key=lambda one: -one.utilisation)
 
 
 def busy_network(scene: Scene) -> list[Resource]:
