@@ -556,6 +556,18 @@ async def test_the_agents_finer_readings_show_what_the_counter_smears() -> None:
     assert axum.cores_peak == pytest.approx(0.62, abs=0.13)
 
 
+async def test_a_peak_since_a_scrape_before_the_window_is_none_of_it() -> None:
+    """Scrapes may be far apart, or fail: a peak is that since the one before."""
+    labels = {"pod": "p", "component": "server", **TRIAL}
+    counter = one_series(PODS, lambda t: 100 + 0.97 * t, labels)
+    name = "laptime_pod_cpu_cores_peak"
+    for without in ((-0.6, 3.0), (-6.0, 3.0)):
+        peaks = one_series(name, lambda t: 1.8 if t < 4.0 else 0.98, labels, without=without)
+        axum = (await used([counter, peaks])).component("server")
+        assert axum is not None
+        assert axum.cores_peak == pytest.approx(0.98)
+
+
 async def test_the_exporter_beside_a_tier_does_not_count() -> None:
     pods = list(pod("demo-postgres-1-b", "postgres", cores=0.25))
     labels = {"pod": "demo-postgres-1-b", "component": "postgres", "container": "exporter"}

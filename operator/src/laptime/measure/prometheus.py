@@ -525,12 +525,13 @@ def _cores(pods: list[_Pod], span: Window) -> float | None:
 def _peak(pods: list[_Pod], window: Window) -> float | None:
     """The highest use over a second: of the counters, and of the agent's finer readings."""
     together = highest_rate([pod.series["cpu"] for pod in pods], window)
-    # What a scrape says is about the time since the one before: not before the window.
+    # What a scrape says is of each second that ended since the one before, and none of them may
+    # have begun before the window. Of two that take turns it is the one before that.
     of_one = [
         value
-        for pod in pods
-        if "peak" in pod.series
-        for value in pod.series["peak"].within(window.start + 2.0, window.end)
+        for one in (pod.series["peak"] for pod in pods if "peak" in pod.series)
+        for before, time, value in zip(one.times, one.times[1:], one.values[1:], strict=False)
+        if before >= window.start + 1.0 and window.start + 2.0 <= time <= window.end
     ]
     return max([together, *of_one])
 
