@@ -64,6 +64,19 @@ def test_waiting_for_a_cpu_alone_is_not_the_servers_cpu(trial: Trial) -> None:
     assert cause_of(trial).cause is not Cause.SERVER_CPU
 
 
+def test_a_worker_that_its_limit_held_back_is_not_said_to_wait_for_its_node() -> None:
+    trial = Trial(
+        server={**ALONE, "resources": {"cpu": "600m"}},
+        cores={"server": 0.52},
+        waiting={"server": 0.45},
+        throttled={"server": 0.85},
+    )
+    found = cause_of(trial)
+    assert found.cause is Cause.SERVER_CPU
+    assert "of the node" not in found.evidence
+    assert "and waited for a CPU, or for its CPU limit, in another 45%" in found.evidence
+
+
 def test_a_worker_that_hardly_paused_is_what_was_nearest() -> None:
     found = cause_of(
         Trial(server=ALONE, cores={"server": 0.63}, waiting={"server": 0.26}, busy=0.72)

@@ -303,9 +303,12 @@ def worker_without_pause(scene: Scene) -> Resource | None:
         or used.cores_mean < RUNS_AT_LEAST
     ):
         return None
+    # Who waits for the next period of a limit seems to wait for a CPU.
+    held = (used.throttled_share or 0.0) >= MAX_THROTTLED_SHARE
     said = (
         f"the server's worker used {used.cores_mean:.2f} cores of the 1 that it can use and waited "
-        f"for a CPU of the node in another {used.cpu_waiting_share:.0%} of the time"
+        f"for a CPU{', or for its CPU limit,' if held else ' of the node'} in another "
+        f"{used.cpu_waiting_share:.0%} of the time"
     )
     busy = min(1.0, used.cores_mean + used.cpu_waiting_share)
     return Resource(Cause.SERVER_CPU, busy, said)
