@@ -87,8 +87,9 @@ func (e *engine) dial(id int32, c *conn) (fresh bool, errno unix.Errno) {
 			return fresh, errno
 		}
 		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
-		if e.longRequests {
-			// Only a request of several segments could be held back by Nagle's algorithm.
+		if e.longRequests || e.plan.TLS != nil {
+			// What follows something that is not acknowledged is held back by Nagle's algorithm: the rest of a
+			// request of several segments, and the first request after a handshake, whose last words are the client's.
 			_ = unix.SetsockoptInt(c.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 		}
 	}

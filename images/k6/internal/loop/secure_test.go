@@ -94,6 +94,22 @@ func TestTimedResponseTimesOverTLSAreThoseOfTheServer(t *testing.T) {
 	})
 }
 
+// A handshake's last words are not acknowledged when the request follows them: it must not wait for that. Held back,
+// each would take the 40 ms of a delayed acknowledgement, so that no noise need be allowed for.
+func TestTimedFirstRequestsOverTLSAreNotHeldBack(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		untilTrue(t, func(func() float64) (wrong []string) {
+			address, trusting, _, _ := serveSecured(t, version, hello)
+			p := drive(t, address, Plan{TLS: trusting, Connections: 1, Total: 30})
+			only(t, p, "", 0)
+			if took := decode(t, p.Endpoints["list"].ServerTime).ValueAtQuantile(50); took > 10_000 {
+				wrong = append(wrong, complain("server time", 0.5, float64(took), 0))
+			}
+			return wrong
+		})
+	}
+}
+
 func TestOpenLoadsOverTLSOnConnectionsOpenedBefore(t *testing.T) {
 	address, trusting, requests, connections := serveSecured(t, tls.VersionTLS13, hello)
 	p := drive(t, address, Plan{
