@@ -217,12 +217,21 @@ func (e *engine) run() {
 	defer runtime.UnlockOSThread()
 	e.poller.sharpen()
 	began, cpu := e.now(), usage(unix.RUSAGE_THREAD)
-	defer func() {
+	weighed := false
+	weigh := func() {
+		if weighed {
+			return
+		}
+		weighed = true
 		if wall := e.now() - began; wall > 0 {
 			e.cpuShare = float64(usage(unix.RUSAGE_THREAD)-cpu) / float64(wall)
 		}
-		e.publish()
-	}()
+		if e.sending.Add(-1) == 0 {
+			e.cost.CPU, e.cost.Wall = processCPU()-e.cpuBefore, time.Duration(e.now()-e.start)
+		}
+	}
+	defer e.publish()
+	defer weigh()
 	for !e.stop.Load() {
 		now := e.now()
 		if !e.begun && now >= e.start {
@@ -233,6 +242,9 @@ func (e *engine) run() {
 		e.wake(now)
 		e.resume(now)
 		next := e.issueDue(now)
+		if !weighed && e.over(now, next) {
+			weigh()
+		}
 		if next == noneLeft && e.active == 0 && (len(e.thinking) == 0 || e.plan.Rate == 0 && e.exhausted(now)) {
 			return
 		}
@@ -281,6 +293,13 @@ func (e *engine) run() {
 			e.reported = e.completed
 		}
 	}
+}
+
+// over says whether a load with a duration has ended, whatever is still under way; next is what issueDue says. What
+// a loop uses after that is not to be set against the time for which the last answers are waited for, since it
+// would make little of a generator that was full. Loads by requests last until their last answer.
+func (e *engine) over(now, next int64) bool {
+	return e.plan.Duration > 0 && now >= e.start+e.plan.Duration.Nanoseconds() && (next == noneLeft || e.plan.Rate == 0)
 }
 
 // publish leaves a copy of the counts where scrapes find it.

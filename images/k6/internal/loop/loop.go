@@ -76,7 +76,8 @@ type Plan struct {
 	Live      *live.Phase // where the counts are shown meanwhile; nil: nowhere
 }
 
-// Cost is what the loops used while the phase ran.
+// Cost is what the loops used while the load ran: for its duration and until its last session has begun, or, of
+// a load by requests, until the last answer.
 type Cost struct {
 	CPU           time.Duration
 	Wall          time.Duration
@@ -109,6 +110,10 @@ type shared struct {
 	done     atomic.Int64
 	usedUp   atomic.Bool // a feeder has no row left: no session begins any more
 	stop     atomic.Bool
+
+	sending   atomic.Int32 // loops whose load is not over
+	cpuBefore time.Duration
+	cost      Cost // its CPU and Wall, by the last of these loops
 }
 
 // threads is how many loops the plan is for, where so many can run at the same time.
@@ -158,7 +163,8 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	if err := sleepUntil(ctx, plan.StartAt); err != nil {
 		return nil, Cost{}, err
 	}
-	cpu := processCPU()
+	s.cpuBefore = processCPU()
+	s.sending.Store(int32(threads))
 	// The common start and not the moment of waking up, unless that has passed.
 	s.start = s.now()
 	if !plan.StartAt.IsZero() && s.start-int64(plan.StartAt.Sub(s.epoch)) < int64(wakeSlack) {
@@ -189,7 +195,8 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	}()
 	s.watch(ctx, finished)
 
-	cost := Cost{CPU: processCPU() - cpu, Wall: time.Duration(s.now() - s.start), Threads: threads}
+	cost := s.cost
+	cost.Threads = threads
 	recorders := make([]*result.Recorder, 0, threads)
 	for _, e := range engines {
 		if e.err != nil {

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -240,6 +241,39 @@ func TestTimedOpenLoadDropsWhatWaitedLongerThanTheTimeout(t *testing.T) {
 		}
 		return wrong
 	})
+}
+
+// What the generator uses while nothing but one late answer is waited for says nothing of whether it could send.
+func TestTimedTheUseOfAGeneratorIsThatOfItsLoadAndNotOfTheAnswersAfterIt(t *testing.T) {
+	for name, plan := range map[string]Plan{
+		"closed": {Connections: 4, Threads: 1, Duration: 500 * time.Millisecond, KeepAlive: true},
+		"open":   {Connections: 4, Threads: 1, Rate: 10_000, Duration: 500 * time.Millisecond, KeepAlive: true},
+	} {
+		untilTrue(t, func(func() float64) (wrong []string) {
+			used := func(tail time.Duration) (busiest, cores float64) {
+				var late atomic.Int64
+				began := time.Now()
+				server, _, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					if time.Since(began) > 400*time.Millisecond && late.Add(1) == 1 {
+						time.Sleep(tail)
+					}
+					hello(w, nil)
+				})
+				_, cost, err := Run(context.Background(), planFor(t, server.Listener.Addr().String(), plan))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return cost.BusiestThread, cost.CPU.Seconds() / cost.Wall.Seconds()
+			}
+			busiest, cores := used(0)
+			lateBusiest, lateCores := used(2 * time.Second)
+			if lateBusiest < 0.7*busiest || lateCores < 0.7*cores {
+				wrong = append(wrong, fmt.Sprintf("%s: thread %.2f, cores %.2f; with a late answer %.2f and %.2f",
+					name, busiest, cores, lateBusiest, lateCores))
+			}
+			return wrong
+		})
+	}
 }
 
 func complain(what string, q, got, want float64) string {
