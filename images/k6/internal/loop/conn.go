@@ -452,7 +452,7 @@ func (e *engine) bodyRight(c *conn, check Check) bool {
 }
 
 // fail counts a request that got no whole answer, closes its connection, or ends its stream, and lets the
-// user rest.
+// user think, as after an answer, or at least rest.
 func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 	e.record(c, now, kind)
 	if e.places != nil {
@@ -461,6 +461,12 @@ func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 		e.hangUp(c)
 	}
 	e.plan.Work.Advance(&c.user, false)
+	if e.plan.Rate == 0 {
+		if pause := e.think(c.endpoint); pause > restAfterFailure {
+			e.thinking.push(rest{id, now + pause})
+			return
+		}
+	}
 	e.resting = append(e.resting, rest{id, now + restAfterFailure})
 }
 

@@ -449,7 +449,8 @@ func (e *engine) release(id int32) {
 
 // resume sends the next requests of those who have thought for long enough.
 func (e *engine) resume(now int64) {
-	for len(e.thinking) > 0 && e.thinking[0].until <= now {
+	// No one twice: of a server that refuses many at once some have always thought again by the end.
+	for thought := now; len(e.thinking) > 0 && e.thinking[0].until <= thought; {
 		one := e.thinking.pop()
 		if e.plan.Rate > 0 {
 			e.issue(one.conn, now, one.until)

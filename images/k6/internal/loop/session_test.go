@@ -233,6 +233,28 @@ func TestTimedUsersOfAClosedLoadThink(t *testing.T) {
 	})
 }
 
+// A user who gets no answer thinks as one who gets a wrong one does, so that both are asked for as often.
+func TestUsersOfAClosedLoadThinkAfterAFailureToo(t *testing.T) {
+	text := []session.Request{{
+		Name: "list", Method: http.MethodGet, Target: "http://test", Path: "/", KeepAlive: true,
+		Think: session.Think{Least: 100 * time.Millisecond, Most: 100 * time.Millisecond},
+	}}
+	for answer, kind := range map[string]string{
+		"": "reset",
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n": "status",
+	} {
+		p := drive(t, raw(t, answer), Plan{
+			Requests: []Request{{Name: "list", ExpectStatus: 200}}, Work: workOf(t, text, nil, nil),
+			Connections: 1, Duration: time.Second, KeepAlive: true,
+		})
+		only(t, p, kind, p.Requests)
+		// One at the start and one after each thought that ends within the load, or fewer on a busy machine.
+		if p.Requests < 2 || p.Requests > 11 {
+			t.Errorf("%d requests that failed as %s, expected some 10", p.Requests, kind)
+		}
+	}
+}
+
 // A connection that has just been used is used again last, so that all of them have their share.
 func TestConnectionsOfOpenLoadsTakeTurns(t *testing.T) {
 	var mutex sync.Mutex
