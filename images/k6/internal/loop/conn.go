@@ -25,9 +25,6 @@ func (e *engine) issue(id int32, now, due int64) {
 	if c.user.Between() {
 		work.Begin(&c.user, e.session())
 		c.began = due
-		if e.nextSession++; e.nextSession == len(work.Order) {
-			e.nextSession = 0
-		}
 	}
 	endpoint, ok := work.Draw(&c.user)
 	if !ok {

@@ -407,8 +407,15 @@ func (e *engine) settle() {
 	}
 }
 
-// session is the next one to begin.
-func (e *engine) session() int32 { return e.plan.Work.Order[e.nextSession] }
+// session is the next one to begin; the one after it comes the next time. One that is dropped has its turn as well,
+// or all that are dropped in a row would count as the same one.
+func (e *engine) session() int32 {
+	next := e.plan.Work.Order[e.nextSession]
+	if e.nextSession++; e.nextSession == len(e.plan.Work.Order) {
+		e.nextSession = 0
+	}
+	return next
+}
 
 // take asks for one more request of the closed model; begins: with it a session begins.
 func (e *engine) take(now int64, begins bool) bool {

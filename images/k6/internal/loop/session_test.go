@@ -180,6 +180,28 @@ func TestALoadEndsWithItsRows(t *testing.T) {
 	}
 }
 
+// What is too late to be sent counts with the steps of the session that it would have begun.
+func TestDroppedSessionsOfDifferentLengthsCountTheirOwnSteps(t *testing.T) {
+	server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) })
+	var list []Request
+	var texts []session.Request
+	for _, name := range []string{"look", "login", "create", "read"} {
+		list = append(list, Request{Name: name, ExpectStatus: http.StatusOK})
+		texts = append(texts, session.Request{Name: name, Method: http.MethodGet, Target: "http://test", Path: "/", KeepAlive: true})
+	}
+	work := workOf(t, texts, nil, []session.Session{
+		{Name: "look", Weight: 9, Steps: []string{"look"}}, {Name: "shop", Weight: 1, Steps: []string{"login", "create", "read"}},
+	})
+	p := drive(t, server.Listener.Addr().String(), Plan{
+		Requests: list, Work: work, Connections: 1, Threads: 1, Rate: 120, Duration: time.Second, KeepAlive: true,
+		Timeout: 500 * time.Millisecond,
+	})
+	only(t, p, "", 0)
+	if p.DroppedIterations < 60 || p.Requests+p.DroppedIterations != 120 {
+		t.Errorf("%d requests and %d dropped, expected 120", p.Requests, p.DroppedIterations)
+	}
+}
+
 // The rate of an open load is that of its requests, whatever sessions they belong to.
 func TestTimedSessionsArriveAsOftenAsTheirRequestsFitTheRate(t *testing.T) {
 	shop := newShop()
