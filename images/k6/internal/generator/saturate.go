@@ -10,6 +10,7 @@ import (
 	"laptime.dev/k6/internal/loop"
 	"laptime.dev/k6/internal/result"
 	"laptime.dev/k6/internal/saturation"
+	"laptime.dev/k6/internal/session"
 	"laptime.dev/k6/internal/spec"
 )
 
@@ -24,12 +25,12 @@ func drive(ctx context.Context, trial *spec.Trial, plan *loop.Plan, out *result.
 	if err != nil {
 		return nil, loop.Cost{}, err
 	}
+	tries := uint64(0)
 	s := &steps{
 		objective: objective, users: trial.Load.Users(), timeout: plan.Timeout,
 		run: func(rate float64) (*result.Phase, loop.Cost, error) {
-			step := *plan
-			step.Rate, step.EndRate, step.StartAt = rate, rate, time.Time{}
-			return loop.Run(ctx, &step)
+			tries++
+			return loop.Run(ctx, stepOf(plan, rate, tries))
 		},
 		rest: func() (bool, error) { return rest.wait(ctx) },
 	}
@@ -39,6 +40,16 @@ func drive(ctx context.Context, trial *spec.Trial, plan *loop.Plan, out *result.
 	}
 	out.Saturation = found
 	return at.phase, at.cost, nil
+}
+
+// stepOf is the load of a step of a search, of which it is the n-th, from 1. Independent arrivals are others in each
+// step, though the same for all servers: a rate that is tried again would else meet the same bursts again, and two of
+// three steps say no more than one.
+func stepOf(plan *loop.Plan, rate float64, n uint64) *loop.Plan {
+	step := *plan
+	step.Rate, step.EndRate, step.StartAt = rate, rate, time.Time{}
+	step.Seed = session.Mixed(plan.Seed, n)
+	return &step
 }
 
 // tried is what was measured at one rate.

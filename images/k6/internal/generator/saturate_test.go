@@ -58,6 +58,22 @@ func TestTheMeasuredPhaseOfASearchWithoutARateIsTheLowestTried(t *testing.T) {
 	}
 }
 
+// What is drawn from a seed, such as independent arrivals, is drawn anew for each step.
+func TestARateThatIsTriedAgainHasOtherArrivalsAndTheSameForAllServers(t *testing.T) {
+	plan := &loop.Plan{Seed: 7, Arrivals: loop.Poisson}
+	seeds := map[uint64]bool{}
+	for n := range uint64(40) {
+		step, again := stepOf(plan, 100, n+1), stepOf(plan, 100, n+1)
+		if step.Seed != again.Seed || step.Rate != 100 || step.EndRate != 100 || step.Arrivals != loop.Poisson {
+			t.Errorf("step %d: %+v, for another server %+v", n+1, step, again)
+		}
+		seeds[step.Seed] = true
+	}
+	if len(seeds) != 40 || plan.Seed != 7 {
+		t.Errorf("%d seeds for 40 steps", len(seeds))
+	}
+}
+
 // step is what a search sees of a step of five seconds at a rate. answer gives for each request when
 // it had its answer, in seconds since the start.
 func step(t *testing.T, rate float64, answer func(due float64) float64) bool {
