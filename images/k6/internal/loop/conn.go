@@ -401,7 +401,8 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 		return
 	}
 	c.state, c.served = idle, true
-	if !e.plan.KeepAlive || c.parser.closeAfter || ended || c.sent < len(c.wire) {
+	unsent := c.sent < len(c.wire) || c.secure != nil && len(c.secure.rest) > 0
+	if !e.plan.KeepAlive || c.parser.closeAfter || ended || unsent {
 		e.disconnect(c)
 	}
 	e.proceed(id, c, now, kind == result.OK)

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
@@ -138,6 +139,56 @@ func TestLargeBodiesOverTLSArriveWhole(t *testing.T) {
 	only(t, p, "", 0)
 	if got.Load() != 10*size || p.BytesReceived < 10*size {
 		t.Errorf("sent %d, received %d bytes, expected %d of each", got.Load(), p.BytesReceived, 10*size)
+	}
+}
+
+// A server that answers before it has the whole request: a connection with the rest of it is no place for another one.
+func TestAnAnswerBeforeTheWholeRequestEndsItsConnectionOverTLS(t *testing.T) {
+	lender := httptest.NewTLSServer(http.NotFoundHandler())
+	defer lender.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: lender.TLS.Certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	var connections atomic.Int64
+	anew := make(chan struct{})
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if connections.Add(1) == 2 {
+				close(anew)
+			}
+			go func() {
+				defer func() { _ = connection.Close() }()
+				reader := bufio.NewReader(connection)
+				for {
+					request, err := http.ReadRequest(reader)
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(connection, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					select { // slowly, or for the next connection to come
+					case <-anew:
+					case <-time.After(3 * time.Second):
+					}
+					_, _ = io.Copy(io.Discard, request.Body)
+				}
+			}()
+		}
+	}()
+	body := strings.Repeat("b", 16<<20) // more than the sockets of both sides hold
+	post := session.Request{Name: "post", Method: http.MethodPost, Target: "https://test", Path: "/", Body: &body, KeepAlive: true}
+	p := drive(t, listener.Addr().String(), Plan{
+		TLS: &tls.Config{InsecureSkipVerify: true}, Connections: 1, Total: 2, KeepAlive: true,
+		Requests: []Request{{Name: "post", ExpectStatus: 200}}, Work: workOf(t, []session.Request{post}, nil, nil),
+	})
+	only(t, p, "", 0)
+	if connections.Load() != 2 {
+		t.Errorf("%d connections, expected one for each of two requests", connections.Load())
 	}
 }
 
