@@ -355,6 +355,12 @@ func (e *engine) receive(id int32, c *conn, ended bool) {
 		}
 		c.received += int64(n)
 		rest, err := c.parser.feed(e.buffer[:n], e.plan.Requests[c.endpoint].HeadOnly)
+		if c.parser.interim {
+			c.parser.interim = false
+			if c.first = now; !c.parser.begun() {
+				c.first = 0
+			}
+		}
 		switch {
 		case err != nil || len(rest) > 0:
 			e.fail(id, c, now, result.Body)

@@ -415,6 +415,7 @@ func (e *engine) headPart(l *link, fragment []byte, last bool, length int, now i
 		return http2.StreamError{StreamID: h.stream, Code: http2.ErrCodeProtocol}
 	case interim:
 		c.parser.keptHead = c.parser.keptHead[:0]
+		c.first = 0
 		return nil
 	case !h.trailers:
 		c.parser.status, c.parser.left = h.status, h.length

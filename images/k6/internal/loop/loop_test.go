@@ -327,6 +327,46 @@ func TestBrokenAnswersAreCountedByKind(t *testing.T) {
 	}
 }
 
+// An interim answer says nothing of how long the server takes for the answer itself.
+func TestAnInterimAnswerDoesNotEndTheTimeOfTheServer(t *testing.T) {
+	const pause = 50 * time.Millisecond
+	check := func(name string, p *result.Phase) {
+		only(t, p, "", 0)
+		if shortest := decode(t, p.Endpoints["list"].ServerTime).Min(); shortest < 49_000 {
+			t.Errorf("%s: the server took %d µs, expected 50,000", name, shortest)
+		}
+	}
+	for _, pieces := range [][]string{
+		{"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
+		{"HTTP/1.1 103 Ear", "ly Hints\r\n\r\nHTTP/1.1 200 O", "K\r\nContent-Length: 2\r\n\r\nok"},
+		{"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"},
+	} {
+		server, _, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = connection.Close() }()
+			for i, piece := range pieces {
+				if i > 0 {
+					time.Sleep(pause)
+				}
+				_, _ = io.WriteString(connection, piece)
+			}
+		})
+		check(pieces[0], drive(t, server.Listener.Addr().String(), Plan{Connections: 1, Total: 5}))
+	}
+	address, _ := peers(t, noSettings, func(p *peer) {
+		p.requests(func(stream uint32) {
+			p.head(stream, false, ":status", "103", "link", "</x>")
+			time.Sleep(pause)
+			p.good(stream)
+		})
+	})
+	check("HTTP/2", drive(t, address, Plan{HTTP2: true, Connections: 1, Total: 5, KeepAlive: true}))
+}
+
 func TestConnectionsClosedWhileIdleAreMadeAnew(t *testing.T) {
 	server, requests, connections := serveWith(t, 10*time.Millisecond, hello)
 	p := drive(t, server.Listener.Addr().String(), Plan{

@@ -17,6 +17,7 @@ type parser struct {
 	left       int64 // of a body with a length, or of the current chunk
 	state      parseState
 	closeAfter bool // the server will close, or the protocol leaves no other way
+	interim    bool // an interim head has come: what came before the end of it is not the answer
 	summing    bool
 	sum        uint64 // of the body's bytes
 	head       []byte // an incomplete header or chunk line
@@ -49,7 +50,7 @@ var (
 // reset makes the parser ready for the next response.
 func (p *parser) reset(summing, keeping bool) {
 	p.status, p.bodyBytes, p.left = 0, 0, 0
-	p.state, p.closeAfter = inHead, false
+	p.state, p.closeAfter, p.interim = inHead, false, false
 	p.head = p.head[:0]
 	p.summing, p.sum = summing, 0
 	p.keeping, p.keptHead, p.keptBody = keeping, p.keptHead[:0], p.keptBody[:0]
@@ -204,7 +205,8 @@ func (p *parser) readHead(head []byte, headOnly bool) error {
 		if status == 101 {
 			return errMalformed // an upgrade nobody asked for
 		}
-		return nil // interim: the answer itself follows
+		p.interim = true // the answer itself follows
+		return nil
 	}
 	if p.keeping {
 		p.keptHead = append(p.keptHead, whole...)
@@ -300,6 +302,9 @@ func (p *parser) feedLine(b []byte) (rest []byte, err error) {
 	}
 	return rest, nil
 }
+
+// begun says whether something of the answer has come.
+func (p *parser) begun() bool { return p.state != inHead || len(p.head) > 0 }
 
 // end says that the server closed: whether that completes the response.
 func (p *parser) end() bool {
