@@ -130,17 +130,19 @@ func newEngine(s *shared, index, threads int, names []string) (*engine, error) {
 	e := &engine{
 		shared: s, streams: streams,
 		conns: make([]conn, count), free: make([]int32, 0, count),
-		buffer:      make([]byte, readBuffer),
-		firsts:      make([]fingerprint, len(s.plan.Requests)),
-		sent:        make([]int, len(s.plan.Requests)),
-		nextSession: index % len(s.plan.Work.Order),
-		random:      rand.New(rand.NewPCG(s.plan.Seed, uint64(s.plan.Generator<<8|index))),
+		buffer: make([]byte, readBuffer),
+		firsts: make([]fingerprint, len(s.plan.Requests)),
+		sent:   make([]int, len(s.plan.Requests)),
+		random: rand.New(rand.NewPCG(s.plan.Seed, uint64(s.plan.Generator<<8|index))),
 	}
 	// All threads of all generators together take each arrival once.
 	generators := max(s.plan.Generators, 1)
 	e.firstArrival = int64(s.plan.Generator + generators*index)
 	e.arrivalStep = int64(generators * threads)
 	e.openFirst, e.openStep = e.firstArrival, e.arrivalStep
+	// And begin the order of the sessions evenly apart, so that what is rare in it comes no less often in a short load.
+	order := int64(len(s.plan.Work.Order))
+	e.nextSession = int(e.firstArrival * order / e.arrivalStep % order)
 	// Time-outs are found by looking at all connections now and then: within 2 % of the time-out.
 	e.scanEvery = min(max(s.plan.Timeout.Nanoseconds()/50, int64(5*time.Millisecond)), int64(100*time.Millisecond))
 	for i := count - 1; i >= 0; i-- {

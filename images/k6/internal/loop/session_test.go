@@ -151,6 +151,28 @@ func TestAFailedStepEndsItsSession(t *testing.T) {
 	}
 }
 
+// What is rare has its share also where each generator goes through little more than a round of the sessions.
+func TestSeveralGeneratorsTogetherSendTheSharesOfTheWeights(t *testing.T) {
+	handler, seen := counting()
+	server, _, _ := serve(t, handler)
+	list := []Request{{Name: "often", ExpectStatus: http.StatusNoContent}, {Name: "seldom", ExpectStatus: http.StatusNoContent}}
+	var texts []session.Request
+	for _, r := range list {
+		texts = append(texts, session.Request{Name: r.Name, Method: http.MethodGet, Target: "http://test", Path: "/" + r.Name, KeepAlive: true})
+	}
+	work := workOf(t, texts, nil, []session.Session{
+		{Name: "often", Weight: 99, Steps: []string{"often"}}, {Name: "seldom", Weight: 1, Steps: []string{"seldom"}},
+	})
+	for k := range 8 {
+		only(t, drive(t, server.Listener.Addr().String(), Plan{
+			Requests: list, Work: work, Connections: 4, Threads: 1, Total: 125, KeepAlive: true, Generator: k, Generators: 8,
+		}), "", 0)
+	}
+	if often, seldom := seen["/often"], seen["/seldom"]; often+seldom != 1000 || seldom < 9 || seldom > 11 {
+		t.Errorf("%d and %d requests, expected 990 and 10", often, seldom)
+	}
+}
+
 func TestAnAnswerWithoutWhatTheNextStepNeedsIsAnError(t *testing.T) {
 	server, requests, _ := serve(t, hello)
 	list, work := shopping(t, 10, session.Cycle, session.Think{})
