@@ -37,10 +37,21 @@ SPEC = BenchmarkRunSpec.model_validate(
             {"name": "open", "open": {"rate": 100, "duration": "10s", "maxConnections": 50}},
             {"name": "own", "script": {"configMap": "mine"}},
             {"name": "search", "saturation": {"p99": "50ms", "maxRate": 500, "step": "5s"}},
+            {
+                "name": "ramp",
+                "ramp": {"from": 50, "to": 150, "duration": "10s", "maxConnections": 50},
+            },
+            {
+                "name": "stairs",
+                "stairs": {
+                    "steps": [{"rate": 50, "duration": "5s"}, {"rate": 150, "duration": "5s"}],
+                    "maxConnections": 50,
+                },
+            },
         ],
     }
 )
-CLOSED, OPEN, SCRIPT, SEARCH = SPEC.loads
+CLOSED, OPEN, SCRIPT, SEARCH, RAMP, STAIRS = SPEC.loads
 LIST = [Request(name="list", path="/", statements=1)]
 
 
@@ -140,9 +151,10 @@ def test_requests_that_were_due_and_never_sent_held_the_rate_and_are_errors() ->
     assert reasons(result_of(dropped, OPEN)) == "10.00% of the requests had no right answer"
 
 
-def test_a_late_generator_is_in_the_response_times() -> None:
+@pytest.mark.parametrize("load", [OPEN, RAMP, STAIRS])
+def test_a_late_generator_is_in_the_response_times(load: Load) -> None:
     late = document(arrivals(lateness=histogram([60] * 980 + [4_000] * 20)))
-    assert reasons(result_of(late, OPEN)) == (
+    assert reasons(result_of(late, load)) == (
         "the generator sent 1 of 100 requests 4 ms late or more, which their response times "
         "include (p99 5 ms)"
     )
@@ -160,6 +172,14 @@ def test_a_late_generator_is_in_the_response_times() -> None:
 def test_lateness_that_does_not_matter_or_is_the_servers(latency: int, lateness: list[int]) -> None:
     content = document(arrivals(latency=latency, lateness=histogram(lateness)))
     assert reasons(result_of(content, OPEN)) == ""
+
+
+@pytest.mark.parametrize("load", [RAMP, STAIRS])
+def test_lateness_at_the_highest_rate_may_be_the_servers(load: Load) -> None:
+    # In the mean 4 of 50 connections were busy, at the highest rate all of them may have been.
+    late = phase([5_000] * 900 + [400_000] * 100, window=10.0)
+    content = document(late | {"lateness": histogram([60] * 900 + [300_000] * 100)})
+    assert reasons(result_of(content, load)) == ""
 
 
 def test_a_server_that_was_still_warming_up() -> None:

@@ -295,14 +295,17 @@ def _rate_not_held(figures: Figures, load: Load) -> Said | None:
 def _late(figures: Figures, phase: GeneratorPhase, load: Load) -> Said | None:
     """Say when the generator itself was late, and not because all connections were busy."""
     latency = figures.latency
-    if load.open is None or load.users is None or latency is None or not phase.lateness:
+    if load.paced is None or load.users is None or latency is None or not phase.lateness:
         return None
+    # Where so many requests failed that there is no p99, the slowest right answer stands for it.
+    p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
     in_flight = figures.requests_per_second * latency.mean_seconds
+    if (changing := load.ramp or load.stairs) is not None:
+        # Connections may have been short at the highest rate alone, where answers took longest.
+        in_flight = changing.highest_rate * p99
     if in_flight > load.users / 2:
         return None
     late = Histogram.decode(phase.lateness).quantile_seconds(0.99)
-    # Where so many requests failed that there is no p99, the slowest right answer stands for it.
-    p99 = latency.max_seconds if latency.p99_seconds is None else latency.p99_seconds
     if late < _LATE_SECONDS or late <= _LATE_SHARE * p99:
         return None
     return doubts.GENERATOR_LATE.says(late=1e3 * late, p99=1e3 * p99)
