@@ -84,6 +84,7 @@ type engine struct {
 	sent         []int // how many requests of each endpoint
 	reported     int64
 	completed    int64
+	cpuUsed      time.Duration
 	cpuShare     float64
 	path         Path
 	longRequests bool  // some do not fit into one segment
@@ -225,8 +226,9 @@ func (e *engine) run() {
 			return
 		}
 		weighed = true
+		e.cpuUsed = usage(unix.RUSAGE_THREAD) - cpu
 		if wall := e.now() - began; wall > 0 {
-			e.cpuShare = float64(usage(unix.RUSAGE_THREAD)-cpu) / float64(wall)
+			e.cpuShare = float64(e.cpuUsed) / float64(wall)
 		}
 		if e.sending.Add(-1) == 0 {
 			e.cost.CPU, e.cost.Wall = processCPU()-e.cpuBefore, time.Duration(e.now()-e.start)
@@ -240,6 +242,9 @@ func (e *engine) run() {
 			e.begun = true
 			e.settle()
 			began, cpu = now, usage(unix.RUSAGE_THREAD)
+			if e.settled.CompareAndSwap(false, true) {
+				e.cpuBefore = processCPU() // without the handshakes of connections that were opened before
+			}
 		}
 		e.wake(now)
 		e.resume(now)

@@ -82,7 +82,7 @@ type Cost struct {
 	CPU           time.Duration
 	Wall          time.Duration
 	Threads       int
-	BusiestThread float64 // CPU share of the busiest loop, 0…1
+	BusiestThread float64 // CPU share of the busiest loop, or of all that does handshakes where that is more, 0…1
 	Path          Path
 }
 
@@ -112,6 +112,7 @@ type shared struct {
 	stop     atomic.Bool
 
 	sending   atomic.Int32 // loops whose load is not over
+	settled   atomic.Bool  // a loop has begun its load
 	cpuBefore time.Duration
 	cost      Cost // its CPU and Wall, by the last of these loops
 }
@@ -137,6 +138,8 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 	}
 	if procs := runtime.GOMAXPROCS(0); procs < threads+others {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads + others))
+	} else {
+		others = procs - threads
 	}
 	// Collected before rather than while measuring.
 	runtime.GC()
@@ -197,15 +200,20 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 
 	cost := s.cost
 	cost.Threads = threads
+	loops := time.Duration(0)
 	recorders := make([]*result.Recorder, 0, threads)
 	for _, e := range engines {
 		if e.err != nil {
 			return nil, cost, e.err
 		}
 		cost.BusiestThread = max(cost.BusiestThread, e.cpuShare)
+		loops += e.cpuUsed
 		e.seePath()
 		cost.Path.add(e.path)
 		recorders = append(recorders, e.rec)
+	}
+	if plan.TLS != nil {
+		cost.BusiestThread = max(cost.BusiestThread, shareOfOthers(cost, loops, others))
 	}
 	if s.stop.Load() {
 		return nil, cost, ErrStopped
@@ -222,6 +230,15 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 		}
 	}
 	return phase, cost, nil
+}
+
+// shareOfOthers is what all but the loops, which used so much, took of the processors that the loops leave them. A
+// loop keeps its processor while it sleeps, so that handshakes can be the limit while cores are idle.
+func shareOfOthers(cost Cost, loops time.Duration, processors int) float64 {
+	if cost.Wall <= 0 {
+		return 0
+	}
+	return min(float64(cost.CPU-loops)/float64(cost.Wall)/float64(processors), 1)
 }
 
 // wakeSlack is how late a sleeper may wake up for the start it slept for to count.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math"
 	"net/http"
@@ -273,6 +274,48 @@ func TestTimedTheUseOfAGeneratorIsThatOfItsLoadAndNotOfTheAnswersAfterIt(t *test
 			}
 			return wrong
 		})
+	}
+}
+
+// Handshakes have one processor beside one loop of two, and while they fill it the loop has little to do.
+func TestTimedHandshakesThatAreTheLimitAreSeenAsThat(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	untilTrue(t, func(func() float64) (wrong []string) {
+		address, trusting, _, _ := serveSecured(t, tls.VersionTLS13, hello)
+		trusting.VerifyConnection = func(tls.ConnectionState) error {
+			for began := time.Now(); time.Since(began) < 5*time.Millisecond; {
+			}
+			return nil
+		}
+		_, cost, err := Run(context.Background(), planFor(t, address, Plan{
+			TLS: trusting, Connections: 8, Threads: 1, Duration: time.Second,
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cost.BusiestThread < 0.9 {
+			wrong = append(wrong, fmt.Sprintf("a share of %.2f, expected 1", cost.BusiestThread))
+		}
+		return wrong
+	})
+}
+
+func TestHandshakesAreSetAgainstTheProcessorsThatLoopsLeave(t *testing.T) {
+	for _, c := range []struct {
+		cpu, loops time.Duration
+		processors int
+		want       float64
+	}{
+		{11 * time.Second, time.Second, 1, 1},
+		{11 * time.Second, 6 * time.Second, 1, 0.5},
+		{13 * time.Second, time.Second, 3, 0.4},
+		{time.Second, time.Second, 1, 0},
+		{15 * time.Second, time.Second, 1, 1}, // what the runtime does beside it
+	} {
+		got := shareOfOthers(Cost{CPU: c.cpu, Wall: 10 * time.Second}, c.loops, c.processors)
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s, of loops %s, %d processors: %v, expected %v", c.cpu, c.loops, c.processors, got, c.want)
+		}
 	}
 }
 
