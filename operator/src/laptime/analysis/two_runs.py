@@ -311,15 +311,20 @@ def _apart(before: Model, after: Model) -> str:
     """Return in which settings two of a kind differ: `image mine:41 and mine:42`."""
     settings = [dict(_settings(one.to_wire())) for one in (before, after)]
     names = [name for name in {**settings[0], **settings[1]} if _differs(name, settings)]
-    said = [
-        # What variables hold may be credentials.
-        f"{name} is another one"
-        if ".env." in f".{name}"
-        else f"{name} {' and '.join(one.get(name, 'none') for one in settings)}"
-        for name in names
-    ]
+    said = [_both(name, *(one.get(name) for one in settings)) for name in names]
     more = [f"{len(said) - _MOST_SETTINGS} more"] if len(said) > _MOST_SETTINGS else []
     return ", ".join([*said[:_MOST_SETTINGS], *more])
+
+
+def _both(name: str, before: str | None, after: str | None) -> str:
+    values = [
+        "none" if one is None else shown(without_passwords(one), _MOST_OF_A_SETTING)
+        for one in (before, after)
+    ]
+    # What variables hold may be credentials.
+    if ".env." in f".{name}" or values[0] == values[1]:
+        return f"{name} is another one"
+    return f"{name} {' and '.join(values)}"
 
 
 def _differs(name: str, settings: Sequence[Mapping[str, str]]) -> bool:
@@ -336,8 +341,7 @@ def _settings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             rest = {key: part for key, part in one.items() if key != "name"}
             yield from _settings(rest, f"{path}.{shown(one['name'])}")
     elif path:
-        text = value if isinstance(value, str) and value else json.dumps(value)
-        yield path, shown(without_passwords(text), _MOST_OF_A_SETTING)
+        yield path, value if isinstance(value, str) and value else json.dumps(value)
 
 
 def _compare(

@@ -426,19 +426,29 @@ async def _log(kube: Kube, run: Run, pod: PodView, container: str, logs: Logs) -
             # Of a container that is over the kubelet says so where it has nothing of it any more.
             if error.status == 400:
                 logs[pod.name] = ""
-            elif not error.status:
-                # Nobody answers at all: of its log that says nothing.
+            elif not error.status and not await _answers_otherwise(kube, run):
+                # The API server is away: that says nothing of the log.
                 logs.read(pod.name)
                 raise
             elif logs.unreadable_for(pod.name) < _UNREADABLE_SECONDS:
-                # The rights in the namespace are there, or nothing of the run would be known: it
-                # is the kubelet that forbids it.
-                raise error.of_a_kubelet() from error
+                if error.forbidden and "pods/log" not in error.message:
+                    # No right of the operator is missing: the kubelet allows it to nobody.
+                    raise error.of_a_kubelet() from error
+                raise
             else:
                 # Its node is there and nobody gets at what it has: a firewall, a certificate that
                 # nobody has signed. The run must not wait for that, nor its end, nor all others.
                 return ""
     return logs[pod.name]
+
+
+async def _answers_otherwise(kube: Kube, run: Run) -> bool:
+    """Return whether the API server answers a question that it asks no kubelet about."""
+    try:
+        await kube.get("BenchmarkRun", run.namespace, run.name)
+    except KubeError:
+        return False
+    return True
 
 
 async def _generator_log(kube: Kube, run: Run, pod: PodView, logs: Logs) -> str:
