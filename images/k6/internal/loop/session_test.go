@@ -204,7 +204,7 @@ func TestALoadEndsWithItsRows(t *testing.T) {
 
 // What is too late to be sent counts with the steps of the session that it would have begun.
 func TestDroppedSessionsOfDifferentLengthsCountTheirOwnSteps(t *testing.T) {
-	server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) })
+	server, _, _ := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(100 * time.Millisecond) })
 	var list []Request
 	var texts []session.Request
 	for _, name := range []string{"look", "login", "create", "read"} {
