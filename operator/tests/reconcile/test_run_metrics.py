@@ -127,7 +127,9 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
         limited_by=LimitedBy(cause=Cause.SERVER_CPU, evidence="1.0 of 1 core"),
         usage=RowUsage(source=Source.AGENT, cores_mean=0.9, memory_bytes=1000),
     )
-    status = RunStatus(state=State.SUCCEEDED, results=[row], verdict="s0 is faster")
+    status = RunStatus(
+        state=State.SUCCEEDED, results=[row], verdict="s0 is faster", fastest=row.server
+    )
     metrics = Metrics()
     metrics.show(manifest_of(a_run(status)))
     found = said(metrics)

@@ -228,7 +228,7 @@ class Cluster:
                 GROUP, VERSION, namespace, SCENARIO_PLURAL, name, _request_timeout=_TIMEOUT_SECONDS
             )
         except ApiException as error:
-            return error.status != 404
+            return bool(error.status != 404)
         except (urllib3.exceptions.HTTPError, OSError):
             return True
         return True
