@@ -26,7 +26,7 @@ from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.text import shown, without_passwords
+from laptime.api.text import shown
 
 
 class Change(StrEnum):
@@ -317,10 +317,7 @@ def _apart(before: Model, after: Model) -> str:
 
 
 def _both(name: str, before: str | None, after: str | None) -> str:
-    values = [
-        "none" if one is None else shown(without_passwords(one), _MOST_OF_A_SETTING)
-        for one in (before, after)
-    ]
+    values = ["none" if one is None else shown(one, _MOST_OF_A_SETTING) for one in (before, after)]
     # What variables hold may be credentials.
     if ".env." in f".{name}" or values[0] == values[1]:
         return f"{name} is another one"

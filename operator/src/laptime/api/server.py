@@ -7,13 +7,11 @@ from pydantic import ConfigDict, Field
 from laptime.api.base import Model, rule, rules
 from laptime.api.names import IMAGE, ServerName, variable_name
 from laptime.api.resources import Resources
-from laptime.api.service import Service
+from laptime.api.service import HEALTH_PATH, Service
 from laptime.api.topology import OwnTopology
 
-HEALTH_PATH = "/healthz"
-"""What a server answers with 200 when it serves, unless the run says otherwise."""
 HEALTH_PATH_FORM = "^/([A-Za-z0-9._~-]+(/[A-Za-z0-9._~-]+)*/?)?$"
-"""Such a path. It stands in the configuration of HAProxy, where other characters mean something."""
+"""Of an image. It stands in the configuration of HAProxy, where other characters mean something."""
 
 
 class EnvironmentVariable(Model):

@@ -6,6 +6,8 @@ from pydantic import ConfigDict, Field
 
 from laptime.api.base import Model, rule, rules
 
+HEALTH_PATH = "/healthz"
+"""What a server answers with 200 when it serves, unless the run says otherwise."""
 _NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _KEY = "^[-._a-zA-Z0-9]+$"
 
@@ -74,7 +76,7 @@ class Service(Model):
         ),
     )
     health_path: str = Field(
-        "/healthz",
+        HEALTH_PATH,
         description="What answers 200 when it serves; it is asked before every check and trial.",
         json_schema_extra=rules(
             rule(

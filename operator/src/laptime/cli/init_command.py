@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from laptime.api import KIND, SCENARIO_KIND
-from laptime.api.server import HEALTH_PATH, HEALTH_PATH_FORM
+from laptime.api.server import HEALTH_PATH_FORM
+from laptime.api.service import HEALTH_PATH
 from laptime.api.text import plain_lines
 from laptime.cli.init.translation import Document, Translation
 from laptime.cli.mistakes import Mistake

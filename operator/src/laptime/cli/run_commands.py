@@ -114,17 +114,8 @@ def measured(
             _refuse_what_cannot_be(cluster, namespace, manifest)
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
-    try:
-        cluster.check_run(namespace, manifest.run)
-    except Unreachable:
-        raise
-    except Mistake as mistake:
-        if not finished or again:
-            raise
-        raise Mistake(
-            f"{mistake}\n{manifest.name} is finished: with --again its result is deleted and the "
-            "file is measured, with --name NAME both are kept."
-        ) from mistake
+    if finished and not again:
+        _refuse_what_was_edited(cluster, namespace, manifest)
     applied = cluster.apply_file(namespace, manifest, manifest.run)
     if applied.over:
         console.print(
@@ -133,6 +124,19 @@ def measured(
         if (other := other_scenario(manifest, applied)) is not None:
             console.print(other, highlight=False, markup=False)
     return _followed(cluster, applied.namespace, applied.name, output, longest)
+
+
+def _refuse_what_was_edited(cluster: Cluster, namespace: str, manifest: Manifest) -> None:
+    """Raise Mistake where a finished run of that name is another one, with what to do about it."""
+    try:
+        cluster.check_run(namespace, manifest.run)
+    except Unreachable:
+        raise
+    except Mistake as mistake:
+        raise Mistake(
+            f"{mistake}\n{manifest.name} is finished: with --again its result is deleted and the "
+            "file is measured, with --name NAME both are kept."
+        ) from mistake
 
 
 def _refuse_what_cannot_be(cluster: Cluster, namespace: str, manifest: Manifest) -> None:

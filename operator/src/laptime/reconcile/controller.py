@@ -31,7 +31,7 @@ from laptime.reconcile.history import History
 from laptime.reconcile.metrics import Metrics
 from laptime.reconcile.queue import NOT_ENABLED, Card, card_of
 from laptime.reconcile.turns import CAP_EXCEEDED, Used, cap_exceeded, next_in_turn
-from laptime.reconcile.views import Run, format_time, parse_time, run_view
+from laptime.reconcile.views import Run, format_time, run_view, seconds_used
 from laptime.reconcile.worker import Worker, context_of
 from laptime.settings import Settings
 
@@ -372,8 +372,10 @@ class Controller:
         bad = Verdict(ConditionType.ACCEPTED, ConditionStatus.FALSE, reason, message)
         now = datetime.now(UTC)
         status = _with(old, metadata.get("generation", 1), now, bad, reason)
-        # It has no turn while it may have none.
-        status = status.model_copy(update={"turn_started_at": None, **_used_until(old, now)})
+        if old.turn_started_at is not None:
+            # It has no turn while it may have none.
+            used = round(seconds_used(old, now), 1)
+            status = status.model_copy(update={"turn_started_at": None, "used_seconds": used})
         if status != old:
             self.logger.warning(
                 "%s/%s: %s: %s", metadata["namespace"], metadata["name"], reason, message
@@ -405,15 +407,6 @@ class Controller:
             f"--clusterrole={self.settings.runs_role} "
             f"--serviceaccount={self.settings.service_account}"
         )
-
-
-def _used_until(status: RunStatus, now: datetime) -> dict[str, float]:
-    """Return for how long a run had the lane, its turn included, if it has one."""
-    since = parse_time(status.turn_started_at)
-    if since is None:
-        return {}
-    turn = max(0.0, (now - since).total_seconds())
-    return {"used_seconds": round((status.used_seconds or 0.0) + turn, 1)}
 
 
 def _with(

@@ -374,6 +374,13 @@ def parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text.replace("Z", "+00:00")) if text else None
 
 
+def seconds_used(status: RunStatus, now: datetime) -> float:
+    """Return for how long a run has had the lane, in all its turns together."""
+    since = parse_time(status.turn_started_at)
+    turn = (now - since).total_seconds() if since is not None else 0.0
+    return (status.used_seconds or 0.0) + turn
+
+
 def format_time(time: datetime) -> str:
     """Return a time as RFC 3339 with whole seconds, as Kubernetes writes it."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")

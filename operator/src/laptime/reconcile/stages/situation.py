@@ -41,7 +41,14 @@ from laptime.plan import (
 from laptime.reconcile.actions import Action, Decision
 from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.turns import without_resources
-from laptime.reconcile.views import STUCK_SECONDS, Observed, Run, format_time, parse_time
+from laptime.reconcile.views import (
+    STUCK_SECONDS,
+    Observed,
+    Run,
+    format_time,
+    parse_time,
+    seconds_used,
+)
 from laptime.report.status import status_rows
 
 GRACE_SECONDS = 60.0
@@ -221,9 +228,7 @@ class Situation:
     @property
     def used_seconds(self) -> float:
         """For how long the run has had the lane, in all its turns together."""
-        since = parse_time(self.run.status.turn_started_at)
-        turn = (self.now - since).total_seconds() if since is not None else 0.0
-        return (self.run.status.used_seconds or 0.0) + turn
+        return seconds_used(self.run.status, self.now)
 
     @property
     def patience_seconds(self) -> float:
