@@ -517,6 +517,7 @@ verify: ## regenerate and compare with what is committed
 EXAMPLES := PYTHONPATH=bench $(PYTHON) bench/examples/run.py
 # What the examples need beside the chart's images; a cluster of one's own pulls what was pushed.
 define load_example_images
+$(SAY)
 if [ -z "$(OWN_KUBECONFIG)" ]; then
 	say "Images of the examples"
 	images="$$($(EXAMPLES) --images $(ONLY))"
@@ -527,13 +528,13 @@ endef
 
 .PHONY: examples-quick
 examples-quick: install ## the five published benchmarks, small: each server beside its published factor
-	$(SAY) $(USE_CLUSTER)
+	$(USE_CLUSTER)
 	$(load_example_images)
 	$(EXAMPLES) --quick $(RUN_FLAGS) $(ONLY)
 
 .PHONY: examples
 examples: install ## the five published benchmarks as published, into docs/results: two to four hours
-	$(SAY) $(USE_CLUSTER)
+	$(USE_CLUSTER)
 	$(load_example_images)
 	$(EXAMPLES) --write docs/results $(RUN_FLAGS) $(ONLY)
 

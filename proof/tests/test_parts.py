@@ -56,6 +56,16 @@ def test_every_part_of_the_project_is_a_target_of_its_makefile(parts: tuple[Part
     assert set(by_name(parts)) <= targets
 
 
+def test_whatever_says_what_it_is_doing_has_been_given_the_word_for_it() -> None:
+    """A recipe is one shell of its own: what `$(SAY)` defines, no other recipe has."""
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text()
+    recipes = re.findall(r"^(?:define .+|[^\s#][^=\n]*:(?!=).*)\n(?:.+\n)*", makefile, re.MULTILINE)
+    speaking = [recipe for recipe in recipes if re.search(r"^\s+say ", recipe, re.MULTILINE)]
+    assert len(speaking) > 5
+    dumb = [one for one in speaking if "$(SAY)" not in one.partition("say ")[0]]
+    assert [one.splitlines()[0] for one in dumb] == []
+
+
 def test_no_test_that_waits_runs_beside_a_compiler_that_is_as_good_as_it() -> None:
     parts = by_name(catalogue.TEST)
     compilers = {name for name in parts if name.startswith(("build-", "lint-", "unit-"))}
