@@ -12,7 +12,8 @@ Postgres, PgBouncer, HAProxy and one server, seeded, and prints six figures besi
 - watching, of the machine: what operator, agent and Prometheus use together while a trial is
   measured, by their own CPU counters, which Prometheus scrapes;
 - three viewers, of the machine: what Prometheus uses more while three people look at the first
-  screen of the run's dashboard, refreshed every 5 s, than before they came, in the same trial. What
+  screen of the run's dashboard, refreshed every 5 s, than before they came, in the same trial. It
+  is the second of two, so that they look at results and at the seconds of the first one. What
   Grafana itself uses is not in it: that need not be on a node that is measured;
 - the factor of two like servers, in a run that three viewers look at and in one without: both
   intervals have to contain 1, and the one to be as wide as the other, as far as chance lets it.
@@ -58,7 +59,7 @@ MOST_FOR_VIEWERS = 0.005
 LOOKED_AT_SECONDS = 75
 """Measured phase of the trial in whose second half they look."""
 ALONE_SECONDS = 40.0
-"""From the beginning of that trial, its pods and warm-up included, until they come."""
+"""From the end of the trial before, pods and warm-up included, until they come."""
 LEAST_WINDOW_SECONDS = 20.0
 PAIR_REPETITIONS = 8
 MOST_WIDER = 2.23
@@ -123,15 +124,15 @@ def viewers_of_the_run() -> Iterator[Viewers]:
 
 
 def share_of_watching() -> tuple[dict[str, float], float, list[float]]:
-    """Run one long trial, in the second half of which viewers look at the run's dashboard.
+    """Run two long trials, in the second half of the last of which viewers look at the dashboard.
 
     Returns the share of the machine that each watcher used before they came, how much more
     Prometheus used while they looked, and the seconds that each of their refreshes took.
     """
     with viewers_of_the_run() as viewers:
-        run(1, f"{LOOKED_AT_SECONDS}s", at_first_trial=Timer(ALONE_SECONDS, viewers.begin))
+        run(2, f"{LOOKED_AT_SECONDS}s", after_first_trial=Timer(ALONE_SECONDS, viewers.begin))
         viewers.end()
-    phase = phases()[0]["measured"]
+    phase = phases()[-1]["measured"]
     begin, came, end = phase["firstRequestAt"], viewers.began_at, phase["lastResponseAt"]
     if min(came - begin, end - came) < LEAST_WINDOW_SECONDS:
         sys.exit(f"the viewers came {came - begin:.0f} s after the begin, of {end - begin:.0f} s")
@@ -207,18 +208,18 @@ def begin_run(wanted: dict[str, Any]) -> float:
 
 
 def run(
-    trials: int, measured: str = "2s", at_first_trial: Timer | None = None
+    trials: int, measured: str = "2s", after_first_trial: Timer | None = None
 ) -> dict[str, list[float]]:
     """Run the benchmark; return the seconds of each kind of waiting.
 
-    `at_first_trial` is started when the first trial begins.
+    `after_first_trial` is started when the figures of the first trial are shown.
     """
     applied = begin_run(manifest(trials, measured))
     for state, shown, told_at in followed():
         print(f"[{told_at - applied:5.1f} s] {state} {shown}", flush=True)
-        if state == "Running" and at_first_trial is not None:
-            at_first_trial.start()
-            at_first_trial = None
+        if shown == "1" and after_first_trial is not None:
+            after_first_trial.start()
+            after_first_trial = None
         if state == "Failed":
             conditions = kubectl("get", "br", NAME, "-o", "jsonpath={.status.conditions}")
             sys.exit(f"the run failed: {conditions}")

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from laptime.measure.each_second import ELAPSED, ERRORS, LATENCY, REQUESTS
+from laptime.measure.each_second import ELAPSED, ERRORS, LATENCY, QUANTILE, REQUESTS
 from laptime.reconcile.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,7 +15,7 @@ EXPORTER = ROOT / "images" / "exporter"
 LIVE = ROOT / "images" / "k6" / "internal" / "live" / "collector.go"
 SCRAPES = ROOT / "charts" / "laptime" / "templates" / "_prometheus-config.tpl"
 
-SECONDS = frozenset({REQUESTS, ERRORS, ELAPSED, LATENCY})
+SECONDS = frozenset({REQUESTS, ERRORS, ELAPSED, LATENCY, QUANTILE})
 """What the operator says of each second of a trial."""
 
 PROCESS = frozenset({"process_cpu_seconds_total", "process_resident_memory_bytes"})

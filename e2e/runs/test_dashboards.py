@@ -378,7 +378,7 @@ def test_of_runs_that_failed_and_while_prometheus_is_away(cluster: Cluster) -> N
     finally:
         cluster.kubectl("scale", *deployment, "--replicas=1")
         cluster.kubectl("rollout", "status", *deployment, "--timeout=90s")
-    info = f'laptime_result_place{{namespace="{cluster.namespace}",run="{half}"}}'
+    info = f'laptime_result_state{{namespace="{cluster.namespace}",run="{half}"}}'
     assert _soon(cluster, info, there=True)
     assert "Throughput A" in check(cluster, half, kept=False).there
 

@@ -15,7 +15,14 @@ import pytest
 
 from conftest import OPERATOR_NAMESPACE
 from laptime.api.attempts import attempt_name
-from laptime.measure.generator import GeneratorPhase, GeneratorResult, parse_payload
+from laptime.measure.each_second import QUANTILE, QUANTILES
+from laptime.measure.generator import (
+    GeneratorPhase,
+    GeneratorResult,
+    GeneratorSecond,
+    parse_payload,
+)
+from laptime.measure.sparse_histogram import SparseHistogram
 
 from .harness import AXUM, SYNC, Cluster, operator_pids, run_manifest
 
@@ -51,11 +58,11 @@ def _query(cluster: Cluster, promql: str, at: float) -> list[dict[str, Any]]:
     return found
 
 
-def _samples(cluster: Cluster, metric: str, labels: str, at: float) -> dict[str, dict[int, int]]:
+def _samples(cluster: Cluster, metric: str, labels: str, at: float) -> dict[str, dict[int, float]]:
     """Return the raw samples of a metric by kind of error (none: "") and time in milliseconds."""
-    found: dict[str, dict[int, int]] = {}
+    found: dict[str, dict[int, float]] = {}
     for series in _query(cluster, f"{metric}{{{labels}}}[1h]", at):
-        samples = {round(1000 * moment): int(float(value)) for moment, value in series["values"]}
+        samples = {round(1000 * moment): float(value) for moment, value in series["values"]}
         kind = series["metric"].get("kind", "")
         assert kind not in found, "the series of a trial is there twice"
         assert len(samples) == len(series["values"])
@@ -85,6 +92,19 @@ def trials_of(cluster: Cluster, run: str) -> Iterator[tuple[dict[str, Any], str]
         yield result, payloads[trial]
 
 
+def _check_quantiles(
+    cluster: Cluster, labels: str, rows: dict[int, GeneratorSecond], now: float
+) -> None:
+    elapsed = _samples(cluster, "laptime_second_elapsed_seconds", labels, now)[""]
+    of_whole_seconds = {
+        at: SparseHistogram.decode(rows[at].latency or []) for at in elapsed if rows[at].latency
+    }
+    for label, share in QUANTILES.items():
+        quantile = f'{labels},quantile="{label}"'
+        drawn = _samples(cluster, QUANTILE, quantile, now).get("", {})
+        assert drawn == {at: one.quantile(share) for at, one in of_whole_seconds.items()}, labels
+
+
 def check(cluster: Cluster, run: str) -> int:
     """Compare what Prometheus has of each trial with its result; return how many there were."""
     now, count = time.time(), 0
@@ -102,6 +122,7 @@ def check(cluster: Cluster, run: str) -> int:
             for kind, samples in errors.items():
                 assert samples.keys() == rows.keys(), (trial, phase, kind)
                 assert sum(samples.values()) == said.errors.get(kind, 0)
+            _check_quantiles(cluster, labels, rows, now)
             assert sum(map(sum, (one.values() for one in errors.values()))) == sum(
                 said.errors.values()
             )

@@ -28,6 +28,7 @@ from laptime_dashboards.panel_defaults import (
     in_server_colors,
     legend,
     newest,
+    numbers,
     rows,
     sorted_by,
     thresholds,
@@ -37,6 +38,9 @@ from laptime_dashboards.panel_defaults import (
 from laptime_dashboards.selectors import ROW, RUN
 
 NO_RESULT = "no trial of the run was measured, or the operator is not scraped"
+
+PLACE = Column("Place", label="place", number=True, more=HIDDEN)
+"""What to sort by: loads and servers in the order of the spec, as in the pictures."""
 
 _GOES_ON = (
     "One to twice the highest estimate is longer than is drawn; its end says how far it goes."
@@ -213,21 +217,16 @@ def limits() -> table.Panel:
                 expr=f"max by (server, load, cause, evidence) (laptime_result_limited_by{{{ROW}}})",
             ),
             Column(
-                "", expr=f"max by (server, load, validity, doubts) (laptime_result_state{{{ROW}}})"
+                "",
+                expr="max by (server, load, place, validity, doubts) "
+                f"(laptime_result_state{{{ROW}}})",
             ),
-            place(),
+            PLACE,
         ],
         width=FULL,
         # Four servers with two lines each.
         height=9,
-    ).sort_by([sorted_by("Place")])
-
-
-def place() -> Column:
-    """Return what to sort by: loads and servers in the order of the spec, as in the pictures."""
-    return Column(
-        "Place", expr=f"max by (server, load) (laptime_result_place{{{ROW}}})", more=HIDDEN
-    )
+    ).sort_by([sorted_by(PLACE.title)])
 
 
 def _intervals(
@@ -257,9 +256,8 @@ def _lines(
     `point` is the label that tells the points of a server apart; a hovering mouse shows it. What
     is above `most` is drawn there, and the mouse shows what it is.
     """
-    values = f"max by (server, load, position, {point}) ({series})"
-    place = f"max by (server, load) (laptime_result_place{{{RUN}}})"
-    drawn, exact = ("Value #C", "Value #A") if most else ("Value #A", "Value #C")
+    values = f"max by (server, load, position, place, {point}) ({series})"
+    drawn, exact = ("Value #B", "Value #A") if most else ("Value #A", "Value #B")
     panel = (
         xychart.Panel()
         .title(title)
@@ -276,17 +274,27 @@ def _lines(
         .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
         .with_target(newest(f"{scale}{values}", ref="A"))
-        .with_target(newest(f"0 * {values} - on (server, load) group_left () {place}", ref="B"))
         .with_transformation(transformation("merge", {}))
-        # The names below in the order of the lines: by the place in the table of results.
-        .with_transformation(_sorted("Value #B", downwards=True))
+        # The lines and the names below by the place in the table of results: downwards from 0.
+        .with_transformation(numbers("place"))
+        .with_transformation(
+            transformation(
+                "calculateField",
+                {
+                    "mode": "binary",
+                    "binary": {"left": "0", "operator": "-", "right": "place"},
+                    "alias": "Place",
+                },
+            )
+        )
+        .with_transformation(_sorted("Place", downwards=True))
         .with_transformation(
             transformation(
                 "organize",
                 {
-                    "excludeByName": {"Time": True},
-                    "renameByName": {drawn: name, "Value #B": "Place", exact: "Exact"},
-                    "indexByName": {drawn: 0, "Value #B": 1, exact: 2},
+                    "excludeByName": {"Time": True, "place": True},
+                    "renameByName": {drawn: name, exact: "Exact"},
+                    "indexByName": {drawn: 0, "Place": 1, exact: 2},
                 },
             )
         )
@@ -302,7 +310,7 @@ def _lines(
         )
     )
     if most:
-        panel.with_target(newest(f"clamp_max({values}, {most})", ref="C"))
+        panel.with_target(newest(f"clamp_max({values}, {most})", ref="B"))
         hidden_value = _property(
             "custom.hideFrom", {"viz": True, "legend": False, "tooltip": False}
         )

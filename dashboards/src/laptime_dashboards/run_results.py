@@ -16,7 +16,7 @@ from laptime_dashboards.panel_defaults import (
     rows,
     sorted_by,
 )
-from laptime_dashboards.run_answer import NO_RESULT, place
+from laptime_dashboards.run_answer import NO_RESULT, PLACE
 from laptime_dashboards.selectors import ROW, RUN
 
 _BY_ROW = "max by (server, load)"
@@ -50,10 +50,12 @@ def table_of_results() -> table.Panel:
                 width=80,
                 more=coloured_words(VALIDITIES),
             ),
-            Column("", expr=f"max by (server, load, validity) (laptime_result_state{{{ROW}}})"),
-            place(),
+            Column(
+                "", expr=f"max by (server, load, place, validity) (laptime_result_state{{{ROW}}})"
+            ),
+            PLACE,
         ],
-    ).sort_by([sorted_by("Load"), sorted_by("Rank"), sorted_by("Place")])
+    ).sort_by([sorted_by("Load"), sorted_by("Rank"), sorted_by(PLACE.title)])
 
 
 def ties() -> table.Panel:

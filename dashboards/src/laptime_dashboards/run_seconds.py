@@ -72,18 +72,19 @@ def requests() -> timeseries.Panel:
 
 def latency() -> timeseries.Panel:
     """The usual response time and a long one of each second."""
-    seconds = f"sum_over_time(laptime_second_latency_seconds{{{EACH_SECOND}}}[{STEP}])"
-    by_load = f"sum by (position, server, load) ({seconds} and {_WHOLE})"
-    shares = {"A": (0.5, "p50"), "B": (0.99, "p99")}
+    shares = {"A": ("0.5", "p50"), "B": ("0.99", "p99")}
     panel = time_series(
         "Response times of each second: p50 and p99",
-        "Of the right answers of each second of the measured phases, to 0.6 %. The p99 is the "
-        "broken line. A p99 that rises again and again is a pause of the server.",
+        "Of the right answers of each whole second of the measured phases, to 0.6 %; of a long "
+        "range, where a point is several seconds, their highest. The p99 is the broken line. A p99 "
+        "that rises again and again is a pause of the server.",
         "s",
-        f"{_NOT_OVER}, or it takes no native histograms",
+        _NOT_OVER,
         [
-            query(
-                f"histogram_quantile({share:g}, {by_load})",
+            of_run(
+                "max by (position, server, load) (max_over_time("
+                f'laptime_second_latency_quantile_seconds{{{EACH_SECOND},quantile="{share}"}}'
+                f"[{STEP}]))",
                 f"{{{{position}}}} {{{{server}}}}, {{{{load}}}} {name}",
                 ref=ref,
                 step=SECOND,

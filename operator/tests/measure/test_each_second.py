@@ -60,6 +60,12 @@ def test_each_second_stands_at_its_end() -> None:
         (1_700_000_001_250, SparseHistogram({-900: 8, -897: 2})),
         (1_700_000_002_250, SparseHistogram({-900: 11})),
     )
+    # The middle, by ratio, of the bucket that has the fifth of ten; the last of eleven.
+    middle, other = 2 ** (-900.5 / 128), 2 ** (-897.5 / 128)
+    assert measured.quantiles == {
+        "0.5": ((1_700_000_001_250, middle), (1_700_000_002_250, middle)),
+        "0.99": ((1_700_000_001_250, other), (1_700_000_002_250, middle)),
+    }
     assert found.span == (1_700_000_001.25, 1_700_000_002.25)
     assert found.labels == LABELS
 
@@ -69,7 +75,8 @@ def test_a_last_second_that_is_not_whole_is_counted_and_not_drawn(
     window: float, whole: list[int]
 ) -> None:
     """Like a breakdown it would look; of a phase without a whole second there is nothing else."""
-    measured = phase([1000], seconds=[row(0, 10, []), row(1, 2, [])], startedAt=BEGIN)
+    rows = [row(0, 10, [-900, 10]), row(1, 2, [-900, 2])]
+    measured = phase([1000], seconds=rows, startedAt=BEGIN)
     content = document({**measured, "windowSeconds": window})
     parsed = parse_generator_output(line(content))
     assert isinstance(parsed, GeneratorResult), parsed
@@ -77,6 +84,22 @@ def test_a_last_second_that_is_not_whole_is_counted_and_not_drawn(
     assert found is not None
     assert [count for _, count in found.phases["measured"].requests] == [10, 2]
     assert [elapsed for _, elapsed in found.phases["measured"].elapsed] == whole
+    times = [at for at, _ in found.phases["measured"].elapsed]
+    for samples in found.phases["measured"].quantiles.values():
+        assert [at for at, _ in samples] == times
+
+
+@pytest.mark.parametrize(
+    ("share", "bucket"), [(0.0, -900), (0.5, -900), (0.51, -3), (0.99, -3), (0.991, 7), (1.0, 7)]
+)
+def test_a_quantile_is_in_the_bucket_of_the_nearest_rank(share: float, bucket: int) -> None:
+    counts = SparseHistogram({7: 1, -900: 50, -3: 49})
+    assert counts.quantile(share) == 2 ** ((bucket - 0.5) / 128)
+
+
+def test_nothing_has_no_quantile() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        SparseHistogram().quantile(0.5)
 
 
 def test_that_there_were_no_errors_is_a_series_and_not_the_lack_of_one() -> None:

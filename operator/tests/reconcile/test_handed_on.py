@@ -27,6 +27,7 @@ def trial(labels: Mapping[str, str] = LABELS) -> TrialSeconds:
         errors={"reset": ((AT, 0), (AT + 1000, 4))},
         elapsed=((AT, 1), (AT + 1000, 2)),
         latency=((AT, COUNTS),),
+        quantiles={"0.5": ((AT, 0.0076),), "0.99": ((AT, 1.5e-05),)},
     )
     return TrialSeconds(labels, {"measured": measured})
 
@@ -94,6 +95,11 @@ def test_prometheus_gets_counts_and_native_histograms_under_their_times() -> Non
     pairs = [fields(pair) for pair in samples[0][1]]
     labels = {pair[1][0].decode(): pair[2][0].decode() for pair in pairs}
     assert labels == {**LABELS, "phase": "measured"}
+    quantiles = found["laptime_second_latency_quantile_seconds"]
+    assert quantiles[3] == [1], "a gauge"
+    times = [fields(one) for one in quantiles[4]]
+    assert [fields(one[2][0])[1][0] for one in times] == [0.0076, 1.5e-05]
+    assert [one[6][0] for one in times] == [AT, AT]
     (metric,) = (fields(one) for one in found["laptime_second_latency_seconds"][4])
     assert found["laptime_second_latency_seconds"][3] == [5], "a gauge histogram"
     histogram = fields(metric[7][0])
@@ -136,7 +142,9 @@ def test_a_prometheus_without_native_histograms_gets_the_counts() -> None:
         f"laptime_second_requests{{{labels}}} 4 {AT + 1000}",
     ]
     assert f'laptime_second_errors{{{labels},kind="reset"}} 4 {AT + 1000}' in lines
-    assert len(lines) == 9
+    of_half = f'laptime_second_latency_quantile_seconds{{{labels},quantile="0.5"}}'
+    assert f"{of_half} 0.0076 {AT}" in lines
+    assert len(lines) == 12
 
 
 def test_each_reader_gets_each_trial_once() -> None:

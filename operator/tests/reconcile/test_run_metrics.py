@@ -48,7 +48,7 @@ from tests.reconcile.test_decide import run_to_the_end, spec_of
 from tests.reconcile.test_metrics import said
 from tests.reconcile.world import World, manifest_of
 
-ROW = 'load="l0",namespace="default",position="1",run="demo",server="s0"'
+ROW = 'load="l0",namespace="default",place="1",position="1",run="demo",server="s0"'
 
 SERVERS = "laptime_run_server_info"
 
@@ -138,7 +138,6 @@ def test_a_row_says_its_figures_with_their_intervals_and_what_limited_it() -> No
         assert found[f"laptime_result_requests_per_second{{{row_of}}}"] == value
     assert found[f'laptime_result_factor{{bound="estimate",{ROW}}}'] == 2.5
     assert f'laptime_result_factor{{bound="low",{ROW}}}' not in found
-    assert found[f"laptime_result_place{{{ROW}}}"] == 1
     assert found[f"laptime_result_errors_ratio{{{ROW}}}"] == 0.01
     assert found[f"laptime_result_rank{{{ROW}}}"] == 1
     assert found[f"laptime_result_cpu_cores{{{ROW}}}"] == 0.9

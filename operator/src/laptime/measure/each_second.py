@@ -24,7 +24,12 @@ from laptime.measure.sparse_histogram import SparseHistogram
 REQUESTS = "laptime_second_requests"
 ERRORS = "laptime_second_errors"
 LATENCY = "laptime_second_latency_seconds"
+QUANTILE = "laptime_second_latency_quantile_seconds"
 ELAPSED = "laptime_second_elapsed_seconds"
+
+QUANTILES = {"0.5": 0.5, "0.99": 0.99}
+"""Those that pictures draw of each second, by their label: out of the histogram Prometheus would
+have to make them for each look at it, which costs ten times as much, and some take none."""
 
 PHASES = ("warmup", "measured")
 KINDS = frozenset(
@@ -49,6 +54,8 @@ class PhaseSeconds:
     """Of whole seconds alone: those since the phase began, to lay trials over each other."""
     latency: tuple[tuple[int, SparseHistogram], ...]
     """Right answers of each second; of a long trial, of two, four or more at the last of them."""
+    quantiles: Mapping[str, tuple[tuple[int, float], ...]]
+    """Seconds, by the label of the share: of those histograms that end with a whole second."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,14 @@ def _of_phase(phase: GeneratorPhase) -> PhaseSeconds:
         },
         elapsed=tuple((at, t + 1) for t, at in times.items() if t in whole),
         latency=tuple((at, latencies[t]) for t, at in times.items() if latencies[t]),
+        quantiles={
+            label: tuple(
+                (at, latencies[t].quantile(share))
+                for t, at in times.items()
+                if latencies[t] and t in whole
+            )
+            for label, share in QUANTILES.items()
+        },
     )
 
 

@@ -40,6 +40,23 @@ class SparseHistogram(Counter[int]):
             before = bucket
         return numbers
 
+    def quantile(self, share: float) -> float:
+        """Return the response time in seconds that a share (0 to 1) of the values did not exceed.
+
+        It is the middle of the bucket, by ratio, in which that one of the values lies (the nearest
+        rank), and so at most 0.3 % off.
+
+        Raises:
+            ValueError: there are no values.
+        """
+        wanted = max(1, math.ceil(share * self.total()))
+        count = 0
+        for bucket in sorted(self):
+            count += self[bucket]
+            if count >= wanted:
+                return math.exp2((bucket - 0.5) / 2**SCHEMA)
+        raise ValueError("no values have no quantile")
+
     def seconds(self) -> float:
         """Return the sum of all values, each taken in the middle of its bucket."""
         return math.fsum(

@@ -12,7 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from laptime.measure.each_second import ELAPSED, ERRORS, LATENCY, REQUESTS, TrialSeconds
+from laptime.measure.each_second import (
+    ELAPSED,
+    ERRORS,
+    LATENCY,
+    QUANTILE,
+    REQUESTS,
+    TrialSeconds,
+)
 from laptime.measure.sparse_histogram import SCHEMA, SparseHistogram
 
 PROTOBUF = "application/vnd.google.protobuf"
@@ -30,6 +37,7 @@ _HELP = {
     ERRORS: "Those of them without a right answer, by kind; none: there were no errors at all.",
     ELAPSED: "Seconds since the phase of the trial began, of whole seconds alone.",
     LATENCY: "Response times of the right answers of that second.",
+    QUANTILE: "Quantiles of the response times of the right answers of that whole second.",
 }
 _ESCAPED = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
@@ -117,7 +125,7 @@ class HandedOn:
 
 def _series(
     series: TrialSeconds,
-) -> Iterator[tuple[str, dict[str, str], Iterable[tuple[int, int | SparseHistogram]]]]:
+) -> Iterator[tuple[str, dict[str, str], Iterable[tuple[int, float | SparseHistogram]]]]:
     """Yield metric, labels and samples of each series, metric by metric."""
     for name, phase in series.phases.items():
         yield REQUESTS, {**series.labels, "phase": name}, phase.requests
@@ -128,6 +136,9 @@ def _series(
         yield ELAPSED, {**series.labels, "phase": name}, phase.elapsed
     for name, phase in series.phases.items():
         yield LATENCY, {**series.labels, "phase": name}, phase.latency
+    for name, phase in series.phases.items():
+        for quantile, times in phase.quantiles.items():
+            yield QUANTILE, {**series.labels, "phase": name, "quantile": quantile}, times
 
 
 def _text(series: TrialSeconds) -> bytes:

@@ -59,6 +59,8 @@ _AHEAD = 50
 
 _RUN = ("namespace", "run")
 _ROW = (*_RUN, "server", "load", "position")
+_TABLE = (*_ROW, "place")
+"""Of a row in the table of results, and its place there, from 1."""
 _TRIAL = (*_RUN, "trial", "server", "load", "repetition", "position")
 _UNITS = {"time": "ms", "data": "bytes"}
 """k6's units by what a metric contains."""
@@ -284,26 +286,25 @@ def _declared() -> _Families:
             "1 when Prometheus has every second of a measured trial, 0 when some are missing.",
             _TRIAL,
         ),
-        ("laptime_result_place", "Place of a row in the table of results, from 1.", _ROW),
-        ("laptime_result_trials", "Measured trials behind a row.", _ROW),
-        ("laptime_result_errors_ratio", "Errors divided by requests.", _ROW),
-        ("laptime_result_rank", "Rank under this load; equals share one.", _ROW),
+        ("laptime_result_trials", "Measured trials behind a row.", _TABLE),
+        ("laptime_result_errors_ratio", "Errors divided by requests.", _TABLE),
+        ("laptime_result_rank", "Rank under this load; equals share one.", _TABLE),
         (
             "laptime_result_latency_seconds",
             "Percentiles over the repetitions, as the table of results has them; +Inf: failed.",
-            (*_ROW, "quantile"),
+            (*_TABLE, "quantile"),
         ),
-        ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _ROW),
-        ("laptime_result_memory_bytes", "Highest working set of the server.", _ROW),
+        ("laptime_result_cpu_cores", "CPU of the server, mean of the repetitions.", _TABLE),
+        ("laptime_result_memory_bytes", "Highest working set of the server.", _TABLE),
         (
             "laptime_result_limited_by",
             "1 for the cause that limited a row; evidence is there when the run is over.",
-            (*_ROW, "cause", "evidence"),
+            (*_TABLE, "cause", "evidence"),
         ),
         (
             "laptime_result_state",
             "1 for the state and validity of a row; doubts are there when the run is over.",
-            (*_ROW, "state", "validity", "doubts"),
+            (*_TABLE, "state", "validity", "doubts"),
         ),
         (
             "laptime_result_objective",
@@ -345,7 +346,7 @@ def _declared() -> _Families:
         help_ = (
             f"{what}, over all repetitions: the estimate, low and high end of its 95 % interval."
         )
-        families.declare(name, help_, (*_ROW, "bound"))
+        families.declare(name, help_, (*_TABLE, "bound"))
     return families
 
 
@@ -456,8 +457,8 @@ def position_of(spec: BenchmarkRunSpec, server: str) -> str:
 
 
 def _add_row(families: _Families, run: Run, row: ResultRow, place: int) -> None:
-    labels = (*run.key, row.server, row.load, position_of(run.spec, row.server))
-    families.add("laptime_result_place", labels, place)
+    position = position_of(run.spec, row.server)
+    labels = (*run.key, row.server, row.load, position, str(place))
     families.add("laptime_result_trials", labels, row.trials)
     families.add("laptime_result_errors_ratio", labels, row.error_rate)
     families.add("laptime_result_rank", labels, row.rank)
