@@ -78,7 +78,11 @@ class Trial:
     tracking: ConnectionTracking | None = None
     proxy: ProxyEvidence | None = None
     pool: PoolEvidence | None = None
+    """None: nobody used it, or waited for it."""
     database: DatabaseEvidence | None = None
+    """None: nothing went on in it."""
+    silent: Sequence[str] = ()
+    """Tiers of which nobody read what they said."""
     generator: float | None = 0.3
     known: Mapping[str, Any] = field(default_factory=dict)
     usage: TrialUsage | None = None
@@ -92,6 +96,10 @@ class Trial:
     """Of the scenario; at 0.1 cores each where `cores` says nothing else."""
     without: Sequence[str] = ()
     """Parts of which nobody knows anything."""
+
+
+_UNUSED_POOL = PoolEvidence(active_mean=0.0, active_max=0.0, waiting_mean=0.0, waiting_max=0.0)
+_IDLE_DATABASE = DatabaseEvidence(connections_max=2, active_mean=0.0, on_cpu_mean=0.0)
 
 
 def cause_of(trial: Trial) -> LimitedBy:
@@ -146,7 +154,11 @@ def cause_of(trial: Trial) -> LimitedBy:
         Topology.model_validate(trial.topology),
         figures,
         usage if trial.watched else None,
-        TierEvidence(proxy=trial.proxy, pool=trial.pool, database=trial.database),
+        TierEvidence(
+            proxy=trial.proxy,
+            pool=None if "pgbouncer" in trial.silent else trial.pool or _UNUSED_POOL,
+            database=None if "postgres" in trial.silent else trial.database or _IDLE_DATABASE,
+        ),
         trial.generator,
         ByDesign(**trial.known),
         trial.services,
@@ -385,7 +397,7 @@ CASES = {
         "0.98 cores",
     ),
     "a full pool that nobody waits for limits nobody": (
-        Trial(pool=full_pool(waiting=0.0)),
+        Trial(server={"databaseConnections": 40}, pool=full_pool(waiting=0.0)),
         Cause.UNKNOWN,
         "nothing that was watched was at its limit",
     ),

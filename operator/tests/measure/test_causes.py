@@ -273,6 +273,51 @@ def test_where_a_tier_was_not_watched_no_pool_or_cap_is_blamed(part: str) -> Non
     assert cause_of(replace(trial, without=())).cause is Cause.PGBOUNCER_POOL
 
 
+@pytest.mark.parametrize(
+    ("silent", "named"),
+    [
+        (["haproxy"], "at HAProxy is not known"),
+        (["pgbouncer"], "at PgBouncer is not known"),
+        (["pgbouncer", "postgres"], "at PgBouncer or Postgres is not known"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [None, 8])
+def test_what_waits_in_a_tier_that_nobody_reads_is_not_said_to_wait_at_the_server(
+    silent: list[str], named: str, at_once: int | None
+) -> None:
+    """Of a tier whose CPU the agent knows, and whose own figures no job of Prometheus scrapes."""
+    trial = Trial(
+        topology={**CAPPED, "pgbouncer": {"poolSize": 25}},
+        known={"requests_at_once": at_once},
+        # As if there were slots of an unknown number, too.
+        server_time=latency(0.032, least=0.004),
+        pool=full_pool(),
+        proxy=None if "haproxy" in silent else queued(),
+        silent=silent,
+    )
+    found = cause_of(trial)
+    assert found.cause is Cause.UNKNOWN
+    assert named in found.evidence
+    read = cause_of(replace(trial, silent=(), proxy=queued()))
+    assert read.cause is Cause.PGBOUNCER_POOL
+
+
+def test_a_cpu_that_is_full_needs_no_word_of_the_tiers() -> None:
+    trial = Trial(server={"workers": 1}, cores={"server": 0.99}, silent=["pgbouncer", "postgres"])
+    assert cause_of(trial).cause is Cause.SERVER_CPU
+
+
+def test_an_upstream_that_takes_nearly_all_of_the_time_needs_no_word_of_the_tiers() -> None:
+    trial = Trial(known={"upstream_seconds": 0.03}, silent=["pgbouncer", "postgres"])
+    assert cause_of(trial).cause is Cause.UPSTREAM
+    short = replace(trial, known={"upstream_seconds": 0.01})
+    assert cause_of(short).cause is Cause.UNKNOWN
+
+
+def test_a_proxy_without_a_cap_keeps_nobody_waiting() -> None:
+    assert "HAProxy" not in cause_of(Trial(silent=["pgbouncer"])).evidence
+
+
 def test_a_delay_that_its_limit_holds_back_is_longer_than_asked_for() -> None:
     trial = Trial(
         server=SMALL_POOL,
@@ -373,7 +418,11 @@ def test_an_image_that_pauses_in_any_second_is_not_called_full() -> None:
 
 def test_what_was_close_too_is_named_nearest_first() -> None:
     crowded = Trial(
-        server={"workers": 1}, cores={"server": 0.99}, generator=0.85, busy=0.75, pool=full_pool()
+        server={"workers": 1, "databaseConnections": 40},
+        cores={"server": 0.99},
+        generator=0.85,
+        busy=0.75,
+        pool=full_pool(),
     )
     found = cause_of(crowded)
     assert found.cause is Cause.SERVER_CPU

@@ -98,6 +98,8 @@ def limited_by(
         return _named(_too_few_connections(scene, load, known), every)
     if not scene.watched:
         return _unwatched(scene, every)
+    if silent := scene.silent_tiers:
+        return _behind_silent_tiers(scene, load, known, silent, every)
     for why in (delay_held_back(scene), thread_of_unknown_server(scene)):
         if why is not None:
             return LimitedBy(cause=Cause.UNKNOWN, evidence=why, also=_near(every, Cause.UNKNOWN))
@@ -213,6 +215,24 @@ def _unwatched(scene: Scene, every: list[Resource]) -> LimitedBy:
     said = f"whether a CPU was busy is not known: {why}"
     if full:
         said = f"{full[0].evidence}; {said}"
+    return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
+
+
+def _behind_silent_tiers(
+    scene: Scene, load: Load, known: ByDesign, silent: Sequence[str], every: list[Resource]
+) -> LimitedBy:
+    """Return what nearly all of the time went to, if that is known; else that it is not.
+
+    Requests that wait in a tier look like requests that wait at the server.
+    """
+    waited = _upstream(scene, known)
+    spent = waited if waited and _full(waited) else _work_per_connection(scene, load, known)
+    if spent is not None:
+        return _named(spent, every)
+    said = (
+        f"whether requests waited at {' or '.join(silent)} is not known: Prometheus has nothing "
+        "that was scraped there (docs/watching.md)"
+    )
     return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
 
 

@@ -120,6 +120,16 @@ class Scene:
         )
 
     @property
+    def silent_tiers(self) -> list[str]:
+        """The tiers that can keep requests waiting and of which nobody read who waited there."""
+        topology, said = self.topology, self.tiers
+        capped = topology.haproxy is not None and topology.haproxy.max_connections is not None
+        silent = ["HAProxy"] if capped and said.proxy is None else []
+        silent += ["PgBouncer"] if topology.pgbouncer is not None and said.pool is None else []
+        silent += ["Postgres"] if topology.postgres is not None and said.database is None else []
+        return silent
+
+    @property
     def too_short(self) -> bool:
         """Whether the measured phase has too few readings to tell its CPU time."""
         resolution = (self.usage.resolution_seconds if self.usage else None) or 0.0
