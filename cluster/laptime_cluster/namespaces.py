@@ -46,6 +46,14 @@ _FIXED = tuple(
     )
 )
 _ONLINE = Path("/sys/devices/system/cpu/online")
+# What a kubelet sets when it starts: no namespace has settings of its own of these.
+_OF_THE_MACHINE = tuple(
+    Path("/proc/sys", key)
+    for key in (
+        *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
+        *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
+    )
+)
 _BRIDGE = "nodes0"
 _NODE_LINK = "node0"
 _NOWHERE = "nowhere0"
@@ -246,6 +254,7 @@ def create_mounts(node: Node) -> None:
         online = node.state / "cpus-online"
         online.write_text(f"{','.join(map(str, node.cpus))}\n", encoding="utf-8")
         script.append(f"mount -n --bind {online} {_ONLINE}")
+    script += _settings_of_its_own(node)
     if Path("/etc/resolv.conf").exists():
         resolver = node.state / "resolv.conf"
         # Names outside are refused by CoreDNS at once, so pulling an absent image fails in no time.
@@ -257,6 +266,17 @@ def create_mounts(node: Node) -> None:
             *("sh", "-ec", "\n".join(script)),
         ]
     )
+
+
+def _settings_of_its_own(node: Node) -> list[str]:
+    """Commands after which a kubelet sets files of its node, and the machine keeps its values."""
+    folder = node.state / "settings"
+    folder.mkdir(parents=True, exist_ok=True)
+    commands = []
+    for setting in filter(Path.exists, _OF_THE_MACHINE):
+        (folder / setting.name).write_text(setting.read_text(encoding="utf-8"), encoding="utf-8")
+        commands.append(f"mount -n --bind {folder / setting.name} {setting}")
+    return commands
 
 
 def create_mount_points() -> None:

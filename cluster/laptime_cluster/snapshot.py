@@ -1,6 +1,9 @@
 """What a cluster could leave behind on a machine, to compare before and after."""
 
+import contextlib
 import json
+import os
+import stat
 from pathlib import Path
 
 from laptime_cluster import cgroups
@@ -12,11 +15,14 @@ _FOLDERS = (
     *("/run/containerd", "/var/log/pods", "/var/log/containers", "/etc/cni", "/etc/kubernetes"),
     *("/etc/systemd/system", "/opt/cni", "/usr/libexec/kubernetes", "/dev/shm"),
 )
+# Of the whole machine: those of the network are of a namespace each.
+_SETTINGS = ("fs", "kernel", "vm")
+_SET_BY_THE_KERNEL = ("kernel.ns_last_pid", "kernel.perf_event_max_sample_rate")
 _PROGRAMS = ("kube", "etcd", "containerd", "coredns", "pause", "runc")
 
 
 def take() -> dict[str, list[str]]:
-    """Processes, mounts, namespaces, links, addresses, routes, rules, cgroups and folders."""
+    """What there is of each kind, such as processes, mounts, settings of the kernel and files."""
     return {
         "processes": _processes(),
         "mounts": _mounts(),
@@ -26,6 +32,7 @@ def take() -> dict[str, list[str]]:
         "routes": run(["ip", "route", "show", "table", "all"]).splitlines(),
         "nftables": run(["nft", "list", "ruleset"], check=False).splitlines(),
         "cgroups": _cgroups(),
+        "settings": _settings(),
         "files": _files(),
     }
 
@@ -79,6 +86,23 @@ def _cgroups() -> list[str]:
             if entry.is_dir():
                 found.append(str(entry))
     return found
+
+
+def _settings() -> list[str]:
+    """What can be set of the kernel, as sysctl writes it."""
+    found = []
+    for area in _SETTINGS:
+        for folder, below, files in os.walk(f"/proc/sys/{area}"):
+            # Such as the programs that emulators are registered for.
+            below[:] = [one for one in below if not os.path.ismount(Path(folder, one))]
+            for path in (Path(folder, name) for name in files):
+                key = ".".join(path.parts[3:])
+                mode = path.stat().st_mode
+                is_kept = mode & stat.S_IRUSR and mode & stat.S_IWUSR
+                if is_kept and key not in _SET_BY_THE_KERNEL:
+                    with contextlib.suppress(OSError):
+                        found.append(f"{key} = {path.read_text(encoding='utf-8').strip()}")
+    return sorted(found)
 
 
 def _files() -> list[str]:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -70,9 +71,21 @@ def before() -> Iterator[Snapshot]:
     cluster("down")
 
 
-def test_down_after_up_leaves_nothing_and_up_again_is_quick(before: Snapshot) -> None:
+@pytest.fixture
+def panic() -> Iterator[str]:
+    """Have the machine restart 11 s after a panic: a kubelet wants 10."""
+    setting = Path("/proc/sys/kernel/panic")
+    before = setting.read_text()
+    setting.write_text("11")
+    yield f"kernel.panic = {setting.read_text().strip()}"
+    setting.write_text(before)
+
+
+def test_down_after_up_leaves_nothing_and_up_again_is_quick(panic: str, before: Snapshot) -> None:
     cluster("up")
     start_pods(pod("sleeper"))
+    assert panic in before["settings"]
+    assert "settings" not in added_since(before)
     assert {"etcd", "kubelet", "containerd", "pause"} <= set(processes_of_the_cluster().values())
     assert added_since(before).keys() >= {"processes", "links", "addresses", "cgroups", "files"}
 
