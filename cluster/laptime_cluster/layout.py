@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import sys
 from dataclasses import dataclass
 from ipaddress import ip_network
@@ -10,6 +11,12 @@ from pathlib import Path
 DEFAULT_NAME = "laptime-cluster"
 NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
 """Another name is another cluster beside the first, with folders and addresses of its own."""
+if not re.fullmatch(r"laptime[a-z0-9-]*", NAME):
+    # Folders and control groups of that name are removed, with all that runs in them.
+    sys.exit(
+        f"error: LAPTIME_CLUSTER_NAME is {NAME!r}; it can be laptime and any of a-z, 0-9 and - "
+        "behind it, such as laptime-2"
+    )
 AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
 DISK = os.environ.get("LAPTIME_CLUSTER_DISK") or None

@@ -28,6 +28,7 @@ from laptime_cluster.commands import ClusterError
 from laptime_cluster.layout import (
     ADMIN_KUBECONFIG,
     CACHE,
+    CGROUP,
     CONTROL_CPUS,
     DISK,
     FAMILY,
@@ -242,10 +243,13 @@ def _clean(announcement: str) -> bool:
     if not (ours or folders or namespaces.has_link()):
         cgroups.remove()
         return False
-    if STATE.exists() and any(STATE.iterdir()) and not OWNER_MARK.exists():
-        raise ClusterError(
-            f"{STATE} is in use by something else, and this program would remove it; "
-            "set LAPTIME_CLUSTER_NAME to another name"
+    # The mark is made before all else of a cluster and removed after it.
+    if not OWNER_MARK.exists():
+        _refuse(
+            [
+                *(str(path) for path in folders if path == RUN or any(path.iterdir())),
+                *([f"the control group {CGROUP}"] if ours else []),
+            ]
         )
     say(announcement)
     if strangers := namespaces.strangers(ours):
@@ -254,6 +258,16 @@ def _clean(announcement: str) -> bool:
     namespaces.remove()
     cgroups.remove()
     return True
+
+
+def _refuse(unmarked: Sequence[str]) -> None:
+    """Raise ClusterError where there is anything that has our name and not our mark."""
+    if unmarked:
+        raise ClusterError(
+            f"{' and '.join(unmarked)} is in use by something else, and this program would remove "
+            "it; set LAPTIME_CLUSTER_NAME to another name (or, where it is what is left of a "
+            f"cluster, make the file {OWNER_MARK})"
+        )
 
 
 def _require_root() -> None:

@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +32,7 @@ def no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # A real one may be up beside the tests.
     monkeypatch.setattr(lifecycle, "_is_healthy", lambda: False)
     monkeypatch.setattr(lifecycle, "STATE", state)
+    monkeypatch.setattr(lifecycle, "RUN", tmp_path / "run")
     monkeypatch.setattr(lifecycle, "OWNER_MARK", state / ".laptime-cluster")
     monkeypatch.setattr(lifecycle, "CACHE", tmp_path / "cache")
     return state
@@ -54,9 +57,14 @@ def test_a_folder_of_someone_else_is_not_removed(
     assert (no_cluster / "precious").exists()
 
 
-def _cluster(command: str, family: str = "ipv4") -> subprocess.CompletedProcess[str]:
+NAME = "laptime-refused"
+
+
+def _cluster(
+    command: str, family: str = "ipv4", name: str = NAME
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the program for a cluster that there is not."""
-    own = {"LAPTIME_CLUSTER_NAME": "laptime-refused", "LAPTIME_CLUSTER_FAMILY": family}
+    own = {"LAPTIME_CLUSTER_NAME": name, "LAPTIME_CLUSTER_FAMILY": family}
     return subprocess.run(
         [sys.executable, "cluster.py", command],
         cwd=Path(__file__).parents[1],
@@ -64,6 +72,60 @@ def _cluster(command: str, family: str = "ipv4") -> subprocess.CompletedProcess[
         capture_output=True,
         text=True,
         check=False,
+    )
+
+
+def test_a_folder_of_sockets_of_someone_else_is_not_removed() -> None:
+    folder = Path("/run", NAME)
+    folder.mkdir()
+    try:
+        (folder / "precious").touch()
+        refused = _cluster("down")
+        assert refused.returncode == 1
+        assert f"error: {folder} is in use by something else" in refused.stderr
+        assert f"/var/lib/{NAME}/.laptime-cluster" in refused.stderr
+        assert (folder / "precious").exists()
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_processes_in_a_control_group_of_someone_else_are_not_killed() -> None:
+    group = cgroups.hierarchies()[-1] / NAME
+    group.mkdir()
+    try:
+        with subprocess.Popen(["sleep", "60"]) as precious:
+            try:
+                (group / "cgroup.procs").write_text(str(precious.pid))
+                refused = _cluster("down")
+                assert refused.returncode == 1
+                assert f"error: the control group {NAME} is in use" in refused.stderr
+                with pytest.raises(subprocess.TimeoutExpired):
+                    precious.wait(0.2)
+            finally:
+                precious.kill()
+    finally:
+        _remove_group(group)
+
+
+def _remove_group(group: Path) -> None:
+    """Remove a control group, which for a moment has what was killed in it."""
+    deadline = time.monotonic() + 5
+    while group.exists():
+        try:
+            group.rmdir()
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name", ["k3s", "netns", "system.slice", "laptime/../k3s", "../laptime"])
+def test_a_name_that_may_be_someone_elses_is_refused_in_one_line(name: str) -> None:
+    # A command that would do no harm.
+    refused = _cluster("status", name=name)
+    assert refused.returncode == 1
+    assert refused.stderr == (
+        f"error: LAPTIME_CLUSTER_NAME is {name!r}; it can be laptime and any of a-z, 0-9 and - "
+        "behind it, such as laptime-2\n"
     )
 
 
@@ -104,7 +166,7 @@ def test_the_control_plane_can_have_one_cpu(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_a_link_of_another_cluster_with_the_same_number_is_left_alone(family: str) -> None:
-    number = 1 + int.from_bytes(hashlib.sha256(b"laptime-refused").digest()[:4]) % (2**14 - 1)
+    number = 1 + int.from_bytes(hashlib.sha256(NAME.encode()).digest()[:4]) % (2**14 - 1)
     link = f"laptime{number}"
     address = {
         "ipv4": f"10.203.{number >> 6}.{(number & 63) * 4 + 1}/30",
@@ -125,6 +187,6 @@ def test_a_link_of_another_cluster_with_the_same_number_is_left_alone(family: st
         assert "set LAPTIME_CLUSTER_NAME to another name" in refused.stderr
         assert _cluster("down").returncode == 0
         assert Path(f"/sys/class/net/{link}").exists()
-        assert not Path("/var/lib/laptime-refused").exists()
+        assert not Path("/var/lib", NAME).exists()
     finally:
         ip("link", "delete", link)
