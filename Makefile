@@ -141,7 +141,7 @@ parted-nodes: cluster
 	done
 
 .PHONY: cluster-down
-cluster-down: ## stop the embedded Kubernetes and leave nothing of it but the cache
+cluster-down: ## stop the embedded Kubernetes and leave nothing but the cache and packages
 	$(CLUSTER) down
 
 .PHONY: images

@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--nodes", type=int, help="how many nodes it is to have (as many as before, or 1)"
     )
-    commands.add_parser("down", help="stop the cluster and leave nothing but the cache")
+    commands.add_parser("down", help="stop the cluster; cache and packages stay")
     commands.add_parser("status", help="say what runs; exit code 1 when the cluster is not healthy")
     load = commands.add_parser("load", help="import the image archives of the cache that changed")
     load.add_argument("images", nargs="*", metavar="IMAGE", help="all when none is named")

@@ -107,9 +107,10 @@ def _build_node() -> None:
 
 
 def down() -> None:
-    """Stop the cluster and leave nothing of it but the cache."""
+    """Stop the cluster and leave nothing of it but the cache, and packages."""
     _require_root()
     with locks.exclusively(STATE.parent, "`up` or `down`"):
+        packages.remove_policy()
         if not _clean("stopping the cluster"):
             say("no cluster to stop")
         else:
