@@ -13,6 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 export LAPTIME_CACHE := $(or $(LAPTIME_CACHE),$(HOME)/.cache/laptime)
 CACHE := $(LAPTIME_CACHE)
+# In a folder that was made for the cache, or was empty: what clean-cache may remove.
+CACHE_MARK := $(CACHE)/.laptime-cache
+ifneq ($(filter-out help cache clean clean-cache,$(or $(MAKECMDGOALS),help)),)
+$(shell [ -n "$$(ls -A "$(CACHE)" 2>/dev/null)" ] || { mkdir -p "$(CACHE)" && touch "$(CACHE_MARK)"; })
+endif
 UV_VERSION := 0.13.8
 NAMESPACE := laptime-system
 EXAMPLE := examples/users-quick.yaml
@@ -790,14 +795,16 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 	# Go writes its modules read-only; what an engine keeps of the images lies elsewhere, and it alone
 	# knows where.
 	if [ -d "$(CACHE)" ]; then
+		# The usual one may be of a version that made no mark.
+		if [ ! -e "$(CACHE_MARK)" ] && [ "$(CACHE)" != "$(HOME)/.cache/laptime" ]; then
+			echo "$(CACHE) has no .laptime-cache, so it was not made for this: remove what is Laptime's by hand" >&2
+			exit 1
+		fi
 		du -sh "$(CACHE)"
 		# An engine mounts the folder of another platform's layers on itself.
 		{ grep -o " $(CACHE)/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
 		chmod -R u+w "$(CACHE)"
 		rm -rf "$(CACHE)"
-	fi
-	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then
-		buildah rm --all >/dev/null 2>&1 || true
 	fi
 	# Docker leaves out the registry of its names.
 	for engine in docker podman buildah; do
@@ -805,8 +812,11 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 		{ $$engine images --quiet --filter 'reference=docker.io/laptime/*'; $$engine images --quiet --filter 'reference=laptime/*'; } \
 			2>/dev/null | sort -u | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
 	done
-	# Only it keeps each step of a build as an image of its own.
-	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then buildah rmi --prune >/dev/null 2>&1 || true; fi
+	# Only it keeps each step of a build as an image of its own: those on the base that is made here
+	# (images/imagebuild/base.py). Others are somebody else's, and so are containers.
+	if command -v buildah >/dev/null && [ "$$(id -u)" = 0 ]; then
+		{ buildah images --quiet --filter dangling=true --filter label=dev.laptime.base | xargs -r buildah rmi; } >/dev/null 2>&1 || true
+	fi
 
 .PHONY: clean
 clean: ## remove what was built in the checkout (the cache stays)
