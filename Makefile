@@ -117,7 +117,8 @@ demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, c
 	$(SAY) $(USE_CLUSTER)
 	say "Running $(EXAMPLE): two to three minutes"
 	code=0
-	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default --again || code=$$?
+	# What ran before on a cluster of one's own may be somebody else's.
+	$(VENV)/bin/laptime run $(EXAMPLE) --namespace default $(if $(OWN_KUBECONFIG),,--again) || code=$$?
 	if [ -z "$(OWN_KUBECONFIG)" ]; then
 		if [ -f "$(GRAFANA_ARCHIVE)" ]; then
 			echo "Grafana, no login needed: kubectl -n $(NAMESPACE) port-forward service/laptime-grafana 3000, then http://localhost:3000"
@@ -191,6 +192,10 @@ INSTALL_VALUES := $(BUILT_PROMETHEUS) --force-conflicts --take-ownership --set '
 	$(CLUSTER_DNS)
 else ifneq ($(REGISTRY),)
 INSTALL_VALUES := $(BUILT_PROMETHEUS) --set images.registry=$(REGISTRY)
+endif
+ifneq ($(OWN_KUBECONFIG),)
+# Those that an administrator has set stay: Helm forgets them where it is told any others.
+INSTALL_VALUES += --reset-then-reuse-values
 endif
 
 .PHONY: install

@@ -1,4 +1,4 @@
-"""What the Makefile does to what is not Laptime's: folders, containers and images."""
+"""What the Makefile does to what is not Laptime's: folders, containers, images, and releases."""
 
 import os
 import shutil
@@ -119,3 +119,20 @@ def test_containers_and_images_without_a_name_of_others_stay(
     names = [line.split()[0] for line in images.splitlines()]
     assert sorted(names) == ["<none>", "docker.io/library/debian"]
     assert unnamed in images
+
+
+def test_a_release_on_a_cluster_of_ones_own_keeps_its_values_and_its_runs(
+    make: Make, tmp_path: Path
+) -> None:
+    def recipe(*words: str) -> str:
+        return make("--dry-run", "demo", *words, cache=tmp_path / "cache").stdout
+
+    kept, again = "--reset-then-reuse-values", "laptime run examples/users-quick.yaml"
+    for registry in ((), ("REGISTRY=registry.example",)):
+        own = recipe("KUBECONFIG=/dev/null", *registry)
+        assert again in own
+        assert kept in own
+        assert "--again" not in own
+    embedded = recipe()
+    assert kept not in embedded
+    assert "--again" in embedded
