@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import gzip
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
 from laptime.report.archive import pack
+from laptime.report.table import COLUMNS
 from tests import version_1
 from tests.manifests.runs import context
 from tests.report.html_tree import parse
@@ -194,6 +196,22 @@ class TestReport:
         assert (tmp_path / "a.json").read_text() == to_json(SMALL[0])
         lines = list(csv.DictReader((tmp_path / "a.csv").open(newline="")))
         assert [line["server"] for line in lines[:2]] == ["fastapi", "fastapi-async"]
+
+    def test_a_csv_has_its_columns_and_empty_cells_on_the_screen_as_in_a_file(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path, tmp_path: Path
+    ) -> None:
+        store(fake, recording=SMALL)
+        arguments = ("report", "demo", "--kubeconfig", kubeconfig)
+        laptime(*arguments, "-f", tmp_path / "a.csv")
+        _, out, _ = laptime(*arguments, "-o", "csv")
+        with (tmp_path / "a.csv").open(newline="") as file:
+            written = file.read()
+        assert written == out
+        lines = csv.DictReader(io.StringIO(out, newline=""))
+        reasons = [line["validity_reasons"] for line in lines]
+        assert lines.fieldnames == list(COLUMNS)
+        assert reasons == ["; ".join(row.validity_reasons) for row in SMALL[0].summary.rows]
+        assert "" in reasons
 
     def test_a_dash_is_the_screen(self, laptime: Laptime, fake: Any, kubeconfig: Path) -> None:
         store(fake, recording=SMALL)

@@ -1,4 +1,8 @@
-"""The rows of a result as CSV (RFC 4180), one server under one load per line."""
+"""The rows of a result as CSV (RFC 4180), one server under one load per line.
+
+But for its line ends: they are those of a text, and what prints or writes it makes them the
+machine's.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +116,7 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
 def to_csv(rows: Sequence[ResultRow]) -> str:
     """Return the rows with a head line; figures have all their digits."""
     file = io.StringIO()
-    writer = csv.writer(file)
+    writer = csv.writer(file, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in rows:
         writer.writerow([_cell(read(row)) for read in COLUMNS.values()])
