@@ -14,7 +14,14 @@ from laptime.analysis import wording
 from laptime.api.causes import Cause
 from laptime.api.isolation import Quietness
 from laptime.api.metrics import Metric
-from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
+from laptime.api.results import (
+    Interval,
+    Outcome,
+    ResponseTimes,
+    ResultRow,
+    RowState,
+    Validity,
+)
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
 from laptime.report.contents import Experiment
@@ -270,16 +277,23 @@ def _notes(rows: list[ResultRow], experiments: Sequence[Experiment]) -> Iterator
 def _arrivals(row: ResultRow) -> Iterator[str]:
     if row.saturation is not None:
         yield f"objective {wording.search(row.saturation)}"
-    sent, late = row.uncorrected_latency, row.lateness_p99_seconds
+    due, sent, late = row.latency, row.uncorrected_latency, row.lateness_p99_seconds
     parts = []
-    if sent is not None:
-        times = (sent.p50_seconds, sent.p99_seconds, sent.p999_seconds)
-        said = ", ".join(wording.latency(time) for time in times)
-        parts.append(f"from sent and not from due p50, p99 and p99.9 are {said}")
+    if due is not None and sent is not None:
+        # The table has those of single repetitions, which differ from these without any queue.
+        parts.append(
+            "of all repetitions together p50, p99 and p99.9 are "
+            f"{_percentiles(due)} from due, {_percentiles(sent)} from sent"
+        )
     if late is not None:
         parts.append(f"lateness p99 {wording.latency(late)}")
     if parts:
         yield "; ".join(parts)
+
+
+def _percentiles(times: ResponseTimes) -> str:
+    seconds = (times.p50_seconds, times.p99_seconds, times.p999_seconds)
+    return wording.listing([wording.latency(one) for one in seconds])
 
 
 def _of_script(row: ResultRow) -> Iterator[str]:
