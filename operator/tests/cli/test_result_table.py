@@ -146,6 +146,42 @@ def test_a_row_with_failed_trials_says_how_many_are_behind_it(
     assert "fastapi: TrialsFailed: 1 of 5 trials failed" in text
 
 
+@pytest.mark.parametrize(
+    ("asked", "trials", "said"),
+    [
+        ({}, [2, 3], "valid (2/5)"),
+        # Where the results decide, as many as the other one has.
+        ({"stopWhen": "decided"}, [2, 3], "valid (2/3)"),
+    ],
+)
+def test_of_a_run_that_was_cut_short_the_repetitions_that_are_missing_are_counted(
+    manifest: Any, finished_status: Any, asked: Any, trials: list[int], said: str
+) -> None:
+    manifest["spec"] |= asked
+    finished_status["state"] = "Cancelled"
+    for row, count in zip(finished_status["results"], trials, strict=True):
+        row |= {"state": "Partial", "trials": count}
+    assert said in _printed(manifest, finished_status)
+
+
+def test_of_a_server_without_a_right_answer_all_that_is_known_is_shown(
+    manifest: Any, finished_status: Any
+) -> None:
+    first, second = finished_status["results"]
+    failed = {"failed": 5}
+    for row in (first, second):
+        row |= {"requestsPerSecond": None, "factor": None, "latency": None, "validity": "invalid"}
+    first |= {"requests": 3000, "errors": 3000, "errorRate": 1.0}
+    first["latencyFigures"] = {"p50": failed, "p99": failed}
+    second |= {"state": "Pending", "trials": 0, "requests": 0, "errors": 0, "errorRate": None}
+    lines = [line.split() for line in _printed(manifest, finished_status).splitlines()]
+    (silent,) = [line for line in lines if line[:1] == ["fastapi"]]
+    (pending,) = [line for line in lines if line[:1] == ["axum"]]
+    percentiles = ["failed(5x)", "failed(5x)", "-"]
+    assert silent[1:8] == ["-", *percentiles, "3,000", "(100%)", "-"]
+    assert pending[1:7] == ["-"] * 6
+
+
 def test_one_table_per_load(manifest: Any, finished_status: Any) -> None:
     manifest["spec"]["loads"].append({"name": "open", "open": {"rate": 500, "duration": "5s"}})
     rows = finished_status["results"]
@@ -166,6 +202,9 @@ def test_the_interval_of_a_rate() -> None:
     assert format_rate(Interval(value=58.2, low=57.2, high=59.2)) == "58.2 ± 1.0"
     assert format_rate(Interval(value=118, low=31, high=276)) == "118 (31.0 to 276)"
     assert format_rate(Interval(value=14_901, low=14_742, high=15_062)) == "14,901 ± 161"
+    # What rounds to nothing is not nothing.
+    assert format_rate(Interval(value=100, low=99.9, high=100.1)) == "100 (99.9 to 100)"
+    assert format_rate(Interval(value=100, low=100, high=100)) == "100"
     # As many digits as the report has.
     assert format_rate(Interval(value=0.43, low=0.41, high=0.45)) == "0.43 (0.41 to 0.45)"
 

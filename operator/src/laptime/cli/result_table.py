@@ -25,7 +25,7 @@ from laptime.api.results import (
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
 from laptime.report.contents import Experiment
-from laptime.report.markdown import describe_load, factor_heading
+from laptime.report.markdown import describe_load, errors_of, factor_heading
 from laptime.report.scripts import counted_tables
 from laptime.report.small_table import SmallTable
 
@@ -53,8 +53,7 @@ def result_lines(
     rows = status.results or []
     for load in dict.fromkeys(row.load for row in rows):
         of_load = [row for row in rows if row.load == load]
-        title = _title(run, load)
-        yield _widest(of_load, status.baseline, title, console)
+        yield _widest(run, of_load, console)
         costs = [wording.tie(one) for one in status.ties or [] if one.load == load]
         # What the verdict says already needs no line of its own.
         yield from (Text(f"  {one}", "dim") for one in costs if one not in (status.verdict or ""))
@@ -91,26 +90,33 @@ def _headline(run: Run) -> Text:
     return text
 
 
-def _title(run: Run, name: str) -> str:
+def _title(run: Run, name: str, repetitions: int) -> str:
     if run.spec is None:
         return f"Load {name}"
-    # Where the results decide nobody knows before how many there will be.
-    made = max((row.trials for row in run.status.results or [] if row.load == name), default=0)
-    repetitions = made if run.spec.by_results else run.spec.repetitions
     return f"Load {name}: {describe_load(run.spec.load(name))}, {repetitions} repetitions"
 
 
-def _widest(rows: list[ResultRow], baseline: str | None, title: str, console: Console) -> Table:
+def _repetitions(run: Run, rows: list[ResultRow]) -> int:
+    """Return how many trials each row of a load is to have."""
+    if run.spec is not None and not run.spec.by_results:
+        return run.spec.repetitions
+    # Where the results decide nobody knows before how many there will be.
+    return max(row.trials for row in rows)
+
+
+def _widest(run: Run, rows: list[ResultRow], console: Console) -> Table:
     """Return the fullest table that fits: CPU and memory only on wide consoles."""
+    baseline, repetitions = run.status.baseline, _repetitions(run, rows)
+    title = _title(run, rows[0].load, repetitions)
     unbounded = console.options.update_width(1000)
     sets = [{"narrow": False}, {"narrow": True}]
     if any(row.usage is not None for row in rows):
         sets.insert(0, {"narrow": False, "usage": True})
     for how in sets:
-        table = _table(rows, baseline, title, **how)
+        table = _table(rows, baseline, title, repetitions, **how)
         if console.measure(table, options=unbounded).maximum <= console.width:
             return table
-    return _table(rows, baseline, title, narrow=True, folded=True)
+    return _table(rows, baseline, title, repetitions, narrow=True, folded=True)
 
 
 def _small(said: SmallTable) -> Table:
@@ -133,6 +139,7 @@ def _table(
     rows: list[ResultRow],
     baseline: str | None,
     title: str,
+    repetitions: int,
     *,
     narrow: bool,
     folded: bool = False,
@@ -179,27 +186,23 @@ def _table(
             cells.append(_checks(row))
         if limits:
             cells.append(wording.cause(row.limited_by.cause) if row.limited_by else "-")
-        cells.append(_validity(row))
+        cells.append(_validity(row, repetitions))
         table.add_row(*cells, style="dim" if row.state is RowState.PENDING else "")
     return table
 
 
 def _figures(row: ResultRow, is_baseline: bool) -> list[str]:
-    if row.requests_per_second is None:
-        return ["-"] * 6
+    rate = row.requests_per_second
     percentiles = [
         wording.latency_figure(row.response_time(name), ends=name is row.compared_by).replace(
             " ", "", 1
         )
         for name in _PERCENTILES
     ]
-    errors = f"{row.errors:,}"
-    if row.error_rate:
-        errors += f" ({wording.share(row.error_rate)})"
     factor = "-" if row.factor is None else wording.factor(row.factor)
-    if is_baseline:
+    if is_baseline and rate is not None:
         factor = "1x (baseline)"
-    return [format_rate(row.requests_per_second), *percentiles, errors, factor]
+    return ["-" if rate is None else format_rate(rate), *percentiles, errors_of(row), factor]
 
 
 def _used(row: ResultRow) -> list[str]:
@@ -225,7 +228,8 @@ def _checks(row: ResultRow) -> str:
 def format_rate(rate: Interval) -> str:
     """Return requests per second with the width of their interval to each side: `612 ± 8`.
 
-    Where one side is longer both ends are given: `1,000 (992 to 1,049)`.
+    Where one side is longer, or the width rounds to nothing, both ends are given:
+    `1,000 (992 to 1,049)`.
     """
     text = wording.number(rate.value)
     if rate.low is None or rate.high is None:
@@ -233,13 +237,15 @@ def format_rate(rate: Interval) -> str:
     digits = len(text.partition(".")[2])
     value, low, high = (round(one, digits) for one in (rate.value, rate.low, rate.high))
     below, above = value - low, high - value
-    if value < 1 or abs(above - below) > max(1.5 * 10**-digits, _ROUNDING * value):
-        return wording.with_interval(rate)
     # The longer one: intervals that meet must not be printed apart.
-    return f"{text} ± {max(below, above):,.{digits}f}"
+    width = max(below, above)
+    uneven = abs(above - below) > max(1.5 * 10**-digits, _ROUNDING * value)
+    if value < 1 or uneven or width == 0:
+        return wording.with_interval(rate)
+    return f"{text} ± {width:,.{digits}f}"
 
 
-def _validity(row: ResultRow) -> Text:
+def _validity(row: ResultRow, repetitions: int) -> Text:
     if row.state is RowState.FAILED:
         return Text("failed", "red")
     if row.state is RowState.PENDING:
@@ -248,7 +254,8 @@ def _validity(row: ResultRow) -> Text:
         return Text("-")
     text = Text(str(row.validity), _MARKS[row.validity])
     if row.state is RowState.PARTIAL:
-        text.append(f" ({row.trials}/{row.trials + row.failed_trials})", "yellow")
+        planned = max(repetitions, row.trials + row.failed_trials)
+        text.append(f" ({row.trials}/{planned})", "yellow")
     return text
 
 
