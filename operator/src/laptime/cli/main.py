@@ -7,7 +7,6 @@ was missed, 3 it is not known whether one was met, 130 interrupted.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +24,7 @@ from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
 from laptime.cli.report_command import report
 from laptime.cli.run_commands import run, watch
+from laptime.cli.streams import open_streams
 from laptime.cli.validate_command import validate
 from laptime.cli.verify_command import verify
 from laptime.cli.wish_commands import cancel, resume, retry, suspend
@@ -120,6 +120,7 @@ def prepare(file: Path) -> None:
 
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
+    open_streams()
     sys.exit(run_command(sys.argv[1:]))
 
 
@@ -146,10 +147,6 @@ def run_command(arguments: list[str]) -> int:
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; Python must not complain about it at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     return code if isinstance(code, int) else 0
 
 
