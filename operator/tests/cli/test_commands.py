@@ -702,3 +702,51 @@ def test_a_run_that_goes_on_is_not_asked_again(
     assert code == 1
     assert "is not over yet" in err
     assert fake.applied == []
+
+
+NEWER = "A newer version of Laptime wrote demo, and this one cannot read it."
+
+
+@pytest.mark.parametrize(
+    "of_newer",
+    [
+        {"state": "Paused"},
+        {"state": "Running", "results": [{"server": "axum", "load": "closed", "state": "Odd"}]},
+    ],
+)
+def test_a_status_that_a_newer_version_begins_to_write_ends_the_looking_with_a_word(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path, of_newer: Any
+) -> None:
+    fake.statuses = [{}, {"state": "Running"}, of_newer]
+    code, out, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert NEWER in err
+    assert "pip install" in err
+    assert "The run goes on in the cluster." in out
+    assert "watch demo" in out
+
+
+@pytest.mark.parametrize("command", ["watch", "report", "cancel", "suspend", "explain", "retry"])
+def test_what_a_newer_version_wrote_is_no_traceback(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": "Paused"}})
+    code, _, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert NEWER in err
+
+
+def test_a_spec_of_a_newer_version_is_not_called_cancelled(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: Any
+) -> None:
+    spec = {**manifest["spec"], "ofNewer": True}
+    fake.put(RUN, {"spec": spec, "status": {"state": "Failed"}})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert NEWER in err
+    assert "--again" not in err
+    fake.put(RUN, {"spec": {**manifest["spec"], "cancel": True}, "status": {"state": "Cancelled"}})
+    code, _, err = laptime("retry", "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo was cancelled: apply it under another name, or with --again" in err
+    assert fake.applied == []

@@ -69,6 +69,7 @@ def test_where_no_run_tells_it_says_so(
 ) -> None:
     fake.put(f"{RUNS}/failed", {"spec": SPEC.to_wire(), "status": {"state": "Failed"}})
     fake.put(f"{RUNS}/queued", {"spec": SPEC.to_wire()})
+    fake.put(f"{RUNS}/newer", {"spec": SPEC.to_wire(), "status": {"state": "OfANewerVersion"}})
     assert (
         "How small a difference in throughput it would find is not known yet: that is reckoned "
         "from an earlier run of two servers or more, in two repetitions or more, and namespace "

@@ -15,13 +15,19 @@ import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
-from pydantic import ValidationError
 
 from laptime.api import GROUP, KIND, PLURAL, SCENARIO_KIND, SCENARIO_PLURAL, VERSION
 from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.profile import Profile
 from laptime.api.status import State
-from laptime.cli.mistakes import Mistake, Unreachable, explain_refusal, is_missing, is_outage
+from laptime.cli.mistakes import (
+    Mistake,
+    NewerVersion,
+    Unreachable,
+    explain_refusal,
+    is_missing,
+    is_outage,
+)
 from laptime.cli.runs import Run, parse_run
 from laptime.manifests.archive import archive_parts
 from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
@@ -94,7 +100,11 @@ class Cluster:
         return (folder / "namespace").read_text(encoding="utf-8").strip()
 
     def run(self, namespace: str, name: str) -> Run | None:
-        """Return the run, or None when there is none of that name."""
+        """Return the run, or None when there is none of that name.
+
+        Raises:
+            Mistake: it cannot be had, or a newer version wrote it.
+        """
         with _readable(f"read {KIND} {name}"):
             try:
                 found = self._custom.get_namespaced_custom_object(
@@ -147,7 +157,7 @@ class Cluster:
         runs = []
         for one in found["items"]:
             # Of another version of Laptime there may be some that this one cannot read.
-            with contextlib.suppress(ValidationError):
+            with contextlib.suppress(NewerVersion):
                 runs.append(parse_run(one))
         return sorted(runs, key=lambda one: one.name)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laptime.api.experiment import EXPLAINS_LABEL, FEWEST_REPETITIONS, TIER_CPU, Resource
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import Mistake, NewerVersion
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -101,7 +101,7 @@ def explain(
 
 def _readable(run: Run) -> BenchmarkRunSpec:
     if run.spec is None:
-        raise Mistake(f"A newer version wrote {run.name}, and this one cannot read it.")
+        raise NewerVersion(run.name)
     if not run.over:
         raise Mistake(f"{run.name} is not over yet: what limited its servers is known then")
     return run.spec
@@ -208,7 +208,7 @@ def _no_strangers(before: Run, name: str) -> None:
             f"yours:  kubectl delete br {before.name} -n {before.namespace}"
         )
     if before.spec is None:
-        raise Mistake(f"A newer version wrote {before.name}, and this one cannot read it.")
+        raise NewerVersion(before.name)
 
 
 def _announced(name: str, tried: Experiment, run: str) -> list[str]:

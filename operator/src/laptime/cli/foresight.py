@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
-from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.mistakes import Mistake, NewerVersion, Unreachable
 from laptime.cli.stored_results import stored_results
 
 if TYPE_CHECKING:
@@ -145,8 +143,8 @@ def _earlier(cluster: Cluster, namespace: str, spec: BenchmarkRunSpec) -> _Found
     for name in cluster.newest_runs(namespace, _LOOKED_AT):
         try:
             run = cluster.run(namespace, name)
-        except ValidationError:
-            continue  # a newer version wrote it
+        except NewerVersion:
+            continue
         if run is None or run.spec is None or run.status.results_config_map is None:
             continue
         same = (run.spec.scenario, run.spec.placement, run.spec.duet) == (

@@ -26,6 +26,17 @@ class Unreachable(Mistake):
     """The API server did not answer; it may do so a moment later."""
 
 
+class NewerVersion(Mistake):
+    """What a newer version of Laptime wrote of a run cannot be read by this one."""
+
+    def __init__(self, name: str) -> None:
+        """Name the run."""
+        super().__init__(
+            f"A newer version of Laptime wrote {name}, and this one cannot read it. Update this "
+            f"program:\n  {INSTALL_THE_PROGRAM}"
+        )
+
+
 def explain_refusal(status: int | None, body: str | bytes | None, what: str) -> Mistake:
     """Return the API server's refusal in words.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from laptime.cli.mistakes import Mistake, Unreachable
+from laptime.cli.mistakes import Mistake, NewerVersion, Unreachable
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -179,7 +179,7 @@ def _followed(
                 cluster.turns_before,
                 longest=longest,
             )
-    except (KeyboardInterrupt, NotOver):
+    except (KeyboardInterrupt, NotOver, NewerVersion):
         there = where(cluster, namespace)
         console.print(
             f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{there}\n"

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus
+from laptime.cli.mistakes import NewerVersion
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,27 @@ class Run:
 
 
 def parse_run(found: Any) -> Run:
-    """Return a run from the object that the API server sent."""
+    """Return a run from the object that the API server sent.
+
+    Raises:
+        NewerVersion: its status has something in it that this version does not know.
+    """
     metadata = found["metadata"]
     try:
         spec = BenchmarkRunSpec.model_validate(found.get("spec") or {}).with_control()
     except ValidationError:
         spec = None
+    try:
+        status = RunStatus.model_validate(found.get("status") or {})
+    except ValidationError as error:
+        raise NewerVersion(metadata["name"]) from error
     return Run(
         name=metadata["name"],
         namespace=metadata["namespace"],
         uid=metadata["uid"],
         deleting="deletionTimestamp" in metadata,
         spec=spec,
-        status=RunStatus.model_validate(found.get("status") or {}),
+        status=status,
         created=metadata.get("creationTimestamp", ""),
         explains=(metadata.get("labels") or {}).get(EXPLAINS_LABEL),
     )

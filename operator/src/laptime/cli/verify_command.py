@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import Mistake, NewerVersion
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -168,7 +168,7 @@ def _followed(
                 cluster.turns_before,
                 longest=longest,
             )
-    except (KeyboardInterrupt, NotOver):
+    except (KeyboardInterrupt, NotOver, NewerVersion):
         console.print(
             f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
             highlight=False,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from laptime.cli.mistakes import Mistake
+from laptime.cli.mistakes import Mistake, NewerVersion
 from laptime.cli.options import (
     Context,
     Kubeconfig,
@@ -75,7 +75,9 @@ def retry(
     run = existing_run(cluster, namespace_of(namespace, None, cluster), name)
     if not run.over:
         raise Mistake(f"{name} is not over yet: what was lost is tried again by itself")
-    if run.spec is None or run.spec.cancel:
+    if run.spec is None:
+        raise NewerVersion(name)
+    if run.spec.cancel:
         raise Mistake(f"{name} was cancelled: apply it under another name, or with --again")
     cluster.change_run(run, {"retry": max(run.spec.retry, run.status.retries or 0) + 1})
     watch = _next("watch", cluster, run)
