@@ -14,6 +14,7 @@ import pytest
 import yaml
 from rich.text import Text
 
+from laptime.cli.display import LiveDisplay
 from laptime.cli.printing import PlainConsole
 from tests.attacks import ATTACKS, harmless
 from tests.cli.test_report_commands import store
@@ -120,6 +121,34 @@ def test_only_rich_itself_colours_and_moves(attack: str) -> None:
     written = out.getvalue()
     assert "\x1b[1;31m" in written
     assert harmless(_STYLE.sub("", written))
+
+
+SAID = "app.py:100: in main :smiley:"
+
+
+def test_words_of_others_are_no_names_of_pictures(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: dict[str, Any], finished_status: Any
+) -> None:
+    objective = {"server": "axum", "load": "closed", "metric": "p99", "bound": "p99 at most 5ms"}
+    outcome = {"outcome": "missed", "reason": "Missed", "measured": SAID, "message": SAID}
+    finished_status["results"][0]["message"] = SAID
+    finished_status["objectives"] = [objective | outcome]
+    crashed = {"name": "axum", "state": "Failed", "reason": "CrashLoop", "message": SAID}
+    fake.put(RUN, {"spec": manifest["spec"], "status": {}})
+    fake.statuses = [{}, {"state": "Running", "servers": [crashed]}, finished_status]
+    _, out, _ = laptime("watch", "demo", "--kubeconfig", kubeconfig)
+    # The warning, the note below the table, and twice in the objective.
+    assert " ".join(out.split()).count(SAID) == 4
+    _, _, err = laptime("watch", SAID, "--kubeconfig", kubeconfig)
+    assert SAID in err
+
+
+def test_a_warning_above_the_bars_is_as_it_was_said() -> None:
+    out = io.StringIO()
+    console = PlainConsole(file=out, force_terminal=True, width=200)
+    with LiveDisplay(console, "demo") as display:
+        display.warn(SAID)
+    assert SAID in out.getvalue()
 
 
 @pytest.mark.filterwarnings("ignore:constrained_layout")

@@ -24,8 +24,12 @@ class PlainConsole(Console):
     """A console on which only Rich itself can colour or move anything.
 
     Statuses, results and messages are other people's words: whoever may write ConfigMaps can put
-    escape sequences into them, which Rich passes on.
+    escape sequences into them, which Rich passes on; and of `app.py:100:` it would make a picture.
     """
+
+    def __init__(self, **options: Any) -> None:
+        """Take the options of Rich's console."""
+        super().__init__(**options, emoji=False)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -68,7 +68,8 @@ def result_lines(
         why = f": {objective.message}" if objective.message else ""
         yield Text.from_markup(
             f"{_OUTCOMES[objective.outcome]} {escape(said)} "
-            f"(measured {escape(objective.measured)}){escape(why)}"
+            f"(measured {escape(objective.measured)}){escape(why)}",
+            emoji=False,
         )
 
 
