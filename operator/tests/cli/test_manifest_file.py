@@ -20,6 +20,13 @@ def test_one_run_with_its_config_map_and_empty_documents() -> None:
     assert [found["metadata"]["name"] for found in manifest.config_maps] == ["script"]
 
 
+def test_what_looks_like_a_date_is_the_text_that_kubectl_sends() -> None:
+    env = "env: [{name: DAY, value: 2024-01-01}, {name: AT, value: 2024-01-01T10:00:00Z}]"
+    text = RUN.replace("spec: {}", f"spec: {{servers: [{{name: a, image: a, {env}}}]}}")
+    (server,) = parse_manifest(text, "a.yaml").run["spec"]["servers"]
+    assert [one["value"] for one in server["env"]] == ["2024-01-01", "2024-01-01T10:00:00Z"]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

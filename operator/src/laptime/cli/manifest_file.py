@@ -138,11 +138,11 @@ def parse_any(text: str, source: str) -> list[Any]:
         # A recording has megabytes, and all of it is JSON.
         with contextlib.suppress(ValueError):
             return [json.loads(text)]
-    return _parsed(text, source, _WithoutDates)
+    return _parsed(text, source)
 
 
 class _WithoutDates(yaml.SafeLoader):
-    """Reads YAML as JSON would have it: that has no dates."""
+    """Reads YAML as kubectl does, and as JSON would have it: that has no dates."""
 
 
 _WithoutDates.yaml_implicit_resolvers = {
@@ -151,9 +151,9 @@ _WithoutDates.yaml_implicit_resolvers = {
 }
 
 
-def _parsed(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> list[Any]:
+def _parsed(text: str, source: str) -> list[Any]:
     try:
-        return [one for one in yaml.load_all(text, Loader=loader) if one is not None]
+        return [one for one in yaml.load_all(text, Loader=_WithoutDates) if one is not None]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
