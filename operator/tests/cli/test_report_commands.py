@@ -256,6 +256,25 @@ class TestReport:
         assert "only verified its servers" in err
         assert "report demo --output table --stored FOLDER" in err
 
+    def test_a_run_that_ended_without_a_report_is_not_waited_for(
+        self, laptime: Laptime, fake: Any, kubeconfig: Path
+    ) -> None:
+        store(fake, recording=SMALL)
+        (path,) = (one for one in fake.objects if "/benchmarkruns/" in one)
+        ended = {"type": "Succeeded", "status": "False", "lastTransitionTime": "x"}
+        why = {"reason": "ScenarioNotFound", "message": "there is no scenario user"}
+        status = {"state": "Failed", "conditions": [ended | why]}
+        fake.objects[path]["status"] = status
+        code, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert code == 1
+        assert (
+            "demo is over (Failed) and has no report: ScenarioNotFound: there is no scenario user\n"
+        ) in err
+        assert "report demo --output table" in err
+        status["state"] = "Running"
+        _, _, err = laptime("report", "demo", "--kubeconfig", kubeconfig)
+        assert "has no report yet (state Running): it is written when the run is over." in err
+
     def test_results_of_a_newer_version_are_refused(
         self, laptime: Laptime, fake: Any, kubeconfig: Path
     ) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laptime.api.status import ConditionType
 from laptime.cli.mistakes import Mistake
 from laptime.cli.options import program_name
 from laptime.cli.run_commands import where
@@ -37,6 +38,13 @@ def stored_document(cluster: Cluster, found: Run) -> str:
             f"answered: {table} --stored FOLDER{there}"
         )
     stored = found.status.results_config_map
+    if stored is None and found.over:
+        ended = found.status.condition(ConditionType.SUCCEEDED)
+        why = f": {ended.reason}: {ended.message}" if ended else ""
+        raise Mistake(
+            f"{found.name} is over ({found.status.state}) and has no report{why}\n"
+            f"What is known of it: {table}{there}"
+        )
     if stored is None:
         raise Mistake(
             f"{found.name} has no report yet (state {found.status.state or 'unknown'}): it is "
