@@ -557,6 +557,48 @@ class TestCompare:
         _, out, _ = laptime("compare", after, after)
         assert "differ in more" not in out
 
+    @pytest.mark.parametrize("all_of_them", [True, False])
+    def test_a_server_of_which_no_trial_counts_is_named_and_is_in_both_runs(
+        self, laptime: Laptime, tmp_path: Path, all_of_them: bool
+    ) -> None:
+        path = tmp_path / "a.json"
+        invalid = {"validity": "invalid"}
+        trials = [
+            TrialResult.model_validate({**one.to_wire(), **invalid})
+            if all_of_them or one.server == "axum"
+            else one
+            for one in REPORT.trials
+        ]
+        rows = [
+            row.model_copy(update={"validity_reasons": ["half of the answers were wrong"]})
+            if row.server == "axum"
+            else row
+            for row in REPORT.summary.rows
+        ]
+        summary = replace(REPORT.summary, rows=tuple(rows))
+        path.write_text(to_json(replace(REPORT, trials=trials, summary=summary)))
+        code, out, err = laptime("compare", path, path)
+        said = " ".join((err if all_of_them else out).split())
+        assert code == (1 if all_of_them else 0)
+        assert "in common" not in said
+        assert "axum under closed is not compared: no trial of it counts in either run" in said
+        assert ": half of the answers were wrong" in said
+        if not all_of_them:
+            _, out, _ = laptime("compare", path, path, "-o", "json")
+            doubts = json.loads(out)["doubts"]
+            assert any(one.startswith("axum under closed is not compared") for one in doubts)
+
+    def test_runs_without_a_server_in_common_are_not_compared(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        for file, kept in ((before, True), (after, False)):
+            trials = [one for one in REPORT.trials if (one.server == "axum") is kept]
+            file.write_text(to_json(replace(REPORT, trials=trials)))
+        code, _, err = laptime("compare", before, after)
+        assert code == 1
+        assert "have no server and load in common" in err
+
     def test_results_without_trials_are_refused(self, laptime: Laptime, tmp_path: Path) -> None:
         small = tmp_path / "small.json"
         document = json.loads(to_json(REPORT))

@@ -66,8 +66,19 @@ def compare(
     found = compare_runs(
         earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
     )
-    if not found:
+    both = _in_both(earlier, later)
+    if not both:
         raise Mistake(f"{before} and {after} have no server and load in common.")
+    doubts = [
+        *_not_compared(both, found),
+        *(
+            f"{name}: {doubt}"
+            for name, stored in ((before, earlier), (after, later))
+            for doubt in _doubts(stored, both)
+        ),
+    ]
+    if not found:
+        raise Mistake("\n  ".join([f"Nothing in {before} and {after} can be compared:", *doubts]))
     differences = what_differs(
         earlier.report.spec,
         later.report.spec,
@@ -83,11 +94,6 @@ def compare(
     differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
-    doubts = [
-        f"{name}: {doubt}"
-        for name, stored in ((before, earlier), (after, later))
-        for doubt in _doubts(stored, found)
-    ]
     if output is Output.TABLE:
         print_all(_lines(found, before, after, differences, doubts))
     else:
@@ -120,13 +126,26 @@ def _nodes(stored: Stored) -> list[str]:
     return sorted({node.node for one in trials if one.usage for node in one.usage.nodes})
 
 
-def _doubts(stored: Stored, found: Sequence[Comparison]) -> list[str]:
-    """Return why figures of a run that are compared here may be off."""
-    compared = {(one.server, one.load) for one in found}
+def _in_both(earlier: Stored, later: Stored) -> set[tuple[str, str]]:
+    """Return of which servers under which loads both runs have trials."""
+    pairs = [{(one.server, one.load) for one in run.report.trials} for run in (earlier, later)]
+    return pairs[0] & pairs[1]
+
+
+def _not_compared(both: set[tuple[str, str]], found: Sequence[Comparison]) -> list[str]:
+    """Return which of them have nothing to compare: their trials are invalid, or failed."""
+    return [
+        f"{server} under {load} is not compared: no trial of it counts in either run"
+        for server, load in sorted(both - {(one.server, one.load) for one in found})
+    ]
+
+
+def _doubts(stored: Stored, both: set[tuple[str, str]]) -> list[str]:
+    """Return why figures of what both runs have may be off."""
     return [
         f"{row.server} under {row.load} is {row.validity}: {reason}"
         for row in stored.report.summary.rows
-        if (row.server, row.load) in compared
+        if (row.server, row.load) in both
         for reason in row.validity_reasons
     ]
 
