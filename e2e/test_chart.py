@@ -206,19 +206,21 @@ def test_the_operator_is_one_and_answers_to_probes(render: Any) -> None:
     }
 
 
-def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any) -> None:
-    def network(rendered: Rendered) -> dict[str, Any] | None:
-        deployment = rendered.find("Deployment", "laptime-operator")
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
-        texts = [one["value"] for one in container["env"] if one["name"] == "LAPTIME_NETWORK"]
-        return json.loads(texts[0]) if texts else None
+def _network(rendered: Rendered) -> Any:
+    """Return what the operator reads of the policies of runs; None where it makes none."""
+    deployment = rendered.find("Deployment", "laptime-operator")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    texts = [one["value"] for one in container["env"] if one["name"] == "LAPTIME_NETWORK"]
+    return json.loads(texts[0]) if texts else None
 
+
+def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any) -> None:
     def may(rendered: Rendered) -> bool:
         rules = rendered.find("ClusterRole", "laptime-runs")["rules"]
         return any("networkpolicies" in rule["resources"] for rule in rules)
 
     usual = render()
-    said = network(usual)
+    said = _network(usual)
     assert said is not None
     assert said["dns"] == VALUES["networkPolicy"]["runs"]["dns"]
     assert said["watchers"] == [OPERATOR_NAMESPACE]
@@ -227,13 +229,62 @@ def test_pods_of_runs_are_restricted_unless_the_values_say_otherwise(render: Any
         prometheus={"enabled": False, "url": "http://prometheus.monitoring.svc:9090"},
         networkPolicy={"runs": {"dns": [], "watchers": ["more"]}},
     )
-    assert network(elsewhere) == {
+    assert _network(elsewhere) == {
         "dns": [],
         "watchers": [OPERATOR_NAMESPACE, "monitoring", "more"],
     }
     off = render(networkPolicy={"runs": {"enabled": False}})
-    assert network(off) is None
+    assert _network(off) is None
     assert not may(off)
+
+
+@pytest.mark.parametrize(
+    ("url", "namespaces"),
+    [
+        ("http://prometheus.monitoring.svc:9090", ["monitoring"]),
+        ("https://prometheus.monitoring.svc.cluster.local/path", ["monitoring"]),
+        # So the Service is called from other namespaces, too.
+        ("http://prometheus-operated.monitoring:9090", ["monitoring"]),
+        # In the operator's own namespace.
+        ("http://prometheus:9090", []),
+        ("https://prometheus.example.org", []),
+        ("http://10.0.0.7:9090", []),
+        ("http://[fd00::7]:9090", []),
+    ],
+)
+def test_pods_of_runs_are_scraped_from_the_namespace_that_the_address_names(
+    render: Any, url: str, namespaces: list[str]
+) -> None:
+    rendered = render(prometheus={"enabled": False, "url": url})
+    assert _network(rendered)["watchers"] == [OPERATOR_NAMESPACE, *namespaces]
+
+
+def test_the_prometheus_operators_prometheus_of_the_page_may_scrape_pods_of_runs(
+    render: Any,
+) -> None:
+    page = (ROOT / "docs" / "dashboards.md").read_text()
+    section = page.partition("## With the Prometheus Operator\n")[2]
+    values = yaml.safe_load(section.partition("```yaml\n")[2].partition("```")[0])
+    rendered = render(**values)
+    assert "monitoring" in _network(rendered)["watchers"]
+    assert rendered.names("PodMonitor")
+
+
+def test_the_notes_say_from_where_pods_of_runs_are_scraped(helm: Tool) -> None:
+    said = "metrics be read from: laptime-system, monitoring."
+    url = "prometheus.url=http://prometheus.monitoring:9090"
+    assert said in _notes(helm, url)
+    assert "metrics be read from" not in _notes(helm, url, "networkPolicy.runs.enabled=false")
+    assert "metrics be read from" not in _notes(helm)
+
+
+def _notes(helm: Tool, *values: str) -> str:
+    """Return what an installation with these values would say at its end."""
+    flags = [flag for value in values for flag in ("--set", value)]
+    text = helm(
+        *("install", RELEASE, str(CHART), "-n", OPERATOR_NAMESPACE, "--dry-run=client"), *flags
+    )
+    return text.partition("\nNOTES:\n")[2]
 
 
 def test_no_selector_holds_a_version(render: Any) -> None:

@@ -98,7 +98,8 @@ What pods of runs may reach and be reached from, as the operator reads it.
 {{- with include "laptime.prometheusUrl" . -}}
 {{- $watchers = append $watchers $.Release.Namespace -}}
 {{- $host := (urlParse .).host | splitList ":" | first | splitList "." -}}
-{{- if and (ge (len $host) 3) (eq (index $host 2) "svc") -}}
+{{- /* Service.namespace.svc..., or the short form of it. */ -}}
+{{- if or (eq (len $host) 2) (and (gt (len $host) 2) (eq (index $host 2) "svc")) -}}
 {{- $watchers = append $watchers (index $host 1) -}}
 {{- end -}}
 {{- end -}}
