@@ -166,16 +166,36 @@ def test_both_can_be_left_out(render: Any) -> None:
 
 def test_the_operator_may_ask_another_prometheus(render: Any) -> None:
     other = {"enabled": False, "url": "https://prometheus.example/"}
+    assert _url(render(prometheus=other)) == "https://prometheus.example"
+
+
+@pytest.mark.parametrize(
+    ("url", "behind", "ports"),
+    [
+        ("", None, [9090]),
+        ("https://prometheus.example", [], [443]),
+        ("http://prometheus.example/path", [], [80]),
+        # Policies are asked for the port of the pod, where the Service has another one.
+        ("http://prometheus-server.monitoring.svc", None, [80, 9090]),
+        ("https://prometheus.monitoring.svc", [8443], [443, 8443]),
+        ("http://[fd00::1]:9091", [], [9091]),
+        ("http://[fd00::1]", [], [80]),
+    ],
+)
+def test_policies_open_the_ports_of_prometheus_and_those_behind_its_service(
+    render: Any, url: str, behind: list[int] | None, ports: list[int]
+) -> None:
     policies = {"enabled": True, "apiServerPorts": [6443]}
-    rendered = render(prometheus=other, networkPolicy=policies)
-    assert _url(rendered) == "https://prometheus.example"
-
-    def reached(rendered: Rendered) -> list[int]:
-        policy = rendered.find("NetworkPolicy", "laptime-operator")["spec"]
-        return [one["port"] for one in policy["egress"][0]["ports"]]
-
-    assert reached(rendered) == [53, 53, 5353, 5353, 6443, 443]
-    assert reached(render(networkPolicy=policies)) == [53, 53, 5353, 5353, 6443, 9090]
+    if behind is not None:
+        policies["prometheusPorts"] = behind
+    rendered = render(
+        prometheus={"enabled": not url, "url": url},
+        networkPolicy=policies,
+        grafana={"enabled": True},
+    )
+    for name in ("laptime-operator", "laptime-grafana"):
+        (way_out,) = rendered.find("NetworkPolicy", name)["spec"]["egress"]
+        assert [one["port"] for one in way_out["ports"]] == [53, 53, 5353, 5353, 6443, *ports]
 
 
 OTHER = "https://prometheus.example"
