@@ -375,3 +375,12 @@ def test_the_seconds_of_trials_are_the_same_series_whichever_operator_says_them(
     (endpoint,) = (one for one in monitor["endpoints"] if one.get("path") == "/seconds")
     assert endpoint["honorLabels"] is endpoint["honorTimestamps"] is True
     assert endpoint["metricRelabelings"] == [dropped]
+
+
+def test_a_prometheus_operator_that_does_not_know_native_histograms_is_told_of_none(
+    render: Any,
+) -> None:
+    """A field that its CustomResourceDefinition lacks fails the installation."""
+    rendered = render(monitors={"enabled": True, "nativeHistograms": False})
+    monitor = rendered.find("ServiceMonitor", "laptime-operator")["spec"]
+    assert "scrapeNativeHistograms" not in monitor
