@@ -73,8 +73,36 @@ def test_dashboards_can_be_left_out_and_grafana_has_them_still(render: Any) -> N
     assert not [name for name in rendered.names("ConfigMap") if name.endswith("-dashboard")]
     rendered = render(grafana=_grafana(**without))
     assert not [name for name in rendered.names("ConfigMap") if name.endswith("-dashboard")]
-    found = rendered.find("ConfigMap", "laptime-grafana-dashboards")["data"]
-    assert set(found) == {file.name for file in FILES}
+    (volume,) = (one for one in _pod(rendered)["volumes"] if one["name"] == "dashboards")
+    mounted: dict[str, str] = {}
+    for source in volume["projected"]["sources"]:
+        mounted |= rendered.find("ConfigMap", source["configMap"]["name"])["data"]
+    assert {name: json.loads(text) for name, text in mounted.items()} == {
+        file.name: json.loads(file.read_text()) for file in FILES
+    }
+
+
+_LARGEST_ANNOTATIONS = 256 * 1024
+
+
+def test_every_object_may_be_applied_by_the_client(render: Any) -> None:
+    """kubectl apply, and Argo CD unless told otherwise, keep each whole in an annotation of it."""
+    rendered = render(
+        grafana=_grafana(),
+        monitors={"enabled": True, "alerts": True},
+        networkPolicy={"enabled": True},
+    )
+    for one in rendered.objects:
+        text = json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+        # As Go writes them.
+        for sign in "<>&":
+            text = text.replace(sign, f"\\u{ord(sign):04x}")
+        kept = {
+            **(one["metadata"].get("annotations") or {}),
+            "kubectl.kubernetes.io/last-applied-configuration": text,
+        }
+        size = sum(len(part.encode()) for pair in kept.items() for part in pair)
+        assert size < _LARGEST_ANNOTATIONS, (one["kind"], one["metadata"]["name"], size)
 
 
 def test_there_is_no_grafana_unless_it_is_asked_for(render: Any) -> None:
@@ -92,7 +120,7 @@ def test_grafana_has_no_privilege_and_has_limits(render: Any) -> None:
     assert container["securityContext"] == RESTRICTED
     assert set(container["resources"]["limits"]) == {"cpu", "memory"}
     kinds = {next(iter(set(one) - {"name"})) for one in pod["volumes"]}
-    assert kinds == {"configMap", "emptyDir"}
+    assert kinds == {"configMap", "emptyDir", "projected"}
 
 
 def test_grafana_is_the_official_image_or_one_by_its_digest(render: Any) -> None:
@@ -128,7 +156,9 @@ def test_grafana_asks_with_what_the_operator_asks_with(render: Any) -> None:
         text = found.find("ConfigMap", "laptime-grafana")["data"]["datasources.yaml"]
         (one,) = yaml.safe_load(text)["datasources"]
         pod = _pod(found)
-        volumes = [one["projected"]["sources"] for one in pod["volumes"] if "projected" in one]
+        volumes = [
+            one["projected"]["sources"] for one in pod["volumes"] if one["name"] == "prometheus"
+        ]
         mounts = [one["mountPath"] for one in pod["containers"][0]["volumeMounts"]]
         assert (folder in mounts) is bool(volumes)
         return one, volumes[0] if volumes else []

@@ -19,6 +19,13 @@ The name of a dashboard's ConfigMap. Takes the path of its file.
 {{- base . | trimSuffix ".json" | printf "%s-dashboard" -}}
 {{- end }}
 
+{{/*
+The name of the ConfigMap by which the chart's own Grafana has it.
+*/}}
+{{- define "laptime.grafanaDashboard" -}}
+{{- base . | trimSuffix ".json" | trimPrefix "laptime-" | printf "laptime-grafana-%s" -}}
+{{- end }}
+
 {{- define "laptime.grafanaDatasources" -}}
 apiVersion: 1
 datasources:
