@@ -396,11 +396,27 @@ def test_placement_is_passed_on(render: Any) -> None:
         "podLabels": {"team": "web"},
         "podAnnotations": {"note": "x"},
     }
-    template = render(operator=placement).find("Deployment", "laptime-operator")["spec"]["template"]
-    for field in ("nodeSelector", "tolerations", "priorityClassName"):
-        assert template["spec"][field] == placement[field]
+    rendered = render(operator=placement)
+    template = rendered.find("Deployment", "laptime-operator")["spec"]["template"]
+    # The pod of `helm test` goes where the operator may.
+    for pod in rendered.pods():
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "system"}
+        for field in ("tolerations", "priorityClassName"):
+            assert pod[field] == placement[field]
     assert template["metadata"]["labels"]["team"] == "web"
     assert template["metadata"]["annotations"]["note"] == "x"
+
+
+def test_no_pod_of_the_chart_goes_to_a_node_of_windows(render: Any) -> None:
+    """Where there is no image for it; and the agent tolerates the taints of such nodes."""
+    rendered = render(grafana={"enabled": True})
+    pods = [
+        one["spec"] if one["kind"] == "Pod" else one["spec"]["template"]["spec"]
+        for one in rendered.objects
+        if one["kind"] in ("Deployment", "DaemonSet", "Pod")
+    ]
+    assert len(pods) == 5
+    assert [pod.get("nodeSelector") for pod in pods] == [{"kubernetes.io/os": "linux"}] * 5
 
 
 def test_placements_of_runs_are_what_the_operator_reads(render: Any) -> None:

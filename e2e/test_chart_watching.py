@@ -344,7 +344,8 @@ def test_placement_is_passed_on(render: Any) -> None:
     rendered = render(agent=placement, prometheus=placement)
     for kind, name in (("DaemonSet", "laptime-agent"), ("Deployment", "laptime-prometheus")):
         pod = _pod(rendered, kind, name)
-        assert {key: pod[key] for key in placement} == placement
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "bench"}
+        assert pod["priorityClassName"] == "high"
     assert _pod(rendered, "DaemonSet", "laptime-agent")["tolerations"] == [{"operator": "Exists"}]
 
 

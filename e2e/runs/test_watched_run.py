@@ -158,21 +158,23 @@ def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(
 @contextmanager
 def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
     """Take a part of what watches away, and bring it back."""
-    node = {"spec": {"template": {"spec": {"nodeSelector": {"laptime.dev/nowhere": "x"}}}}}
+
+    def on(node: str | None) -> dict[str, Any]:
+        return {"spec": {"template": {"spec": {"nodeSelector": {"laptime.dev/nowhere": node}}}}}
+
     scale = ("scale", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE)
     patch = ("patch", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE, "--type=merge", "-p")
     if kind == "deployment":
         cluster.kubectl(*scale, "--replicas=0")
     else:
-        cluster.kubectl(*patch, json.dumps(node))
+        cluster.kubectl(*patch, json.dumps(on("x")))
     try:
         yield
     finally:
         if kind == "deployment":
             cluster.kubectl(*scale, "--replicas=1")
         else:
-            back = {"spec": {"template": {"spec": {"nodeSelector": None}}}}
-            cluster.kubectl(*patch, json.dumps(back))
+            cluster.kubectl(*patch, json.dumps(on(None)))
         cluster.kubectl(
             "rollout", "status", f"{kind}/{name}", "-n", OPERATOR_NAMESPACE, "--timeout=90s"
         )
