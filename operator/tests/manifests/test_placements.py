@@ -24,6 +24,7 @@ SAID = {
 }
 
 
+LINUX = {"kubernetes.io/os": "linux"}
 TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 LEAVES = [
     {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
@@ -59,6 +60,7 @@ def test_every_pod_of_a_run_has_the_rules_of_its_part(name: str) -> None:
         said = said_of(part)
         assert {key: pod[key] for key in said} == {
             **said,
+            "nodeSelector": {**LINUX, **said["nodeSelector"]},
             "tolerations": [*said["tolerations"], *LEAVES],
         }
         assert labels["laptime.dev/placement"] == "isolated"
@@ -68,6 +70,18 @@ def test_every_pod_of_a_run_has_the_rules_of_its_part(name: str) -> None:
 def test_every_pod_of_a_run_leaves_a_node_that_is_gone(name: str) -> None:
     for _, _, pod in pod_specs(objects(context(name))):
         assert pod["tolerations"] == LEAVES
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_no_pod_of_a_run_goes_to_a_node_of_windows(name: str) -> None:
+    plain = context(name)
+    for _, _, pod in pod_specs(objects(plain)):
+        assert pod["nodeSelector"] == LINUX
+    # An administrator's word is the last.
+    other = {"kubernetes.io/os": "other"}
+    said = {part: {"nodeSelector": other} for part in PlacedPart}
+    for _, _, pod in pod_specs(objects(placed_in(plain, **said))):
+        assert pod["nodeSelector"] == other
 
 
 @pytest.mark.parametrize(
@@ -157,7 +171,7 @@ def test_wishes_and_needs_of_the_administrator_are_added_to_those_of_laptime() -
 def test_a_part_may_be_without_rules() -> None:
     ctx = placed_in(context(), generators={"nodeSelector": {"a": "b"}})
     deployment = server_deployment(ctx, ctx.spec.server("axum"), "demo-trial-007")
-    assert "nodeSelector" not in deployment["spec"]["template"]["spec"]
+    assert deployment["spec"]["template"]["spec"]["nodeSelector"] == LINUX
     assert affinity(deployment) == server(context())
 
 

@@ -325,9 +325,8 @@ async def test_a_default_placement_with_lanes_gives_them_to_runs_that_name_none(
         for one in server.of("Deployment"):
             selector = one["spec"]["template"]["spec"].get("nodeSelector") or {}
             if one["metadata"]["labels"]["laptime.dev/component"] == "server":
-                racks.add(
-                    (one["metadata"]["labels"]["app.kubernetes.io/part-of"], *selector.values())
-                )
+                part_of = one["metadata"]["labels"]["app.kubernetes.io/part-of"]
+                racks.add((part_of, selector.get("rack")))
         return state(server, "first") == state(server, "second") == "Succeeded"
 
     async with operating(server, settings), working(server):
@@ -472,7 +471,7 @@ async def test_the_placement_of_a_run_is_in_its_pods_its_status_and_its_results(
         )
         pod = deployment["spec"]["template"]
         assert pod["metadata"]["labels"]["laptime.dev/placement"] == "isolated"
-        assert pod["spec"]["nodeSelector"] == {"laptime": "servers"}
+        assert pod["spec"]["nodeSelector"]["laptime"] == "servers"
         await until(lambda: state(server, "placed") == "Succeeded")
     status = (server.get("BenchmarkRun", "default", "placed") or {})["status"]
     pin = ALL.by_name["isolated"].pin.to_wire()
@@ -646,10 +645,20 @@ def test_nodes_that_take_nobody_are_closed_whatever_the_placement() -> None:
 
 
 def test_without_a_placement_none_is_spoken_of() -> None:
-    for nodes in (NONE_MATCHES, TAINTED, NO_ROOM, CLOSED):
+    for nodes in (NONE_MATCHES, NO_ROOM, CLOSED):
         problem = problem_of(unplaced("server", nodes, placement=None), "server axum")
         assert "placement" not in problem.message
         assert problem.reason == ("NodesClosed" if nodes == CLOSED else "Unschedulable")
+
+
+def test_nodes_of_windows_do_not_hide_that_all_of_linux_are_closed() -> None:
+    closed = "2 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable"
+    for nodes in (closed, TAINTED):
+        problem = problem_of(unplaced("server", nodes, placement=None), "server axum")
+        assert problem.reason == "NodesClosed"
+    # Of a pod that is bound, the same words are about nodes that it could not go to anyway.
+    bound = unplaced("server", closed, placement=None, bound="bench-1")
+    assert problem_of(bound, "server axum").reason == "Unschedulable"
 
 
 class WithoutNodes(World):

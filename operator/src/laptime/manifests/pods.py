@@ -41,6 +41,9 @@ NODE_GONE_SECONDS = 60
 made on another one; with a node that comes back sooner they go on."""
 _NODE_GONE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
+_LINUX = {"kubernetes.io/os": "linux"}
+"""Labels of the nodes that there are images for; a cluster may have others, of Windows."""
+
 
 def pod_spec(
     ctx: RunContext,
@@ -139,7 +142,7 @@ def ruled(ctx: RunContext, component: Component | str, pod: Manifest) -> Manifes
     """Return a pod spec with what the run's placement says of the pods of a component.
 
     All that is asked for holds at once: the rules of the placement, and those of the trials. What
-    the placement does not say of nodes that are gone is said here.
+    the placement does not say of nodes that are gone is said here, and that nodes are of Linux.
     """
     rules = {} if ctx.placement is None else ctx.placement.of(component)
     affinity = _both(pod.get("affinity") or {}, rules.get("affinity") or {})
@@ -147,6 +150,7 @@ def ruled(ctx: RunContext, component: Component | str, pod: Manifest) -> Manifes
     return {
         **pod,
         **rules,
+        "nodeSelector": {**_LINUX, **(rules.get("nodeSelector") or {})},
         "tolerations": tolerations,
         **({"affinity": affinity} if affinity else {}),
     }

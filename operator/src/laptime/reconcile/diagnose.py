@@ -50,9 +50,9 @@ _CLOSED = re.compile(
 )
 # What it says of nodes that are none of those that a pod may go to, whatever room they have: before
 # it looks at labels it looks at taints.
+_UNSELECTED = re.compile(r"\d+ node\(s\) didn't match Pod's node affinity/selector")
 _OUTSIDE = re.compile(
-    r"\d+ node\(s\) (?:didn't match Pod's node affinity/selector"
-    r"|had untolerated taint(?:\(s\)| \{[^}]*\}))"
+    rf"{_UNSELECTED.pattern}|\d+ node\(s\) had untolerated taint(?:\(s\)| \{{[^}}]*\}})"
 )
 # A quota wants limits, or a LimitRange others: nothing that waiting would change.
 _RESOURCES_WRONG = re.compile(
@@ -290,6 +290,9 @@ def _of_a_stranger(
 def _unschedulable(what: str, pod: PodView, said: str) -> Problem:
     """Return why no node takes a pod, and what of its placement that is about."""
     groups = _groups_of_nodes(said)
+    if pod.placement is None and not pod.bound:
+        # It selects nodes of Linux and no others: those of Windows are none that could be opened.
+        groups = [one for one in groups if not _UNSELECTED.fullmatch(one)] or groups
     closed = all(map(_CLOSED.fullmatch, groups))
     if pod.placement is None:
         of, more, tolerations = "", "add nodes", ""
