@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     group = hierarchy.settle(options.pod_uid) if options.pod_uid else None
     sampler = Sampler(hierarchy, Node(group=group), options.proc)
     watches = []
-    for name in options.namespace or [ALL_NAMESPACES]:
+    for name in options.namespace:
         namespace = None if name == ALL_NAMESPACES else name
         watch = PodWatch(api, options.node, namespace, partial(sampler.tell, name))
         watches.append((name, watch))
@@ -123,7 +123,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--namespace",
         action="append",
-        help=f"namespace with runs, again for more; {ALL_NAMESPACES} (default) for all",
+        default=[],
+        help=f"namespace with runs, again for more; {ALL_NAMESPACES} for all; left out: none",
     )
     parser.add_argument(
         "--cgroups", default="/sys/fs/cgroup", help="where the cgroups of the host are mounted"
