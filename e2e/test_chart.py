@@ -278,6 +278,11 @@ def test_the_notes_say_from_where_pods_of_runs_are_scraped(helm: Tool) -> None:
     assert "metrics be read from" not in _notes(helm)
 
 
+def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm: Tool) -> None:
+    for value in ("crds.enabled=true", "crds.enabled=false"):
+        assert '--type=merge -p \'{"spec":{"cancel":true}}\'' in _notes(helm, value)
+
+
 def _notes(helm: Tool, *values: str) -> str:
     """Return what an installation with these values would say at its end."""
     flags = [flag for value in values for flag in ("--set", value)]
