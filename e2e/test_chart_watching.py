@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, Tool
+from conftest import CHART, OPERATOR_NAMESPACE, RELEASE, ROOT, Tool
 from laptime.manifests.context import ImageSet
 from laptime.measure.prometheus_access import PrometheusAccess
 from test_chart import Rendered
@@ -80,6 +80,33 @@ def test_the_agent_sees_two_folders_of_the_host_and_writes_none(render: Any) -> 
     for mount in container["volumeMounts"]:
         assert mount["readOnly"] is True
         assert mount["recursiveReadOnly"] == "IfPossible"
+
+
+def test_openshift_is_told_to_admit_the_agents_pod_and_no_more(render: Any) -> None:
+    """The constraints of the page allow what the pod has, its seccomp profile included."""
+    page = (ROOT / "docs" / "real-cluster.md").read_text()
+    allowed = yaml.safe_load(page.partition("# agent-scc.yaml\n")[2].partition("```")[0])
+    chosen = {"compatibility": {"openshift": {"adaptSecurityContext": "force"}}}
+    pod = _pod(render(**{"global": chosen}), "DaemonSet", "laptime-agent")
+    account = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{pod['serviceAccountName']}"
+    assert allowed["users"] == [account]
+    assert allowed["runAsUser"] == {"type": "MustRunAsNonRoot"}
+    assert allowed["seccompProfiles"] == ["runtime/default"]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    # The token of its account is a projected volume.
+    kinds = {kind for one in pod["volumes"] for kind in one if kind != "name"}
+    assert set(allowed["volumes"]) == {*kinds, "projected"}
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": allowed["allowPrivilegeEscalation"],
+        "readOnlyRootFilesystem": allowed["readOnlyRootFilesystem"],
+        "capabilities": {"drop": allowed["requiredDropCapabilities"]},
+    }
+    given = {key for key, said in allowed.items() if key.startswith("allow") and said}
+    assert given == {"allowHostDirVolumePlugin"}
 
 
 def test_without_network_figures_the_agent_does_not_see_processes(render: Any) -> None:
