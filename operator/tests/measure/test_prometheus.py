@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -713,6 +713,47 @@ async def test_without_the_agent_the_kubelet_is_asked_and_it_is_said() -> None:
     assert axum.cpu_seconds == pytest.approx(15.0)
 
 
+POD_CGROUP = "/kubepods.slice/kubepods-pod0f.slice"
+SANDBOX = {
+    "id": f"{POD_CGROUP}/cri-containerd-4c.scope",
+    "name": "4c",
+    "image": "registry.k8s.io/pause:3.10",
+}
+
+
+@pytest.mark.parametrize("dropped", [(), ("image",), ("image", "name")])
+@pytest.mark.parametrize("seconds", [0.0, 0.4])
+async def test_the_sandbox_of_a_pod_is_not_the_pod(dropped: Sequence[str], seconds: float) -> None:
+    """With containerd the kubelet has two series without a container: pod and pause container."""
+
+    def cadvisor(rate: float, at_start: float, apart: float, **of_cgroup: str) -> dict[str, Any]:
+        labels = {"namespace": "default", "pod": "demo-server-axum-5d86cdc77c-2gp5l"}
+        labels |= {key: value for key, value in of_cgroup.items() if key not in dropped}
+        return one_series(
+            KUBELET,
+            lambda t: at_start + rate * t,
+            labels,
+            start=START - 60.0 + apart,
+            end=START + LENGTH + 60.0,
+            step=10.0,
+        )
+
+    prometheus = FakePrometheus(
+        {
+            KUBELET: [
+                cadvisor(0.9, 120.0, seconds, id=POD_CGROUP, name="", image=""),
+                cadvisor(0.0, 0.03, 0.0, **SANDBOX),
+            ]
+        }
+    )
+    usage = await trial_usage(prometheus, WANTED)
+    axum = usage.component("server")
+    assert axum is not None
+    assert usage.gaps == ["only the kubelet's figures"]
+    assert axum.cores_mean == pytest.approx(0.9)
+    assert axum.cores_peak == pytest.approx(0.9)
+
+
 async def test_nobody_knows_anything() -> None:
     usage = await trial_usage(FakePrometheus({}), WANTED)
     assert usage.source is Source.NOBODY
@@ -744,7 +785,7 @@ async def test_what_is_asked_for_covers_the_window_on_both_sides() -> None:
 def test_queries_name_the_run_and_the_trial() -> None:
     asked = agent_query(WANTED)
     assert 'namespace="default",run="demo",trial=~"|demo-trial-001"' in asked
-    assert 'pod=~"demo-.+",container=""' in kubelet_query(WANTED)
+    assert 'pod=~"demo-.+",container="",image=""' in kubelet_query(WANTED)
     assert 'node=~"a\\\\.example|b"' in node_query(["b", "a.example"], WINDOW)
 
 

@@ -215,8 +215,10 @@ def kubelet_query(wanted: TrialWindow) -> str:
         "__name__": ("=~", "|".join(_KUBELET_METRICS)),
         "namespace": ("=", wanted.namespace),
         "pod": ("=~", f"{wanted.run}-.+"),
-        # The whole pod, not its containers.
+        # The whole pod, not its containers; nor its sandbox, which has no name of a container
+        # either, and that of its image.
         "container": ("=", ""),
+        "image": ("=", ""),
     }
     return selector(labels, wanted.window.seconds + 2 * KUBELET_MARGIN_SECONDS)
 
@@ -252,7 +254,7 @@ def _pods_of_kubelet(
     found: Iterable[tuple[Mapping[str, str], Series]], wanted: TrialWindow
 ) -> dict[str, _Pod]:
     pods: dict[str, _Pod] = {}
-    for labels, series in found:
+    for labels, series in _of_whole_pods(found):
         part = component_of_pod(labels["pod"], wanted)
         key = _KUBELET_METRICS.get(labels["__name__"])
         # A pod of another trial that is still being deleted has no say in this window.
@@ -261,6 +263,21 @@ def _pods_of_kubelet(
         pod = pods.setdefault(labels["pod"], _Pod(part[0], part[1], labels.get("node")))
         pod.add(key, series)
     return pods
+
+
+def _of_whole_pods(
+    found: Iterable[tuple[Mapping[str, str], Series]],
+) -> list[tuple[Mapping[str, str], Series]]:
+    """Return the series of the cgroups of pods, without those of what is in them.
+
+    Where Prometheus drops the label `image`, the sandbox cannot be told by it.
+    """
+    every = list(found)
+    outer: dict[str, str] = {}
+    for labels, _ in every:
+        pod, path = labels["pod"], labels.get("id", "")
+        outer[pod] = min(outer.get(pod, path), path, key=len)
+    return [one for one in every if one[0].get("id", "") == outer[one[0]["pod"]]]
 
 
 def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | None:
