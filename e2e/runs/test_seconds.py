@@ -15,7 +15,7 @@ import pytest
 
 from conftest import OPERATOR_NAMESPACE
 from laptime.api.attempts import attempt_name
-from laptime.measure.each_second import QUANTILE, QUANTILES
+from laptime.measure.each_second import DROPPED, QUANTILE, QUANTILES
 from laptime.measure.generator import (
     GeneratorPhase,
     GeneratorResult,
@@ -34,6 +34,15 @@ LONGEST = 0.01
 def _load(name: str, connections: int, seconds: int) -> dict[str, Any]:
     closed = {"connections": connections, "duration": f"{seconds}s", "keepAlive": True}
     return {"name": name, "closed": closed, "warmup": "1s"}
+
+
+# Over one connection: what waits for longer than the time-out is given up unsent.
+OVERLOAD = {
+    "name": "overload",
+    "open": {"rate": 20_000, "duration": "3s", "maxConnections": 1},
+    "timeout": "500ms",
+    "warmup": "1s",
+}
 
 
 @contextmanager
@@ -119,15 +128,15 @@ def check(cluster: Cluster, run: str) -> int:
             assert requests == {at: row.requests for at, row in rows.items()}, (trial, phase)
             errors = _samples(cluster, "laptime_second_errors", labels, now)
             assert sum(requests.values()) == said.requests
+            wrong = {**said.errors, DROPPED: said.dropped_iterations}
             for kind, samples in errors.items():
                 assert samples.keys() == rows.keys(), (trial, phase, kind)
-                assert sum(samples.values()) == said.errors.get(kind, 0)
+                assert sum(samples.values()) == wrong.get(kind, 0)
             _check_quantiles(cluster, labels, rows, now)
-            assert sum(map(sum, (one.values() for one in errors.values()))) == sum(
-                said.errors.values()
-            )
+            assert sum(map(sum, (one.values() for one in errors.values()))) == sum(wrong.values())
         figures = result["figures"]
-        assert sum(requests.values()) == figures["requests"]
+        dropped = sum(errors.get(DROPPED, {}).values())
+        assert sum(requests.values()) + dropped == figures["requests"]
         whole = f"sum_over_time(laptime_second_latency_seconds{{{labels}}}[1h])"
         (right,) = _query(cluster, f"histogram_count({whole})", now)
         assert int(float(right["value"][1])) == figures["requests"] - figures["errors"]
@@ -144,12 +153,15 @@ def test_every_second_of_every_trial_is_in_prometheus(cluster: Cluster) -> None:
     manifest = run_manifest(
         "seconds",
         [SYNC, AXUM],
-        loads=[_load("two", 4, 2), _load("six", 4, 6)],
+        loads=[_load("two", 4, 2), _load("six", 4, 6), OVERLOAD],
         repetitions=1,
     )
     run = cluster.apply(manifest)
     assert cluster.wait_end(run, 300)["state"] == "Succeeded"
-    assert check(cluster, run) == 4
+    assert check(cluster, run) == 6
+    for result, _ in trials_of(cluster, run):
+        dropped = result["figures"]["errorsByKind"].get(DROPPED, 0)
+        assert (dropped > 0) == (result["load"] == OVERLOAD["name"]), result["figures"]
 
 
 def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_killed(

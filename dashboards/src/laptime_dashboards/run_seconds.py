@@ -102,7 +102,8 @@ def errors() -> timeseries.Panel:
     counted = f"avg_over_time(laptime_second_errors{{{EACH_SECOND}}}[{STEP}])"
     panel = time_series(
         "Errors of each second",
-        "Requests without a right answer in time, by kind, as counted. The kind none, at zero: the "
+        "Requests without a right answer in time, by kind, as counted. The kind dropped: given up "
+        "unsent, since they had waited for longer than the time-out. The kind none, at zero: the "
         "trial had no errors.",
         "reqps",
         _NOT_OVER,

@@ -117,8 +117,8 @@ def generator_errors() -> timeseries.Panel:
     counted = f'avg_over_time(laptime_second_errors{{{RUN},phase="measured"}}[{STEP}])'
     panel = time_series(
         "Generator: errors",
-        "Requests of each second without a right answer in time, by kind. The kind none, at zero: "
-        "the trial had no errors.",
+        "Requests of each second without a right answer in time, by kind. The kind dropped: given "
+        "up unsent. The kind none, at zero: the trial had no errors.",
         "reqps",
         "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
         [

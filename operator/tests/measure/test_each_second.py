@@ -29,9 +29,11 @@ LABELS = {"namespace": "team", "run": "demo", "trial": "demo-trial-001", "server
 Row = dict[str, Any]
 
 
-def row(t: int, requests: int, latency: list[int], **kinds: int) -> Row:
+def row(t: int, requests: int, latency: list[int], dropped: int = 0, **kinds: int) -> Row:
     errors = sum(kinds.values())
     one: Row = {"t": t, "requests": requests, "errors": errors, "maxUs": 1}
+    if dropped:
+        one["dropped"] = dropped
     if kinds:
         one["kinds"] = kinds
     return {**one, "latency": latency} if latency else one
@@ -107,6 +109,29 @@ def test_that_there_were_no_errors_is_a_series_and_not_the_lack_of_one() -> None
     assert measured.errors == {NO_ERROR: ((1_700_000_001_250, 0), (1_700_000_002_250, 0))}
 
 
+def test_what_was_given_up_unsent_is_an_error_of_its_second_and_no_request_of_it() -> None:
+    """Of 1000 a second the server does 700: what waits for longer than the time-out is not sent."""
+    rows = [row(0, 7, []), row(1, 7, [], dropped=2), row(2, 0, [], dropped=4, reset=1)]
+    measured = seconds(rows).phases["measured"]
+    assert [count for _, count in measured.requests] == [7, 7, 0]
+    counts = {kind: [count for _, count in found] for kind, found in measured.errors.items()}
+    assert counts == {"dropped": [0, 2, 4], "reset": [0, 0, 1]}
+
+
+def test_of_what_an_older_generator_dropped_nobody_says_that_there_were_no_errors() -> None:
+    def errors(**more: Any) -> set[str]:
+        measured = phase([1000], seconds=[row(0, 7, [])], droppedIterations=3)
+        parsed = parse_generator_output(line({**document(measured), **more}))
+        assert isinstance(parsed, GeneratorResult)
+        found = trial_seconds(parsed.payload, LABELS)
+        assert found is not None
+        return set(found.phases["measured"].errors)
+
+    assert errors() == set()
+    # Iterations of a script are no requests.
+    assert errors(script={}) == {NO_ERROR}
+
+
 def test_every_kind_of_error_of_the_generator_is_known() -> None:
     source = Path(__file__).parents[3] / "images" / "k6" / "internal" / "result" / "recorder.go"
     (names,) = re.findall(r"kindNames = \[kinds\]string\{(.*)\}", source.read_text())
@@ -147,11 +172,12 @@ def test_without_a_result_there_are_no_seconds(payload: str) -> None:
 def test_of_several_generators_all_counts_are_there() -> None:
     parts = [
         of_generator(
-            [row(0, 10, [-900, 9], reset=1), row(1, 4, [-900, 4])], segment={"index": 0, "count": 2}
+            [row(0, 10, [-900, 9], reset=1), row(1, 4, [-900, 4], dropped=3)],
+            segment={"index": 0, "count": 2},
         ),
         # Of its two seconds there is one histogram.
         of_generator(
-            [row(0, 20, [], reset=2), row(1, 6, [-890, 24])],
+            [row(0, 20, [], reset=2), row(1, 6, [-890, 24], dropped=5)],
             together=2,
             segment={"index": 1, "count": 2},
         ),
@@ -163,6 +189,7 @@ def test_of_several_generators_all_counts_are_there() -> None:
     measured = found.phases["measured"]
     assert [count for _, count in measured.requests] == [30, 10]
     assert [count for _, count in measured.errors["reset"]] == [3, 0]
+    assert [count for _, count in measured.errors["dropped"]] == [0, 8]
     assert measured.latency == ((1_700_000_002_250, SparseHistogram({-900: 13, -890: 24})),)
 
 

@@ -350,7 +350,7 @@ func (e *engine) issueDue(now int64) int64 {
 		}
 		if now-due > e.plan.Timeout.Nanoseconds() || e.usedUp.Load() {
 			// Nobody waits that long: it would only have timed out in the queue.
-			e.rec.Drop(e.plan.Work.Steps(e.session()))
+			e.rec.Drop(e.plan.Work.Steps(e.session()), now)
 			e.arrivals.skip(e.arrivalStep)
 			continue
 		}

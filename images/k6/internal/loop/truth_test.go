@@ -231,6 +231,16 @@ func TestTimedOpenLoadDropsWhatWaitedLongerThanTheTimeout(t *testing.T) {
 		if p.Requests+p.DroppedIterations != 200 || p.Requests != requests.Load() {
 			t.Errorf("%d requests (server %d) and %d dropped, together expected 200", p.Requests, requests.Load(), p.DroppedIterations)
 		}
+		// Each is given up once it has waited for the time-out, the last ones after the load.
+		dropped := make([]int64, max(len(p.Seconds), 3))
+		sum := int64(0)
+		for _, second := range p.Seconds {
+			dropped[second.T] = second.Dropped
+			sum += second.Dropped
+		}
+		if sum != p.DroppedIterations || dropped[1] == 0 || dropped[2] == 0 {
+			t.Errorf("of %d dropped in each second %v", p.DroppedIterations, dropped)
+		}
 		// Each connection is late once for each answer, and a late one serves fewer.
 		late := 20 * noise() / 100_000
 		if sent := float64(p.Requests); sent < 30-2*late || sent > 52 {

@@ -216,7 +216,7 @@ func (o *Output) single(s *metrics.Sample) {
 	o.seen = o.seen || of.scenario
 	switch s.Metric.Name {
 	case metrics.DroppedIterationsName:
-		p.recorder.Drop(int64(s.Value))
+		p.recorder.DropIterations(int64(s.Value))
 	case metrics.DataReceivedName:
 		p.bytes += int64(s.Value)
 	case metrics.VUsName:

@@ -47,10 +47,12 @@ type Endpoint struct {
 type Second struct {
 	T        int   `json:"t"`
 	Requests int64 `json:"requests"`
-	Errors   int64 `json:"errors"`
-	P50Us    int64 `json:"p50Us"`
-	P99Us    int64 `json:"p99Us"`
-	MaxUs    int64 `json:"maxUs"`
+	// Given up in this second without having been sent: among neither requests nor errors.
+	Dropped int64 `json:"dropped,omitempty"`
+	Errors  int64 `json:"errors"`
+	P50Us   int64 `json:"p50Us"`
+	P99Us   int64 `json:"p99Us"`
+	MaxUs   int64 `json:"maxUs"`
 	// Errors by kind, without those that there were none of.
 	Kinds map[string]int64 `json:"kinds,omitempty"`
 	// Right answers of this second and of those before it that have none: a sparse histogram.
@@ -181,6 +183,7 @@ func mergeSecond(t int, recorders []*Recorder) (Second, buckets) {
 		}
 		s := &r.seconds[t]
 		out.Requests += s.requests
+		out.Dropped += s.dropped
 		for kind := Timeout; kind < kinds; kind++ {
 			if n := s.errors[kind]; n > 0 {
 				if out.Kinds == nil {

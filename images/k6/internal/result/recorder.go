@@ -50,6 +50,7 @@ type endpoint struct {
 
 type second struct {
 	requests int64
+	dropped  int64
 	errors   [kinds]int64 // none under OK
 	max      int64
 	open     *Histogram // while samples of this second still come in
@@ -121,8 +122,16 @@ func (r *Recorder) Open() {
 	}
 }
 
-// Drop counts requests that were due and never sent.
-func (r *Recorder) Drop(n int64) { r.dropped += n }
+// Drop counts requests that were due and were given up, unsent, at that moment (nanoseconds since the
+// epoch) of a phase whose start is known.
+func (r *Recorder) Drop(n, at int64) {
+	r.DropIterations(n)
+	r.second(int((at - r.start) / int64(time.Second))).dropped += n
+}
+
+// DropIterations counts iterations of a script that were due and never begun. They are no requests: how
+// many each would have sent nobody knows.
+func (r *Recorder) DropIterations(n int64) { r.dropped += n }
 
 // Retry counts a request sent again because a kept connection had been closed under it.
 func (r *Recorder) Retry() { r.retried++ }

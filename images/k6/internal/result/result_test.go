@@ -145,11 +145,37 @@ func TestSecondsTakeSamplesOutOfOrder(t *testing.T) {
 	}
 }
 
+func TestWhatIsGivenUpUnsentIsInItsSecond(t *testing.T) {
+	r := NewRecorder(time.Now(), 5e8, []string{"list"})
+	r.Record(&Sample{Issued: 5e8, Done: 6e8, Status: 200})
+	r.Drop(2, 16e8)
+	r.Drop(1, 17e8)
+	r.Record(&Sample{Issued: 17e8, Done: 18e8, Kind: Timeout})
+	// After the last answer.
+	r.Drop(4, 36e8)
+	p, err := Merge(r, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Seconds) != 4 || p.Requests != 4 || p.DroppedIterations != 14 {
+		t.Fatalf("%+v", p)
+	}
+	for second, counts := range [][3]int64{{2, 0, 0}, {2, 2, 6}, {0, 0, 0}, {0, 0, 8}} {
+		got := p.Seconds[second]
+		if got.T != second || [3]int64{got.Requests, got.Errors, got.Dropped} != counts {
+			t.Errorf("second %d: %+v, expected %v", second, got, counts)
+		}
+	}
+	if p.LastResponseAt-p.FirstRequestAt > 1.31 {
+		t.Errorf("the last answer is %f s after the first request", p.LastResponseAt-p.FirstRequestAt)
+	}
+}
+
 func TestLineComesBackAsItWas(t *testing.T) {
 	recorder := NewRecorder(time.Now(), 0, []string{"list"})
 	recorder.Record(&Sample{Issued: 0, Done: 5e6, Server: 4e6, Connect: 1e6, Status: 200, Bytes: 7})
 	recorder.Record(&Sample{Issued: 1e6, Done: 6e6, Kind: Timeout})
-	recorder.Drop(3)
+	recorder.Drop(3, 7e6)
 	phase, err := Merge(recorder)
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,8 @@ KINDS = frozenset(
     ("timeout", "connect", "port", "reset", "status", "body", "check", "capture", "other")
 )
 """Those of the generator: what it says of itself may have no other label in Prometheus."""
+DROPPED = "dropped"
+"""The kind of requests that were due and given up unsent, which the generator counts apart."""
 NO_ERROR = "none"
 """The kind of a phase without any error: a series of zeros says so, and no series says nothing."""
 
@@ -49,7 +51,7 @@ class PhaseSeconds:
 
     requests: tuple[tuple[int, int], ...]
     errors: Mapping[str, tuple[tuple[int, int], ...]]
-    """By kind; at least one, with all seconds in each."""
+    """By kind, with all seconds in each; those that were dropped are in no second's requests."""
     elapsed: tuple[tuple[int, int], ...]
     """Of whole seconds alone: those since the phase began, to lay trials over each other."""
     latency: tuple[tuple[int, SparseHistogram], ...]
@@ -82,7 +84,7 @@ def trial_seconds(payload: str, labels: Mapping[str, str]) -> TrialSeconds | Non
     if not isinstance(parsed, GeneratorResult):
         return None
     phases = {
-        name: _of_phase(parsed.phases[name])
+        name: _of_phase(parsed.phases[name], of_script=parsed.script is not None)
         for name in PHASES
         if name in parsed.phases and parsed.phases[name].seconds
     }
@@ -90,13 +92,17 @@ def trial_seconds(payload: str, labels: Mapping[str, str]) -> TrialSeconds | Non
     return TrialSeconds(dict(labels), found) if found else None
 
 
-def _of_phase(phase: GeneratorPhase) -> PhaseSeconds:
+def _of_phase(phase: GeneratorPhase, *, of_script: bool) -> PhaseSeconds:
     begin = phase.started_at or phase.first_request_at
     # Each second once, in their order, whatever was written.
     rows = {row.t: row for row in phase.seconds if row.t < _LONGEST_SECONDS}
     times = {t: round(1000 * (begin + t + 1)) for t in sorted(rows)}
     errors = {t: _errors_of(rows[t]) for t in times}
-    kinds = sorted({kind for counts in errors.values() for kind in counts}) or [NO_ERROR]
+    kinds = sorted({kind for counts in errors.values() for kind in counts})
+    # What a script drops are iterations and no requests. When one was dropped an older generator
+    # does not say: then nobody knows of the seconds whether they had errors.
+    if not kinds and (of_script or not phase.dropped_iterations):
+        kinds = [NO_ERROR]
     latencies = {t: SparseHistogram.decode(rows[t].latency or []) for t in times}
     # Of a phase shorter than a second there is nothing else to draw.
     whole = right_answers_by_second(phase) or times
@@ -122,7 +128,11 @@ def _errors_of(row: GeneratorSecond) -> dict[str, int]:
     """Return the errors of a second by kind: those of a kind that nobody knows are others."""
     known = {kind: count for kind, count in row.kinds.items() if kind in KINDS and count}
     rest = row.errors - sum(known.values())
-    return {**known, "other": known.get("other", 0) + rest} if rest > 0 else known
+    if rest > 0:
+        known["other"] = known.get("other", 0) + rest
+    if row.dropped:
+        known[DROPPED] = row.dropped
+    return known
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,9 @@ class GeneratorSecond(TolerantModel):
     t: Count = Field(0, description="Seconds from the start of the phase.")
     requests: Count = Field(0, description="All that ended, right answers and errors.")
     errors: Count = 0
+    dropped: Count = Field(
+        0, description="Requests given up unsent, which are none of those. Older versions: 0."
+    )
     kinds: dict[str, Count] = Field(default_factory=dict, description="The errors by kind.")
     latency: list[Gap] | None = Field(
         None,

@@ -286,6 +286,8 @@ def _seconds(parts: list[Document]) -> Document:
         into["requests"] += row.get("requests", 0)
         into["errors"] += row.get("errors", 0)
         into["maxUs"] = max(into["maxUs"], row.get("maxUs", 0))
+        if row.get("dropped"):
+            into["dropped"] = into.get("dropped", 0) + row["dropped"]
         if row.get("kinds"):
             into["kinds"] = _sums((into.get("kinds", {}), row["kinds"]))
     rows = [merged[t] for t in sorted(merged)]

@@ -34,7 +34,8 @@ _MOST_READERS = 50
 _GAUGE, _GAUGE_HISTOGRAM = 1, 5
 _HELP = {
     REQUESTS: "Requests that ended in the second before this moment, warm-up included.",
-    ERRORS: "Those of them without a right answer, by kind; none: there were no errors at all.",
+    ERRORS: "Requests without a right answer in time of that second, by kind; dropped: given up "
+    "unsent, and none of the requests that ended; none: there were no errors at all.",
     ELAPSED: "Seconds since the phase of the trial began, of whole seconds alone.",
     LATENCY: "Response times of the right answers of that second.",
     QUANTILE: "Quantiles of the response times of the right answers of that whole second.",
