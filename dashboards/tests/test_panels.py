@@ -426,6 +426,7 @@ def test_a_figure_without_data_says_so_in_letters_that_can_be_read(name: str) ->
 
 
 def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
+    """At any step: it is left out by its label, and not where a step has no other second."""
     drawn = {
         name: expr
         for name, expr in QUERIES.items()
@@ -433,7 +434,20 @@ def test_a_second_that_is_not_whole_is_not_drawn_as_one() -> None:
         if re.search("laptime_second_(requests|latency_seconds)", expr)
     }
     assert len(drawn) == 2
-    assert [name for name, expr in drawn.items() if " and last_over_time(" not in expr] == []
+    chosen = re.compile(r"laptime_second_requests\{[^}]*,whole=\"true\"\}")
+    assert [name for name, expr in drawn.items() if not chosen.search(expr)] == []
+
+
+def test_a_step_of_several_seconds_shows_their_mean() -> None:
+    """And that of trials which share a step: a sum would be as many times what was measured."""
+    counted = {
+        name: expr
+        for name, expr in QUERIES.items()
+        if re.search("laptime_second_(requests|errors|elapsed_seconds)", expr)
+    }
+    assert len(counted) == 7
+    assert [name for name, expr in counted.items() if "last_over_time" in expr] == []
+    assert [name for name, expr in counted.items() if re.search(r"sum by.*_second_", expr)] == []
 
 
 @pytest.mark.parametrize("uid", ["laptime-run", "laptime-tiers"])

@@ -68,11 +68,14 @@ def _query(cluster: Cluster, promql: str, at: float) -> list[dict[str, Any]]:
 
 
 def _samples(cluster: Cluster, metric: str, labels: str, at: float) -> dict[str, dict[int, float]]:
-    """Return the raw samples of a metric by kind of error (none: "") and time in milliseconds."""
+    """Return the raw samples of a metric by time in milliseconds, and by what tells series apart.
+
+    That is the kind of error, or whether seconds are whole; "" where nothing does.
+    """
     found: dict[str, dict[int, float]] = {}
     for series in _query(cluster, f"{metric}{{{labels}}}[1h]", at):
         samples = {round(1000 * moment): float(value) for moment, value in series["values"]}
-        kind = series["metric"].get("kind", "")
+        kind = series["metric"].get("kind", series["metric"].get("whole", ""))
         assert kind not in found, "the series of a trial is there twice"
         assert len(samples) == len(series["values"])
         found[kind] = samples
@@ -124,8 +127,11 @@ def check(cluster: Cluster, run: str) -> int:
             labels = f'namespace="{cluster.namespace}",run="{run}",trial="{trial}",phase="{phase}"'
             said = _phase(payload, phase)
             rows = {_in_milliseconds(said, row.t): row for row in said.seconds}
-            requests = _samples(cluster, "laptime_second_requests", labels, now)[""]
+            by_whole = _samples(cluster, "laptime_second_requests", labels, now)
+            requests = {at: count for one in by_whole.values() for at, count in one.items()}
             assert requests == {at: row.requests for at, row in rows.items()}, (trial, phase)
+            elapsed = _samples(cluster, "laptime_second_elapsed_seconds", labels, now)[""]
+            assert by_whole["true"].keys() == elapsed.keys()
             errors = _samples(cluster, "laptime_second_errors", labels, now)
             assert sum(requests.values()) == said.requests
             wrong = {**said.errors, DROPPED: said.dropped_iterations}

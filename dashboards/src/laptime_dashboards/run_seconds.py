@@ -35,14 +35,14 @@ _NOT_OVER = (
 )
 _AGE = "time() - $since"
 """What the seconds since a phase began are fewer than, unless it is of an earlier run."""
-_WHOLE = f'last_over_time(laptime_second_elapsed_seconds{{run="$run"}}[{STEP}]) < {_AGE}'
-"""What is there of whole seconds of the run alone: a last one that is not whole would look like a
-breakdown. It is for `and`, which compares all labels."""
+_REQUESTS = f'avg_over_time(laptime_second_requests{{{EACH_SECOND},whole="true"}}[{STEP}])'
+"""Of whole seconds alone: a last one that is not whole would look like a breakdown."""
+_ELAPSED = f"avg_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
+"""Of the same seconds: the middle of those that are one point."""
 
 
 def requests() -> timeseries.Panel:
     """Requests of each second, and of the trial that is measured now as they are scraped."""
-    counted = f"avg_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}])"
     # Of the trial that is the newest at the end of the time range, at each moment of it.
     scraped = (
         f"sum by (trial) ({rate(f'laptime_generator_requests_total{{{RUN}}}')})"
@@ -57,8 +57,8 @@ def requests() -> timeseries.Panel:
         "reqps",
         _NOT_OVER,
         [
-            query(
-                f"sum by (position, server, load) ({counted} and {_WHOLE})",
+            of_run(
+                f"avg by (position, server, load) ({_REQUESTS})",
                 "{{position}} {{server}}, {{load}}",
                 ref="A",
                 step=SECOND,
@@ -109,7 +109,7 @@ def errors() -> timeseries.Panel:
         _NOT_OVER,
         [
             of_run(
-                f"sum by (position, server, load, kind) ({counted})",
+                f"avg by (position, server, load, kind) ({counted})",
                 "{{position}} {{server}}, {{load}}: {{kind}}",
                 step=SECOND,
             )
@@ -145,27 +145,25 @@ def requests_since_start() -> xychart.Panel:
         "is steady, warms up, or gets slower.",
         "Requests/s",
         "reqps",
-        f"0 + last_over_time(laptime_second_requests{{{EACH_SECOND}}}[{STEP}]) and {_WHOLE}",
+        _REQUESTS,
     )
 
 
 def cpu_since_start() -> xychart.Panel:
     """CPU of the servers in all trials, one over the other."""
     pods = f'laptime_pod_cpu_seconds_total{{{RUN},component="server"}}'
-    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
     return _since_start(
         "CPU of the server, all repetitions",
         "CPU of the server's pod in the measured phases of all trials that are over, laid over "
-        "each other, each the mean of four seconds.",
+        "each other, each the mean of four seconds or of a step, if that is longer.",
         "Cores",
         "short",
-        f"0 * {elapsed} + on (trial) group_left () sum by (trial) ({rate(pods)})",
+        f"0 * {_ELAPSED} + on (trial) group_left () sum by (trial) ({rate(pods)})",
     )
 
 
 def _since_start(title: str, description: str, value: str, unit: str, expr: str) -> xychart.Panel:
     """Return a chart of an expression with the labels of seconds over the time since the start."""
-    elapsed = f"last_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
     panel = (
         xychart.Panel()
         .title(title)
@@ -182,7 +180,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
         .line_width(2)
         .legend(legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.SINGLE))
-        .with_target(_as_rows(f"0 + {elapsed} < {_AGE}", "A", SECOND))
+        .with_target(_as_rows(f"{_ELAPSED} < {_AGE}", "A", SECOND))
         .with_target(_as_rows(expr, "B", RUN_STEP if "rate(" in expr else SECOND))
         .with_transformation(transformation("merge", {}))
         # What the first query leaves out has no place on the axis.
@@ -203,7 +201,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
                 "organize",
                 {
                     "excludeByName": dict.fromkeys(
-                        ("Time", "namespace", "run", "trial", "phase", "job"), True
+                        ("Time", "namespace", "run", "trial", "phase", "whole", "job"), True
                     ),
                     "renameByName": {"Value #A": "Since start", "Value #B": value},
                     "indexByName": {"Value #A": 0, "Value #B": 1},

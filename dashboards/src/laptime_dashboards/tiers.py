@@ -123,7 +123,7 @@ def generator_errors() -> timeseries.Panel:
         "no trial of this time is over, or this Prometheus does not fetch the operator's seconds",
         [
             of_run(
-                f"sum by (position, server, kind) ({counted})",
+                f"avg by (position, server, kind) ({counted})",
                 "{{position}} {{server}}: {{kind}}",
                 step=SECOND,
             )

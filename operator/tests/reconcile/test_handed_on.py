@@ -25,7 +25,8 @@ def trial(labels: Mapping[str, str] = LABELS) -> TrialSeconds:
     measured = PhaseSeconds(
         requests=((AT, 16), (AT + 1000, 4)),
         errors={"reset": ((AT, 0), (AT + 1000, 4))},
-        elapsed=((AT, 1), (AT + 1000, 2)),
+        # The second one is not whole.
+        elapsed=((AT, 1),),
         latency=((AT, COUNTS),),
         quantiles={"0.5": ((AT, 0.0076),), "0.99": ((AT, 1.5e-05),)},
     )
@@ -92,9 +93,10 @@ def test_prometheus_gets_counts_and_native_histograms_under_their_times() -> Non
         (AT, 16.0),
         (AT + 1000, 4.0),
     ]
-    pairs = [fields(pair) for pair in samples[0][1]]
-    labels = {pair[1][0].decode(): pair[2][0].decode() for pair in pairs}
-    assert labels == {**LABELS, "phase": "measured"}
+    for sample, whole in zip(samples, ("true", "false"), strict=True):
+        pairs = [fields(pair) for pair in sample[1]]
+        labels = {pair[1][0].decode(): pair[2][0].decode() for pair in pairs}
+        assert labels == {**LABELS, "phase": "measured", "whole": whole}
     quantiles = found["laptime_second_latency_quantile_seconds"]
     assert quantiles[3] == [1], "a gauge"
     times = [fields(one) for one in quantiles[4]]
@@ -138,13 +140,13 @@ def test_a_prometheus_without_native_histograms_gets_the_counts() -> None:
     )
     assert lines[:3] == [
         "# TYPE laptime_second_requests gauge",
-        f"laptime_second_requests{{{labels}}} 16 {AT}",
-        f"laptime_second_requests{{{labels}}} 4 {AT + 1000}",
+        f'laptime_second_requests{{{labels},whole="true"}} 16 {AT}',
+        f'laptime_second_requests{{{labels},whole="false"}} 4 {AT + 1000}',
     ]
     assert f'laptime_second_errors{{{labels},kind="reset"}} 4 {AT + 1000}' in lines
     of_half = f'laptime_second_latency_quantile_seconds{{{labels},quantile="0.5"}}'
     assert f"{of_half} 0.0076 {AT}" in lines
-    assert len(lines) == 12
+    assert len(lines) == 11
 
 
 def test_each_reader_gets_each_trial_once() -> None:

@@ -33,7 +33,8 @@ _READER_SECONDS = 150.0
 _MOST_READERS = 50
 _GAUGE, _GAUGE_HISTOGRAM = 1, 5
 _HELP = {
-    REQUESTS: "Requests that ended in the second before this moment, warm-up included.",
+    REQUESTS: "Requests that ended in the second before this moment, warm-up included; whole: the "
+    "phase had all of that second.",
     ERRORS: "Requests without a right answer in time of that second, by kind; dropped: given up "
     "unsent, and none of the requests that ended; none: there were no errors at all.",
     ELAPSED: "Seconds since the phase of the trial began, of whole seconds alone.",
@@ -129,7 +130,12 @@ def _series(
 ) -> Iterator[tuple[str, dict[str, str], Iterable[tuple[int, float | SparseHistogram]]]]:
     """Yield metric, labels and samples of each series, metric by metric."""
     for name, phase in series.phases.items():
-        yield REQUESTS, {**series.labels, "phase": name}, phase.requests
+        # Whoever draws leaves out what would look like a breakdown, at any step: by a label, since
+        # a step that is a mean of several seconds cannot be told by when it is.
+        whole = {at for at, _ in phase.elapsed}
+        for value in (True, False):
+            labels = {**series.labels, "phase": name, "whole": str(value).lower()}
+            yield REQUESTS, labels, [one for one in phase.requests if (one[0] in whole) is value]
     for name, phase in series.phases.items():
         for kind, samples in phase.errors.items():
             yield ERRORS, {**series.labels, "phase": name, "kind": kind}, samples
