@@ -24,7 +24,7 @@ SHARDS = {
     ),
     # What takes the operator away or upgrades it is together, since nothing else can run meanwhile.
     "b": (
-        # It takes Prometheus away.
+        # It takes Prometheus and the operator away.
         "runs/test_dashboards.py::test_of_runs_that_failed_and_while_prometheus_is_away",
         "runs/test_deletion.py",
         "runs/test_duet.py",

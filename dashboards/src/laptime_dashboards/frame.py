@@ -102,9 +102,12 @@ def since_its_creation(dashboard: builders.Dashboard) -> builders.Dashboard:
 
 def with_servers(dashboard: builders.Dashboard) -> builders.Dashboard:
     """Add the variables that choose servers and loads of the run."""
+    # Of the trials the operator says nothing when it has begun anew after the run, of the results
+    # nothing before there are some.
+    loads = f'{{__name__=~"laptime_trial_info|laptime_result_state",{RUN}}}'
     for name, label, series in (
         ("server", "Server", f"laptime_run_server_info{{{RUN}}}"),
-        ("load", "Load", f"laptime_trial_info{{{RUN}}}"),
+        ("load", "Load", loads),
     ):
         variable = label_values(name, label, f"{label}s of the run", series, name)
         dashboard.with_variable(several(variable))

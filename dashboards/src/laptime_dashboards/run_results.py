@@ -89,7 +89,8 @@ def trials() -> table.Panel:
     return rows(
         "Trials",
         "Every measurement in the order in which it was made.",
-        NO_RESULT,
+        "no trial is over, or the time range ends after the operator began anew, or had 500 newer "
+        "trials to tell of: a click on the run in Runs shows its own time",
         [
             Column("Trial", label="trial", more=WRAPPED),
             Column("Server", label="server", width=130),

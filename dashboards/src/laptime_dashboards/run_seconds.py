@@ -129,7 +129,8 @@ def complete() -> stat.Panel:
         "Of how many trials this Prometheus lacks seconds, so that the pictures of this row have "
         "gaps; results have none. 0: everything that was counted is drawn.",
         "short",
-        "no trial is over yet, or nobody asked Prometheus what it has",
+        "no trial is over yet, nobody asked Prometheus what it has, or the time range ends after "
+        "the operator began anew",
         [newest(f"count({whole}) - sum({whole})", "trials")],
         limits=[(1, "orange")],
         width=FULL,
