@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import ssl
+import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
@@ -255,3 +260,61 @@ def test_a_pod_of_the_api_server() -> None:
     assert not pod.host_network
     assert not pod.over
     assert Pod.from_wire(wire("a", phase="Succeeded")).over
+
+
+def _signed(folder: Path) -> tuple[Path, Path, Path]:
+    """Return a CA without identifiers, a certificate that it signed for localhost, and its key."""
+    none = "subjectKeyIdentifier = none\nauthorityKeyIdentifier = none\n"
+    (folder / "ca.cnf").write_text(
+        "[req]\ndistinguished_name = n\nprompt = no\nx509_extensions = ca\n[n]\nCN = ca\n"
+        f"[ca]\nbasicConstraints = CA:TRUE\n{none}"
+    )
+    (folder / "names").write_text(f"subjectAltName = DNS:localhost\n{none}")
+    new = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for command in (
+        f"req -x509 -config ca.cnf {new} -keyout ca.key -out ca.crt",
+        f"req -subj /CN=localhost {new} -keyout key -out request",
+        "x509 -req -in request -out crt -CA ca.crt -CAkey ca.key -CAcreateserial -extfile names",
+    ):
+        subprocess.run(["openssl", *command.split()], check=True, capture_output=True, cwd=folder)
+    return folder / "ca.crt", folder / "crt", folder / "key"
+
+
+class Empty(BaseHTTPRequestHandler):
+    """An API server whose lists are empty."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the output of the tests clean."""
+
+
+def test_the_ca_of_a_cluster_need_not_have_what_python_3_13_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of older clusters have no identifiers of keys, and no use of them."""
+    usual = ssl.create_default_context
+
+    def strict(**more: Any) -> ssl.SSLContext:
+        context = usual(**more)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    authority, certificate, key = _signed(tmp_path)
+    httpd = HTTPServer(("127.0.0.1", 0), Empty)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+    threading.Thread(target=httpd.handle_request, daemon=True).start()
+    token = tmp_path / "token"
+    token.write_text("s3cr3t")
+    api = ApiServer("localhost", httpd.server_port, str(token), str(authority))
+    try:
+        assert api.get("/api/v1/pods", 10.0, "application/json").read() == b"{}"
+    finally:
+        httpd.server_close()

@@ -17,6 +17,7 @@ from laptime.catalog import scenarios
 from laptime.kube import LOG_BYTES, Kube, KubeError, Manifest
 from laptime.kube.client import _json_that_is_yaml, connect
 from laptime.measure.generator import CUT_LINE, GeneratorError, parse_generator_output
+from tests.private_ca import Authority, as_in_python_3_13, kubeconfig, tls_server
 from tests.reconcile.api_server import ApiServer, Fault, serving
 
 TEXTS = [
@@ -127,6 +128,19 @@ async def test_a_server_that_is_not_there_is_a_kube_error() -> None:
     with pytest.raises(KubeError, match="Unreachable"):
         await kube.get("Pod", "default", "one")
     await kube.close()
+
+
+async def test_a_cluster_need_not_have_a_ca_as_python_3_13_asks_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    as_in_python_3_13(monkeypatch)
+    authority = Authority(tmp_path, "cluster")
+    with tls_server(authority.server("localhost")) as address:
+        config = kubeconfig(tmp_path / "config", address, authority)
+        monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(config))
+        kube = await connect()
+        assert await kube.get("Pod", "default", "one") == {}
+        await kube.close()
 
 
 async def test_connections_that_are_held_keep_no_other_request_waiting(

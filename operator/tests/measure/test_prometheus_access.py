@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,53 +17,11 @@ from laptime.measure.prometheus_access import Authentication, PrometheusAccess
 from laptime.measure.prometheus_http import PrometheusClient
 from laptime.measure.promql import PrometheusError
 from laptime.settings import SettingsError, load_settings
+from tests.private_ca import Authority, as_in_python_3_13
 from tests.serving import served
 
 SECRET = "s3cr3t-t0ken"
 ANSWER = {"status": "success", "data": {"resultType": "matrix", "result": []}}
-
-
-class Authority:
-    """A CA, and the certificates that it signs."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
-        self.certificate = folder / f"{name}.crt"
-        self._key = folder / f"{name}.key"
-        # As many a private CA is: without the extensions that Python 3.13 asks for.
-        config = folder / f"{name}.cnf"
-        config.write_text(
-            f"[req]\ndistinguished_name = n\nprompt = no\nx509_extensions = ca\n"
-            f"[n]\nCN = {name}\n[ca]\nbasicConstraints = CA:TRUE\nsubjectKeyIdentifier = none\n"
-            "authorityKeyIdentifier = none\n"
-        )
-        openssl("req", "-x509", "-config", config, *self._new_key(self._key, self.certificate))
-
-    def server(self, host: str, days: int = 2) -> Path:
-        """Return a file with a certificate for a host name, and its key."""
-        key, request, signed = (
-            self._folder / f"{self._name}-{host}{days}.{end}" for end in ("key", "csr", "crt")
-        )
-        names = self._folder / f"{host}.ext"
-        names.write_text(f"subjectAltName = DNS:{host}\nsubjectKeyIdentifier = none\n")
-        openssl("req", "-subj", f"/CN={host}", *self._new_key(key, request))
-        openssl(
-            *("x509", "-req", "-in", request, "-out", signed, "-days", str(days)),
-            *("-CA", self.certificate, "-CAkey", self._key, "-extfile", names),
-            *("-CAserial", self._folder / f"{self._name}.srl", "-CAcreateserial"),
-        )
-        together = self._folder / f"{self._name}-{host}{days}.pem"
-        together.write_text(signed.read_text() + key.read_text())
-        return together
-
-    @staticmethod
-    def _new_key(key: Path, out: Path) -> tuple[str | Path, ...]:
-        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-        return (*curve, "-keyout", key, "-out", out)
-
-
-def openssl(*arguments: str | Path) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
@@ -325,14 +282,7 @@ async def test_a_certificate_that_has_expired_is_called_so(
 async def test_a_private_ca_need_not_have_what_python_3_13_asks_for(
     prometheus: tuple[Prometheus, str], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = ssl.create_default_context
-
-    def strict(**more: Any) -> ssl.SSLContext:
-        context = usual(**more)
-        context.verify_flags |= ssl.VERIFY_X509_STRICT
-        return context
-
-    monkeypatch.setattr(ssl, "create_default_context", strict)
+    as_in_python_3_13(monkeypatch)
     assert await ask(access(prometheus[1], files)) == ANSWER
 
 

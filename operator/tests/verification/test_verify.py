@@ -19,6 +19,7 @@ from laptime.catalog import scenarios
 from laptime.verification import judge as judge_module
 from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict
 from laptime.verification.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
+from tests.private_ca import Authority, as_in_python_3_13, tls_server
 from tests.serving import served
 from tests.verification.localhost_certificate import CERTIFICATE, KEY
 
@@ -311,6 +312,17 @@ def test_a_service_is_asked_as_the_client_that_it_knows(known: str, tmp_path: Pa
     stranger = verify(task, client=Client(authorization="Bearer secret"))
     assert stranger.reason == "NotReachable"
     assert "CERTIFICATE_VERIFY_FAILED" in stranger.message
+
+
+def test_a_private_ca_of_a_server_need_not_have_what_python_3_13_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The generator, which does not ask for it, would measure the server."""
+    as_in_python_3_13(monkeypatch)
+    authority = Authority(tmp_path, "ours")
+    with tls_server(authority.server("localhost")) as address:
+        trusted = Client(certificates=authority.certificate).trusts()
+        assert httpx.get(address, verify=trusted).text == "{}"
 
 
 def test_a_server_that_repeats_credentials_has_nobody_told_them() -> None:
