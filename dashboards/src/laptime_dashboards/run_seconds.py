@@ -125,9 +125,10 @@ def complete() -> stat.Panel:
     """Trials of which Prometheus lacks seconds."""
     whole = f"laptime_trial_seconds_complete{{{RUN}}}"
     return figure(
-        "Trials with seconds that are missing here",
-        "Of how many trials this Prometheus lacks seconds, so that the pictures of this row have "
-        "gaps; results have none. 0: everything that was counted is drawn.",
+        "Trials with seconds that are missing",
+        "Of how many trials the Prometheus that the operator asks (prometheus.url) lacks seconds, "
+        "so that the pictures of this row have gaps; results have none. 0, and it is the one asked "
+        "here: everything that was counted is drawn.",
         "short",
         "no trial is over yet, nobody asked Prometheus what it has, or the time range ends after "
         "the operator began anew",

@@ -12,7 +12,7 @@ import pytest
 from laptime.measure.each_second import PhaseSeconds, TrialSeconds
 from laptime.measure.sparse_histogram import SparseHistogram
 from laptime.reconcile import handed_on
-from laptime.reconcile.handed_on import PROTOBUF, HandedOn
+from laptime.reconcile.handed_on import LINGER_SECONDS, PROTOBUF, HandedOn
 
 KEY = ("team", "demo", "demo-trial-001")
 OTHER = ("team", "demo", "demo-trial-002")
@@ -150,7 +150,8 @@ def test_a_prometheus_without_native_histograms_gets_the_counts() -> None:
 
 
 def test_each_reader_gets_each_trial_once() -> None:
-    handed = HandedOn()
+    now = [0.0]
+    handed = HandedOn(clock=lambda: now[0])
     handed.offer(KEY, trial())
     assert not handed.was_shown(KEY)
     assert handed.answer("one", "")[1]
@@ -161,9 +162,34 @@ def test_each_reader_gets_each_trial_once() -> None:
     handed.offer(KEY, trial())
     assert not handed.was_shown(KEY)
     assert handed.answer("one", "")[1]
+    # Somebody has it.
     handed.withdraw(KEY)
+    assert not handed.answer("one", "")[1]
+    now[0] += LINGER_SECONDS
     assert not handed.answer("three", "")[1]
     assert not handed.was_shown(KEY)
+
+
+def test_the_second_of_a_pair_gets_what_the_first_one_has() -> None:
+    """The operator asks one of them, by chance which, and it has each trial some seconds sooner."""
+    now = [0.0]
+    handed = HandedOn(clock=lambda: now[0])
+    for reader in ("one", "two"):
+        handed.answer(reader, "")
+    handed.offer(KEY, trial())
+    assert handed.answer("one", "")[1]
+    handed.withdraw(KEY)
+    now[0] += 60.0
+    assert handed.answer("two", "")[1]
+    assert not handed.answer("one", "")[1]
+    # An operator that looks at it again in the meantime shows it until it is stored.
+    handed.offer(KEY, trial())
+    now[0] += 600.0
+    assert handed.answer("two", "")[1]
+    handed.withdraw(KEY)
+    handed.withdraw(OTHER)
+    now[0] += LINGER_SECONDS
+    assert not handed.answer("three", "")[1]
 
 
 def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """The seconds of trials that are over, for Prometheus to fetch, each under its own time.
 
 A scrape gets each trial once: what Prometheus has is not shown again. Whether it arrived is asked
-of Prometheus itself (reconcile/readings.py), and what did not is shown again to everybody.
+of Prometheus itself (reconcile/readings.py), and what did not is shown again to everybody. That is
+one of those who read: what it has is shown to the others for a while, as to the second of a pair.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ MOST_BYTES = 8 * 2**20
 """Of one answer; what is more waits for the next one."""
 _READER_SECONDS = 150.0
 """Whoever has not asked for so long does not read any more."""
+LINGER_SECONDS = 75.0
+"""As long a trial is shown after somebody has it: another reader may scrape once a minute."""
 _MOST_READERS = 50
 _GAUGE, _GAUGE_HISTOGRAM = 1, 5
 _HELP = {
@@ -67,6 +70,8 @@ class HandedOn:
         self._lock = threading.Lock()
         self._offers: dict[Key, _Offer] = {}
         self._shown: dict[str, set[Key]] = {}
+        self._leaving: dict[Key, float] = {}
+        """When those that are withdrawn are shown no more."""
         self._asked_at: dict[str, float] = {}
         self._began = clock()
 
@@ -74,14 +79,23 @@ class HandedOn:
         """Show a trial to everybody, again if it was shown before."""
         made = _Offer.of(series)
         with self._lock:
+            self._drop_those_that_left()
             self._offers[key] = made
+            self._leaving.pop(key, None)
             for shown in self._shown.values():
                 shown.discard(key)
 
     def withdraw(self, key: Key) -> None:
-        """Show a trial no more."""
+        """Show a trial no more, but for a while to those who have not seen it."""
         with self._lock:
-            self._offers.pop(key, None)
+            self._drop_those_that_left()
+            if key in self._offers:
+                self._leaving[key] = self._clock() + LINGER_SECONDS
+
+    def _drop_those_that_left(self) -> None:
+        now = self._clock()
+        for key in [one for one, at in self._leaving.items() if at <= now]:
+            del self._leaving[key], self._offers[key]
             for shown in self._shown.values():
                 shown.discard(key)
 
@@ -89,6 +103,7 @@ class HandedOn:
         """Show nothing."""
         with self._lock:
             self._offers.clear()
+            self._leaving.clear()
             self._shown.clear()
 
     def was_shown(self, key: Key) -> bool:
@@ -114,6 +129,7 @@ class HandedOn:
                 if now - at > _READER_SECONDS or len(self._asked_at) > _MOST_READERS:
                     del self._asked_at[gone]
                     self._shown.pop(gone, None)
+            self._drop_those_that_left()
             shown = self._shown.setdefault(reader, set())
             parts: list[bytes] = []
             for key, offer in self._offers.items():
