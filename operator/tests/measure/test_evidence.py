@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from laptime.api.evidence import TierEvidence
 from laptime.measure.evidence import evidence_query, tier_evidence
 from laptime.measure.promql import TrialWindow
+from laptime.measure.readings import trial_readings
 from laptime.measure.timeseries import Window
 from tests.measure.prometheus_answers import LENGTH, START, FakePrometheus, one_series
 
@@ -28,6 +32,13 @@ def connections(count: float, state: str, *wait: str, **options: Any) -> dict[st
     return one_series("laptime_postgres_connections", lambda _: count, labels, **options)
 
 
+async def said(query: FakePrometheus, wanted: TrialWindow, server: str, pool: str) -> TierEvidence:
+    """Return what tiers said of which nothing is missing."""
+    found, missing = await tier_evidence(query, wanted, server, pool)
+    assert missing == []
+    return found
+
+
 async def test_a_pool_that_is_too_small() -> None:
     series = [
         constant("laptime_pgbouncer_servers_active", 2, **POOL),
@@ -36,9 +47,7 @@ async def test_a_pool_that_is_too_small() -> None:
         growing("laptime_pgbouncer_wait_seconds_total", 4.0, **POOL),
         growing("laptime_pgbouncer_queries_total", 1000.0, **POOL),
     ]
-    pool = (
-        await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")
-    ).pool
+    pool = (await said(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")).pool
     assert pool is not None
     assert (pool.pool_size, pool.active_mean, pool.active_max) == (2, 2.0, 2.0)
     assert pool.waiting_mean == pytest.approx(4.0)
@@ -60,11 +69,11 @@ async def test_only_the_pool_of_the_trials_server_counts() -> None:
     series += [growing("laptime_pgbouncer_queries_total", 7.0, **POOL)]
     series += [growing("laptime_pgbouncer_queries_total", 100.0, **own)]
     answers = FakePrometheus({"pgbouncer": series})
-    pool = (await tier_evidence(answers, WANTED, "axum", own["database"])).pool
+    pool = (await said(answers, WANTED, "axum", own["database"])).pool
     assert pool is not None
     assert (pool.pool_size, pool.active_mean, pool.waiting_mean) == (40, 40.0, 3.0)
     assert pool.queries == pytest.approx(1000.0)
-    shared = (await tier_evidence(answers, WANTED, "axum", "laptime")).pool
+    shared = (await said(answers, WANTED, "axum", "laptime")).pool
     assert shared is not None
     assert (shared.pool_size, shared.active_mean, shared.waiting_mean) == (25, 1.0, 9.0)
 
@@ -82,7 +91,7 @@ async def test_a_tier_that_two_jobs_scrape_counts_once() -> None:
             growing("laptime_postgres_statement_seconds_total", 2.5, job=job),
         )
     ]
-    found = await tier_evidence(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")
+    found = await said(FakePrometheus({"pgbouncer": series}), WANTED, "axum", "laptime")
     assert found.pool is not None
     assert found.database is not None
     assert found.pool.queries == pytest.approx(10_000.0)
@@ -97,15 +106,13 @@ async def test_only_the_backend_of_the_trials_server_counts() -> None:
     ]
     series += [constant("haproxy_backend_current_sessions", 25, proxy="server-axum")]
     series += [constant("haproxy_process_idle_time_percent", 60)]
-    proxy = (
-        await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "axum", "laptime")
-    ).proxy
+    proxy = (await said(FakePrometheus({"haproxy": series}), WANTED, "axum", "laptime")).proxy
     assert proxy is not None
     assert (proxy.queue_mean, proxy.queue_max) == (15.0, 15.0)
     # As HAProxy has it, all 15 that wait are among the 25 sessions.
     assert (proxy.sessions_mean, proxy.sessions_max) == (10.0, 10.0)
     assert proxy.idle_share == pytest.approx(0.6)
-    other = await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "none", "laptime")
+    other = await said(FakePrometheus({"haproxy": series}), WANTED, "none", "laptime")
     assert other.proxy is None
 
 
@@ -122,7 +129,7 @@ async def test_what_connections_wait_for() -> None:
         growing("laptime_postgres_statement_seconds_total", 2.5),
     ]
     database = (
-        await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
+        await said(FakePrometheus({"postgres": series}), WANTED, "axum", "laptime")
     ).database
     assert database is not None
     assert database.max_connections == 100
@@ -140,21 +147,88 @@ async def test_a_scrape_at_which_nobody_is_connected_counts_in_the_means() -> No
     limit = constant("laptime_postgres_max_connections", 100)
     waited = connections(2, "active", "Lock", "tuple", end=START + 2.5)
     database = (
-        await tier_evidence(FakePrometheus({"postgres": [limit, waited]}), WANTED, "axum", "l")
+        await said(FakePrometheus({"postgres": [limit, waited]}), WANTED, "axum", "l")
     ).database
     assert database is not None
     assert database.active_mean == pytest.approx(0.6)
     assert database.waits == {"Lock:tuple": pytest.approx(0.6)}
-    database = (
-        await tier_evidence(FakePrometheus({"postgres": [limit]}), WANTED, "axum", "l")
-    ).database
+    database = (await said(FakePrometheus({"postgres": [limit]}), WANTED, "axum", "l")).database
     assert database is not None
     assert (database.connections_max, database.active_mean) == (0.0, 0.0)
 
 
 async def test_tiers_that_are_not_there() -> None:
-    evidence = await tier_evidence(FakePrometheus({}), WANTED, "axum", "laptime")
+    evidence = await said(FakePrometheus({}), WANTED, "axum", "laptime")
     assert (evidence.proxy, evidence.pool, evidence.database) == (None, None, None)
+
+
+def scrapes(tier: str, answered: Callable[[float], bool], **options: Any) -> list[dict[str, Any]]:
+    """Return what a tier with three busy connections says at the scrapes that it answers."""
+    up = one_series(f"laptime_{tier}_up", lambda t: float(answered(t)), {}, **options)
+    busy = (
+        {
+            "laptime_pgbouncer_servers_active": POOL,
+            "laptime_pgbouncer_clients_waiting": POOL,
+        }
+        if tier == "pgbouncer"
+        else {"laptime_postgres_connections": {"state": "active"}}
+    )
+    there = [one_series(name, lambda _: 3.0, labels, **options) for name, labels in busy.items()]
+    for one in there:
+        one["values"] = [pair for pair in one["values"] if answered(pair[0] - START)]
+    return [up, *there]
+
+
+@pytest.mark.parametrize(
+    ("answers", "step", "missing"),
+    [
+        (lambda _: True, 1.0, []),
+        (lambda t: not 2 < t < 4, 1.0, []),
+        # A Postgres that its CPU limit holds back: it answers when it has nothing to do.
+        (lambda t: 2 < t < 4, 1.0, ["answered 2 of 10 scrapes"]),
+        (lambda t: not 2 < t < 5, 1.0, ["answered 7 of 10 scrapes"]),
+        (lambda _: False, 1.0, ["answered 0 of 10 scrapes"]),
+        # A Prometheus of one's own that scrapes seldom.
+        (lambda _: True, 2.0, []),
+        (lambda _: True, 4.0, ["was scraped 2 times in 10.0 s"]),
+        (lambda _: True, 10.0, ["was scraped once in 10.0 s"]),
+    ],
+)
+@pytest.mark.parametrize(("tier", "title"), [("postgres", "Postgres"), ("pgbouncer", "PgBouncer")])
+async def test_of_a_tier_that_answers_seldom_nothing_is_said_but_that(
+    tier: str, title: str, answers: Callable[[float], bool], step: float, missing: list[str]
+) -> None:
+    prometheus = FakePrometheus({"laptime_": scrapes(tier, answers, step=step)})
+    found, gaps = await tier_evidence(prometheus, WANTED, "axum", "laptime")
+    assert gaps == [f"{title} {why}" for why in missing]
+    evidence = found.pool if tier == "pgbouncer" else found.database
+    assert (evidence is None) == bool(missing)
+    assert evidence is None or evidence.active_mean == 3.0
+
+
+async def test_a_haproxy_that_is_scraped_once_says_nothing() -> None:
+    labels = {"proxy": "server-axum"}
+    series = [
+        one_series(f"haproxy_backend_current_{what}", lambda _: 3.0, labels, step=9)
+        for what in ("queue", "sessions")
+    ]
+    found, gaps = await tier_evidence(FakePrometheus({"haproxy": series}), WANTED, "axum", "l")
+    assert (found.proxy, gaps) == (None, ["HAProxy was scraped once in 10.0 s"])
+
+
+async def test_a_short_window_needs_no_more_scrapes_than_fit_into_it() -> None:
+    short = replace(WANTED, window=Window(START, START + 1.5))
+    series = scrapes("postgres", lambda _: True)
+    found = await said(FakePrometheus({"postgres": series}), short, "axum", "laptime")
+    assert found.database is not None
+
+
+async def test_what_a_tier_did_not_answer_makes_the_readings_incomplete() -> None:
+    prometheus = FakePrometheus({"laptime_postgres_up": scrapes("postgres", lambda t: t > 8)})
+    readings = await trial_readings(prometheus, WANTED, "axum", "laptime", {})
+    assert not readings.usage.complete
+    assert readings.usage.gaps[-1] == "Postgres answered 2 of 10 scrapes"
+    assert readings.tiers.database is None
 
 
 def test_the_query_is_about_this_run() -> None:

@@ -230,8 +230,8 @@ def _behind_silent_tiers(
     if spent is not None:
         return _named(spent, every)
     said = (
-        f"whether requests waited at {' or '.join(silent)} is not known: Prometheus has nothing "
-        "that was scraped there (docs/watching.md)"
+        f"whether requests waited at {' or '.join(silent)} is not known: Prometheus has nothing, "
+        "or too little, that was scraped there (docs/watching.md)"
     )
     return LimitedBy(cause=Cause.UNKNOWN, evidence=said, also=_near(every, Cause.UNKNOWN))
 

@@ -19,7 +19,15 @@ from laptime.measure.timeseries import Series, Window, increase
 
 Labels = Mapping[str, str]
 
+ANSWERED_SHARE = 0.8
+"""Of the scrapes: who answers fewer answers in idle moments, and tells of these alone."""
+FEWEST_SCRAPES = 5
+"""Of fewer a mean is chance, unless that is a scrape every few seconds of a short window."""
+LONGEST_APART_SECONDS = 3.0
+
+_UP = {"PgBouncer": "laptime_pgbouncer_up", "Postgres": "laptime_postgres_up"}
 _METRICS = (
+    *_UP.values(),
     "haproxy_backend_current_queue",
     "haproxy_backend_current_sessions",
     "haproxy_process_idle_time_percent",
@@ -35,10 +43,13 @@ _METRICS = (
 )
 
 
-async def tier_evidence(query: Query, wanted: TrialWindow, server: str, pool: str) -> TierEvidence:
-    """Return what the tiers of a run said in the window of a trial of a server.
+async def tier_evidence(
+    query: Query, wanted: TrialWindow, server: str, pool: str
+) -> tuple[TierEvidence, list[str]]:
+    """Return what the tiers of a run said in the window of a trial, and what is missing, in words.
 
-    `pool` is the name of its pool in PgBouncer.
+    `pool` is the name in PgBouncer of the pool of the `server`. Of a tier that answered too seldom
+    there is nothing.
 
     Raises:
         PrometheusError: Prometheus refused the query; whatever `query` raises is passed on.
@@ -49,11 +60,18 @@ async def tier_evidence(query: Query, wanted: TrialWindow, server: str, pool: st
     by_metric: dict[str, list[tuple[Labels, Series]]] = defaultdict(list)
     for labels, series in found:
         by_metric[labels["__name__"]].append((labels, series))
-    return TierEvidence(
-        proxy=_proxy(by_metric, wanted.window, f"server-{server}"),
-        pool=_pool(by_metric, wanted.window, pool),
-        database=_database(by_metric, wanted.window),
+    window = wanted.window
+    asked = {tier: _asked(by_metric.get(up, []), window) for tier, up in _UP.items()}
+    # Who asks HAProxy itself has an answer or no sample.
+    sessions = by_metric.get("haproxy_backend_current_sessions", [])
+    asked["HAProxy"] = {time: True for _, one in sessions for time in _times(one, window)}
+    seldom = {tier: why for tier, one in asked.items() if (why := _too_few(tier, one, window))}
+    evidence = TierEvidence(
+        proxy=None if "HAProxy" in seldom else _proxy(by_metric, window, f"server-{server}"),
+        pool=None if "PgBouncer" in seldom else _pool(by_metric, window, pool),
+        database=None if "Postgres" in seldom else _database(by_metric, window),
     )
+    return evidence, sorted(seldom.values())
 
 
 def evidence_query(wanted: TrialWindow) -> str:
@@ -67,6 +85,28 @@ def evidence_query(wanted: TrialWindow) -> str:
 
 
 _Found = Mapping[str, list[tuple[Labels, Series]]]
+
+
+def _asked(up: Iterable[tuple[Labels, Series]], window: Window) -> dict[float, bool]:
+    """Return when a tier was asked within a window, and whether it answered."""
+    return {
+        time: value > 0
+        for _, series in up
+        for time, value in zip(
+            _times(series, window), series.within(window.start, window.end), strict=True
+        )
+    }
+
+
+def _too_few(tier: str, asked: Mapping[float, bool], window: Window) -> str | None:
+    """Return why a tier's answers do not tell what it did all the time; None: they do."""
+    answered = sum(asked.values())
+    if answered < ANSWERED_SHARE * len(asked):
+        return f"{tier} answered {answered} of {len(asked)} scrapes"
+    if asked and answered < min(FEWEST_SCRAPES, window.seconds / LONGEST_APART_SECONDS):
+        times = "once" if answered == 1 else f"{answered} times"
+        return f"{tier} was scraped {times} in {window.seconds:.1f} s"
+    return None
 
 
 def _proxy(found: _Found, window: Window, backend: str) -> ProxyEvidence | None:

@@ -29,9 +29,11 @@ async def trial_readings(
     clocks = await read_clocks(query, wanted, nodes)
     # What exporters say has the time at which they were asked.
     asked = replace(wanted, window=clocks.in_prometheus_time(wanted.window))
-    usage, tiers = await asyncio.gather(
+    usage, (tiers, gaps) = await asyncio.gather(
         trial_usage(query, wanted, clocks), tier_evidence(query, asked, server, pool)
     )
+    if gaps:
+        usage = usage.model_copy(update={"complete": False, "gaps": [*usage.gaps, *gaps]})
     return TrialReadings(trial=wanted.trial, usage=usage, tiers=tiers)
 
 

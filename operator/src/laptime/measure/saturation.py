@@ -121,7 +121,10 @@ class Scene:
 
     @property
     def silent_tiers(self) -> list[str]:
-        """The tiers that can keep requests waiting and of which nobody read who waited there."""
+        """The tiers that can keep requests waiting and of which nobody read who waited there.
+
+        Of one that answered too few scrapes there are no figures either (measure/evidence.py).
+        """
         topology, said = self.topology, self.tiers
         capped = topology.haproxy is not None and topology.haproxy.max_connections is not None
         silent = ["HAProxy"] if capped and said.proxy is None else []
