@@ -23,6 +23,12 @@ def test_all_interfaces_but_the_loopback_count() -> None:
     assert parse_devices(DEVICES) == NetworkReading(20586, 25223)
 
 
+def test_a_packet_to_a_virtual_machine_counts_once() -> None:
+    """What comes in by eth0 goes out by the tap to the machine of Kata, and the other way round."""
+    tap = b"tap0_kata: 25219 196 0 0 0 0 0 0 20583 206 0 0 0 0 0 0\n"
+    assert parse_devices(DEVICES + tap) == parse_devices(DEVICES)
+
+
 def test_a_living_process_has_counters() -> None:
     network = ProcessNetwork("/proc", os.getpid())
     assert network.read().received_bytes >= 0
