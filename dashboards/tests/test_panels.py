@@ -228,6 +228,37 @@ def test_the_head_has_no_setting_that_only_a_developer_understands() -> None:
         assert shown <= {"datasource", "namespace", "run", "server", "load", "scenario"}
 
 
+def test_no_way_from_one_dashboard_to_another_loses_the_scrape_interval() -> None:
+    for document in DOCUMENTS.values():
+        (step,) = (one for one in document["templating"]["list"] if one["name"] == "step")
+        assert {"1s", "10s", "30s"} <= set(step["query"].split(","))
+        assert all(link["includeVars"] for link in document["links"])
+    links = [
+        link["url"]
+        for panel in PANELS.values()
+        for rule in panel["fieldConfig"]["overrides"]
+        for entry in rule["properties"]
+        if entry["id"] == "links"
+        for link in entry["value"]
+    ]
+    assert links
+    assert [url for url in links if "&var-step=${step}" not in url] == []
+
+
+def test_a_panel_of_rates_says_that_there_is_none_of_one_scrape() -> None:
+    texts = {
+        name: panel["fieldConfig"]["defaults"]["noValue"]
+        for name, panel in PANELS.items()
+        if panel["type"] == "timeseries"
+    }
+    for name, text in texts.items():
+        slow = any(
+            "$__rate_interval" in one["expr"] and one["interval"] == "$step"
+            for one in PANELS[name]["targets"]
+        )
+        assert ("scraped less often" in text) is slow, name
+
+
 def test_what_is_counted_is_asked_for_as_a_rate() -> None:
     plain = {
         name

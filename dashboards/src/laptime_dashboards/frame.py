@@ -49,35 +49,31 @@ def frame(
             .type("prometheus")
             .current(models.VariableOption(text="default", value="default"))
         )
-    )
-
-
-def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
-    """Add the variables that choose one run, newest names last."""
-    return (
-        dashboard.with_variable(
-            label_values(
-                "namespace", "Namespace", "Where the run is", "laptime_run_info", "namespace"
-            )
-        )
-        .with_variable(
-            label_values(
-                "run",
-                "Run",
-                "The BenchmarkRun",
-                'laptime_run_info{namespace="$namespace"}',
-                "run",
-            )
-        )
+        # In each dashboard, so that no way from one to another loses what the address says.
         .with_variable(
             builders.CustomVariable("step")
             .label("Scrape interval")
             .description(
                 "Of agents and pods; var-step in the address, for a Prometheus of one's own"
             )
-            .values("1s,2s,3s,5s,15s")
+            .values("1s,2s,3s,5s,10s,15s,30s")
             .current(models.VariableOption(text="1s", value="1s"))
             .hide(models.VariableHide.HIDE_VARIABLE)
+        )
+    )
+
+
+def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
+    """Add the variables that choose one run, newest names last."""
+    return dashboard.with_variable(
+        label_values("namespace", "Namespace", "Where the run is", "laptime_run_info", "namespace")
+    ).with_variable(
+        label_values(
+            "run",
+            "Run",
+            "The BenchmarkRun",
+            'laptime_run_info{namespace="$namespace"}',
+            "run",
         )
     )
 

@@ -9,10 +9,11 @@ from grafana_foundation_sdk.builders import dashboard as dashboard_builders
 from grafana_foundation_sdk.builders import prometheus, stat, table, timeseries, xychart
 from grafana_foundation_sdk.models import common
 from grafana_foundation_sdk.models import dashboard as dashboard_models
+from grafana_foundation_sdk.models.prometheus import Dataquery as PrometheusQuery
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from laptime_dashboards.meanings import UNREACHED
-from laptime_dashboards.selectors import SINCE_CREATION
+from laptime_dashboards.selectors import SINCE_CREATION, WINDOW
 
 DATA_SOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
@@ -137,6 +138,9 @@ def time_series(
     most: float | None = None,
 ) -> timeseries.Panel:
     """Return a panel with lines over time; `limits` are drawn as lines, `most` ends the axis."""
+    if any(WINDOW in one.expr and one.interval == RUN_STEP for one in map(_built, queries)):
+        # Of one scrape in a window there is no rate.
+        no_data += ", or it is scraped less often than each second (docs/dashboards.md)"
     panel = (
         timeseries.Panel()
         .title(title)
@@ -171,6 +175,10 @@ def time_series(
     for one in queries:
         panel.with_target(one)
     return panel
+
+
+def _built(query: prometheus.Dataquery) -> PrometheusQuery:
+    return query.build()
 
 
 def on_the_right(panel: timeseries.Panel, ref: str, unit: str, *, most: float) -> timeseries.Panel:

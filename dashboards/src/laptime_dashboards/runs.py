@@ -106,7 +106,7 @@ def all_runs() -> table.Panel:
         "title": "Look into ${__data.fields.Run}",
         "url": f"/d/{RUN_UID}?var-datasource=${{datasource}}"
         "&var-namespace=${__data.fields.Namespace}&var-run=${__data.fields.Run}"
-        "&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.numeric}",
+        "&var-step=${step}&from=${__data.fields.Created.numeric}&to=${__data.fields.Until.numeric}",
     }
     labels = "scenario, state, validity, verdict, factor"
     return rows(
