@@ -389,6 +389,16 @@ def test_only_the_operator_is_asked_what_the_operator_says(render: Any) -> None:
         assert not jobs[name].get("honor_labels")
 
 
+@pytest.mark.parametrize("agent", [True, False])
+def test_no_agent_is_missed_that_was_left_out(render: Any, agent: bool) -> None:
+    said = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
+    (group,) = said["groups"]
+    if not agent:
+        group["rules"] = [one for one in group["rules"] if one["alert"] != "LaptimeAgentSilent"]
+    rendered = render(agent={"enabled": agent}, monitors={"alerts": True})
+    assert rendered.find("PrometheusRule", "laptime")["spec"] == said
+
+
 def test_the_seconds_of_trials_are_the_same_series_whichever_operator_says_them(
     render: Any,
 ) -> None:

@@ -565,9 +565,17 @@ def test_runs_that_are_doubtful_one_after_the_other_are_counted_from_the_newest(
         )
         figures.see(manifest_of(replace(run, status=status)))
         ((labels, count),) = scraped(figures)["laptime_doubtful_runs_in_a_row"]
-        assert labels == {"scenario": "users"}
+        assert labels == {"namespace": "default", "scenario": "users"}
         found.append(count)
     assert found == [1, 0, 1, 2, 0]
+    # Those of another namespace are others, whose scenario may only be called alike.
+    doubted = status.model_copy(update={"results": [a_row(validity=doubtful)]})
+    figures.see(manifest_of(replace(run, namespace="other", uid="another", status=doubted)))
+    counted = {
+        (labels["namespace"], labels["scenario"]): count
+        for labels, count in scraped(figures)["laptime_doubtful_runs_in_a_row"]
+    }
+    assert counted == {("default", "users"): 0, ("other", "users"): 1}
 
 
 def test_missed_objectives_are_counted() -> None:

@@ -198,8 +198,8 @@ class RunFigures(Collector):
         ties = MOST_TIES
         shown_runs = self.runs
         active = sum(run.status.state in _ACTIVE and run.uid in self._trials for run in shown_runs)
-        for scenario, count in _doubtful_in_a_row(shown_runs).items():
-            families.add("laptime_doubtful_runs_in_a_row", (scenario,), count)
+        for of_scenario, count in _doubtful_in_a_row(shown_runs).items():
+            families.add("laptime_doubtful_runs_in_a_row", of_scenario, count)
         for run in shown_runs:
             _add_run(families, run)
             results = (run.status.results or [])[:rows]
@@ -266,7 +266,7 @@ def _declared() -> _Families:
         (
             "laptime_doubtful_runs_in_a_row",
             "How many of the newest runs with results are not valid, until the first that is.",
-            ("scenario",),
+            ("namespace", "scenario"),
         ),
         ("laptime_trial_info", "1 for each planned trial.", _TRIAL),
         ("laptime_trial_started_timestamp_seconds", "First measured request.", _TRIAL),
@@ -436,13 +436,16 @@ def _worst(status: RunStatus) -> Validity | None:
     return next((one for one in reversed(Validity) if one in found), None)
 
 
-def _doubtful_in_a_row(runs: Iterable[Run]) -> dict[str, int]:
-    """Return by scenario how many of the newest runs that are over are not valid, one by one."""
+def _doubtful_in_a_row(runs: Iterable[Run]) -> dict[tuple[str, str], int]:
+    """Return how many of the newest runs that are over are not valid, one by one.
+
+    By namespace and scenario: two namespaces may have scenarios of one name.
+    """
     over = [run for run in runs if run.status.finished_at and _worst(run.status) is not None]
-    counts: dict[str, int] = {}
-    ended: set[str] = set()
+    counts: dict[tuple[str, str], int] = {}
+    ended: set[tuple[str, str]] = set()
     for run in sorted(over, key=lambda one: one.status.finished_at or "", reverse=True):
-        scenario = run.spec.scenario
+        scenario = (run.namespace, run.spec.scenario)
         counts.setdefault(scenario, 0)
         if _worst(run.status) is Validity.VALID:
             ended.add(scenario)
