@@ -506,6 +506,13 @@ def test_nothing_of_an_earlier_run_of_the_same_name_is_drawn(uid: str) -> None:
     assert drawn >= 12
 
 
+def test_the_most_of_any_second_is_that_of_the_same_generator_as_the_line_below_it() -> None:
+    """Of four that use half a core each the sum is 2, above the peak of each."""
+    for ref in "AB":
+        expr = QUERIES[f"laptime-tiers: Generator: utilisation {ref}"]
+        assert expr.startswith("max by (server) (")
+
+
 def test_the_creation_of_a_run_is_0_where_nobody_says_it() -> None:
     asked = QUERIES["laptime-run: variable since"]
     assert asked == QUERIES["laptime-tiers: variable since"]

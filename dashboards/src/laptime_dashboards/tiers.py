@@ -58,13 +58,14 @@ def generator_utilisation() -> timeseries.Panel:
     pods = f'{RUN}, component="generator"'
     panel = time_series(
         "Generator: utilisation",
-        "Cores in use by the load generator of each server, and as a broken line the most of any "
-        "second. What it sends is doubtful when it has no CPU left.",
+        "Cores in use by the load generator of each server, of several generators by the busiest "
+        "one, and as a broken line the most of any second of any of them. What one sends is "
+        "doubtful when it has no CPU left.",
         "short",
         _NO_LOAD,
         [
             of_run(
-                placed(f"sum by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})"),
+                placed(f"max by (server) ({rate(f'laptime_pod_cpu_seconds_total{{{pods}}}')})"),
                 "{{position}} {{server}}",
                 ref="A",
             ),
