@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laptime.analysis import Summary, summarise
+from laptime.analysis.repeated import LATENCIES
 from laptime.api import doubts
+from laptime.api.metrics import Metric
 from laptime.api.results import Interval, ResultRow, RowState, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import scenarios
@@ -169,9 +171,46 @@ def test_times_from_sent_and_lateness_are_those_of_all_repetitions_together(
     assert found.lateness_p99_seconds == pytest.approx(p99, rel=1e-3)
 
 
+def test_where_nobody_waited_times_from_due_and_from_sent_are_the_same_figures() -> None:
+    """One repetition stalls: its p99 moves that of all together far more than it moves the mean."""
+
+    def stalled(trial: Trial) -> Outcome:
+        slow = 20 if trial.repetition == 3 else 0
+        times = (2000,) * (1000 - slow) + (200_000,) * slow
+        return Outcome(100.0, latencies=times, uncorrected=times)
+
+    for found in summary_of(TWO, stalled).rows:
+        assert found.latency_figures is not None
+        for metric in LATENCIES:
+            due, sent = found.due_and_sent(metric)
+            assert due is not None
+            assert due == found.response_time(metric)
+            assert sent == due.model_copy(update={"factor": None, "rank": None})
+
+
+def test_a_row_without_figures_from_sent_has_both_of_all_repetitions_together() -> None:
+    times = (1000,) * 600
+    waited = Outcome(100.0, latencies=(3000,) * 600, uncorrected=times)
+    found = row(summary_of(TWO, lambda _: waited), "axum")
+    due, sent = found.due_and_sent(Metric.P99)
+    assert due is not None
+    assert due.seconds is not None
+    assert due.seconds.low is not None
+    before = found.model_copy(update={"uncorrected_figures": None})
+    due, sent = before.due_and_sent(Metric.P99)
+    assert due is not None
+    assert sent is not None
+    assert due.seconds is not None
+    assert sent.seconds is not None
+    assert due.seconds.value == pytest.approx(0.003, rel=1e-3)
+    assert sent.seconds.value == pytest.approx(0.001, rel=1e-3)
+    assert due.seconds.low is sent.seconds.low is None
+
+
 def test_a_closed_load_has_nothing_that_only_arrivals_have() -> None:
     closed = row(summary_of(TWO, steady(RATES)), "axum")
     assert closed.uncorrected_latency is None
+    assert closed.uncorrected_figures is None
     assert closed.lateness_p99_seconds is None
     assert closed.saturation is None
 

@@ -55,7 +55,7 @@ def row(*scripts: dict[str, Any]) -> ResultRow:
 
 def row_of_cell(cell: Cell) -> ResultRow:
     """Return the row of a server with nothing to compare it with."""
-    return row_of(cell, {}, Metric.REQUESTS_PER_SECOND, None)
+    return row_of(cell, {}, {}, Metric.REQUESTS_PER_SECOND, None)
 
 
 def checks(failed: int, name: str = "right answer") -> dict[str, Any]:

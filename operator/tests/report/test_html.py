@@ -185,16 +185,15 @@ class TestFigures:
         head, *lines = table(whole_page().by_id("load-open").all("table")[1])
         shown = {line[0]: dict(zip(head, line, strict=True)) for line in lines}
         for row in (row for row in REPORT.summary.rows if row.load == "open" and row.latency):
-            assert row.latency is not None
-            assert row.uncorrected_latency is not None
+            assert row.uncorrected_figures is not None
             assert row.lateness_p99_seconds is not None
             line = shown[row.server]
-            assert line[due] == wording.latency(row.latency.p99_seconds)
-            assert line[sent] == wording.latency(row.uncorrected_latency.p99_seconds)
+            assert line[due] == results("open")[row.server]["p99"]
+            assert line[sent] == wording.latency_figure(row.uncorrected_figures.p99, ends=True)
             assert line["lateness p99"] == wording.latency(row.lateness_p99_seconds)
         assert shown["fastapi"]["p50, due"] != shown["fastapi"]["p50, sent"]
         # So many requests failed that neither has a p99.
-        assert shown["fastapi"][due] == shown["fastapi"][sent] == "failed"
+        assert shown["fastapi"][due] == shown["fastapi"][sent] == "failed (5x)"
         assert "from when it was sent" not in whole_page().by_id("load-closed").text
 
     def test_a_search_has_its_bounds_and_where_it_broke(self) -> None:

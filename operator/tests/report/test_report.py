@@ -13,9 +13,17 @@ from laptime.analysis import summarise, wording
 from laptime.api import doubts
 from laptime.api.causes import Cause, LimitedBy
 from laptime.api.loads import Load
+from laptime.api.metrics import Metric
 from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
-from laptime.api.results import NetworkPath, ResultRow, Saturation, Tie
+from laptime.api.results import (
+    Interval,
+    LatencyFigure,
+    NetworkPath,
+    ResultRow,
+    Saturation,
+    Tie,
+)
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import (
     ComponentUsage,
@@ -40,6 +48,7 @@ from laptime.report.html import to_html
 from laptime.report.markdown import describe_load, tiers
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 from tests.report.html_tree import parse
+from tests.report.html_tree import table as table_of
 from tests.report.sample import recorded
 
 SPEC = BenchmarkRunSpec.model_validate(
@@ -299,20 +308,43 @@ def test_what_was_tried_since_stands_beside_what_is_suspected() -> None:
 
 def test_an_open_load_has_times_from_sent_and_a_search_its_bounds() -> None:
     row = REPORT.summary.rows[1]
-    assert row.latency is not None
-    sent = row.latency.model_copy(update={"p99_seconds": 0.0005})
+    assert row.latency_figures is not None
+    p99 = LatencyFigure(seconds=Interval(value=0.0005, low=0.0004, high=0.0006))
+    sent = row.latency_figures.model_copy(update={"p99": p99})
     found = Saturation(
         low_rate=4800, high_rate=5040, p99_objective_seconds=0.05, error_rate_objective=0
     )
-    extra = {"uncorrected_latency": sent, "lateness_p99_seconds": 7e-5, "saturation": found}
+    extra = {
+        "uncorrected_latency": row.latency,
+        "uncorrected_figures": sent,
+        "lateness_p99_seconds": 7e-5,
+        "saturation": found,
+    }
     text = to_markdown(
         replace(REPORT, summary=replace(REPORT.summary, rows=(row.model_copy(update=extra),)))
     )
-    assert "| 1.00 ms | 500 us |" in text
+    assert "| 1.00 ms | 500 us (400 to 600) |" in text
     assert "| 70.0 us |" in text
     assert "| axum | 4,800 | 5,040 | not found |" in text
     assert "p99, sent" not in MARKDOWN
     assert "missed from" not in MARKDOWN
+
+
+def test_where_nobody_waited_the_reports_show_no_queue() -> None:
+    report, payloads = recorded()
+    text = to_markdown(report)
+    page = parse(to_html(report, payloads)).by_id("load-open")
+    lines = [line for one in page.all("table") for line in table_of(one)]
+    for row in report.summary.rows:
+        if (row.server, row.load) != ("axum", "open"):
+            continue
+        shown = [
+            wording.latency_figure(row.response_time(metric), ends=True)
+            for metric in (Metric.P50, Metric.P99, Metric.P999)
+        ]
+        both = [one for figure in shown for one in (figure, figure)]
+        assert f"| axum | {' | '.join(both)} | 60.0 us |" in text
+        assert ["axum", *both, "60.0 us"] in lines
 
 
 def test_precision_and_control_stand_among_the_facts() -> None:
@@ -411,6 +443,7 @@ def largest() -> Report:
             "limited_by": LimitedBy(cause=Cause.DATABASE_CONNECTIONS, evidence="e" * 300),
             "usage": RowUsage(source=Source.AGENT, cores_mean=1 / 3, doubts=["d" * 300]),
             "uncorrected_latency": REPORT.summary.rows[0].latency,
+            "uncorrected_figures": REPORT.summary.rows[0].latency_figures,
             "lateness_p99_seconds": 0.000123,
             "saturation": Saturation(
                 low_rate=1e5 / 3, high_rate=2e5 / 3, breaking_rate=4e5 / 3,

@@ -140,8 +140,11 @@ def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
             assert row.load == "closed"
             assert line["uncorrected_p99_seconds"] == line["lateness_p99_seconds"] == ""
         else:
-            sent = row.uncorrected_latency.p99_seconds
-            assert float(line["uncorrected_p99_seconds"]) == (math.inf if sent is None else sent)
+            _, sent = row.due_and_sent(Metric.P99)
+            assert sent is not None
+            for end, part in (("", "value"), ("_low", "low"), ("_high", "high")):
+                wanted = getattr(sent.seconds, part) if sent.seconds else math.inf
+                assert float(line[f"uncorrected_p99_seconds{end}"]) == wanted
             assert float(line["lateness_p99_seconds"]) == row.lateness_p99_seconds
         if row.saturation is None:
             assert row.load != "limit"
@@ -150,6 +153,24 @@ def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
             assert float(line["saturation_low_rate"]) == row.saturation.low_rate
             assert float(line["saturation_high_rate"]) == row.saturation.high_rate
             assert float(line["saturation_breaking_rate"]) == row.saturation.breaking_rate
+
+
+def test_csv_has_times_from_due_and_from_sent_only_where_both_are_of_one_kind() -> None:
+    row = next(one for one in REPORT.summary.rows if (one.server, one.load) == ("axum", "open"))
+    (line,) = csv.DictReader(io.StringIO(to_csv([row])))
+    assert line["uncorrected_p99_seconds"] == line["p99_seconds"]
+    assert line["uncorrected_p99_seconds_high"] == line["p99_seconds_high"]
+    # As an older version has stored it: its times from sent are of all repetitions together.
+    before = row.model_copy(update={"uncorrected_figures": None})
+    (line,) = csv.DictReader(io.StringIO(to_csv([before])))
+    assert line["p99_seconds"] != line["uncorrected_p99_seconds"] == ""
+    # What was too large for its figures has both together.
+    (line,) = csv.DictReader(
+        io.StringIO(to_csv([before.model_copy(update={"latency_figures": None})]))
+    )
+    assert row.uncorrected_latency is not None
+    assert float(line["uncorrected_p99_seconds"]) == row.uncorrected_latency.p99_seconds
+    assert float(line["p99_seconds"]) == row.uncorrected_latency.p99_seconds
 
 
 def test_csv_holds_no_formula() -> None:

@@ -51,16 +51,17 @@ def fewest_answers(metric: Metric) -> int:
     return 1 if metric.share is None else round(1 / (1 - metric.share))
 
 
-def logs_of(results: Iterable[TrialResult], metric: Metric) -> Logs:
+def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) -> Logs:
     """Return the logarithms of a figure by repetition, where there is one of the work.
 
     Infinite where a response time fell among the requests without a right answer. Repetitions with
-    too few requests for a percentile are left out.
+    too few requests for a percentile are left out. `sent`: response times from when a request was
+    really sent, which open loads have.
     """
     found, within = {}, []
     for result in results:
         if result.figures is not None and result.has_rate:
-            log, half = _log(result.figures, metric)
+            log, half = _log(result.figures, metric, sent)
             if log is not None:
                 found[result.repetition] = log
                 within.append(half)
@@ -192,11 +193,11 @@ def _failed(logs: ByRepetition) -> int:
     return sum(1 for log in logs.values() if math.isinf(log))
 
 
-def _log(figures: Figures, metric: Metric) -> tuple[float | None, float]:
+def _log(figures: Figures, metric: Metric, sent: bool) -> tuple[float | None, float]:
     """Return the logarithm of a figure, None without one, and how far to each side it may lie."""
     if metric is Metric.REQUESTS_PER_SECOND:
         return _log_of_rate(figures)
-    latency = figures.latency
+    latency = figures.uncorrected_latency if sent else figures.latency
     if latency is None or figures.requests < fewest_answers(metric):
         return None, 0.0
     seconds: float | None = getattr(latency, f"{metric.value}_seconds")

@@ -109,12 +109,14 @@ def cells_of(
 def row_of(
     cell: Cell,
     figures: Mapping[Metric, Repeated],
+    sent: Mapping[Metric, Repeated],
     compared_by: Metric,
     published_factor: float | None,
 ) -> ResultRow:
     """Return the row of a cell, given its figures over the repetitions.
 
-    `compared_by` is the figure that its factor and its rank are about.
+    `sent` are its response times from when requests were really sent. `compared_by` is the figure
+    that its factor and its rank are about.
     """
     state, reason, message = _state(cell)
     measured = [result for result in cell.measured if result.figures is not None]
@@ -132,6 +134,7 @@ def row_of(
     )
     validity, reasons = _judge(cell, requests, errors, times)
     rate, compared = figures.get(Metric.REQUESTS_PER_SECOND), figures.get(compared_by)
+    fewest = min((one.figures.requests for one in counted if one.figures), default=0)
     return ResultRow(
         server=cell.server,
         load=cell.load,
@@ -146,13 +149,9 @@ def row_of(
         error_rate=errors / requests if requests else None,
         requests_per_second=rate.estimate if rate else None,
         latency=times.latency,
-        latency_figures=latency_figures(
-            figures,
-            _seconds(times.latency),
-            min((one.figures.requests for one in counted if one.figures), default=0),
-            compared_by,
-        ),
+        latency_figures=latency_figures(figures, _seconds(times.latency), fewest, compared_by),
         uncorrected_latency=times.uncorrected,
+        uncorrected_figures=latency_figures(sent, _seconds(times.uncorrected), fewest, compared_by),
         lateness_p99_seconds=times.lateness_p99_seconds,
         saturation=_limits_found([one.figures for one in counted if one.figures is not None]),
         compared_by=compared_by,

@@ -12,7 +12,15 @@ from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_de
 from laptime.analysis.looks import looks_of
 from laptime.analysis.objectives import evaluate
 from laptime.analysis.ranking import in_vain, rank, verdict
-from laptime.analysis.repeated import COMPARED, compared, compared_by, logs_of, repeated
+from laptime.analysis.repeated import (
+    COMPARED,
+    LATENCIES,
+    Repeated,
+    compared,
+    compared_by,
+    logs_of,
+    repeated,
+)
 from laptime.analysis.rows import Cell, cells_of, row_of
 from laptime.analysis.script import threshold_objectives
 from laptime.analysis.script_metrics import compared_metrics, with_figures
@@ -24,6 +32,7 @@ from laptime.analysis.stopping import (
 )
 from laptime.api.isolation import Isolation
 from laptime.api.loads import Load
+from laptime.api.metrics import Metric
 from laptime.api.results import (
     ControlResult,
     ObjectiveResult,
@@ -149,20 +158,14 @@ def _rows(
         if (server.name, load.name) in cells
     }
     looks = looks_of(spec)
-    figures = {
-        metric: repeated(
-            {
-                name: logs
-                for name, cell in of_load.items()
-                if (logs := logs_of(cell.counted, metric))
-            },
-            metric,
-            spec.baseline_name,
-            spec.control_name,
-            looks,
-        )
-        for metric in COMPARED
-    }
+
+    def over_repetitions(metric: Metric, sent: bool = False) -> dict[str, Repeated]:
+        found = {name: logs_of(cell.counted, metric, sent) for name, cell in of_load.items()}
+        logs = {name: one for name, one in found.items() if one}
+        return repeated(logs, metric, spec.baseline_name, spec.control_name, looks)
+
+    figures = {metric: over_repetitions(metric) for metric in COMPARED}
+    sent = {metric: over_repetitions(metric, sent=True) for metric in LATENCIES}
     by = compared_by(spec, load, [one for cell in of_load.values() for one in cell.results])
     of_scripts = compared_metrics(
         {name: cell.trusted for name, cell in of_load.items()},
@@ -172,9 +175,15 @@ def _rows(
     )
     for name, cell in of_load.items():
         of_server = {metric: one[name] for metric, one in figures.items() if name in one}
+        # Nobody is compared by what leaves the wait out.
+        from_sent = {
+            metric: Repeated(one[name].estimate, one[name].failed)
+            for metric, one in sent.items()
+            if name in one
+        }
         # What was published is about throughput.
         factor = published.factor(spec, name, load.name) if published else None
-        row = row_of(cell, of_server, by, None if by.is_latency else factor)
+        row = row_of(cell, of_server, from_sent, by, None if by.is_latency else factor)
         yield with_figures(row, of_scripts.get(name, {}))
 
 

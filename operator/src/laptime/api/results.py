@@ -255,7 +255,7 @@ class LatencyFigure(TolerantModel):
 
 
 class LatencyFigures(TolerantModel):
-    """The response times of a row that are compared."""
+    """The response times of a row over its repetitions."""
 
     mean: LatencyFigure | None = Field(None, description="Arithmetic mean of the right answers.")
     p50: LatencyFigure | None = Field(None, description="Median of all requests.")
@@ -313,6 +313,12 @@ class ResultRow(TolerantModel):
     uncorrected_latency: ResponseTimes | None = Field(
         None, description="Open loads: the same from the moment a request was really sent."
     )
+    uncorrected_figures: LatencyFigures | None = Field(
+        None,
+        description="Open loads: `uncorrectedLatency` as figures with intervals, found as "
+        "`latencyFigures` are: what differs between the two is the wait. Without factors and "
+        "ranks.",
+    )
     lateness_p99_seconds: float | None = Field(
         None, description="Open loads: from due to sent, 99th percentile of all repetitions."
     )
@@ -359,9 +365,25 @@ class ResultRow(TolerantModel):
         """
         if self.latency_figures is not None:
             return self.latency_figures.of(metric)
-        if self.latency is None:
+        return self._together(self.latency, metric)
+
+    def due_and_sent(self, metric: Metric) -> tuple[LatencyFigure | None, LatencyFigure | None]:
+        """Return a response time from due, and from sent: one kind of estimate for both.
+
+        Of a row that does not have both as figures, as those of older versions, both are those of
+        all repetitions together: the first may then be another one than `response_time` says.
+        """
+        if self.latency_figures is not None and self.uncorrected_figures is not None:
+            return self.latency_figures.of(metric), self.uncorrected_figures.of(metric)
+        return (
+            self._together(self.latency, metric),
+            self._together(self.uncorrected_latency, metric),
+        )
+
+    def _together(self, times: ResponseTimes | None, metric: Metric) -> LatencyFigure | None:
+        if times is None:
             return None
-        seconds: float | None = getattr(self.latency, f"{metric.value}_seconds")
+        seconds: float | None = getattr(times, f"{metric.value}_seconds")
         if seconds is None:
             return LatencyFigure(failed=self.trials)
         return LatencyFigure(seconds=Interval(value=seconds))

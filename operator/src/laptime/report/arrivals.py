@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from laptime.analysis import wording
-from laptime.api.results import ResponseTimes, ResultRow, Saturation
+from laptime.api.metrics import Metric
+from laptime.api.results import ResultRow, Saturation
 from laptime.report.small_table import SmallTable
+
+_PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
 
 
 def arrival_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
     """Return the tables of the rows of one load; none for a closed load."""
     tables = (
         SmallTable(
-            "Response times from the moment a request was due, and from when it was sent",
+            "Response times from the moment a request was due, and from when it was sent; lateness "
+            "is of all repetitions together",
             (
                 "Server", "p50, due", "p50, sent", "p99, due", "p99, sent", "p99.9, due",
                 "p99.9, sent", "lateness p99",
@@ -30,18 +34,13 @@ def arrival_tables(rows: Sequence[ResultRow]) -> list[SmallTable]:
 
 
 def _sent(rows: Iterable[ResultRow]) -> Iterable[tuple[str, ...]]:
-    parts: tuple[Callable[[ResponseTimes], float | None], ...] = (
-        lambda one: one.p50_seconds,
-        lambda one: one.p99_seconds,
-        lambda one: one.p999_seconds,
-    )
     for row in rows:
         if row.uncorrected_latency is None and row.lateness_p99_seconds is None:
             continue
-        both = (row.latency, row.uncorrected_latency)
+        figures = (one for metric in _PERCENTILES for one in row.due_and_sent(metric))
         yield (
             row.server,
-            *(wording.latency(part(one)) if one else "-" for part in parts for one in both),
+            *(wording.latency_figure(one, ends=True) for one in figures),
             "-" if row.lateness_p99_seconds is None else wording.latency(row.lateness_p99_seconds),
         )
 

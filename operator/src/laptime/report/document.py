@@ -166,7 +166,10 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         metrics = ["rows.script.metrics"]
         yield {**document, "rows": rows, "trials": trials, "leftOut": [*left_out, *metrics]}
     yield {**document, "rows": rows, "trials": [], "leftOut": [*copies, "trials", *metrics]}
-    texts = ("message", "validityReasons", "limitedBy", "usage", "script", "latencyFigures")
+    texts = (
+        "message", "validityReasons", "limitedBy", "usage", "script", "latencyFigures",
+        "uncorrectedFigures",
+    )  # fmt: skip
     rows = [
         {key: value for key, value in row.items() if key not in texts} for row in document["rows"]
     ]

@@ -59,8 +59,9 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
             for row in rows
         ]
         yield shorter
-    for part in ("uncorrected_latency", "script", "latency_figures"):
-        shorter = [row.model_copy(update={part: None}) for row in shorter]
+    of_sent = ("uncorrected_latency", "uncorrected_figures")
+    for parts in (of_sent, ("script",), ("latency_figures",)):
+        shorter = [row.model_copy(update=dict.fromkeys(parts)) for row in shorter]
         yield shorter
 
 

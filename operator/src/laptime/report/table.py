@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 
 from laptime.analysis.repeated import LATENCIES
 from laptime.api.metrics import Metric
-from laptime.api.results import Interval, ResponseTimes, ResultRow
+from laptime.api.results import Interval, LatencyFigure, ResultRow
 
 Value = str | int | float | None
+_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
 
 
 def _interval(field: Callable[[ResultRow], Interval | None], part: str) -> Callable[..., Value]:
@@ -26,33 +27,24 @@ def _interval(field: Callable[[ResultRow], Interval | None], part: str) -> Calla
     return read
 
 
-def _times(
-    part: str, of: Callable[[ResultRow], ResponseTimes | None] = lambda row: row.latency
-) -> Callable[..., Value]:
-    def read(row: ResultRow) -> Value:
-        times = of(row)
-        return None if times is None else _seconds(getattr(times, part))
-
-    return read
-
-
-def _uncorrected(part: str) -> Callable[..., Value]:
-    return _times(part, lambda row: row.uncorrected_latency)
-
-
 def _figure(metric: Metric, part: str) -> Callable[..., Value]:
+    return lambda row: _part(row.response_time(metric), part)
+
+
+def _uncorrected(metric: Metric, part: str) -> Callable[..., Value]:
     def read(row: ResultRow) -> Value:
-        figure = row.response_time(metric)
-        if figure is None:
-            return None
-        return _seconds(None) if figure.seconds is None else getattr(figure.seconds, part)
+        due, sent = row.due_and_sent(metric)
+        # Beside an estimate of another kind the difference would look like a queue.
+        return _part(sent, part) if due == row.response_time(metric) else None
 
     return read
 
 
-def _seconds(value: float | None) -> float:
-    """Return a response time; that of a request without a right answer is infinite."""
-    return math.inf if value is None else value
+def _part(figure: LatencyFigure | None, part: str) -> Value:
+    """Return value or end of a response time; one among requests that failed is infinite."""
+    if figure is None:
+        return None
+    return math.inf if figure.seconds is None else getattr(figure.seconds, part)
 
 
 def _found(part: str) -> Callable[..., Value]:
@@ -92,13 +84,15 @@ COLUMNS: dict[str, Callable[[ResultRow], Value]] = {
     **{
         f"{metric}_seconds{end}": _figure(metric, part)
         for metric in LATENCIES
-        for end, part in (("", "value"), ("_low", "low"), ("_high", "high"))
+        for end, part in _ENDS
     },
-    "max_seconds": _times("max_seconds"),
-    "uncorrected_p50_seconds": _uncorrected("p50_seconds"),
-    "uncorrected_p90_seconds": _uncorrected("p90_seconds"),
-    "uncorrected_p99_seconds": _uncorrected("p99_seconds"),
-    "uncorrected_p999_seconds": _uncorrected("p999_seconds"),
+    "max_seconds": lambda row: row.latency.max_seconds if row.latency else None,
+    **{
+        f"uncorrected_{metric}_seconds{end}": _uncorrected(metric, part)
+        for metric in LATENCIES
+        if metric is not Metric.MEAN
+        for end, part in _ENDS
+    },
     "lateness_p99_seconds": lambda row: row.lateness_p99_seconds,
     "saturation_low_rate": _found("low_rate"),
     "saturation_high_rate": _found("high_rate"),
