@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,11 +20,20 @@ from laptime.api.loads import RampLoad, StairsLoad
 from laptime.api.metrics import Metric
 from laptime.api.reasons import REASONS
 from laptime.api.results import Validity
+from laptime.api.script import ComparedBy, ScriptFigures
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, CoresOverTime
 from laptime.measure import Histogram
 from laptime.plan import Trial, plan_trials
-from laptime.report import Experiment, Report, status_rows
+from laptime.report import (
+    Experiment,
+    Report,
+    read_results,
+    status_rows,
+    to_json,
+    to_markdown,
+)
+from laptime.report.contents import LEFT_OUT
 from laptime.report.html import to_html
 from laptime.report.html.charts import (
     cpu_chart,
@@ -497,6 +507,55 @@ class TestWhatIsMissing:
         assert [h.text for h in page.by_id("load-closed").all("figure")[0].all("h3")] == [
             "Factor against the baseline"
         ]
+
+    def test_groups_are_about_the_figure_of_the_factors_whatever_was_left_out(self) -> None:
+        """All servers of a script with arrivals have the same throughput: it says nothing."""
+        spec = BenchmarkRunSpec.model_validate(
+            {
+                "scenario": "users",
+                "servers": [{"name": name, "preset": "axum-sqlx"} for name in "abc"],
+                "loads": [{"name": "own", "script": {"configMap": "mine"}}],
+                "repetitions": 5,
+            }
+        )
+        median = {"a": 5000, "b": 2000, "c": 1000}
+
+        def script(trial: Trial) -> Outcome:
+            wobble = 1 + 0.002 * (trial.ordinal * 7 % 5)
+            return Outcome(100 * wobble, (int(median[trial.server] * wobble),) * 300)
+
+        said = ScriptFigures(warmup_named=True, compared_by=ComparedBy.LATENCY)
+        trials, results, payloads = run(spec, script)
+        results = [one.model_copy(update={"script": said}) for one in results]
+        summary = summarise(spec, trials, results, payloads, None, {})
+        text = to_json(Report("demo", "team", spec, 1, summary, results))
+        document = json.loads(text)
+        for trial in document["trials"]:
+            del trial["script"]
+        document["leftOut"] = ["trials.script"]
+        for stored in (text, json.dumps(document)):
+            load = parse(to_html(read_results(stored)[1], payloads)).by_id("load-own")
+            head, *lines = table(load.all("table")[0])
+            groups = [dict(zip(head, line, strict=True))["Group"] for line in lines]
+            assert groups == ["C", "B", "A"]
+            assert "cannot be told apart by p99: all pairs" in load.text
+        assert (
+            without_trials().by_id("load-open").all("abbr")[0].attributes["title"].endswith("p99")
+        )
+
+    def test_what_did_not_fit_into_the_results_is_named(self) -> None:
+        report = SMALL[0]
+        for most in (10_000, 60_000):
+            _, smaller = read_results(to_json(report, most), report.spec)
+            assert smaller.left_out
+            said = [
+                parse(to_html(smaller, {})).all("dl", class_="facts")[0].text,
+                to_markdown(smaller).partition("\n- Not here: ")[2].partition("\n")[0],
+            ]
+            for one in set(smaller.left_out) - {"spec"}:
+                assert all(LEFT_OUT[one] in text for text in said)
+        assert "Not here" not in parse(to_html(report, {})).text
+        assert "Not here" not in to_markdown(report)
 
     def test_a_run_with_nothing_measured_has_a_page(self) -> None:
         trials = plan_trials("demo", SPEC, 1)

@@ -24,6 +24,7 @@ from laptime.api.results import (
     Saturation,
     Tie,
 )
+from laptime.api.script import ScriptFigures, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import (
     ComponentUsage,
@@ -44,6 +45,7 @@ from laptime.report import (
     to_json,
     to_markdown,
 )
+from laptime.report.contents import LEFT_OUT
 from laptime.report.html import to_html
 from laptime.report.markdown import describe_load, tiers
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
@@ -512,6 +514,36 @@ def test_processes_are_left_out_before_requests_are() -> None:
     assert "processes" not in server
     assert server["coresMean"] == 8.0
     assert kept["endpoints"]
+
+
+def test_all_that_may_be_left_out_has_a_name_for_people() -> None:
+    report, _ = recorded(small=True)
+    process = ProcessUsage(process=41, parent=7, command="gunicorn", cores=0.5, cores_peak=0.6)
+    curve = CoresOverTime(span_seconds=1, cores=[0.5])
+    part = ComponentUsage(component="server", pods=1, processes=[process], cores_over_time=curve)
+    usage = TrialUsage(source=Source.AGENT, complete=True, components=[part])
+    metric = ScriptMetric(name="m", type="counter", samples=1, value=1.0)
+    said = ScriptFigures(warmup_named=True, metrics=[metric])
+    trials = [
+        report.trials[0].model_copy(update={"script": said}),
+        report.trials[1].model_copy(update={"usage": usage}),
+    ]
+    rows = tuple(row.model_copy(update={"script": said}) for row in report.summary.rows)
+    kept = scenarios()["users"]
+    whole = replace(
+        report,
+        trials=trials,
+        summary=replace(report.summary, rows=rows),
+        scenario=kept,
+        scenario_hash=kept.hash,
+    )
+    most = len(to_json(whole))
+    left_out: set[str] = set()
+    while "spec" not in left_out:
+        document = to_json(whole, most)
+        most = min(most, len(document)) - 1
+        left_out |= set(json.loads(document)["leftOut"])
+    assert left_out == {*LEFT_OUT, "spec"}
 
 
 def test_lists_of_numbers_stand_in_one_line_and_texts_as_they_are() -> None:

@@ -13,6 +13,24 @@ from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published, Scenario, scenarios
 
+LEFT_OUT = {
+    "scenario.document": "the scenario",
+    "trials.usage.components.coresOverTime": "CPU over time",
+    "trials.usage.components.processes": "CPU of single processes",
+    "trials.script": "what scripts said in single trials",
+    "trials.endpoints": "figures of each request",
+    "trials": "single trials",
+    "rows.script.metrics": "metrics of scripts",
+    "rows.message": "messages of failures",
+    "rows.validityReasons": "reasons of doubts",
+    "rows.limitedBy": "what limited whom",
+    "rows.usage": "CPU and memory",
+    "rows.script": "what scripts said",
+    "rows.latencyFigures": "intervals of response times",
+    "rows.uncorrectedFigures": "intervals of response times from sent",
+}
+"""What may be left out of a document, for people. The spec is read from the run itself then."""
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -117,6 +135,12 @@ class Report:
     def trials_known(self) -> bool:
         """Whether `trials` are all there were: a document too large for them has none."""
         return "trials" not in self.left_out
+
+    @property
+    def left_out_said(self) -> str:
+        """What is missing since the document was too large for it, in words; empty: nothing."""
+        said = [LEFT_OUT.get(one, one) for one in self.left_out if one != "spec"]
+        return f"{', '.join(said)} (too large for the results of the run)" if said else ""
 
     @property
     def measured(self) -> bool:

@@ -72,6 +72,8 @@ def _facts(report: Report) -> Iterator[str]:
         yield f"- Nodes: {_plain(wording.isolation(summary.isolation))}"
     if begin and end:
         yield f"- Measured from {begin} to {end}"
+    if report.left_out_said:
+        yield f"- Not here: {_plain(report.left_out_said)}"
 
 
 def scenario_said(report: Report) -> str:
@@ -173,9 +175,14 @@ def _load(report: Report, load: Load) -> Iterator[str]:
         yield from (f"- {_plain(what)}: {text}" for what, text in todo.items())
 
 
+def compared_by(rows: Sequence[ResultRow]) -> Metric:
+    """Return the figure that factors, ranks and groups of the rows of one load are about."""
+    return rows[0].compared_by if rows else Metric.REQUESTS_PER_SECOND
+
+
 def factor_heading(rows: Sequence[ResultRow]) -> str:
     """Return what the factors of the rows of one load are about: `factor`, `p99 factor`."""
-    metric = rows[0].compared_by if rows else Metric.REQUESTS_PER_SECOND
+    metric = compared_by(rows)
     return f"{wording.metric(metric)} factor" if metric.is_latency else "factor"
 
 

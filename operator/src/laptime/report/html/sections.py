@@ -10,7 +10,7 @@ from laptime.analysis import wording
 from laptime.analysis.logs import ByRepetition
 from laptime.analysis.looks import looks_of
 from laptime.analysis.published_order import OrderComparison, compare_order
-from laptime.analysis.repeated import compared_by, logs_by_server, scores
+from laptime.analysis.repeated import logs_by_server, scores
 from laptime.analysis.ties import tie_groups
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
@@ -36,6 +36,7 @@ from laptime.report.html.charts import (
 from laptime.report.html.limits import Limit, Use, cores_by_second, counted, limits, usage
 from laptime.report.html.palette import look
 from laptime.report.markdown import (
+    compared_by,
     describe_load,
     errors_of,
     factor_heading,
@@ -107,7 +108,8 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     servers = [server.name for server in report.spec.servers]
     rows = [row for row in report.summary.rows if row.load == load.name]
     trials = [trial for trial in report.trials if trial.load == load.name]
-    metric = compared_by(report.spec, load, trials)
+    # Not by the trials, which may have been too large for what their scripts said.
+    metric = compared_by(rows)
     known = scores(logs_by_server(trials, load.name, metric), metric)
     # As everywhere, the control is compared with the baseline alone.
     known.pop(report.spec.control_name or "", None)
