@@ -79,7 +79,8 @@ def measured(
         half_width=None,
         finished=True,
     )
-    return Measured("users", Report("users", "default", spec, 1, summary, trials), 190.4)
+    report = Report("users", "default", spec, 1, summary, trials, published=published)
+    return Measured("users", report, 190.4)
 
 
 def _around(value: float) -> Interval:

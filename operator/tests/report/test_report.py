@@ -88,7 +88,8 @@ def make_report() -> Report:
     _, results, _ = run(SPEC, script)
     published = scenarios()["users"].published
     summary = summary_of(SPEC, script, published, failures={"mine": ("WrongAnswer", MESSAGE)})
-    return Report("demo", "default", SPEC, 42, summary, results, {"node": "n1", "cpu": "2 cores"})
+    where = {"node": "n1", "cpu": "2 cores"}
+    return Report("demo", "default", SPEC, 42, summary, results, where, published=published)
 
 
 REPORT = make_report()

@@ -6,21 +6,27 @@ import csv
 import io
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
+import yaml
 
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome
+from laptime.catalog import Scenario, scenarios
 from laptime.report import (
+    Report,
     ResultsError,
     read_results,
+    result_files,
     results_schema,
     to_csv,
     to_json,
     to_markdown,
 )
+from laptime.report.html import manifest_to_repeat
 from tests.report.sample import SPEC, recorded
 
 REPORT, _ = recorded()
@@ -86,6 +92,54 @@ def test_a_document_whose_spec_was_left_out_takes_that_of_the_run() -> None:
     assert report.spec == SPEC
     with pytest.raises(ResultsError, match="spec was left out"):
         read_results(smallest)
+
+
+def own_users() -> Scenario:
+    """Return a scenario of a namespace that is called as one of Laptime's, and is other work."""
+    ours = scenarios()["users"]
+    request = ours.requests[0].model_copy(update={"path": "/other"})
+    return ours.model_copy(update={"builtin": False, "published": None, "requests": [request]})
+
+
+def stored(scenario: Scenario, max_bytes: int = 600_000) -> Report:
+    """Return the report of a run on that scenario, as it is read back."""
+    text = result_files("demo", "team", SPEC, 1, REPORT.summary, REPORT.trials, scenario)
+    _, whole = read_results(text["results.json"])
+    return read_results(to_json(whole, max_bytes))[1]
+
+
+def test_a_scenario_that_was_left_out_is_not_taken_for_laptimes_of_that_name() -> None:
+    own = own_users()
+    assert own.hash != scenarios()["users"].hash
+    text = to_json(stored(own))
+    compact = len(json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False).encode())
+    whole, smaller = stored(own), stored(own, compact - 10)
+    assert (whole.left_out, smaller.left_out) == ((), ("scenario.document",))
+    for report in (whole, smaller):
+        assert report.published is None
+        said = f"- Scenario: users, of namespace team, work {own.hash}; baseline: fastapi\n"
+        assert said in to_markdown(report)
+        assert "Same order as published" not in to_markdown(report)
+    ours = stored(scenarios()["users"], compact - 10)
+    assert ours.left_out == ("scenario.document",)
+    assert ours.published == scenarios()["users"].published
+    assert f"- Scenario: users, work {scenarios()['users'].hash};" in to_markdown(ours)
+
+
+def test_the_manifest_to_repeat_says_that_its_scenario_is_not_there() -> None:
+    own = own_users()
+    report = stored(own)
+    assert [one["kind"] for one in yaml.safe_load_all(manifest_to_repeat(report))] == [
+        "BenchmarkScenario", "BenchmarkRun",
+    ]  # fmt: skip
+    assert not manifest_to_repeat(report).startswith("#")
+    without = replace(report, scenario=None)
+    text = manifest_to_repeat(without)
+    assert f"# It needs scenario users as it was (work {own.hash})" in text
+    assert "kubectl laptime report demo -n team --stored FOLDER" in text
+    assert [one["kind"] for one in yaml.safe_load_all(text)] == ["BenchmarkRun"]
+    ours = replace(without, scenario_builtin=True)
+    assert not manifest_to_repeat(ours).startswith("#")
 
 
 @pytest.mark.parametrize(

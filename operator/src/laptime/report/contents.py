@@ -11,7 +11,7 @@ from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Published, Scenario, scenarios
+from laptime.catalog import Published, Scenario
 
 LEFT_OUT = {
     "scenario.document": "the scenario",
@@ -63,6 +63,10 @@ class Report:
     """What the run did; None where nobody kept it."""
     scenario_hash: str | None = None
     """Stands for the work, also where the scenario itself was left out."""
+    scenario_builtin: bool | None = None
+    """Whether it comes with Laptime, also where it was left out; None where nobody knows."""
+    published: Published | None = None
+    """The published benchmark behind it."""
     placement: RunPlacement | None = None
     """Where the administrator let it be measured; None: anywhere."""
     node_paths: Sequence[NodePath] = ()
@@ -174,12 +178,6 @@ class Report:
         ]
         # A document too large for its trials has only their number.
         return said or ([wording.repeated(row.lost_attempts)] if row.lost_attempts else [])
-
-    @property
-    def published(self) -> Published | None:
-        """The published benchmark behind the scenario."""
-        scenario = self.scenario or scenarios().get(self.spec.scenario)
-        return scenario.published if scenario else None
 
     @property
     def measured_between(self) -> tuple[str | None, str | None]:

@@ -46,6 +46,8 @@ def result_files(
         trials,
         scenario=scenario,
         scenario_hash=scenario.hash if scenario else None,
+        scenario_builtin=scenario.builtin if scenario else None,
+        published=scenario.published if scenario else None,
         placement=placement,
         node_paths=node_paths,
     )
@@ -114,7 +116,11 @@ def _scenario(report: Report) -> dict[str, Any] | None:
     if report.scenario_hash is None:
         return None
     kept = report.scenario
-    return {"hash": report.scenario_hash, "document": stored_document(kept) if kept else None}
+    return {
+        "hash": report.scenario_hash,
+        "builtin": report.scenario_builtin,
+        "document": stored_document(kept) if kept else None,
+    }
 
 
 def _in_a_line(numbers: re.Match[str]) -> str:

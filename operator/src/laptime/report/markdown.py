@@ -78,10 +78,10 @@ def _facts(report: Report) -> Iterator[str]:
 
 def scenario_said(report: Report) -> str:
     """Return which work it was: `shop, of namespace web, work 0123456789abcdef`."""
-    name, kept = report.spec.scenario, report.scenario
+    name = report.spec.scenario
     if report.scenario_hash is None:
         return name
-    where = "" if kept is None or kept.builtin else f", of namespace {report.namespace}"
+    where = f", of namespace {report.namespace}" if report.scenario_builtin is False else ""
     return f"{name}{where}, work {report.scenario_hash}"
 
 

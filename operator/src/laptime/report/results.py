@@ -58,6 +58,10 @@ class ScenarioKept(TolerantModel):
     """The work that the servers of the run were compared on."""
 
     hash: str = Field(description="Stands for the work: the same hash, the same work.")
+    builtin: bool | None = Field(
+        None,
+        description="Whether it comes with Laptime; null in results of older versions.",
+    )
     document: Scenario | None = Field(None, description="The scenario itself, all SQL in it.")
 
 
@@ -159,6 +163,8 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         isolation=results.isolation,
     )
     run, kept = results.run, results.scenario
+    scenario = kept.document if kept else None
+    builtin = kept.builtin if kept else None
     return results, Report(
         run.name,
         run.namespace,
@@ -168,10 +174,13 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         results.trials,
         results.environment,
         tuple(results.left_out),
-        kept.document if kept else None,
-        kept.hash if kept else None,
-        run.placement,
-        tuple(run.node_paths),
+        scenario=scenario,
+        scenario_hash=kept.hash if kept else None,
+        scenario_builtin=scenario.builtin if scenario else builtin,
+        # Not by the name of the scenario: one of the namespace may have that of another one.
+        published=results.published,
+        placement=run.placement,
+        node_paths=tuple(run.node_paths),
     )
 
 

@@ -82,7 +82,8 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
 def manifest_to_repeat(report: Report) -> str:
     """Return the BenchmarkRun that measures the same again in the same order, as YAML.
 
-    A scenario that does not come with Laptime stands before it.
+    A scenario that does not come with Laptime stands before it; what is missing of it is said in
+    comments at the beginning.
     """
     spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
     # The operator adds the control itself, and refuses a server of that name.
@@ -97,7 +98,19 @@ def manifest_to_repeat(report: Report) -> str:
     if report.scenario is not None and not report.scenario.builtin:
         documents.insert(0, document_of(report.scenario, report.namespace))
     text: str = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=100)
-    return text
+    return "".join(f"# {' '.join(line.split())}\n" for line in _missing(report)) + text
+
+
+def _missing(report: Report) -> list[str]:
+    """Return what whoever repeats the run has to have besides its manifest, in lines."""
+    if report.scenario is None and report.scenario_hash and not report.scenario_builtin:
+        command = f"kubectl laptime report {report.name} -n {report.namespace} --stored FOLDER"
+        return [
+            f"It needs scenario {report.spec.scenario} as it was (work {report.scenario_hash}),",
+            f"which did not fit into the results: {command}",
+            "writes what the run keeps of it, as scenario.json.",
+        ]
+    return []
 
 
 def _sentences(report: Report) -> tuple[str, str]:
