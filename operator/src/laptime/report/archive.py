@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from laptime.catalog import Scenario, stored_text
 from laptime.manifests.archive import ARCHIVE_LABEL, ArchiveError, is_archive, joined
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
+from laptime.manifests.scenario import SCENARIO_KEY
 from laptime.measure.generator import MAX_PLAIN_BYTES, MAX_VALUES, inflated
 from laptime.measure.histogram import (
     MAX_HISTOGRAM_BYTES,
@@ -31,6 +33,7 @@ from laptime.measure.histogram import (
 )
 from laptime.measure.kept import archived
 from laptime.report.document import JSON_FILE, json_text
+from laptime.report.feeders import without_rows
 
 Manifest = dict[str, Any]
 
@@ -139,6 +142,9 @@ def unpack(packed: bytes, *, files: bool = True) -> Archive:
 def stored_in(config_maps: Iterable[Manifest]) -> Archive:
     """Return what a run has stored, by all of its ConfigMaps, the parts of an archive among them.
 
+    For whoever takes it out of the cluster: the scenario that the run keeps is without the rows of
+    its feeders, which may be secret, and left out where it cannot be read.
+
     What stands there singly counts before what is in the archive: it may be in there as well, or
     may have replaced it. Version 1 had no archive, and the files of the run in a ConfigMap.
 
@@ -161,7 +167,22 @@ def stored_in(config_maps: Iterable[Manifest]) -> Archive:
             single.append(one)
     there = {known_as(one["metadata"]) for one in single}
     rest = (one for one in archive.objects if known_as(one["metadata"]) not in there)
-    return Archive(archive.files, [*single, *rest])
+    return Archive(archive.files, [_without_rows(one) for one in (*single, *rest)])
+
+
+def _without_rows(stored: Manifest) -> Manifest:
+    data = stored.get("data") or {}
+    if SCENARIO_KEY not in data:
+        return stored
+    others = {key: text for key, text in data.items() if key != SCENARIO_KEY}
+    try:
+        scenario = Scenario.model_validate_json(data[SCENARIO_KEY])
+    except ValueError:
+        return {**stored, "data": others}
+    emptied = without_rows(scenario)
+    if emptied == scenario:
+        return stored
+    return {**stored, "data": {**others, SCENARIO_KEY: stored_text(emptied)}}
 
 
 def _parted(packed: bytes, most_bytes: int) -> tuple[bytes, bytes]:

@@ -12,6 +12,7 @@ from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Published, Scenario
+from laptime.report.feeders import FeederKept
 
 LEFT_OUT = {
     "scenario.document": "the scenario",
@@ -60,11 +61,13 @@ class Report:
     left_out: Sequence[str] = ()
     """What its document had no place for, as in `leftOut` of results.json."""
     scenario: Scenario | None = None
-    """What the run did; None where nobody kept it."""
+    """What the run did, without the rows of its feeders; None where nobody kept it."""
     scenario_hash: str | None = None
     """Stands for the work, also where the scenario itself was left out."""
     scenario_builtin: bool | None = None
     """Whether it comes with Laptime, also where it was left out; None where nobody knows."""
+    feeders: Sequence[FeederKept] = ()
+    """What its feeders hold, but for the rows, which are in no report."""
     published: Published | None = None
     """The published benchmark behind it."""
     placement: RunPlacement | None = None

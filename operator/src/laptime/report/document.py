@@ -15,6 +15,7 @@ from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, stored_document
 from laptime.report.contents import Report
+from laptime.report.feeders import feeders_kept, without_rows
 from laptime.report.results import SCHEMA_VERSION
 
 JSON_FILE = "results.json"
@@ -44,9 +45,10 @@ def result_files(
         seed,
         summary,
         trials,
-        scenario=scenario,
+        scenario=without_rows(scenario) if scenario else None,
         scenario_hash=scenario.hash if scenario else None,
         scenario_builtin=scenario.builtin if scenario else None,
+        feeders=feeders_kept(scenario) if scenario else (),
         published=scenario.published if scenario else None,
         placement=placement,
         node_paths=node_paths,
@@ -119,6 +121,7 @@ def _scenario(report: Report) -> dict[str, Any] | None:
     return {
         "hash": report.scenario_hash,
         "builtin": report.scenario_builtin,
+        "feeders": [one.to_wire() for one in report.feeders],
         "document": stored_document(kept) if kept else None,
     }
 
@@ -148,7 +151,7 @@ def _smaller_and_smaller(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield document
     copies: list[str] = []
     if scenario := document["scenario"]:
-        # The archive has it a second time, as what the run keeps.
+        # The archive has it as well, as what the run keeps.
         document = {**document, "scenario": {**scenario, "document": None}}
         copies = ["scenario.document"]
         yield {**document, "leftOut": copies}

@@ -24,6 +24,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import plain_tree
 from laptime.catalog import Published, Scenario
 from laptime.report.contents import Report
+from laptime.report.feeders import FeederKept, feeders_kept, without_rows
 
 SCHEMA_VERSION = 2
 """Changes when a field of the document changes its meaning or goes away."""
@@ -62,7 +63,14 @@ class ScenarioKept(TolerantModel):
         None,
         description="Whether it comes with Laptime; null in results of older versions.",
     )
-    document: Scenario | None = Field(None, description="The scenario itself, all SQL in it.")
+    feeders: list[FeederKept] = Field(
+        default_factory=list,
+        description="The feeders whose rows are left out of the document: they may be secret.",
+    )
+    document: Scenario | None = Field(
+        None,
+        description="The scenario itself, all SQL in it, without the rows of its feeders.",
+    )
 
 
 class Results(TolerantModel):
@@ -165,6 +173,14 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
     run, kept = results.run, results.scenario
     scenario = kept.document if kept else None
     builtin = kept.builtin if kept else None
+    feeders = tuple(kept.feeders) if kept else ()
+    if scenario is not None:
+        # An older version stored them with their rows.
+        try:
+            feeders = feeders or feeders_kept(scenario)
+        except ValueError as error:
+            raise ResultsError(f"scenario.document.feeders: {error}") from None
+        scenario = without_rows(scenario)
     return results, Report(
         run.name,
         run.namespace,
@@ -177,6 +193,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         scenario=scenario,
         scenario_hash=kept.hash if kept else None,
         scenario_builtin=scenario.builtin if scenario else builtin,
+        feeders=feeders,
         # Not by the name of the scenario: one of the namespace may have that of another one.
         published=results.published,
         placement=run.placement,

@@ -14,8 +14,8 @@ from laptime import __version__
 from laptime.analysis import wording
 from laptime.api import API_VERSION, KIND
 from laptime.api.profile import Profile
-from laptime.catalog import document_of
 from laptime.report.contents import Report
+from laptime.report.feeders import document_to_fill, what_to_fill
 from laptime.report.html.isolation import node_lines, own_cpus
 from laptime.report.html.limits import watchers
 from laptime.report.html.palette import (
@@ -82,8 +82,8 @@ def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Prof
 def manifest_to_repeat(report: Report) -> str:
     """Return the BenchmarkRun that measures the same again in the same order, as YAML.
 
-    A scenario that does not come with Laptime stands before it; what is missing of it is said in
-    comments at the beginning.
+    A scenario that does not come with Laptime stands before it. What is missing of it, such as the
+    rows of its feeders, is said in comments at the beginning.
     """
     spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
     # The operator adds the control itself, and refuses a server of that name.
@@ -96,19 +96,28 @@ def manifest_to_repeat(report: Report) -> str:
     }
     documents = [document]
     if report.scenario is not None and not report.scenario.builtin:
-        documents.insert(0, document_of(report.scenario, report.namespace))
+        documents.insert(0, document_to_fill(report.scenario, report.namespace, report.feeders))
     text: str = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=100)
     return "".join(f"# {' '.join(line.split())}\n" for line in _missing(report)) + text
 
 
 def _missing(report: Report) -> list[str]:
     """Return what whoever repeats the run has to have besides its manifest, in lines."""
-    if report.scenario is None and report.scenario_hash and not report.scenario_builtin:
-        command = f"kubectl laptime report {report.name} -n {report.namespace} --stored FOLDER"
+    scenario, where = report.scenario, report.namespace
+    as_it_was = f"scenario {report.spec.scenario} as it was (work {report.scenario_hash})"
+    if scenario is not None and not scenario.builtin and report.feeders:
         return [
-            f"It needs scenario {report.spec.scenario} as it was (work {report.scenario_hash}),",
+            "What feeders hold is in no report, since it may be secret.",
+            f"While namespace {where} has {as_it_was}, the BenchmarkRun alone is enough.",
+            "Else write first what its feeders held:",
+            *what_to_fill(scenario, where, report.feeders),
+        ]
+    if scenario is None and report.scenario_hash and not report.scenario_builtin:
+        command = f"kubectl laptime report {report.name} -n {where} --stored FOLDER"
+        return [
+            f"It needs {as_it_was},",
             f"which did not fit into the results: {command}",
-            "writes what the run keeps of it, as scenario.json.",
+            "writes it as scenario.json, without the rows of feeders.",
         ]
     return []
 
