@@ -116,6 +116,25 @@ def test_who_has_a_pool_or_a_cap_of_its_own_is_said() -> None:
     assert said in parse(to_html(report, {})).text
 
 
+def test_what_makes_every_answer_slower_is_on_the_way_of_a_request() -> None:
+    def said(**topology: Any) -> str:
+        spec = BenchmarkRunSpec.model_validate({**SPEC.to_wire(), "topology": topology})
+        report = replace(REPORT, spec=spec)
+        assert tiers(report) in to_markdown(report)
+        assert tiers(report) in parse(to_html(report, {})).text
+        return tiers(report)
+
+    both = {"servers": "20ms", "database": "5ms"}
+    assert said(
+        postgres={}, pgbouncer={}, haproxy={}, delay=both, upstream={"latency": "70ms"}
+    ) == (
+        "delay (20ms) → HAProxy → server → delay (5ms) → PgBouncer → Postgres; "
+        "upstream that takes 70ms"
+    )
+    assert said(delay={"servers": "20ms"}) == "delay (20ms) → server"
+    assert said(database="sqlite") == "server → SQLite in its pod"
+
+
 def test_the_document_says_its_version_and_where_it_was_measured() -> None:
     assert document()["schemaVersion"] == 2
     assert document()["environment"] == {"cpu": "2 cores", "node": "n1"}

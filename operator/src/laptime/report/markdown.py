@@ -11,6 +11,7 @@ from laptime.api.loads import Arrivals, Load, OpenLoad, Protocol, RampLoad, Stai
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome, ResultRow, RowState
 from laptime.api.server import Server
+from laptime.api.topology import Delay
 from laptime.api.usage import RowUsage
 from laptime.catalog import Published
 from laptime.report.advice import advice
@@ -103,16 +104,25 @@ def small_tables(report: Report, load: Load, rows: Sequence[ResultRow]) -> list[
 def tiers(report: Report) -> str:
     """Return the way of a request, and what stands beside: `server → Postgres; services: cache`."""
     topology, parts = report.spec.topology, []
+    delay = topology.delay or Delay()
+    if delay.servers is not None:
+        parts.append(f"delay ({delay.servers})")
     if topology.haproxy is not None:
         parts.append("HAProxy")
     parts.append("server")
+    if delay.database is not None:
+        parts.append(f"delay ({delay.database})")
     if topology.pgbouncer is not None:
         parts.append("PgBouncer")
     if topology.postgres is not None:
         parts.append("Postgres")
+    if topology.sqlite:
+        parts.append("SQLite in its pod")
+    upstream = topology.upstream
+    asked = f"; upstream that takes {upstream.latency}" if upstream is not None else ""
     services = ", ".join(one.name for one in report.scenario.services) if report.scenario else ""
     own = "".join(f"; {one.name}: {said}" for one in report.spec.servers if (said := _own(one)))
-    return " → ".join(parts) + own + (f"; services: {services}" if services else "")
+    return " → ".join(parts) + asked + own + (f"; services: {services}" if services else "")
 
 
 def _own(server: Server) -> str:
