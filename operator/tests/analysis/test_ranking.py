@@ -443,6 +443,22 @@ def test_without_figures_the_verdict_says_so(
     assert summary.verdict == said
 
 
+def test_the_figure_that_the_baseline_is_compared_with_is_called_doubtful_too() -> None:
+    def wrong(trial: Trial) -> Outcome:
+        errors = {"axum": 0, "async": 8, "sync": 40}[trial.server]
+        return Outcome(RATES[trial.server] * (1 + trial.repetition / 1000), errors=errors)
+
+    said = summary_of(make_spec("axum", "async", "sync"), wrong).verdict
+    assert said.startswith("axum, the baseline, is fastest: the next, async, has 0.148x")
+    assert "the figures of async are doubtful (1.96% of the requests" in said
+    # It says nothing of the third one.
+    assert "of sync are" not in said
+    # Against a slower baseline the second one is not named.
+    said = summary_of(make_spec("sync", "async", "axum"), wrong).verdict
+    assert said.startswith("axum is fastest: ")
+    assert "the figures of async" not in said
+
+
 def test_doubtful_figures_are_not_passed_off_as_good() -> None:
     def script(trial: Trial) -> Outcome:
         errors = 100 if trial.server == "axum" else 0

@@ -58,6 +58,12 @@ class Ranking:
         """Repetitions behind the fastest server's score."""
         return len(self.scores[self.order[0]]) if self.order else 0
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those whose figures the verdict is about; it compares the baseline with the next."""
+        alone = self.order[:1] == self.leaders == (self.baseline,)
+        return (*self.leaders, self.baseline, *(self.order[1:2] if alone else ()))
+
     def factor(self, server: str) -> Interval | None:
         """Return a server's factor against the baseline, over these loads; None if none."""
         return self.factors.get(server)
@@ -307,7 +313,7 @@ def _doubts(rankings: Sequence[Ranking], rows: Sequence[ResultRow]) -> list[str]
     concerned = dict.fromkeys(
         (name, load)
         for ranking in rankings
-        for name in (*ranking.leaders, ranking.baseline)
+        for name in ranking.named
         if name in ranking.scores
         for load in ranking.loads
     )
