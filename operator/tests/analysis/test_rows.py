@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laptime.analysis import Summary, summarise
+from laptime.analysis import Summary, summarise, wording
 from laptime.analysis.repeated import LATENCIES
 from laptime.api import doubts
 from laptime.api.metrics import Metric
@@ -205,6 +205,19 @@ def test_a_row_without_figures_from_sent_has_both_of_all_repetitions_together() 
     assert due.seconds.value == pytest.approx(0.003, rel=1e-3)
     assert sent.seconds.value == pytest.approx(0.001, rel=1e-3)
     assert due.seconds.low is sent.seconds.low is None
+
+
+def test_of_how_many_repetitions_a_percentile_failed_in_nothing_is_made_up() -> None:
+    """One of five repetitions fails so badly that the percentile of all together does."""
+
+    def once(trial: Trial) -> Outcome:
+        return Outcome(600.0, errors=300 if trial.repetition == 2 else 0)
+
+    found = row(summary_of(TWO, once), "axum")
+    assert wording.latency_figure(found.response_time(Metric.P90)) == "failed (1x)"
+    together = found.model_copy(update={"latency_figures": None})
+    assert wording.latency_figure(together.response_time(Metric.P90)) == "failed"
+    assert wording.latency_figure(together.response_time(Metric.P50)) == "1.00 ms"
 
 
 def test_a_closed_load_has_nothing_that_only_arrivals_have() -> None:

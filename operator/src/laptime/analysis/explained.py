@@ -106,6 +106,6 @@ def _why_none(row: ResultRow) -> str | None:
     if figure is None:
         fewest = fewest_answers(metric)
         return f"{row.server} has too few answers for its {what}: {fewest:,} in each repetition"
-    if figure.failed:
+    if figure.seconds is None:
         return f"{what} of {row.server} fell among requests without a right answer"
     return None

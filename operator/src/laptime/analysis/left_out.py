@@ -51,7 +51,7 @@ def left_out(row: ResultRow, metric: Metric) -> LeftOut:
         reason = next(iter(row.validity_reasons), None)
         return LeftOut(row.server, row.load, metric, Why.INVALID, reason)
     figure = row.response_time(metric) if metric.is_latency else None
-    if figure is not None and figure.failed:
+    if figure is not None and figure.seconds is None:
         return LeftOut(row.server, row.load, metric, Why.REQUESTS_FAILED)
     why = Why.TOO_FEW if row.requests else Why.NO_REQUEST
     return LeftOut(row.server, row.load, metric, why)

@@ -133,7 +133,7 @@ def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:
         return "-"
     interval = figure.seconds
     if interval is None:
-        return f"failed ({figure.failed}x)"
+        return f"failed ({figure.failed}x)" if figure.failed else "failed"
     text = latency(interval.value)
     if not ends or interval.low is None or interval.high is None:
         return text

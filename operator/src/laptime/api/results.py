@@ -241,8 +241,8 @@ class LatencyFigure(TolerantModel):
 
     seconds: Interval | None = Field(
         None,
-        description="What the repetitions are around, in seconds; null: in `failed` of them it "
-        "fell among the requests without a right answer. Without ends where the repetitions have "
+        description="What the repetitions are around, in seconds; null: it fell among the requests "
+        "without a right answer, in `failed` of them. Without ends where the repetitions have "
         "too few answers each: then it is that of all of them together.",
     )
     failed: int = Field(
@@ -384,9 +384,8 @@ class ResultRow(TolerantModel):
         if times is None:
             return None
         seconds: float | None = getattr(times, f"{metric.value}_seconds")
-        if seconds is None:
-            return LatencyFigure(failed=self.trials)
-        return LatencyFigure(seconds=Interval(value=seconds))
+        # One repetition may be enough for it to fall among requests that failed: nobody knows.
+        return LatencyFigure(seconds=None if seconds is None else Interval(value=seconds))
 
 
 class ControlResult(TolerantModel):
