@@ -13,9 +13,12 @@ import jsonschema
 import pytest
 import yaml
 
+from laptime.analysis import summarise
+from laptime.analysis.two_runs import Change, compare_runs
 from laptime.api.metrics import Metric
 from laptime.api.results import Outcome
 from laptime.catalog import Scenario, scenarios
+from laptime.plan import Trial
 from laptime.report import (
     Report,
     ResultsError,
@@ -27,6 +30,7 @@ from laptime.report import (
     to_markdown,
 )
 from laptime.report.html import manifest_to_repeat
+from tests.analysis import runs
 from tests.report.sample import SPEC, recorded
 
 REPORT, _ = recorded()
@@ -168,14 +172,42 @@ def test_a_document_of_version_1_can_be_read() -> None:
     ]  # fmt: skip
     trial = next(one for one in document["trials"] if one["outcome"] == "Measured")
     trial["figures"] |= {"requests": 1000, "errors": 600}
-    trial["figures"]["latency"] |= {"p50Seconds": 0.001, "p99Seconds": 0.002}
     results, report = read_results(json.dumps(document))
     assert results.objectives[0].outcome is Outcome.MISSED
     figures = next(one.figures for one in report.trials if one.trial == trial["trial"])
     assert figures is not None
-    assert figures.latency is not None
-    assert (figures.latency.p50_seconds, figures.latency.p99_seconds) == (None, None)
-    assert figures.latency.max_seconds > 0
+    assert figures.latency is None
+
+
+def test_response_times_of_version_1_are_compared_only_where_all_answers_were_right() -> None:
+    """9 of 1,009 requests failed: the p99 of the right answers is not that of all requests."""
+    spec = runs.make_spec("a", loads=("open", "right"))
+    times = (1000,) * 975 + (5000,) * 15 + (50_000,) * 10
+
+    def script(trial: Trial) -> runs.Outcome:
+        errors = 9 if trial.load == "open" else 0
+        return runs.Outcome(100 + trial.repetition / 10, latencies=times, errors=errors)
+
+    trials, results, payloads = runs.run(spec, script)
+    summary = summarise(spec, trials, results, payloads, None, {})
+    text = to_json(Report("demo", "team", spec, 1, summary, results))
+    before = json.loads(text)
+    before["schemaVersion"] = 1
+    for one in (*before["rows"], *(trial["figures"] for trial in before["trials"])):
+        # As it was found then: the 99th percentile of 1,000 right answers.
+        one["latency"]["p99Seconds"] = 0.005
+        one.pop("latencyFigures", None)
+    _, earlier = read_results(json.dumps(before))
+    _, later = read_results(text)
+    compared = compare_runs(spec, earlier.trials, later.trials)
+    changes = {(one.load, one.metric): one.change for one in compared}
+    for metric in (Metric.P50, Metric.P99):
+        assert changes["open", metric] is Change.NOT_KNOWN
+        assert changes["right", metric] is Change.NONE_FOUND
+    assert changes["open", Metric.REQUESTS_PER_SECOND] is Change.NONE_FOUND
+    assert "| a (baseline) | 1 | 100 (100 to 100) | - | - | - | 45 (0.892%) |" in to_markdown(
+        earlier
+    )
 
 
 def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:

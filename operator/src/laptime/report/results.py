@@ -28,10 +28,6 @@ from laptime.report.feeders import FeederKept, feeders_kept, without_rows
 
 SCHEMA_VERSION = 2
 """Changes when a field of the document changes its meaning or goes away."""
-_PERCENTILES = {
-    "p50Seconds": 0.5, "p80Seconds": 0.8, "p90Seconds": 0.9, "p99Seconds": 0.99,
-    "p999Seconds": 0.999,
-}  # fmt: skip
 
 
 class RunFacts(TolerantModel):
@@ -204,9 +200,9 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
 def _of_version_1(node: Any) -> Any:
     """Return a document of version 1, or a part of it, as one of version 2.
 
-    There percentiles were of right answers alone. Those that fell among the requests without one
-    are known by their number and left out; the others are too low by what these requests add, which
-    nobody can know any more. An objective was met or not.
+    There percentiles were of right answers alone. Where there were other ones they are too low by
+    what these add, which nobody can know any more: such response times are left out, as those that
+    are not known. An objective was met or not.
     """
     if isinstance(node, list):
         return [_of_version_1(child) for child in node]
@@ -219,16 +215,9 @@ def _of_version_1(node: Any) -> Any:
             "outcome": Outcome.MET if met else Outcome.MISSED,
             "reason": "BoundKept" if met else "BoundNotKept",
         }
-    requests, errors = found.get("requests"), found.get("errors")
-    if isinstance(requests, int) and isinstance(errors, int):
+    if found.get("errors"):
         for name in ("latency", "uncorrectedLatency"):
-            times = found.get(name)
-            if isinstance(times, dict):
-                found[name] = {
-                    key: value
-                    for key, value in times.items()
-                    if errors <= (1 - _PERCENTILES.get(key, 0.0)) * requests + 1e-9
-                }
+            found.pop(name, None)
     return found
 
 
