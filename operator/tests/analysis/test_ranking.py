@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from laptime.analysis import wording
+from laptime.analysis import summarise, wording
 from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
-from tests.analysis.runs import CLOSED, Outcome, Script, make_spec, steady, summary_of
+from tests.analysis.runs import CLOSED, Outcome, Script, make_spec, run, steady, summary_of
 
 THREE = make_spec("sync", "async", "axum")
 RATES = {"sync": 600.0, "async": 2220.0, "axum": 15000.0}
@@ -441,6 +441,26 @@ def test_without_figures_the_verdict_says_so(
     summary = summary_of(THREE, lambda _: None, failures=failures)
     assert (summary.fastest, summary.fastest_factor) == (None, None)
     assert summary.verdict == said
+
+
+@pytest.mark.parametrize(
+    ("measured", "said"),
+    [
+        (2, "axum is fastest: 25.0x"),
+        (0, "no server could be measured; "),
+    ],
+)
+def test_of_a_run_that_ended_early_nothing_is_so_far(measured: int, said: str) -> None:
+    trials, results, payloads = run(THREE, steady(RATES))
+    some = [one for one in results if one.repetition <= measured]
+    ended = summarise(THREE, trials, some, payloads, None, {}, "TurnOver")
+    assert ended.finished
+    assert ended.verdict.startswith(said)
+    assert ended.verdict.endswith("; the run ended early (TurnOver)")
+    # The same of one that goes on, and of one of which every trial was run.
+    assert not summarise(THREE, trials, some, payloads, None, {}).finished
+    whole = summarise(THREE, trials, results, payloads, None, {}, "TiersLost")
+    assert whole == summarise(THREE, trials, results, payloads, None, {})
 
 
 def test_the_figure_that_the_baseline_is_compared_with_is_called_doubtful_too() -> None:

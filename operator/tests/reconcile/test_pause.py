@@ -12,6 +12,7 @@ import pytest
 from laptime.api.results import TrialOutcome
 from laptime.api.status import ConditionStatus, ConditionType, State
 from laptime.reconcile.decide import waiting
+from laptime.report import End, read_results
 
 from .api_server import ApiServer
 from .nodes import working
@@ -94,6 +95,12 @@ def test_a_cancelled_run_ends_with_what_it_has_measured(when: str) -> None:
     succeeded = said(world, ConditionType.SUCCEEDED)
     assert (succeeded.status, succeeded.reason) == (ConditionStatus.FALSE, "Cancelled")
     assert f"{len(world.results_written)}/6 trials" in succeeded.message
+    # It is over: no figure of it is "so far", in the status and in what is kept.
+    stored, report = read_results(world.files["results.json"])
+    assert report.end == End("Cancelled", "Cancelled", succeeded.message)
+    assert stored.verdict == status.verdict
+    assert stored.verdict.endswith("; the run ended early (Cancelled)")
+    assert not stored.verdict.startswith(("so far", "nothing is measured yet"))
     measured = [
         one for one in world.observe().results.values() if one.outcome is TrialOutcome.MEASURED
     ]

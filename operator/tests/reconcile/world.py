@@ -327,12 +327,13 @@ class World(SimulatedCluster):
         failures: dict[str, tuple[str, str]],
     ) -> Summary:
         # What is stored changes no more, so the same results have the same summary.
-        known = (frozenset(results), tuple(failures.items()), self.run.spec)
+        ended = self.run.given_up
+        known = (frozenset(results), tuple(failures.items()), self.run.spec, ended)
         if self._summarised is None or self._summarised[0] != known:
             trials = self.trials
             found = [results[trial.name] for trial in trials if trial.name in results]
             published = self.context.scenario.published
-            summary = summarise(self.run.spec, trials, found, payloads, published, failures)
+            summary = summarise(self.run.spec, trials, found, payloads, published, failures, ended)
             self._summarised = known, summary
         return self._summarised[1]
 

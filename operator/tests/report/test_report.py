@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -37,6 +37,7 @@ from laptime.api.usage import (
 from laptime.catalog import scenarios
 from laptime.plan import Trial
 from laptime.report import (
+    End,
     Experiment,
     Report,
     read_results,
@@ -441,6 +442,22 @@ def test_a_run_with_nothing_measured_still_has_a_report() -> None:
     report = Report("demo", "default", SPEC, 42, summary, [])
     assert "nothing is measured yet" in to_markdown(report)
     assert json.loads(to_json(report))["run"]["startedAt"] is None
+
+
+def test_how_a_run_ended_that_did_not_succeed_stands_below_the_verdict() -> None:
+    end = End("Failed", "TurnOver", "it has had its turn for 2h, as long as it may; `1` of 9")
+    report = replace(REPORT, end=end)
+    text = to_json(report)
+    assert json.loads(text)["run"] | asdict(end) == json.loads(text)["run"]
+    assert read_results(text)[1].end == end
+    said = "The run ended as Failed: TurnOver: it has had its turn for 2h, as long as it may; "
+    assert f"**\n\n{said}\\`1\\` of 9.\n" in to_markdown(report)
+    assert f"{said}`1` of 9." in parse(to_html(report, {})).all("header")[0].text
+    for other in (None, End("Succeeded", "Completed")):
+        report = replace(REPORT, end=other)
+        assert "The run ended as" not in to_markdown(report) + to_html(report, {})
+    cancelled = replace(REPORT, end=End("Cancelled", "Cancelled", "spec.cancel is true"))
+    assert "\nThe run ended as Cancelled: spec.cancel is true.\n" in to_markdown(cancelled)
 
 
 def test_the_files_of_the_config_map() -> None:

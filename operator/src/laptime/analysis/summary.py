@@ -80,12 +80,14 @@ def summarise(
     payloads: Mapping[str, str],
     published: Published | None,
     server_failures: Mapping[str, tuple[str, str]],
+    ended: str | None = None,
 ) -> Summary:
     """Return the summary of a run at any time.
 
     `trials` are all planned ones, `results` those that are over, `payloads` the generator's
     results (base64 of gzipped JSON) by trial, `server_failures` the servers that never were
-    measured with reason and message; those that were given up are found here.
+    measured with reason and message; those that were given up are found here. `ended` is why the
+    run is over although trials are left (CamelCase), if it is.
     """
     failures = {**given_up(spec, results), **server_failures}
     failed_loads = loads_given_up(results)
@@ -101,6 +103,9 @@ def summarise(
         and (trial.server, trial.load) not in failed_loads
     ]
     left = duet.with_partners(left, results)
+    early = bool(left) and ended is not None
+    if early:
+        left = []
     finished = not left
     coming = {(trial.server, trial.load) for trial in left}
     rankings = rank(spec, cells, coming)
@@ -111,6 +116,7 @@ def summarise(
     width = widest_half_width(spec, counted, [server.name for server in spec.servers])
     factor = first.factor(first.order[0]) if first else None
     notes = _notes(spec, width, control, finished)
+    notes += [f"the run ended early ({ended})"] if early else []
     if spec.duet:
         paired = first is not None and not any(
             one.load in first.loads and one.figures and one.beside is None for one in results

@@ -61,9 +61,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
     situation.say(
         Verdict(ConditionType.ACCEPTED, ConditionStatus.TRUE, "Accepted", "the run has its turn")
     )
-    failed = run.status.condition(ConditionType.SUCCEEDED)
-    given_up = failed is not None and failed.status == ConditionStatus.FALSE
-    if given_up or situation.nothing_left():
+    if run.given_up is not None or situation.nothing_left():
         return finish(situation)
     if run.spec.cancel:
         return cancel(situation)

@@ -152,6 +152,7 @@ class ResultCache:
             frozenset(self._readings),
             self._paths,
             tuple(sorted(failures.items())),
+            run.given_up,
         )
         if self._summary is None or self._summary[0] != key:
             results = self.results(names, run.spec)
@@ -167,6 +168,7 @@ class ResultCache:
                     {name: self._payloads[name] for name in results},
                     context.scenario.published,
                     failures,
+                    run.given_up,
                 ),
             )
         return self._summary[1]

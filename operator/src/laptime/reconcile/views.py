@@ -11,7 +11,7 @@ from laptime.analysis.summary import Summary
 from laptime.api.resources import quantity
 from laptime.api.results import TrialReadings, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import RunStatus
+from laptime.api.status import ConditionStatus, ConditionType, RunStatus
 from laptime.api.text import plain, without_passwords
 from laptime.catalog import ScenarioError
 from laptime.manifests.context import PODS_ANNOTATION, Target, known_as
@@ -367,6 +367,14 @@ class Run:
     def begun(self) -> bool:
         """Whether it ever had its turn."""
         return self.status.started_at is not None
+
+    @property
+    def given_up(self) -> str | None:
+        """Why it ends, or ended, without all of its figures (CamelCase); None: it does not."""
+        succeeded = self.status.condition(ConditionType.SUCCEEDED)
+        if succeeded is None or succeeded.status != ConditionStatus.FALSE:
+            return None
+        return succeeded.reason
 
 
 def parse_time(text: str | None) -> datetime | None:

@@ -3,7 +3,7 @@
 The HTML is in `laptime.report.html`, which needs more libraries than the operator has.
 """
 
-from laptime.report.contents import Experiment, Report
+from laptime.report.contents import End, Experiment, Report
 from laptime.report.document import result_files, to_json
 from laptime.report.markdown import to_markdown
 from laptime.report.results import (
@@ -18,6 +18,7 @@ from laptime.report.table import to_csv
 
 __all__ = [
     "SCHEMA_VERSION",
+    "End",
     "Experiment",
     "Report",
     "Results",

@@ -11,6 +11,7 @@ from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import State
 from laptime.catalog import Published, Scenario
 from laptime.report.feeders import FeederKept
 
@@ -46,6 +47,17 @@ class Experiment:
 
 
 @dataclass(frozen=True)
+class End:
+    """How a run ended."""
+
+    state: str
+    """As its status has it: Succeeded, Failed or Cancelled."""
+    reason: str
+    """CamelCase, of its condition `Succeeded`."""
+    message: str = ""
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything that is known of a run when it is over."""
 
@@ -74,12 +86,22 @@ class Report:
     """Where the administrator let it be measured; None: anywhere."""
     node_paths: Sequence[NodePath] = ()
     """What its nodes exchange, of each two that were apart."""
+    end: End | None = None
+    """How it ended; None where nobody knows."""
     experiments: Sequence[Experiment] = ()
     """What was tried since of what limits its servers."""
 
     def experiments_on(self, row: ResultRow) -> list[Experiment]:
         """Return those on the server of a row, under its load."""
         return [one for one in self.experiments if (one.server, one.load) == (row.server, row.load)]
+
+    @property
+    def end_said(self) -> str:
+        """How the run ended where it did not succeed, as a sentence without its end; or empty."""
+        if self.end is None or self.end.state == State.SUCCEEDED:
+            return ""
+        parts = dict.fromkeys((self.end.state, self.end.reason, self.end.message))
+        return f"The run ended as {': '.join(part for part in parts if part)}"
 
     @property
     def surroundings(self) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from laptime import __version__
@@ -14,7 +15,7 @@ from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.catalog import Scenario, stored_document
-from laptime.report.contents import Report
+from laptime.report.contents import End, Report
 from laptime.report.feeders import feeders_kept, without_rows
 from laptime.report.results import SCHEMA_VERSION
 
@@ -36,6 +37,7 @@ def result_files(
     scenario: Scenario | None = None,
     placement: RunPlacement | None = None,
     node_paths: Sequence[NodePath] = (),
+    end: End | None = None,
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
     report = Report(
@@ -52,6 +54,7 @@ def result_files(
         published=scenario.published if scenario else None,
         placement=placement,
         node_paths=node_paths,
+        end=end,
     )
     return {JSON_FILE: to_json(report)}
 
@@ -93,6 +96,7 @@ def _document(report: Report) -> dict[str, Any]:
             "baseline": report.spec.baseline_name,
             "startedAt": begin,
             "finishedAt": end,
+            **(asdict(report.end) if report.end else {}),
             **({"placement": report.placement.to_wire()} if report.placement else {}),
             **({"nodePaths": paths} if (paths := [p.to_wire() for p in report.node_paths]) else {}),
         },

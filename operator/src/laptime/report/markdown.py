@@ -48,6 +48,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield f"**{_plain(summary.verdict)}**"
     yield ""
+    if report.end_said:
+        yield from (f"{_plain(report.end_said)}.", "")
     yield from _facts(report)
     for load in spec.loads:
         yield from _load(report, load)

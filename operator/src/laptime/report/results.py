@@ -23,7 +23,7 @@ from laptime.api.results import (
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import plain_tree
 from laptime.catalog import Published, Scenario
-from laptime.report.contents import Report
+from laptime.report.contents import End, Report
 from laptime.report.feeders import FeederKept, feeders_kept, without_rows
 
 SCHEMA_VERSION = 2
@@ -39,6 +39,15 @@ class RunFacts(TolerantModel):
     baseline: str = Field(description="The server that factors are against.")
     started_at: str | None = Field(None, description="First measured request, RFC 3339.")
     finished_at: str | None = Field(None, description="Last measured response, RFC 3339.")
+    state: str | None = Field(
+        None,
+        description="How the run ended: Succeeded, Failed or Cancelled; null in results of older "
+        "versions.",
+    )
+    reason: str | None = Field(None, description="CamelCase: why it ended so.")
+    message: str | None = Field(
+        None, description="The same for people, of a run that did not succeed."
+    )
     placement: RunPlacement | None = Field(
         None,
         description="The placement of its pods; left out where it had none, or where an older "
@@ -194,6 +203,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         published=results.published,
         placement=run.placement,
         node_paths=tuple(run.node_paths),
+        end=End(run.state, run.reason or "", run.message or "") if run.state else None,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from laptime.api.conditions import Verdict
 from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
+from laptime.api.text import plain_lines
 from laptime.catalog import UNKNOWN
 from laptime.manifests.result import answers_name, readings_name, results_name
 from laptime.manifests.scenario import scenario_name
@@ -13,6 +14,7 @@ from laptime.reconcile.diagnose import Problem
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.situation import Situation
+from laptime.report import End
 from laptime.report.document import result_files
 
 _SOON_SECONDS = 1.0
@@ -22,6 +24,8 @@ _ONLY_VERIFIED = (
 )
 # Thresholds of scripts are objectives as well, and there may be many.
 _NAMED = 20
+_MOST_OF_A_MESSAGE = 1024
+"""As conditions have it."""
 # Prometheus is asked for half as long.
 _READING_SECONDS = 60.0
 # After the readings, longer than a pod on a lost node is waited for.
@@ -58,15 +62,10 @@ def finish(situation: Situation) -> Decision:
         situation.fail(
             Problem("ResultsNotStored", f"single results are stored, {unstored[0]} is not{refusal}")
         )
-    succeeded = situation.outcome().status == ConditionStatus.TRUE
     situation.say(
         Verdict(ConditionType.PROGRESSING, ConditionStatus.FALSE, "Finished", "the run is over")
     )
-    cancelled = situation.outcome().reason == "Cancelled"
-    state = State.CANCELLED if cancelled else State.FAILED
-    return situation.decision(
-        State.SUCCEEDED if succeeded else state, requeue_seconds=0.0, finished=True
-    )
+    return situation.decision(_state(situation.outcome()), requeue_seconds=0.0, finished=True)
 
 
 def readings_to_come(situation: Situation, so_far: float) -> bool:
@@ -87,6 +86,9 @@ def _store_results(situation: Situation) -> list[str]:
     if observed.summary is None and not observed.single:
         # A run that only verifies, and came to no answer.
         return []
+    if situation.outcome().status == ConditionStatus.FALSE and run.given_up is None:
+        # Said in this pass: the figures of the next one are of a run of which no more comes.
+        return [f"ConfigMap {results_name(run.name)}"]
     # Before anything is deleted: it is what the run was made for.
     situation.actions.insert(0, Fold(_files(situation)))
     return [f"ConfigMap {results_name(run.name)}"]
@@ -110,7 +112,22 @@ def _files(situation: Situation) -> dict[str, str]:
         scenario,
         run.status.placement,
         situation.node_paths,
+        _end(situation),
     )
+
+
+def _end(situation: Situation) -> End:
+    outcome = _outcome(situation)
+    succeeded = outcome.status == ConditionStatus.TRUE
+    # The verdict says what came of a run that succeeded.
+    message = "" if succeeded else plain_lines(outcome.message)[:_MOST_OF_A_MESSAGE]
+    return End(str(_state(outcome)), outcome.reason, message)
+
+
+def _state(outcome: Verdict) -> State:
+    if outcome.status == ConditionStatus.TRUE:
+        return State.SUCCEEDED
+    return State.CANCELLED if outcome.reason == "Cancelled" else State.FAILED
 
 
 def clean_up(situation: Situation) -> list[str]:
@@ -148,6 +165,13 @@ def _say_outcome(situation: Situation) -> None:
     """Say in `Succeeded` whether every server was measured, unless the run was given up before."""
     if situation.outcome().status == ConditionStatus.FALSE:
         return
+    situation.say(_outcome(situation), *_objectives(situation))
+
+
+def _outcome(situation: Situation) -> Verdict:
+    """Return whether every server was measured, or why the run was given up before."""
+    if situation.outcome().status == ConditionStatus.FALSE:
+        return situation.outcome()
     failures: dict[str, str] = {}
     reason = "ServersFailed"
     for server in situation.spec.servers:
@@ -161,16 +185,14 @@ def _say_outcome(situation: Situation) -> None:
     if len(failures) == len(situation.spec.servers):
         reason = "AllServersFailed"
     if failures:
-        verdict = Verdict(
+        return Verdict(
             ConditionType.SUCCEEDED, ConditionStatus.FALSE, reason, "; ".join(failures.values())
         )
-    else:
-        summary = situation.observed.summary
-        reason, words = "Completed", (summary.verdict if summary else None) or "every trial was run"
-        if situation.spec.verify_only:
-            reason, words = "OnlyVerified", _ONLY_VERIFIED
-        verdict = Verdict(ConditionType.SUCCEEDED, ConditionStatus.TRUE, reason, words)
-    situation.say(verdict, *_objectives(situation))
+    summary = situation.observed.summary
+    reason, words = "Completed", (summary.verdict if summary else None) or "every trial was run"
+    if situation.spec.verify_only:
+        reason, words = "OnlyVerified", _ONLY_VERIFIED
+    return Verdict(ConditionType.SUCCEEDED, ConditionStatus.TRUE, reason, words)
 
 
 def _objectives(situation: Situation) -> list[Verdict]:
