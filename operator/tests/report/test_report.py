@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
 
 from laptime.analysis import summarise, wording
 from laptime.api import doubts
@@ -48,11 +49,11 @@ from laptime.report import (
 )
 from laptime.report.contents import LEFT_OUT
 from laptime.report.html import to_html
-from laptime.report.markdown import describe_load, tiers
+from laptime.report.markdown import _plain, describe_load, tiers
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 from tests.report.html_tree import parse
-from tests.report.html_tree import table as table_of
 from tests.report.sample import recorded
+from tests.slow import within
 
 SPEC = BenchmarkRunSpec.model_validate(
     {
@@ -354,20 +355,14 @@ def test_an_open_load_has_times_from_sent_and_a_search_its_bounds() -> None:
 
 
 def test_where_nobody_waited_the_reports_show_no_queue() -> None:
-    report, payloads = recorded()
-    text = to_markdown(report)
-    page = parse(to_html(report, payloads)).by_id("load-open")
-    lines = [line for one in page.all("table") for line in table_of(one)]
-    for row in report.summary.rows:
-        if (row.server, row.load) != ("axum", "open"):
-            continue
-        shown = [
-            wording.latency_figure(row.response_time(metric), ends=True)
-            for metric in (Metric.P50, Metric.P99, Metric.P999)
-        ]
-        both = [one for figure in shown for one in (figure, figure)]
-        assert f"| axum | {' | '.join(both)} | 60.0 us |" in text
-        assert ["axum", *both, "60.0 us"] in lines
+    report, _ = recorded()
+    (row,) = [r for r in report.summary.rows if (r.server, r.load) == ("axum", "open")]
+    shown = [
+        wording.latency_figure(row.response_time(metric), ends=True)
+        for metric in (Metric.P50, Metric.P99, Metric.P999)
+    ]
+    both = [one for figure in shown for one in (figure, figure)]
+    assert f"| axum | {' | '.join(both)} | 60.0 us |" in to_markdown(report)
 
 
 def test_precision_and_control_stand_among_the_facts() -> None:
@@ -410,6 +405,41 @@ def test_foreign_text_is_shown_and_does_nothing_else() -> None:
     assert "<script>" not in MARKDOWN.replace("\\<", "")
     assert "\n# not a heading" not in MARKDOWN
     assert '"a\\|b"' in MARKDOWN
+
+
+FOREIGN = (
+    "@admin and @org/team: see https://evil.example/x?a=1&b=2, www.evil.example or a@evil.example; "
+    "owner/repo#12, #3, GH-4; __bold__ _so_ ~~gone~~ *x* `y` [a](b) a|b &lt;b&gt; max_connections"
+)
+ACTS = re.compile(r"(?<!\w)@\w|://|www\.|\w@\w+\.|#\d|GH-\d", re.IGNORECASE)
+"""What calls people, or links by itself, in the Markdown of places where people talk."""
+
+
+def test_a_long_foreign_text_is_read_in_no_time() -> None:
+    parts = ("a", "1a", "a/", "x.", "@a", "_", "a@", "http:/", "a#")
+    text = " ".join(part * 200_000 for part in parts)
+    assert within(60, _plain, text).replace("\\", "").replace("`", "") == text
+
+
+def test_foreign_text_calls_nobody_and_links_nowhere() -> None:
+    row = REPORT.summary.rows[0].model_copy(update={"validity_reasons": [FOREIGN]})
+    met = REPORT.summary.objectives[0].model_copy(update={"message": FOREIGN})
+    published = scenarios()["users"].published
+    assert published is not None
+    report = replace(
+        REPORT,
+        summary=replace(REPORT.summary, rows=(row,), objectives=(met,), verdict=FOREIGN),
+        environment={"CPU": FOREIGN},
+        published=published.model_copy(update={"title": FOREIGN, "notes": [FOREIGN]}),
+    )
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    shown = 0
+    for block in markdown.parse(to_markdown(report)):
+        said = block.children or []
+        assert {one.type for one in said} <= {"text", "code_inline", "strong_open", "strong_close"}
+        assert not [one.content for one in said if one.type == "text" and ACTS.search(one.content)]
+        shown += FOREIGN in "".join(one.content for one in said)
+    assert shown == 6
 
 
 def test_objectives_are_listed_met_or_missed() -> None:

@@ -32,6 +32,20 @@ _PERCENTILES = (Metric.P50, Metric.P99, Metric.P999)
 _OUTCOMES = {
     Outcome.MET: "met", Outcome.MISSED: "**missed**", Outcome.NOT_KNOWN: "**not known**",
 }  # fmt: skip
+_ACTIVE = re.compile(
+    r"""
+    (?P<word>
+      (?: [a-z][a-z0-9+.-]{0,19}+:// | www\. | (?:mailto|xmpp): ) [^\s`|]+  # an address
+    | (?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+                           # of mail
+    | (?<!\w)@[a-z0-9][\w./-]*                                            # a person, a team
+    | (?<![\w./-])[\w.-]++(?:/[\w.-]++)*+[#!]\d+ | [#!]\d+ | \bGH-\d+    # an issue
+    )
+    | [\\`*|<>\[\]~]
+    | (?<![^\W_])_ | _(?![^\W_])                                           # _so_, but not in a_name
+    | &(?=\#?\w+;)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
 _FACTOR = 7
 _PUBLISHED = 8
 """Place of the published factor in a line: beside the measured one."""
@@ -358,20 +372,20 @@ def _objectives(report: Report) -> Iterator[str]:
 
 
 def _published(published: Published) -> Iterator[str]:
-    yield from ("", f"## As published: {published.title}")
+    yield from ("", f"## As published: {_plain(published.title)}")
     for table in published_tables(published):
         yield from ("", f"Load: {table.shape}", "")
         if table.order:
-            yield from (f"Fastest first: {', '.join(table.order)}", "")
+            yield from (f"Fastest first: {_plain(', '.join(table.order))}", "")
         if not table.lines:
             continue
         yield _table_line(HEADINGS)
         yield _table_line(["---", *["---:"] * (len(HEADINGS) - 1)])
         for line in table.lines:
-            yield _table_line(line)
+            yield _table_line([_plain(cell) for cell in line])
     yield ""
     for note in published.notes:
-        yield f"- {note}"
+        yield f"- {_plain(note)}"
 
 
 def _environment(report: Report) -> Iterator[str]:
@@ -424,5 +438,11 @@ def _table_line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text of others so that Markdown shows it and does nothing else with it."""
-    return re.sub(r"([\\`*|<>\[\]])", r"\\\1", " ".join(text.split()))
+    """Return text of others so that Markdown shows it and does nothing else with it.
+
+    Where people talk about a report, such as in a pull request, words call people, link to issues
+    and to addresses by themselves: those stand as code, in which nothing does.
+    """
+    return _ACTIVE.sub(
+        lambda found: f"`{found[0]}`" if found["word"] else f"\\{found[0]}", " ".join(text.split())
+    )
