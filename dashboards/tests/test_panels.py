@@ -709,6 +709,11 @@ def test_verdicts_have_room() -> None:
 def test_servers_stand_in_an_order_in_the_pictures_of_the_answer(name: str) -> None:
     panel = PANELS[f"laptime-run: {name}"]
     assert all("position, place, " in target["expr"] for target in panel["targets"])
+    organize = panel["transformations"][-2]["options"]
+    # Of one query the value has no letter.
+    drawn = "Value" if len(panel["targets"]) == 1 else "Value #B"
+    assert min(organize["indexByName"], key=organize["indexByName"].get) == drawn
+    assert organize["renameByName"][drawn] not in ("Place", "Exact")
     done = {one["id"]: (at, one) for at, one in enumerate(panel["transformations"])}
     # Place 10 is below 9, so it is a number before it is sorted by; the first is at the top.
     order = ["merge", "convertFieldType", "calculateField", "sortBy", "organize"]

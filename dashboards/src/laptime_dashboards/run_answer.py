@@ -257,7 +257,8 @@ def _lines(
     is above `most` is drawn there, and the mouse shows what it is.
     """
     values = f"max by (server, load, position, place, {point}) ({series})"
-    drawn, exact = ("Value #B", "Value #A") if most else ("Value #A", "Value #B")
+    # Of several queries Grafana names each value by its query; of one it is the value.
+    drawn = "Value #B" if most else "Value"
     panel = (
         xychart.Panel()
         .title(title)
@@ -293,8 +294,8 @@ def _lines(
                 "organize",
                 {
                     "excludeByName": {"Time": True, "place": True},
-                    "renameByName": {drawn: name, exact: "Exact"},
-                    "indexByName": {drawn: 0, "Place": 1, exact: 2},
+                    "renameByName": {drawn: name, "Value #A": "Exact"},
+                    "indexByName": {drawn: 0, "Place": 1, "Value #A": 2},
                 },
             )
         )
