@@ -78,10 +78,30 @@ def test_what_only_arrivals_have_stands_below_the_table(
         "arrived from 9,600 on"
     ) in text
     assert (
-        "axum: of all repetitions together p50, p99 and p99.9 are 15.4 ms, 29.1 ms and 1.40 s "
+        "axum: p50, p99 and p99.9 are 15.4 ms, 29.1 ms and 1.40 s "
         "from due, 15.4 ms, 500 us and 1.40 s from sent; lateness p99 70.0 us"
     ) in text
-    assert "fastapi: of all repetitions together" not in text
+    assert "fastapi: p50, p99 and p99.9" not in text
+
+
+def test_times_from_sent_are_those_of_the_table_where_both_are_known_by_repetition(
+    manifest: Any, finished_status: Any
+) -> None:
+    axum = finished_status["results"][1]
+    due = {name: {"seconds": {"value": 0.005}} for name in ("p50", "p99", "p999")}
+    axum["latencyFigures"] = due
+    axum["uncorrectedFigures"] = {
+        **due,
+        "p99": {"seconds": {"value": 0.002}},
+        "p999": {"failed": 2},
+    }
+    axum["uncorrectedLatency"] = axum["latency"]
+    text = _printed(manifest, finished_status, width=170)
+    (said,) = [line.strip() for line in text.splitlines() if "from sent" in line]
+    assert said == (
+        "axum: p50, p99 and p99.9 are 5.00 ms, 5.00 ms and 5.00 ms from due, 5.00 ms, 2.00 ms and "
+        "failed (2x) from sent"
+    )
 
 
 def test_nobody_seems_to_have_waited_where_every_request_was_sent_when_it_was_due(

@@ -71,7 +71,9 @@ def report(
     stored: Annotated[
         Path | None,
         typer.Option(
-            "--stored", metavar="FOLDER", help="Write everything that the run has stored there too."
+            "--stored",
+            metavar="FOLDER",
+            help="Write what the run has stored there too, without rows of feeders.",
         ),
     ] = None,
     namespace: Namespace = None,

@@ -17,7 +17,6 @@ from laptime.api.metrics import Metric
 from laptime.api.results import (
     Interval,
     Outcome,
-    ResponseTimes,
     ResultRow,
     RowState,
     Validity,
@@ -285,23 +284,19 @@ def _notes(rows: list[ResultRow], experiments: Sequence[Experiment]) -> Iterator
 def _arrivals(row: ResultRow) -> Iterator[str]:
     if row.saturation is not None:
         yield f"objective {wording.search(row.saturation)}"
-    due, sent, late = row.latency, row.uncorrected_latency, row.lateness_p99_seconds
+    late = row.lateness_p99_seconds
+    # One kind of estimate for both: what they differ by is the queue and nothing else.
+    both = [row.due_and_sent(metric) for metric in (Metric.P50, Metric.P99, Metric.P999)]
     parts = []
-    if due is not None and sent is not None:
-        # The table has those of single repetitions, which differ from these without any queue.
-        parts.append(
-            "of all repetitions together p50, p99 and p99.9 are "
-            f"{_percentiles(due)} from due, {_percentiles(sent)} from sent"
+    if all(due is not None and sent is not None for due, sent in both):
+        due, sent = (
+            wording.listing([wording.latency_figure(pair[one]) for pair in both]) for one in (0, 1)
         )
+        parts.append(f"p50, p99 and p99.9 are {due} from due, {sent} from sent")
     if late is not None:
         parts.append(f"lateness p99 {wording.latency(late)}")
     if parts:
         yield "; ".join(parts)
-
-
-def _percentiles(times: ResponseTimes) -> str:
-    seconds = (times.p50_seconds, times.p99_seconds, times.p999_seconds)
-    return wording.listing([wording.latency(one) for one in seconds])
 
 
 def _of_script(row: ResultRow) -> Iterator[str]:
