@@ -25,6 +25,17 @@ WORK = {
     "upstream": ("18a37a14d6290aa7", "c3265b28de88e0ce"),
     "users": ("ff73f612ffe6feac", "e4693ea43b8fac34"),
 }
+# By these `kubectl laptime compare` knows that two runs did the same work, earlier ones too.
+HASHES = {
+    "apibench": "1898518973664dad",
+    "hello": "4f484b976a5c0eca",
+    "posts": "3817ae9c94817f8b",
+    "recipes": "e7ffcbcb3a79b682",
+    "sleep": "483cbce7c3d2be07",
+    "tasks": "22968fbd1b9805ab",
+    "upstream": "267f3d9673794783",
+    "users": "bbff0f7790353abb",
+}
 _SENT = ("name", "method", "path", "body", "expectStatus", "statements")
 _ASKED = (
     *("contentType", "jsonSchema", "expected", "times", "answers", "keepsId", "sameAsUpstream"),
@@ -49,7 +60,7 @@ def work(scenario: Scenario) -> tuple[str, str]:
     """Return the digests of a scenario."""
     costs = ("ids", "asksUpstream", "waitSeconds")
     requests = [
-        on_the_wire(one, *costs) | {"bodyCheck": scenario.body_check(one)}
+        on_the_wire(one, *costs) | {"bodyCheck": scenario.body_check(one, scenario.requests)}
         for one in scenario.requests
     ]
     checks = [on_the_wire(one, *_ASKED) for one in scenario.counting_checks]
@@ -59,6 +70,7 @@ def work(scenario: Scenario) -> tuple[str, str]:
 @pytest.mark.parametrize("scenario", scenarios().values(), ids=lambda one: one.name)
 def test_requests_and_checks_are_what_they_were(scenario: Scenario) -> None:
     assert work(scenario) == WORK[scenario.name]
+    assert scenario.hash == HASHES[scenario.name]
 
 
 @pytest.mark.parametrize("scenario", scenarios().values(), ids=lambda one: one.name)
@@ -110,7 +122,64 @@ def test_the_answer_to_a_request_with_values_is_not_the_same_each_time() -> None
                 "checks": [{**one, "expected": {"name": "ada"}}],
             }
         )
-        assert scenario.body_check(scenario.requests[0]) == said
+        assert scenario.body_check(scenario.requests[0], scenario.requests) == said
+
+
+CREATE = {"name": "create", "method": "POST", "path": "/items", "expectStatus": 201}
+DATA = {"postgres": {"schema": [{"sql": "CREATE TABLE item (id integer);"}]}}
+WHOLE = {"expected": [{"id": 1}]}
+
+
+def said_of(
+    listed: dict[str, Any], check: dict[str, Any], writes: bool, **scenario: Any
+) -> str | None:
+    """Return what is asked of the answers to GET /items, in a load that writes or does not."""
+    listed = {"name": "list", "path": "/items", **listed}
+    sent = {key: one for key, one in listed.items() if key != "statements"}
+    made = Scenario.model_validate(
+        {
+            "name": "shop",
+            "data": DATA,
+            "requests": [listed, CREATE],
+            "checks": [{**sent, **check}, {**CREATE, "times": 1}],
+            **scenario,
+        }
+    )
+    asked, create = made.requests
+    return made.body_check(asked, [asked, create] if writes else [asked])
+
+
+def test_an_answer_is_not_called_constant_where_the_load_writes() -> None:
+    assert said_of({}, WHOLE, writes=False) == "same"
+    # From the first created row on the right answer is another one.
+    assert said_of({}, WHOLE, writes=True) == "nonEmpty"
+    # What asks no table shows none of its rows; what keeps them elsewhere may.
+    nothing = {"statements": 0}
+    assert said_of(nothing, WHOLE, writes=True) == "same"
+    assert said_of(nothing, WHOLE, writes=True, data=None) == "nonEmpty"
+    cache = [{"name": "cache", "image": "redis:8", "ports": [6379], "stateless": True}]
+    assert said_of(nothing, WHOLE, writes=True, services=cache) == "nonEmpty"
+    # Nobody writes into the run's upstream.
+    assert said_of({}, {"sameAsUpstream": True}, writes=True) == "same"
+
+
+def test_a_request_that_computes_is_known_by_being_asked_again() -> None:
+    order = {"method": "POST", "path": "/sums", "body": "[1, 2]"}
+    assert said_of(order, {"expected": 3}, writes=False) == "same"
+    assert said_of(order, {"expected": 3, "times": 1}, writes=False) == "nonEmpty"
+    assert said_of(order, {"expected": 3}, writes=True) == "nonEmpty"
+
+
+@pytest.mark.parametrize("check", [{"jsonSchema": {"type": "array"}}, {"expectedPart": [{}]}])
+def test_two_answers_alike_within_a_moment_say_nothing_of_a_whole_load(check: Any) -> None:
+    # Such as one that has the time of day in seconds.
+    assert said_of({}, {**check, "times": 2}, writes=False) == "nonEmpty"
+
+
+def test_a_scenario_says_itself_whether_an_answer_is_constant() -> None:
+    schema = {"jsonSchema": {"type": "array"}}
+    assert said_of({}, {**schema, "constant": True}, writes=True) == "same"
+    assert said_of({}, {**WHOLE, "constant": False}, writes=False) == "nonEmpty"
 
 
 def test_the_hash_is_of_the_rows_and_not_of_where_they_are() -> None:

@@ -237,6 +237,12 @@ def test_what_comes_with_laptime_could_be_anybodys(
         (f"{CHECK}.contentType", "application/json; charset=utf-8", "is no media type"),
         (f"{CHECK}.expectStatus", 204, "an answer with status 204 has no body"),
         (f"{CHECK}.times", 0, "spec.checks[0].times: 0 is less than the minimum of 1"),
+        (f"{CHECK}.constant", True, "checks.one.constant: no request is this very one: write it"),
+        (
+            f"{CHECK}",
+            {**SHOP["spec"]["checks"][0], "constant": True, "answers": "different"},
+            "an answer that is constant is not different at times",
+        ),
         ("checks.1.answers", "different", "compares several answers: write times of 2 or more"),
         (f"{CHECK}.minSeconds", 10, "minSeconds must be smaller than timeoutSeconds"),
         (f"{CHECK}.timeoutSeconds", 0, "spec.checks[0].timeoutSeconds: 0 is less than the min"),

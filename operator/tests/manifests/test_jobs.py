@@ -11,7 +11,7 @@ import pytest
 
 from laptime.api.loads import Load
 from laptime.api.results import TrialOutcome, TrialResult
-from laptime.catalog import Check, Request, scenarios
+from laptime.catalog import Check, Request, Scenario, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
@@ -73,6 +73,25 @@ def test_the_generator_is_told_the_trial() -> None:
         "timeoutSeconds": 30,
         "resetStatements": users_context().scenario.reset_statements,
     }
+
+
+def test_answers_are_compared_in_the_loads_that_leave_the_rows_alone() -> None:
+    create = {"name": "create", "method": "POST", "path": "/", "expectStatus": 201}
+    scenario = Scenario.model_validate(
+        {
+            **SCENARIO.to_wire(),
+            "requests": [{"name": "list", "path": "/"}, create],
+            "checks": [{"name": "list", "path": "/", "expected": []}, {**create, "times": 1}],
+        }
+    )
+    closed = {"connections": 2, "duration": "10s"}
+    loads = [
+        {"name": "both", "closed": closed},
+        {"name": "read", "endpoints": ["list"], "closed": closed},
+    ]
+    ctx = context({**SPECS["direct"], "loads": loads}, scenario=scenario)
+    asked = {load: document(ctx, load)["requests"][0]["check"] for load in ("both", "read")}
+    assert asked == {"both": "nonEmpty", "read": "same"}
 
 
 def test_random_arrivals_are_the_same_for_all_servers_of_a_repetition() -> None:

@@ -344,6 +344,12 @@ class Check(Exchange):
                 "minSeconds must be smaller than timeoutSeconds",
                 ".minSeconds",
             ),
+            rule(
+                "!has(self.constant) || !self.constant || self.answers == 'same'",
+                "an answer that is constant is not different at times: leave constant or answers "
+                "out",
+                ".constant",
+            ),
         )
     )
     expect_headers: dict[str, HeaderValue] = Field(
@@ -370,6 +376,13 @@ class Check(Exchange):
     )
     answers: Answers = Field(
         Answers.SAME, description="different: not all of them may be the same."
+    )
+    constant: bool | None = Field(
+        None,
+        description="Whether each right answer is the same throughout a load, down to its bytes: "
+        "one that differs is an error then. Left out: it is where the whole answer is known "
+        "(expected) and what else the load sends is GET, or the request has statements: 0; and "
+        "where it is that of the upstream.",
     )
     keeps_id: bool = Field(
         False, description="The id of this answer stands for {id} in the checks after it."
@@ -400,15 +413,6 @@ class Check(Exchange):
             or self.expected_part is not None
             or self.same_as_upstream
         )
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether each right answer to this request is the same JSON value."""
-        if self.answers is Answers.DIFFERENT or self.keeps_id:
-            return False
-        compared = self.json_schema is not None or self.expected_part is not None
-        asked_again = compared and self.times > 1
-        return self.expected is not None or self.same_as_upstream or asked_again
 
 
 class BenchmarkScenarioSpec(Model):

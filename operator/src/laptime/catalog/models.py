@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from laptime.api.base import Model
-from laptime.api.scenario import BenchmarkScenarioSpec, Check, InitSql, Request, Sql
+from laptime.api.scenario import Answers, BenchmarkScenarioSpec, Check, InitSql, Request, Sql
 from laptime.api.server import Server
 from laptime.catalog.feeding import first_values
 from laptime.catalog.needs import values_of
@@ -165,12 +165,14 @@ class Scenario(BenchmarkScenarioSpec):
                 return request
         raise KeyError(name)
 
-    def body_check(self, request: Request) -> Literal["same", "nonEmpty"] | None:
+    def body_check(
+        self, request: Request, sent: Sequence[Request]
+    ) -> Literal["same", "nonEmpty"] | None:
         """Return what can be asked of the body of each answer to a request under load.
 
-        By the check of the same name: `same` where it says that the whole answer to this very
-        request never changes, `nonEmpty` where it says that there is a body. None: nothing is
-        known, or there is no body.
+        `sent` is all that the load sends, this request too. By the check of the same name: `same`
+        where the answer to this very request never changes, `nonEmpty` where it has a body. None:
+        nothing is known, or there is no body.
         """
         for check in self.checks:
             if check.name == request.name and check.method == request.method:
@@ -180,10 +182,32 @@ class Scenario(BenchmarkScenarioSpec):
         if check.expect_status != request.expect_status or not check.knows_body:
             return None
         asked = (check.path, check.sent_headers, check.body)
-        constant = check.is_constant and request.ids is None and not values_of(request)
-        if constant and asked == (request.path, request.sent_headers, request.body):
-            return "same"
+        one_request = request.ids is None and not values_of(request)
+        if one_request and asked == (request.path, request.sent_headers, request.body):
+            constant = check.constant
+            if constant is None:
+                constant = self._stays_the_same(check, request, sent)
+            return "same" if constant else "nonEmpty"
         return "nonEmpty"
+
+    def _stays_the_same(self, check: Check, request: Request, sent: Sequence[Request]) -> bool:
+        """Return whether the right answer to a request is a constant of the work itself.
+
+        Two answers alike when it was checked are no proof: what else is sent may change the rows
+        that it shows, and the time of day goes on.
+        """
+        if check.answers is Answers.DIFFERENT or check.keeps_id:
+            return False
+        if check.same_as_upstream:
+            return True
+        if check.expected is None:
+            return False
+        alone = all(one.method == "GET" for one in sent if one.name != request.name)
+        # That it changes nothing of its own whole answer was seen when it was asked again.
+        if alone and (request.method == "GET" or check.times > 1):
+            return True
+        # What a load can change is in tables then, and this answer comes from none.
+        return request.statements == 0 and self.needs_database and not self.services
 
     @property
     def counting_checks(self) -> list[Check]:

@@ -188,6 +188,12 @@ def _about_checks(scenario: Scenario) -> Iterator[str]:
                 f"{place}: an answer with status {check.expect_status} has no body: leave "
                 "contentType, jsonSchema and expected out"
             )
+        if check.constant and not _is_compared(check, scenario):
+            yield (
+                f"{place}.constant: no request is this very one: write it at the check that has "
+                "the name, method, path, headers, cookies, body and status of a request without "
+                "values, and says something of its body"
+            )
         if check.content_type is not None and not re.fullmatch(
             r"[-+.\w]+/[-+.\w]+", check.content_type
         ):
@@ -197,6 +203,12 @@ def _about_checks(scenario: Scenario) -> Iterator[str]:
             )
         yield from _about_schema(place, check)
         yield from _about_afterwards(place, check, scenario)
+
+
+def _is_compared(check: Check, scenario: Scenario) -> bool:
+    """Whether answers under load are compared by what a check says."""
+    alike = (one for one in scenario.requests if one.name == check.name)
+    return any(scenario.body_check(one, scenario.requests) == "same" for one in alike)
 
 
 def _about_schema(place: str, check: Check) -> Iterator[str]:

@@ -332,7 +332,7 @@ def _work(
     ctx: RunContext, load: Load, sessions: Sequence[SentSession], requests: Sequence[Request]
 ) -> dict[str, Any]:
     """Return what users do: requests by their weights, or sessions of them."""
-    written = {request.name: _request(request, load, ctx) for request in requests}
+    written = {request.name: _request(request, load, ctx, requests) for request in requests}
     if len(sessions) > len(requests) or any(len(one.steps) > 1 for one in sessions):
         return {
             "requests": list(written.values()),
@@ -347,7 +347,9 @@ def _work(
     return {"requests": list(written.values())}
 
 
-def _request(request: Request, load: Load, ctx: RunContext) -> dict[str, Any]:
+def _request(
+    request: Request, load: Load, ctx: RunContext, sent: Sequence[Request]
+) -> dict[str, Any]:
     document: dict[str, Any] = {
         "name": request.name,
         "method": request.method,
@@ -358,7 +360,7 @@ def _request(request: Request, load: Load, ctx: RunContext) -> dict[str, Any]:
     }
     if request.cookies:
         document["cookies"] = dict(request.cookies)
-    check = ctx.scenario.body_check(request)
+    check = ctx.scenario.body_check(request, sent)
     if check is not None:
         document["check"] = check
     if request.ids is not None:
