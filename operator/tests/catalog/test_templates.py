@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from laptime.catalog.templates import Place, parts_of, rendered
+from laptime.catalog.templates import Place, check_path, parts_of, rendered
 
 CASES: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[3] / "images/k6/internal/session/testdata/templates.json").read_text(
@@ -24,14 +25,29 @@ PLACES = {
 }
 
 
+def written(case: dict[str, Any]) -> str:
+    """Return what a scenario with the template of a case sends in its place."""
+    template, place = case["template"], PLACES[case["place"]]
+    if place is Place.PATH:
+        check_path("/" + template)
+    return rendered(template, place, {"users.name": case["name"]})
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['place']} {case['template']}")
 def test_a_template_becomes_what_the_generator_makes_of_it(case: dict[str, Any]) -> None:
-    values = {"users.name": case["name"]}
     if "text" in case:
-        assert rendered(case["template"], PLACES[case["place"]], values) == case["text"]
+        assert written(case) == case["text"]
     else:
         with pytest.raises(ValueError, match=r"write|there is no value"):
-            rendered(case["template"], PLACES[case["place"]], values)
+            written(case)
+
+
+@pytest.mark.parametrize(
+    "path", [f"/{case['text']}" for case in CASES if case["place"] == "path" and "text" in case]
+)
+def test_a_path_is_verified_as_it_is_measured(path: str) -> None:
+    with httpx.Client(base_url="http://host:8080") as client:
+        assert client.build_request("GET", path).url.raw_path == path.encode()
 
 
 def test_the_short_form_is_a_value_only_where_there_are_ids() -> None:

@@ -261,6 +261,17 @@ def test_secrets_in_a_query_and_in_a_form() -> None:
     assert second["body"] == "user=a%20b&password={{password|url}}"
 
 
+def test_an_address_has_nothing_that_clients_write_in_ways_of_their_own() -> None:
+    # Browsers record a query as they send it.
+    url = 'https://shop.example/a|b/100%?f={"x":"a^b"}&q=a\\b`&r=<c>&s=50%&t=%7C&u[0]=é'
+    made = translated(recording(one(url=url)))
+    assert made.scenario is not None
+    (request,) = checked(made.scenario).requests
+    assert request.path == (
+        "/a%7Cb/100%25?f=%7B%22x%22:%22a%5Eb%22%7D&q=a%5Cb%60&r=%3Cc%3E&s=50%25&t=%7C&u[0]=%C3%A9"
+    )
+
+
 @pytest.mark.parametrize(
     "name",
     [

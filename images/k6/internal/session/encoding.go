@@ -1,5 +1,7 @@
 package session
 
+import "strings"
+
 // encoding is how the bytes of a value become part of a request.
 type encoding uint8
 
@@ -33,13 +35,13 @@ func (p place) encoding() encoding {
 	return raw
 }
 
-// takes says whether a value may stand there: nothing that would end the line that it stands in, or
-// that net/http would not write.
-func (p place) takes(value []byte) bool {
-	for _, b := range value {
+// takes says whether a text may stand there: nothing that would end the line that it stands in, or
+// that net/http would not write as it is.
+func (p place) takes(text []byte) bool {
+	for i, b := range text {
 		switch p {
 		case inPath:
-			if b <= ' ' || b >= 0x7f || b == '#' {
+			if b == '%' && !(i+2 < len(text) && isHexDigit(text[i+1]) && isHexDigit(text[i+2])) || !inURI(b) {
 				return false
 			}
 		case inHeader:
@@ -54,6 +56,14 @@ func (p place) takes(value []byte) bool {
 	}
 	return true
 }
+
+// inURI says whether a byte stands in paths and queries as it is: as RFC 3986 has it, and brackets,
+// which browsers leave too. All else clients write in ways of their own.
+func inURI(b byte) bool {
+	return 'a' <= b|0x20 && b|0x20 <= 'z' || '0' <= b && b <= '9' || strings.IndexByte("-._~!$&'()*+,;=:@/?%[]", b) >= 0
+}
+
+func isHexDigit(b byte) bool { return '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'f' }
 
 const hexDigits = "0123456789ABCDEF"
 

@@ -167,6 +167,9 @@ func (d *draft) text(where, template string, p place) (string, error) {
 	var text strings.Builder
 	for _, one := range parts {
 		if one.name == "" {
+			if p == inPath && !p.takes([]byte(one.text)) {
+				return "", fmt.Errorf("%s: %q cannot stand in a path as it is; write %%XX for what no URL has", where, one.text)
+			}
 			text.WriteString(one.text)
 			continue
 		}
@@ -176,6 +179,13 @@ func (d *draft) text(where, template string, p place) (string, error) {
 		}
 		fmt.Fprintf(&text, "%s%d.", d.mark, len(d.values))
 		d.values = append(d.values, value)
+	}
+	if path, _, _ := strings.Cut(text.String(), "?"); p == inPath {
+		for _, segment := range strings.Split(path, "/") {
+			if segment == "." || segment == ".." {
+				return "", fmt.Errorf("%s: %q has a segment %s, which some clients take out; write the path that is meant", where, template, segment)
+			}
+		}
 	}
 	return text.String(), nil
 }

@@ -209,7 +209,8 @@ class Exchange(Model):
         "GET", description="The method."
     )
     path: str = Field(
-        description="Path and query, such as /tasks/{id}?full=1; a space is written %20.",
+        description="Path and query, such as /tasks/{id}?full=1; what no URL has is written "
+        "percent-encoded, such as %20 for a space and %22 for a quotation mark.",
         json_schema_extra=rules(
             rule(
                 "self.matches('^/[!-~]*$') && !self.startsWith('//') && !self.contains('#')",

@@ -58,7 +58,8 @@ class Place(StrEnum):
 
 
 _ALLOWED = {
-    Place.PATH: re.compile(r"[!-\"$-~]*"),
+    # RFC 3986, and brackets, which browsers leave too. All else clients write in ways of their own.
+    Place.PATH: re.compile(r"(?:[-!$&'()*+,./:;=?@\[\]_~0-9A-Za-z]|%[0-9A-Fa-f]{2})*"),
     Place.HEADER: re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*"),
     Place.COOKIE: re.compile(r"[!#-+\--:<-\[\]-~]*"),
     # What ends no text, name or number of SQL.
@@ -123,6 +124,29 @@ def rendered(template: str, place: Place, values: Mapping[str, Value]) -> str:
     if place is Place.PATH and text.startswith("//"):
         raise ValueError(f"{text[:40]!r} begins with two /, which would name another host")
     return text
+
+
+def check_path(path: str) -> None:
+    """Check that a path is sent as it is written, its values aside.
+
+    Raises:
+        ValueError: it cannot be read, or the verifier and the generator would send it in two
+            spellings, of which a server may refuse one; the message says what to write.
+    """
+    parts = parts_of(path, ids=True)
+    for part in parts:
+        known = _ALLOWED[Place.PATH].match(part.text)
+        if known is not None and (rest := part.text[known.end() :]):
+            raise ValueError(
+                f"{rest[:20]!r} cannot stand in a path as it is: write %{ord(rest[0]):02X} for "
+                f"{rest[0]}" + ("" if rest[0] == "%" else ", or {{... | url}} for a value with it")
+            )
+    text = "".join("-" if part.name else part.text for part in parts)
+    if {".", ".."} & set(text.partition("?")[0].split("/")):
+        raise ValueError(
+            "some clients take the segments . and .. out of a path: write the one that is meant, "
+            "without them"
+        )
 
 
 def encoded(part: Part, place: Place, value: Value) -> str:

@@ -17,6 +17,7 @@ from laptime.catalog.templates import (
     Part,
     Place,
     Value,
+    check_path,
     check_templates,
     encoded,
     names_in,
@@ -94,6 +95,8 @@ def _templates(
         where = f"requests.{request.name}.{field}"
         try:
             parts = [part for part in parts_of(template) if part.name]
+            if place is Place.PATH:
+                check_path(template)
         except ValueError as error:
             yield f"{where}: {error}"
             continue
@@ -196,8 +199,11 @@ def _checks(scenario: Scenario, columns: Mapping[str, Column]) -> Iterator[str]:
                     )
                 elif unknown:
                     yield f"{place}.{field}: {_unknown(unknown[0], [*values, *kept])}"
-                elif where is not None and not set(names) & set(kept):
-                    rendered(template, where, values)
+                else:
+                    if where is Place.PATH:
+                        check_path(template)
+                    if where is not None and not set(names) & set(kept):
+                        rendered(template, where, values)
             except ValueError as error:
                 yield f"{place}.{field}: {error}"
         captured |= own

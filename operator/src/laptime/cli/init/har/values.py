@@ -30,6 +30,8 @@ _SECRET = re.compile(
 _NO_SECRET = re.compile(
     r".*-(type(-hint)?|method|algorithm|count|length|limit|version)|(max|min|num|total)-.*tokens"
 )
+# Browsers leave some of them as they are.
+_NO_URI = re.compile(r"%(?![0-9a-fA-F]{2})|[^-!$%&'()*+,./:;=?@\[\]_~0-9A-Za-z]")
 _IDS = ("id", "uuid", "guid", "key", "slug", "sku", "code", "number", "ref")
 _RANDOM = re.compile(r"(?=.*\d)[-\w.~+/=]{16,}")
 _SEGMENT_ID = re.compile(r"\d+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -260,8 +262,8 @@ def _is_secret(name: str) -> bool:
 
 
 def _safe(text: str) -> str:
-    """Return a part of an address with nothing in it that a template has."""
-    return "".join(one if "!" <= one <= "~" and one not in '{}"<>#' else quote(one) for one in text)
+    """Return a part of an address with nothing in it that a template has, or no path may have."""
+    return _NO_URI.sub(lambda found: quote(found[0], safe=""), text)
 
 
 def _row_of(path: str) -> str:
