@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from laptime.manifests.context import Manifest
-from laptime.manifests.generator import trial_job
+from laptime.manifests.context import Manifest, RunContext
+from laptime.manifests.generator import trial_document, trial_job
 from laptime.manifests.tiers import target_url
 from laptime.manifests.verifier import verify_job
 from laptime.plan import Trial
-from tests.manifests.runs import SPECS, TARGETS, context, objects
+from tests.manifests.runs import MARKET, SPECS, TARGETS, context, objects
 
 THERE = context("there")
 
@@ -54,6 +55,34 @@ def test_generator_and_verifier_know_it_and_are_known_to_it(job: Manifest) -> No
     assert volume["configMap"] == {"name": "shop-ca", "items": items}
     said = json.loads(known.get("LAPTIME_TRIAL") or known["LAPTIME_VERIFY"])
     assert (said["target"], said["healthPath"]) == ("https://shop.bench.svc:8443", "/ready")
+
+
+def test_feeders_draw_other_values_each_time_where_nobody_brings_the_data_back() -> None:
+    poisson = {"rate": 10, "duration": "10s", "arrivals": "poisson"}
+    loads = [{"name": name, "open": poisson} for name in ("first", "second")]
+    market = {**SPECS["there"], "scenario": "market", "loads": loads, "seed": 3}
+    ctx = context(market, scenario=MARKET)
+
+    def seeds(trial: Trial, ctx: RunContext = ctx) -> tuple[int, int | None]:
+        document = trial_document(ctx, trial)
+        return document["seed"], document.get("feederSeed")
+
+    trials = [
+        Trial("demo-trial-001", 1, "shop", "first", 1),
+        # Another load, another Service before the same database, another attempt.
+        Trial("demo-trial-002", 2, "shop", "second", 1),
+        Trial("demo-trial-003", 3, "cart", "first", 1),
+        Trial("demo-trial-001-attempt-2", 1, "shop", "first", 1),
+    ]
+    found = [seeds(one) for one in trials]
+    # A run that repeats this one, as its report says.
+    found.append(seeds(trials[0], replace(ctx, uid="another")))
+    assert len({drawn for _, drawn in found}) == len(found)
+    assert all(drawn is not None and 0 <= drawn < 2**53 for _, drawn in found)
+    # Arrivals are the same for all servers, and values too where reset brings the rows back.
+    assert {arrivals for arrivals, _ in found} == {3 + 1}
+    assert seeds(Trial("demo-trial-004", 4, "axum", "first", 1)) == (3 + 1, None)
+    assert seeds(trials[0]) == found[0]
 
 
 def test_the_runs_own_database_and_upstream_have_nothing_to_do_with_it() -> None:

@@ -41,6 +41,8 @@ type Trial struct {
 	TLS *TLS `json:"tls"`
 	// Of all that is drawn at random.
 	Seed int64 `json:"seed"`
+	// Of what feeders draw, where that has to be other values each time; absent: Seed.
+	FeederSeed *int64 `json:"feederSeed"`
 
 	work          *session.Work
 	secured       *tls.Config

@@ -98,13 +98,17 @@ func (t *Trial) sessions() ([]session.Session, error) {
 
 // Work gives what the users of a segment do.
 func (t *Trial) Work(segment Segment) *session.Work {
+	seed := t.Seed
+	if t.FeederSeed != nil {
+		seed = *t.FeederSeed
+	}
 	for i, feeder := range t.work.Feeders() {
 		index, count := int64(segment.Index), int64(segment.Count)
 		first, end := before(feeder.Rows(), index, count), before(feeder.Rows(), index+1, count)
 		if feeder.Rows() < count {
 			first, end = 0, feeder.Rows()
 		}
-		feeder.Share(first, end-first, session.Mixed(uint64(t.Seed), uint64(i*maxGenerators+segment.Index+1)))
+		feeder.Share(first, end-first, session.Mixed(uint64(seed), uint64(i*maxGenerators+segment.Index+1)))
 		feeder.Limit(feeder.Part())
 	}
 	return t.work

@@ -163,6 +163,26 @@ func TestTooFewIdsToShareAreSentByEachGenerator(t *testing.T) {
 	}
 }
 
+func TestFeedersDrawByASeedOfTheirOwnWhereTheyHaveOne(t *testing.T) {
+	drawn := func(seeds string) string {
+		trial, err := Parse(`{"trial":"t","target":"http://server:80",`+seeds+`"requests":[{"name":"r","path":"/{{n}}"}],
+			"feeders":[{"name":"n","range":{"first":1,"last":50},"use":"random","per":"request"}],"load":`+closed(1)+`}`, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(seeds, `"seed":1`) && trial.Seed != 1 {
+			t.Errorf("%s: arrivals have the seed %d", seeds, trial.Seed)
+		}
+		return strings.Join(wiresOf(t, trial, Segment{0, 1}), "")
+	}
+	if own := drawn(`"seed":1,"feederSeed":7,`); own != drawn(`"seed":7,`) || own == drawn(`"seed":1,`) {
+		t.Error("feeders do not follow feederSeed")
+	}
+	if drawn(`"seed":1,"feederSeed":0,`) != drawn("") {
+		t.Error("0 is no seed")
+	}
+}
+
 // What is written of a request that is the same each time is what net/http writes.
 func TestARequestWithoutValuesIsWrittenOnce(t *testing.T) {
 	trial, err := parse(`{"name":"r","method":"POST","path":"/a%20b?c=%7Bd%7D","headers":{"X-B":"2","X-A":"1","host":"h"},

@@ -106,7 +106,8 @@ class Feeder(Model):
     use: Use = Field(
         Use.CYCLE,
         description="cycle: in turn, again and again. once: each at most once in a trial, its "
-        "warm-up included. random: any of them, drawn by the seed of the run.",
+        "warm-up included. random: any of them, drawn by the seed of the run; for a Service that "
+        "is there already anew in each trial.",
     )
     per: Per = Field(
         Per.SESSION,

@@ -37,6 +37,7 @@ from laptime.plan import (
     MOST_STEPS,
     SentSession,
     Trial,
+    feeder_seed,
     longest_rest_seconds,
     seed_of,
     sent_requests,
@@ -158,9 +159,12 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         # A generator of an earlier version, of a run that was begun with it, does not know it.
         document["healthPath"] = server.health
     by_chance = load.arriving is not None and load.arriving.arrivals is Arrivals.POISSON
-    if by_chance or any(feeder.get("use") == Use.RANDOM for feeder in feeders):
+    drawn = any(feeder.get("use") == Use.RANDOM for feeder in feeders)
+    if by_chance or (drawn and server.deployed):
         # The same for all servers of a repetition, and another one in each of them.
         document["seed"] = seed + trial.repetition
+    if drawn and not server.deployed:
+        document["feederSeed"] = feeder_seed(ctx.uid, trial)
     if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
     return document

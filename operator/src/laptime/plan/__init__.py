@@ -20,7 +20,7 @@ from laptime.plan.profiles import (
 )
 from laptime.plan.script_sources import Lead, Leads, may_reach, script_leads
 from laptime.plan.starts import start_rate
-from laptime.plan.trials import Trial, plan_trials, seed_of
+from laptime.plan.trials import Trial, feeder_seed, plan_trials, seed_of
 
 __all__ = [
     "MOST_STEPS",
@@ -33,6 +33,7 @@ __all__ = [
     "Places",
     "SentSession",
     "Trial",
+    "feeder_seed",
     "in_time",
     "load_problem",
     "load_problems",

@@ -42,6 +42,15 @@ def seed_of(spec: BenchmarkRunSpec, uid: str) -> int:
     return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8]) % (_MAX_SEED + 1)
 
 
+def feeder_seed(uid: str, trial: Trial) -> int:
+    """Return the seed of what feeders draw at random for a server whose data nobody brings back.
+
+    No other attempt of the trial, and no other trial of this run or of one that repeats it, draws
+    the same: what is there once would be there already. It is below 2^53.
+    """
+    return int.from_bytes(hashlib.sha256(f"{uid}/{trial.name}".encode()).digest()[:8]) >> 11
+
+
 def plan_trials(
     run_name: str,
     spec: BenchmarkRunSpec,

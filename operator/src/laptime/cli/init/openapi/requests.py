@@ -46,7 +46,7 @@ from laptime.cli.init.translation import Document
 
 NUMBER = "n"
 FIRST_NUMBER, LAST_NUMBER = 100_000_000_000, 999_999_999_999
-"""Twelve digits, as a part of a UUID has them; so many that none comes twice by chance."""
+"""Twelve digits, as a part of a UUID has them; so many that one hardly ever comes twice."""
 _DIGITS = 12
 _UNIQUE = ("email", "username", "login", "slug", "handle", "nickname")
 _MOST_BODY = 65_536

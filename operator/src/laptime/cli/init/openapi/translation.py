@@ -183,9 +183,9 @@ def _needed(into: Translation, requests: Requests, login: Login | None, numbered
         )
     if numbered:
         into.notes.append(
-            f"{{{{{NUMBER}}}}} is another number each time, where there may be one of a kind only; "
-            "checks take the first. A Service keeps what checks have made: where they meet it "
-            f"again, write another first for the feeder {NUMBER}"
+            f"{{{{{NUMBER}}}}} is drawn anew each time, where there may be one of a kind only: of "
+            "10 million some 50 come twice. Checks take the first. A Service keeps what checks "
+            f"have made: where they meet it again, write another first for the feeder {NUMBER}"
         )
 
 
