@@ -163,6 +163,12 @@ def test_an_answer_is_not_called_constant_where_the_load_writes() -> None:
     assert said_of({}, {"sameAsUpstream": True}, writes=True) == "same"
 
 
+def test_compressed_answers_to_one_request_differ() -> None:
+    # Of Django each has some random bytes of its own, of Python's gzip the time.
+    for asked, said in (("gzip", "nonEmpty"), ("identity", "same")):
+        assert said_of({"headers": {"Accept-Encoding": asked}}, WHOLE, writes=False) == said
+
+
 def test_a_request_that_computes_is_known_by_being_asked_again() -> None:
     order = {"method": "POST", "path": "/sums", "body": "[1, 2]"}
     assert said_of(order, {"expected": 3}, writes=False) == "same"

@@ -347,6 +347,8 @@ USERS, LIST = "feeders.0", "feeders.2"
         ("requests.1.captures.0.regex", "(", "must be a regular expression as RE2 has it, such as"),
         ("requests.1.captures.0.regex", r"\pL", r"'\\pL' is not known everywhere: write groups"),
         ("requests.1.captures.0.header", "a b", "must be a name of letters, digits and '-'"),
+        ("requests.0.headers.accept-encoding", "gzip", "requests.login.captures.token: the request "
+         "asks for a compressed answer, and nobody looks into one under load: leave"),
         # Sessions.
         ("sessions.0.steps", [], "spec.sessions[0].steps: [] should be non-empty"),
         ("sessions.0.steps", ["logn"], "sessions.shop.steps: there is no request logn; there is "

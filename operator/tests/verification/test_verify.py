@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 import ssl
@@ -15,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from laptime.catalog import scenarios
+from laptime.catalog import Capture, Check, scenarios
 from laptime.verification import judge as judge_module
 from laptime.verification.verdict import MAX_VERDICT_BYTES, Verdict
 from laptime.verification.verify import NOBODY, Client, Task, main, verify, wait_until_healthy
@@ -371,3 +372,41 @@ def test_what_cannot_be_reached_in_time_is_said() -> None:
     assert (found.ok, found.reason) == (False, "NotReachable")
     assert found.message.startswith(target)
     assert found.message.endswith("(waited 0.1s)")
+
+
+@pytest.mark.parametrize("encoding", [None, "gzip"])
+def test_an_answer_is_compressed_where_the_scenario_asks_for_it(encoding: str | None) -> None:
+    # As under load, where nobody adds a field of his own.
+    seen: list[tuple[str | None, str | None]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            asked = self.headers.get("accept-encoding")
+            body = json.dumps({"token": "t"}).encode()
+            self.send_response(200)
+            if self.path != "/healthz":
+                seen.append((asked, self.headers.get("accept")))
+            if asked is not None:
+                body = gzip.compress(body)
+                self.send_header("Content-Encoding", asked)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Keep the output of the tests clean."""
+
+    headers = {"accept-encoding": encoding} if encoding else {}
+    check = Check(name="me", path="/me", headers=headers, times=1, expected={"token": "t"})
+    kept = check.model_copy(update={"captures": [Capture(name="token", pointer="/token")]})
+    with served(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        target = f"http://127.0.0.1:{port}"
+        assert verify(Task(target=target, checks=[check])).ok
+        verdict = verify(Task(target=target, checks=[kept]))
+    assert seen == [(encoding, None)] * 2
+    assert verdict.ok == (encoding is None)
+    if encoding is not None:
+        assert verdict.reason == "CaptureMissing"
+        assert "the answer is compressed, and under load nobody looks into it" in verdict.message

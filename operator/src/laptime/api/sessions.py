@@ -86,6 +86,11 @@ class Capture(Model):
         ),
     )
 
+    @property
+    def in_body(self) -> bool:
+        """Whether it is looked for in the body of an answer."""
+        return self.header is None and self.cookie is None
+
 
 class Session(Model):
     """Requests that one user sends one after the other."""

@@ -1,9 +1,9 @@
-"""Which header fields and cookies a scenario may name. Pure."""
+"""Which header fields and cookies a scenario may name, and what they ask for. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 _SET_BY_US = (
     *("host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"),
@@ -26,6 +26,15 @@ def header_problems(place: str, names: Collection[str]) -> Iterator[str]:
         elif name.lower() == "cookie":
             yield f"{place}: write cookies instead of the field {name}"
     yield from name_problems(place, names)
+
+
+def asks_for_coding(headers: Mapping[str, str]) -> bool:
+    """Whether a request asks for an answer that is compressed."""
+    return any(
+        text.strip().lower() not in ("", "identity")
+        for name, text in headers.items()
+        if name.lower() == "accept-encoding"
+    )
 
 
 def name_problems(place: str, names: Collection[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from laptime.api.feeders import NumberRange
 from laptime.api.scenario import Exchange, Request
 from laptime.catalog.feeding import Column, columns_of
+from laptime.catalog.header_names import asks_for_coding
 from laptime.catalog.models import Scenario
 from laptime.catalog.needs import missing_capture
 from laptime.catalog.regexes import pattern_of
@@ -79,6 +80,12 @@ def _names(scenario: Scenario) -> Iterator[str]:
 def _captures(scenario: Scenario) -> Iterator[str]:
     for place, exchange in _exchanges(scenario):
         for one in exchange.captures:
+            if one.in_body and asks_for_coding(exchange.headers):
+                yield (
+                    f"{place}.captures.{one.name}: the request asks for a compressed answer, and "
+                    "nobody looks into one under load: leave accept-encoding out, or capture from "
+                    "a request without it"
+                )
             if one.regex is None:
                 continue
             try:

@@ -236,6 +236,13 @@ class Judge:
             raise Wrong("ConnectionLost", f"{what}: {said(error)}") from None
 
     def _kept(self, capture: Capture, answer: Answer, what: str) -> Value:
+        coding = answer.headers.get("content-encoding", "identity").strip().lower()
+        if capture.in_body and coding not in ("", "identity"):
+            raise Wrong(
+                "CaptureMissing",
+                f"{what}: the answer is compressed, and under load nobody looks into it for "
+                f"{{{{{capture.name}}}}}: have the server answer it as it is",
+            )
         value = captured(capture, answer.headers, answer.body)
         if value is None:
             raise Wrong(

@@ -217,7 +217,10 @@ def _asking(
         # With TLS the server chooses; without it HTTP/2 is spoken at once.
         http1=not second or task.target.startswith("https:"),
     )
-    # A user of a load sends the cookies that he is told to, and no others.
+    # A user of a load sends the fields and the cookies that he is told to, and no others: asked for
+    # by httpx itself, answers would be compressed here and not under load.
+    for name in ("accept", "accept-encoding"):
+        del asking.headers[name]
     asking.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
     return asking
 
