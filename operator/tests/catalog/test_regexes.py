@@ -15,7 +15,8 @@ from laptime.catalog import pattern_of
     ],
 )  # fmt: skip
 def test_what_both_know_is_taken(regex: str) -> None:
-    assert pattern_of(regex).pattern == regex
+    # The end of a text is written in another way here.
+    assert pattern_of(regex).pattern.replace(r"\Z", "$") == regex
 
 
 @pytest.mark.parametrize(

@@ -2,58 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from laptime.catalog import Capture
+from laptime.catalog import Capture, plain_text
 from laptime.verification.captures import MAX_VALUE_BYTES, captured
 
-HEADERS = httpx.Headers(
-    [
-        ("Location", "/items/7"),
-        ("set-cookie", "a=1; Path=/"),
-        ("Set-Cookie", 'sid="x=y"; HttpOnly'),
-        ("X", "first"),
-        ("X", "second"),
-    ]
+# The generator is tested with the same cases.
+SHARED: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "images/k6/internal/session/testdata/captures.json").read_text(
+        "utf-8"
+    )
 )
-BODY = b'{"token":"a\\"b","user":{"id":12,"a/b":[true,{"c.d":"deep"}],"none":null,"list":[1, 2]}}'
+HEADERS = httpx.Headers()
+BODY = str(SHARED["body"]).encode()
 
 
-# images/k6/internal/session/session_test.go has the same.
-@pytest.mark.parametrize(
-    ("source", "value"),
-    [
-        ({"json": "/token"}, 'a"b'),
-        ({"json": "/user/id"}, 12),
-        ({"json": "/user/a~1b/0"}, True),
-        ({"json": "/user/a~1b/1/c.d"}, "deep"),
-        ({"json": "/user/list"}, [1, 2]),
-        ({"json": "/user/none"}, None),
-        ({"json": "/user/*"}, None),
-        ({"json": "/user/#"}, None),
-        ({"json": "/user/list/2"}, None),
-        ({"json": "/user/id/x"}, None),
-        ({"json": "/@this"}, None),
-        ({"header": "location"}, "/items/7"),
-        ({"header": "x"}, "first"),
-        ({"header": "Locatio"}, None),
-        ({"cookie": "sid"}, "x=y"),
-        ({"cookie": "SID"}, None),
-        ({"regex": r'"id":(\d+)'}, "12"),
-        ({"regex": r"\d+"}, "12"),
-        ({"regex": r"x(\d+)"}, None),
-        ({"regex": r"(x)?\d+"}, None),
-        ({"header": "Location", "regex": "/items/(.+)"}, "7"),
-        ({"cookie": "sid", "regex": "[a-z]$"}, "y"),
-        ({"json": "/user", "regex": r'"id":(\d+)'}, "12"),
-    ],
-)
-def test_captures(source: dict[str, str], value: Any) -> None:
+def found(case: dict[str, Any]) -> Any:
+    """Return what a case captures from its answer."""
+    source = {key: case[key] for key in ("json", "header", "cookie", "regex") if key in case}
+    lines = [line.partition(": ") for line in case.get("head", SHARED["head"])]
+    headers = httpx.Headers([(name, value) for name, _, value in lines])
     capture = Capture.model_validate({"name": "it", **source})
-    assert captured(capture, HEADERS, BODY) == value
+    return captured(capture, headers, case.get("body", SHARED["body"]).encode())
+
+
+@pytest.mark.parametrize("case", SHARED["cases"], ids=str)
+def test_what_is_captured_is_what_the_generator_captures(case: dict[str, Any]) -> None:
+    value = found(case)
+    assert (None if value is None else plain_text(value)) == case.get("text")
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"), [("/user/id", 12), ("/user/a~1b/0", True), ("/user/list", [1, 2])]
+)
+def test_what_is_no_text_stays_what_it_is(pointer: str, value: Any) -> None:
+    kept = found({"json": pointer})
+    assert (type(kept), kept) == (type(value), value)
 
 
 def test_what_is_not_json_has_nothing_at_a_pointer() -> None:

@@ -85,7 +85,13 @@ func (c *capture) find(head, body []byte) (value []byte, ok bool) {
 	case c.header != "":
 		value, ok = headerValue(head, c.header, func(value []byte) ([]byte, bool) { return value, true })
 	case len(c.cookie) > 0:
-		value, ok = headerValue(head, "set-cookie", c.cookieValue)
+		headerValue(head, "set-cookie", func(line []byte) ([]byte, bool) {
+			// The last one counts, as it does for browsers; an empty one takes a cookie away.
+			if cookie, is := c.cookieValue(line); is && len(cookie) > 0 {
+				value, ok = cookie, true
+			}
+			return nil, false
+		})
 	default:
 		value, ok = body, true
 	}

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -144,41 +146,51 @@ func TestSessionsAreMixedByTheirWeights(t *testing.T) {
 	}
 }
 
+// The operator keeps values too, and is tested with the same cases
+// (operator/tests/verification/test_captures.py). One without a text finds nothing.
 func TestCaptures(t *testing.T) {
-	const head = "HTTP/1.1 200 OK\r\nLocation: /items/7\r\nset-cookie: a=1; Path=/\r\nSet-Cookie: sid=\"x=y\"; HttpOnly\r\n\r\n"
-	const body = `{"token":"a\"b","user":{"id":12,"a/b":[true,{"c.d":"deep"}],"none":null,"list":[1, 2]}}`
-	for _, test := range []struct {
-		capture Capture
-		value   string // empty: not there
-	}{
-		{Capture{JSON: "/token"}, `a"b`},
-		{Capture{JSON: "/user/id"}, "12"},
-		{Capture{JSON: "/user/a~1b/0"}, "true"},
-		{Capture{JSON: "/user/a~1b/1/c.d"}, "deep"},
-		{Capture{JSON: "/user/list"}, "[1, 2]"},
-		{Capture{JSON: "/user/none"}, ""},
-		{Capture{JSON: "/user/*"}, ""},
-		{Capture{JSON: "/user/#"}, ""},
-		{Capture{JSON: "/@this"}, ""},
-		{Capture{Header: "location"}, "/items/7"},
-		{Capture{Header: "Locatio"}, ""},
-		{Capture{Cookie: "sid"}, "x=y"},
-		{Capture{Cookie: "SID"}, ""},
-		{Capture{Regex: `"id":(\d+)`}, "12"},
-		{Capture{Regex: `\d+`}, "12"},
-		{Capture{Regex: `x(\d+)`}, ""},
-		{Capture{Regex: `(x)?\d+`}, ""},
-		{Capture{Header: "Location", Regex: `/items/(.+)`}, "7"},
-		{Capture{Cookie: "sid", Regex: `[a-z]$`}, "y"},
-		{Capture{JSON: "/user", Regex: `"id":(\d+)`}, "12"},
-	} {
-		test.capture.Name = "it"
-		work, _ := made(t, []Request{{Name: "a", Path: "/", Captures: []Capture{test.capture}}})
-		user := work.NewUser()
-		ok := work.Capture(&user, 0, []byte(head), []byte(body))
-		if ok != (test.value != "") || string(user.captured[0]) != test.value {
-			t.Errorf("%+v: %q, %v, expected %q", test.capture, user.captured[0], ok, test.value)
+	file, err := os.ReadFile("testdata/captures.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		Head []string
+		Body *string
+	}
+	var all struct {
+		answer
+		Cases []struct {
+			Capture
+			answer
+			Text *string
 		}
+	}
+	if err := json.Unmarshal(file, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all.Cases {
+		if one.Head == nil {
+			one.Head = all.Head
+		}
+		if one.Body == nil {
+			one.Body = all.Body
+		}
+		one.Name = "it"
+		work, _ := made(t, []Request{{Name: "a", Path: "/", Captures: []Capture{one.Capture}}})
+		user := work.NewUser()
+		head := "HTTP/1.1 200 OK\r\n" + strings.Join(one.Head, "\r\n") + "\r\n\r\n"
+		ok := work.Capture(&user, 0, []byte(head), []byte(*one.Body))
+		if ok != (one.Text != nil) || ok && string(user.captured[0]) != *one.Text {
+			t.Errorf("%+v: %q, %v", one.Capture, user.captured[0], ok)
+		}
+	}
+}
+
+func TestAListIsCapturedAsItStandsThere(t *testing.T) {
+	work, _ := made(t, []Request{{Name: "a", Path: "/", Captures: []Capture{{Name: "it", JSON: "/list"}}}})
+	user := work.NewUser()
+	if !work.Capture(&user, 0, nil, []byte(`{"list":[1, 2]}`)) || string(user.captured[0]) != "[1, 2]" {
+		t.Errorf("%q", user.captured[0])
 	}
 }
 

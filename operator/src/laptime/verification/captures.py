@@ -35,7 +35,8 @@ def _found(capture: Capture, headers: httpx.Headers, body: bytes) -> Value | Non
     if capture.header is not None:
         return next(iter(headers.get_list(capture.header)), None)
     if capture.cookie is not None:
-        return next(_cookies(headers, capture.cookie), None)
+        # Of several the last one counts, as it does for browsers; an empty one takes a cookie away.
+        return next(filter(None, reversed(list(_cookies(headers, capture.cookie)))), None)
     return body.decode("utf-8", "replace")
 
 
