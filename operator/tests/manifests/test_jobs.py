@@ -394,6 +394,30 @@ def test_answers_are_checked_over_the_protocols_of_the_loads() -> None:
     assert "protocols" not in json.loads(environment(container)["LAPTIME_VERIFY"])
 
 
+@pytest.mark.parametrize(
+    ("checks", "seconds"),
+    [
+        # Ten answers of 9 s each, asked for twice, and the same once more over HTTP/2.
+        ([{"timeoutSeconds": 10}] * 10, 2 * 10 * 2 * 10),
+        ([{"times": 1, "minSeconds": 60, "timeoutSeconds": 120}] * 2, 2 * 2 * 120),
+        # Nobody waits for ever, but as long as an answer has to take.
+        ([{"times": 100, "timeoutSeconds": 120}] * 3, 2 * 1800),
+        ([{"times": 100, "minSeconds": 20, "timeoutSeconds": 120}], 2 * 100 * 20),
+    ],
+)
+def test_a_check_has_the_time_that_right_answers_may_take(
+    checks: list[dict[str, Any]], seconds: int
+) -> None:
+    asked = [
+        Check.model_validate({"name": f"c{n}", "path": f"/{n}", **one})
+        for n, one in enumerate(checks)
+    ]
+    ctx = over_http2("http1", "http2")
+    ctx = replace(ctx, scenario=ctx.scenario.model_copy(update={"checks": asked}))
+    job = verify_job(ctx, ctx.spec.server("axum"))
+    assert job["spec"]["activeDeadlineSeconds"] == 120 + 30 + seconds
+
+
 def test_the_verifier_is_told_the_checks() -> None:
     ctx = users_context()
     manifest = verify_job(ctx, ctx.spec.server("axum"))

@@ -21,6 +21,8 @@ from laptime.manifests.upstream import upstream_url
 
 VERIFY_CONTAINER = "verify"
 _START_SECONDS = 120
+# A verifier that never ends has to be ended some time, however long answers may take.
+_SLOW_SECONDS = 1800
 
 
 def verify_name(ctx: RunContext, server: Server, again: bool = False) -> str:
@@ -69,9 +71,15 @@ def verify_job(ctx: RunContext, server: Server, again: bool = False) -> Manifest
 
 
 def check_seconds(ctx: RunContext) -> int:
-    """Return after how many seconds the check of a server is ended, however far it is."""
-    checks = sum(check.times * check.min_seconds for check in ctx.scenario.counting_checks)
-    return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + len(_protocols(ctx)) * checks)
+    """Return after how many seconds the check of a server is ended, however far it is.
+
+    A server may take its whole time for each right answer; one that takes longer has failed.
+    """
+    checks = ctx.scenario.counting_checks
+    least = sum(check.times * check.min_seconds for check in checks)
+    most = sum(check.times * check.timeout_seconds for check in checks)
+    answers = max(least, min(most, _SLOW_SECONDS))
+    return math.ceil(_START_SECONDS + ctx.spec.startup_seconds + len(_protocols(ctx)) * answers)
 
 
 def wait_container(ctx: RunContext, server: Server, resources: Manifest) -> Manifest:
