@@ -238,6 +238,13 @@ def test_what_comes_with_laptime_could_be_anybodys(
             "$ref: http://metadata.internal/x leads out of the schema: write #/$defs/",
         ),
         (f"{CHECK}.jsonSchema", {"$id": "file:///etc/passwd"}, "leads out of the schema"),
+        (f"{CHECK}.jsonSchema", {"$ref": "#"}, "one.jsonSchema refers to itself without an end"),
+        ("checks.2.jsonSchema", {"anyOf": [{"$ref": "#"}]}, "checks.again.jsonSchema refers to"),
+        (
+            f"{CHECK}.jsonSchema",
+            {"$ref": "#/$defs/item"},
+            "jsonSchema: there is no /$defs/item in it",
+        ),
         (f"{CHECK}.jsonSchema", {"required": ["price"]}, "expected does not meet its own jsonSch"),
         (f"{CHECK}.expectedPart", {}, "write either expected (the whole answer) or expectedPart"),
         (f"{CHECK}.contentType", "application/json; charset=utf-8", "is no media type"),

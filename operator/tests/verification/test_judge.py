@@ -362,6 +362,28 @@ def test_part_of_an_answer_may_be_all_that_is_asked_for() -> None:
     assert longer.message == "GET /me: $.tags: expected 1 items, got 2"
 
 
+def test_a_schema_that_does_not_end_is_no_fault_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("laptime.verification.judge._SCHEMA_SECONDS", 0.2)
+    slow = Check(name="me", path="/me", json_schema={"pattern": "^(a+)+$"})
+    began = time.monotonic()
+    wrong = one_answer(slow, json="a" * 40 + "b")
+    assert time.monotonic() - began < 5
+    assert wrong.reason == "SchemaNotCheckable"
+    assert "GET /me: the jsonSchema of the check takes more than 0.2s: write patterns" in (
+        wrong.message
+    )
+    endless = Check(name="me", path="/me", json_schema={"allOf": [{"$ref": "#"}]})
+    wrong = one_answer(endless, json=1)
+    assert wrong.reason == "SchemaNotCheckable"
+    assert "refers to itself without an end" in wrong.message
+    nowhere = Check(name="me", path="/me", json_schema={"items": {"$ref": "#/$defs/a"}})
+    wrong = one_answer(nowhere, json=[1])
+    assert wrong.reason == "SchemaNotCheckable"
+    assert "the jsonSchema of the check has no /$defs/a, to which it refers" in wrong.message
+
+
 def test_a_header_of_the_answer_must_be_as_expected() -> None:
     check = Check(name="me", path="/me", expect_headers={"Cache-Control": "no-store"})
     assert one_answer(check, headers={"cache-control": "no-store"}).ok

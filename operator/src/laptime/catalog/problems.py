@@ -216,6 +216,7 @@ def _about_schema(place: str, check: Check) -> Iterator[str]:
     if schema is None:
         return
     import jsonschema
+    from referencing.exceptions import Unresolvable
 
     if (leads := next(_leading_out(schema), None)) is not None:
         yield f"{place}.jsonSchema: {leads} leads out of the schema: write #/$defs/... instead"
@@ -232,10 +233,19 @@ def _about_schema(place: str, check: Check) -> Iterator[str]:
             "jsonSchema"
         )
     said = json.dumps(check.expected)
-    if check.expected is not None and ID_PLACEHOLDER not in said and "{{" not in said:
-        broken = next(jsonschema.Draft202012Validator(schema).iter_errors(check.expected), None)
-        if broken is not None:
-            yield f"{place}: expected does not meet its own jsonSchema: {broken.message[:200]}"
+    compared = check.expected is not None and ID_PLACEHOLDER not in said and "{{" not in said
+    validator = jsonschema.Draft202012Validator(schema)
+    try:
+        # What refers to itself without an end does so for any value.
+        broken = next(validator.iter_errors(check.expected if compared else None), None)
+    except RecursionError:
+        yield f"{place}.jsonSchema refers to itself without an end: leave the $ref out"
+        return
+    except Unresolvable as error:
+        yield f"{place}.jsonSchema: there is no {error.ref[:100]} in it: write it there"
+        return
+    if compared and broken is not None:
+        yield f"{place}: expected does not meet its own jsonSchema: {broken.message[:200]}"
 
 
 def _about_afterwards(place: str, check: Check, scenario: Scenario) -> Iterator[str]:

@@ -87,7 +87,12 @@ def _object_difference(
 def first_violation(
     schema: Mapping[str, Any], got: Any, quote: Callable[[Any], str] = quoted
 ) -> str | None:
-    """Return where and how a JSON value first breaks a JSON Schema, None when it does not."""
+    """Return where and how a JSON value first breaks a JSON Schema, None when it does not.
+
+    Raises:
+        RecursionError: the schema refers to itself without an end, or the value is too deep.
+        Unresolvable: the schema refers to what is not in it.
+    """
     errors = jsonschema.Draft202012Validator(schema).iter_errors(got)
     first = min(errors, key=lambda error: list(error.absolute_path), default=None)
     if first is None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from referencing.exceptions import Unresolvable
 
 from laptime.catalog import (
     ID_PLACEHOLDER,
@@ -33,6 +36,8 @@ _MAX_ANSWER_BYTES = 8 * 1024 * 1024
 # the answer, such as one with a session for each request, is counted a little later.
 _COUNTED_SECONDS = 1.0
 _COUNT_AGAIN_SECONDS = 0.02
+# A pattern or references of a schema may take for ever on an answer.
+_SCHEMA_SECONDS = 60.0
 # It goes into paths, bodies and queries: what ends none of them.
 _ID = re.compile(r"[-_0-9A-Za-z]{1,128}")
 
@@ -203,10 +208,25 @@ class Judge:
                 check.expected_part, answer, partly=True, quote=self.mask.quoted
             )
         if difference is None and check.json_schema is not None:
-            difference = first_violation(check.json_schema, answer, self.mask.quoted)
+            difference = self._violation(check.json_schema, answer, what)
         if difference is not None:
             raise Wrong("WrongAnswer", f"{what}: {difference}")
         return Answer(response.headers, body, answer)
+
+    def _violation(self, schema: Mapping[str, Any], answer: Any, what: str) -> str | None:
+        try:
+            with _at_most(_SCHEMA_SECONDS):
+                return first_violation(schema, answer, self.mask.quoted)
+        except TimeoutError:
+            trouble = (
+                f"takes more than {_SCHEMA_SECONDS:g}s: write patterns without repetitions within "
+                "repetitions, such as (a+)+"
+            )
+        except RecursionError:
+            trouble = "refers to itself without an end, or the answer is nested too deeply for it"
+        except Unresolvable as error:
+            trouble = f"has no {error.ref[:100]}, to which it refers"
+        raise Wrong("SchemaNotCheckable", f"{what}: the jsonSchema of the check {trouble}")
 
     def _request(self, check: Check, what: str) -> tuple[httpx.Response, bytes]:
         deadline = time.monotonic() + check.timeout_seconds
@@ -275,6 +295,26 @@ class Judge:
     def _excerpt(self, body: bytes) -> str:
         text = self.mask.body(body)
         return f"; it said {quoted(text)}" if text else ""
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End what takes longer, whatever it is at.
+
+    Raises:
+        TimeoutError: it took longer.
+    """
+
+    def end(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def said(error: Exception) -> str:

@@ -94,6 +94,13 @@ ANSWERS = Section(
             "write one query that only reads",
         ),
         Reason(
+            "SchemaNotCheckable",
+            "the `jsonSchema` of a check does not come to an end on the answer: that is the "
+            "scenario, not the server",
+            "write patterns without repetitions within repetitions, such as `(a+)+`, and no "
+            "references that lead back to themselves",
+        ),
+        Reason(
             "StatementMissing",
             "the answer is right and the database was asked less often than it should be",
             "send the statements for each request; do not cache",
