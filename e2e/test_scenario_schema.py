@@ -74,6 +74,11 @@ def test_schema_and_rows_in_images_are_taken(
         ("checks.3.jsonSchema", None, "keepsId takes the field id of the answer"),
         ("checks.0.minSeconds", 30, "minSeconds must be smaller than timeoutSeconds"),
         ("checks.3.answers", "different", "write times of 2 or more"),
+        (
+            "checks.0",
+            {"name": "hello", "path": "/", "answers": "different", "constant": True},
+            "an answer that is constant is not different at times",
+        ),
         ("feeders", [{"name": "1st", "values": ["a"]}], "must be letters, digits, '_' and '-'"),
         ("feeders", [{"name": "id", "values": ["a"]}], "is what {id} stands for"),
         ("feeders", [{"name": "a"}], "write exactly one of csv (a table), range"),

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from laptime.catalog import Scenario, scenario_of
+from laptime.catalog import Scenario, filled, scenario_of
 from laptime.catalog.problems import scenario_problems
 from laptime.cli.init.har.entries import schema_of_answer
 from laptime.cli.init.har.translation import translated
@@ -324,6 +324,42 @@ def test_an_answer_that_is_nested_too_deeply_is_left_out() -> None:
     made = translated(recording(one(), one(answer="[" * 100_000)))
     (left_out,) = made.left_out
     assert left_out.startswith("entry 1 cannot be read: RecursionError")
+
+
+LOGIN = one(method="POST", sent={"mimeType": "application/json", "text": '{"pin": "2024"}'})
+TEXTS = [
+    ("text/plain", "from 2024-01-01 to 2024-12-31", "from {{pin}}-01-01 to {{pin}}-12-31"),
+    # As navigator.sendBeacon sends JSON.
+    ("text/plain", '{"pin":"2024"}', '{"pin":"{{pin}}"}'),
+    ("application/xml", "<a>{2024}{{x}}{id}</a>", "<a>{{'{'}}{{pin}}}{{'{{'}}x}}{{'{'}}id}</a>"),
+    ("application/json", "[2024", "[{{pin|raw}}"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "written"), TEXTS)
+def test_a_secret_in_a_text_is_a_feeder_there_too(kind: str, text: str, written: str) -> None:
+    beacon = one(method="POST", url="https://shop.example/b", sent={"mimeType": kind, "text": text})
+    made = translated(recording(LOGIN, beacon))
+    assert made.scenario is not None
+    scenario = checked(made.scenario)
+    assert scenario.requests[1].body == written
+    # What is asked in the end is what was recorded, and that it was changed is said.
+    check = filled(scenario.checks[1], {"pin": "2024"})
+    assert check.body == text
+    assert "whether {{pin}} is meant in the body of POST /b: its text stood there" in made.to_write
+    kept = translated(recording(LOGIN, beacon), keep_secrets=True)
+    assert kept.scenario is not None
+    (_, check) = checked(kept.scenario).checks
+    assert filled(check, {}).body == text
+    assert not any("is meant in" in line for line in kept.to_write)
+
+
+def test_where_a_secret_may_be_meant_by_chance_is_said() -> None:
+    year = {"mimeType": "application/json", "text": '{"year": 2024}'}
+    made = translated(recording(LOGIN, one(method="PUT", sent=year)))
+    assert "whether {{pin}} is meant in the field year of PUT /a: its text stood there" in (
+        made.to_write
+    )
 
 
 @pytest.mark.parametrize("deep", ["[" * 60_000, "[" * 900 + "]" * 900])

@@ -138,6 +138,7 @@ def _write(
         f"spec.feeders {name}: {what}, instead of {PLACEHOLDER} (--with-secrets writes it out)"
         for name, what in filling.wanted.items()
     ]
+    into.to_write += filling.unsure
     into.to_write.append(
         "whether the bodies may be seen by whoever may read the scenario: what was typed into "
         "forms stands in them, but for passwords"

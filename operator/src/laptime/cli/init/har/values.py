@@ -60,6 +60,8 @@ class Filling:
     notes: list[str] = field(default_factory=list)
     wanted: dict[str, str] = field(default_factory=dict)
     """Feeders whose values are to be written, with what they are."""
+    unsure: list[str] = field(default_factory=list)
+    """Where the text of a secret stood that may be no secret there, a line for each place."""
     _answered: dict[str, _Answered] = field(default_factory=dict)
     _cookies: dict[str, _Answered] = field(default_factory=dict)
     _secrets: dict[str, str] = field(default_factory=dict)
@@ -178,7 +180,7 @@ class Filling:
             try:
                 return json_text(self._tree("", json.loads(body), entry))
             except ValueError:
-                return escaped(self.hidden(body))
+                return self._text(body, entry, "|raw")
         if media_type.startswith("application/x-www-form-urlencoded"):
             pairs = []
             for key, value in parse_qsl(body, keep_blank_values=True):
@@ -189,7 +191,36 @@ class Filling:
                        else quote(value, safe=""))
                 )  # fmt: skip
             return "&".join(pairs)
-        return escaped(self.hidden(body))
+        return self._text(body, entry)
+
+    def _text(self, body: str, entry: Entry, encoding: str = "") -> str:
+        """Return a body of which nobody knows where its values are, secrets in it by their names.
+
+        `encoding` is what its place would not do by itself.
+        """
+        if self.keep_secrets:
+            return escaped(body)
+        # Each form that it may have, with what is written for it.
+        forms: dict[str, tuple[str, str]] = {}
+        for secret, name in self._secrets.items():
+            if len(secret) >= _SHORTEST_SECRET:
+                forms[quote(secret, safe="")] = f"{{{{{name}|url}}}}", name
+                forms[secret] = f"{{{{{name}{encoding}}}}}", name
+        longest_first = sorted(forms, key=len, reverse=True)
+        written, end = "", 0
+        for found in re.finditer("|".join(map(re.escape, longest_first)) or "(?!)", body):
+            before = escaped(body[end : found.start()])
+            # With the braces that follow it a single one would be read otherwise.
+            written += f"{before[:-1]}{{{{'{{'}}}}" if before.endswith("{") else before
+            template, name = forms[found[0]]
+            written, end = written + template, found.end()
+            self._doubt(name, "the body", entry)
+        return written + escaped(body[end:])
+
+    def _doubt(self, name: str, where: str, entry: Entry) -> None:
+        said = f"whether {{{{{name}}}}} is meant in {where} of {entry.title}: its text stood there"
+        if not self.keep_secrets and said not in self.unsure:
+            self.unsure.append(said)
 
     def _tree(self, key: str, node: Any, entry: Entry) -> Any:
         if isinstance(node, Mapping):
@@ -205,6 +236,8 @@ class Filling:
         """Return the template of a value that has a name; None: it stands as it is."""
         words = words_of(key)
         known = self._known(value, id_here=bool(words) and words[-1] in _IDS)
+        if known is not None and value in self._secrets and not _is_secret(key):
+            self._doubt(known, f"the field {key}", entry)
         if known is None and _is_secret(key) and value:
             known = self._secret(key, value, f"the field {key}", entry)
         return named(known) if known is not None else None
