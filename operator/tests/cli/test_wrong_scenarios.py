@@ -279,6 +279,9 @@ def test_what_comes_with_laptime_could_be_anybodys(
         (f"{POSTGRES}.extensions.0", 'x"; DROP', "must be the name of an extension of Postgres"),
         (f"{POSTGRES}.extensions", ["a", "a"], "data.postgres.extensions: a is there twice"),
         (f"{POSTGRES}.reset.0.sql", f"SELECT '{'x' * 50_000}';", "the most is 40000"),
+        # In JSON a letter of another script has six bytes, and a line feed two.
+        (f"{POSTGRES}.reset.0.sql", f"SELECT '{'ж' * 6_700}';", "warm have 402"),
+        (f"{POSTGRES}.warm.0.sql", "SELECT 1" + "\n" * 20_000 + ", 2;", "the most is 40000"),
         (f"{POSTGRES}.seed", [{"sql": f"SELECT '{'x' * 400_000}';"}] * 2, "the most is 700000"),
         (f"{CHECK}.expected", ["x" * 100_000], "checks have 100"),
         # Published figures.
