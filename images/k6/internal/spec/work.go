@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"laptime.dev/k6/internal/session"
@@ -173,12 +174,23 @@ func (t *Trial) mostRequests() (most int64, scarce *session.Feeder) {
 		if feeder.Use != session.Once || round == 0 {
 			continue
 		}
-		can := max(0, feeder.Rows()/t.generators()-slack) * t.work.RoundSteps() / round
+		can := scaled(max(0, feeder.Rows()/t.generators()-slack), t.work.RoundSteps(), round)
 		if scarce == nil || can < most {
 			most, scarce = can, feeder
 		}
 	}
 	return most, scarce
+}
+
+// scaled gives whole*by/over, and at most what all generators together can still be added up to.
+func scaled(whole, by, over int64) int64 {
+	const most = math.MaxInt64 / maxGenerators
+	high, low := bits.Mul64(uint64(whole), uint64(by))
+	if high >= uint64(over) {
+		return most // the quotient has more than 64 bits
+	}
+	quotient, _ := bits.Div64(high, low, uint64(over))
+	return int64(min(quotient, most))
 }
 
 // measured is how many requests the measured phase sends, 0 when nobody knows.
@@ -253,5 +265,5 @@ func (t *Trial) Warmup() (duration time.Duration, requests int64) {
 	default:
 		return duration, left
 	}
-	return min(duration, Seconds(float64((left-1)*generators)/rate)), 0
+	return Seconds(min(t.WarmupSeconds, float64((left-1)*generators)/rate)), 0
 }

@@ -44,6 +44,22 @@ func TestIdsThatCannotWorkAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
+func TestMoreRowsThanAnyLoadNeedsAreNotTooFew(t *testing.T) {
+	// As many as a feeder may have, and one request of 2,000 uses one of them.
+	const most = `{"name":"delete","method":"DELETE","path":"/tasks/{id}","weight":1,"ids":{"first":0,"last":9007199254740992,"use":"once"}},
+		{"name":"a","path":"/a","weight":999},{"name":"b","path":"/b","weight":1000}`
+	for _, load := range []string{closed(1000), `{"open":{"rate":10,"durationSeconds":5,"maxConnections":9}}`} {
+		trial, err := parse(most, load)
+		if err != nil {
+			t.Errorf("%s: %v", load, err)
+			continue
+		}
+		if duration, requests := trial.Warmup(); duration != 3*time.Second || requests < 0 {
+			t.Errorf("%s: a warm-up of %v and %d requests", load, duration, requests)
+		}
+	}
+}
+
 func TestTheWarmupLeavesTheMeasuredPhaseItsIds(t *testing.T) {
 	for _, test := range []struct {
 		requests, load string
