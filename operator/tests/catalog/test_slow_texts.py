@@ -27,8 +27,11 @@ def sql_of(text: str) -> int:
         "$a" * (LONG // 2),
         "'" + " ''" * (LONG // 3),
         '"' * LONG,
+        "E'\\\\" * (LONG // 4),
+        "E'" + "\\'E" * (LONG // 3),
+        "/**/" * (LONG // 4),
     ],
-    ids=["comments", "tags", "one tag", "quotes", "names"],
+    ids=["comments", "tags", "one tag", "quotes", "names", "escapes", "escaped", "no comments"],
 )
 def test_what_nothing_closes_is_looked_for_once(text: str) -> None:
     assert within(60, sql_of, text) <= 1

@@ -103,6 +103,15 @@ def test_the_hash_is_of_the_work_and_not_of_what_is_said_about_it() -> None:
         ("SELECT $a$ ; $$ ; $a$; ;", ["SELECT $a$ ; $$ ; $a$"]),
         ("SELECT 1 -- one;\n+ 2;", ["SELECT 1  \n+ 2"]),
         ("SELECT $1;", ["SELECT $1"]),
+        (r"SELECT E'it\'s; x', e'\\'; SELECT 2;", [r"SELECT E'it\'s; x', e'\\'", "SELECT 2"]),
+        # No escapes: those of a name that ends so, and of plain quotes.
+        (
+            r"SELECT TABLE'\'; SELECT '\', E'it''s;';",
+            [r"SELECT TABLE'\'", r"SELECT '\', E'it''s;'"],
+        ),
+        ("SELECT E'it\\'s; SELECT 2", ["SELECT E'it\\'s; SELECT 2"]),
+        ("SELECT 1 /* one /* two; */ three; */ + 2;", ["SELECT 1   + 2"]),
+        ("SELECT 1; /* never /* closed; */ SELECT 2;", ["SELECT 1"]),
     ],
 )
 def test_statements_end_where_the_database_ends_them(sql: str, statements: list[str]) -> None:
