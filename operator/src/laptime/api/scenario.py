@@ -295,8 +295,8 @@ class Request(Exchange):
     )
     weight: int = Field(
         1,
-        description="How often it comes beside the others where a load says no mix. A step of a "
-        "session comes as often as its session.",
+        description="How often it comes beside the others in a load that has neither endpoints nor "
+        "mix. A step of a session comes as often as its session.",
         ge=1,
         le=1000,
     )

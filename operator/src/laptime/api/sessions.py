@@ -100,9 +100,12 @@ class Session(Model):
         json_schema_extra=LOWER_CASE_NAME,
     )
     weight: int = Field(
-        1, description="How often it comes beside the others, where a load says no mix.", ge=1,
+        1,
+        description="How often it comes beside the others in a load that has neither endpoints nor "
+        "mix.",
+        ge=1,
         le=1000,
-    )  # fmt: skip
+    )
     steps: list[Annotated[str, Field(min_length=1, max_length=40)]] = Field(
         description="Names of requests, in their order; one may come more than once.",
         min_length=1,
