@@ -84,3 +84,37 @@ def test_the_statements_of_the_work_are_counted_however_many_texts_they_have(
     assert isinstance(result, GeneratorResult), result
     assert result.statements is not None
     assert statements_of_work(result.statements) == REQUESTS * TEXTS
+
+
+@contextlib.contextmanager
+def taking_all(database: Database) -> Iterator[Callable[[], None]]:
+    """Connections as many as Postgres takes, all open from the first call to the end."""
+    with contextlib.ExitStack() as taken:
+
+        def take() -> None:
+            with contextlib.suppress(psycopg.OperationalError):
+                while True:
+                    taken.enter_context(psycopg.connect(database.url))
+
+        yield take
+
+
+def test_a_server_that_takes_all_connections_is_told_so(run: Run, database: Database) -> None:
+    with taking_all(database) as take, serving(take) as port:
+        result = measured(run, database, port, warmup=0.5)
+    assert isinstance(result, GeneratorError), result
+    assert result.reason == "TooManyConnections"
+    assert "may have DATABASE_CONNECTIONS" in result.message
+    assert "too many clients already (SQLSTATE 53300)" in result.message
+
+
+def test_connections_of_a_server_that_is_about_to_end_are_waited_for(
+    run: Run, database: Database
+) -> None:
+    with contextlib.ExitStack() as before, serving(lambda: None) as port:
+        before.enter_context(taking_all(database))()
+        ended = threading.Timer(3, before.close)
+        ended.start()
+        result = measured(run, database, port)
+        ended.join()
+    assert isinstance(result, GeneratorResult), result

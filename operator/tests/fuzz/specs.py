@@ -18,7 +18,6 @@ from laptime.api.durations import parse_duration
 from laptime.api.topology import SIZED_TIERS
 from laptime.catalog import presets, scenarios
 from laptime.cli.generate import catalogue_crd
-from laptime.plan.pools import SPARE_CONNECTIONS
 from tests.attacks import ATTACKS
 
 Node = dict[str, Any]
@@ -313,19 +312,31 @@ def _arrange_pools(servers: list[Node], topology: Node) -> None:
         if one.get("postgres") == {}:
             del one["postgres"]
     if "pgbouncer" not in topology:
+        if "postgres" in topology:
+            for one in servers:
+                _arrange_connections(one, topology["postgres"].get("maxConnections", 100))
         return
     pools = [topology["pgbouncer"], *(one["pgbouncer"] for one in own if "pgbouncer" in one)]
     most = topology["postgres"].get("maxConnections", 100)
     sizes = [one.get("poolSize", pools[0].get("poolSize", 25)) for one in pools]
-    if sum(sizes) + (SPARE_CONNECTIONS if len(pools) > 1 else 1) <= most:
+    # Each pool is smaller than what Postgres takes.
+    if sum(sizes) < most:
         return
-    if len(pools) + SPARE_CONNECTIONS > most:
+    if len(pools) >= most:
         for one in own:
             one.pop("pgbouncer", None)
         pools = pools[:1]
-    room = most - (SPARE_CONNECTIONS if len(pools) > 1 else 1)
     for one in pools:
-        one["poolSize"] = room // len(pools)
+        one["poolSize"] = (most - 1) // len(pools)
+
+
+def _arrange_connections(server: Node, most: int) -> None:
+    """Leave a server no more connections than Postgres takes, each of its workers a process."""
+    if server.get("workers", 1) > most:
+        server["workers"] = most
+    room = most // server.get("workers", 1)
+    if server.get("databaseConnections", 5) > room:
+        server["databaseConnections"] = room
 
 
 def _arrange_load(load: Node, random: Random, endpoints: list[str]) -> None:

@@ -162,8 +162,8 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
         spec_of(server(databaseConnections=40), topology=small), "mine", [CONNECTIONS], [], 5
     )
     assert made.spec.topology.postgres is not None
-    assert made.spec.topology.postgres.max_connections == 90
-    assert made.besides == "90 connections of Postgres instead of 60, for all of them"
+    assert made.spec.topology.postgres.max_connections == 80
+    assert made.besides == "80 connections of Postgres instead of 60, for all of them"
     # Behind PgBouncer it never sees them.
     behind = small | {"pgbouncer": {}}
     made = experiment(
@@ -172,11 +172,11 @@ def test_postgres_takes_the_connections_of_the_largest_arm() -> None:
     assert made.spec.topology.postgres is not None
     assert made.spec.topology.postgres.max_connections == 60
     assert made.besides == ""
-    # No arm has a connection more: whatever the pool does to the server, it still does.
+    # No arm has a connection more, and the server itself more than fit.
     crowded = server(preset="flask", threads=2, databaseConnections=80)
     made = experiment(spec_of(crowded, topology=small), "mine", [THREADS], [], 5)
     assert made.spec.topology.postgres is not None
-    assert made.spec.topology.postgres.max_connections == 60
+    assert made.spec.topology.postgres.max_connections == 80
 
 
 TIERS = {
@@ -200,8 +200,8 @@ def test_a_tier_gives_one_arm_more_and_stays_as_it_is_for_the_others() -> None:
     assert [one.haproxy.max_connections for one in seen if one.haproxy] == [8, 8, 16, 16]
     # Both pools stay, 20 and 40: arms with like ones share theirs.
     assert made.spec.topology.postgres is not None
-    assert made.spec.topology.postgres.max_connections == 70
-    assert made.besides == "70 connections of Postgres instead of 50, for all of them"
+    assert made.spec.topology.postgres.max_connections == 60
+    assert made.besides == "60 connections of Postgres instead of 50, for all of them"
     assert refused(made.spec) == []
     assert misfits(made.spec, scenarios()["users"]) == []
 
@@ -375,7 +375,11 @@ def test_the_experiment_is_about_the_one_server_and_asks_for_nothing_else() -> N
         ({}, CPU, "mine has no limit of CPU in the run: try workers instead"),
         ({"workers": 200}, WORKERS, "mine cannot have twice the workers: "),
         ({"databaseConnections": 9000}, CONNECTIONS, "cannot have twice the databaseConnections"),
-        ({"databaseConnections": 5000}, CONNECTIONS, "10000 connections are more than Postgres"),
+        (
+            {"preset": "fastapi-sync", "workers": 2, "databaseConnections": 3000},
+            CONNECTIONS,
+            "12000 connections are more than Postgres",
+        ),
     ],
 )
 def test_what_cannot_be_doubled_is_said(

@@ -1,4 +1,4 @@
-"""The pools that servers have in PgBouncer: which one whose is, and whether all fit."""
+"""The connections of servers, their own and those of PgBouncer: whose they are, whether all fit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_servers_with_like_settings_share_a_pool() -> None:
         "laptime_40_transaction": 40,
         "laptime_25_session": 25,
     }
-    assert connections_needed(spec) == 100
+    assert connections_needed(spec) == 90
 
 
 def test_the_cpu_of_pgbouncer_makes_no_pool() -> None:
@@ -61,15 +61,15 @@ def test_the_control_has_the_pool_of_the_baseline() -> None:
     assert pool_name(spec, control) == pool_name(spec, spec.servers[0]) == "laptime_40_transaction"
 
 
-@pytest.mark.parametrize(("size", "fits"), [(65, True), (66, False)])
-def test_pools_that_stay_leave_laptime_its_connections(size: int, fits: bool) -> None:
+@pytest.mark.parametrize(("size", "fits"), [(75, True), (76, False)])
+def test_pools_that_stay_fit_into_postgres_all_together(size: int, fits: bool) -> None:
     found = misfits(spec_of(None, {"poolSize": size}), scenarios()["users"])
     assert found == (
         []
         if fits
         else [
-            "topology.postgres: the pools of PgBouncer (laptime 25, laptime_66_transaction 66) "
-            "keep the connections that they have made, and Laptime needs 10: write "
+            "topology.postgres: the pools of PgBouncer (laptime 25, laptime_76_transaction 76) "
+            "keep the connections that they have made, 101 in all, and Postgres takes 100: write "
             "maxConnections: 101 or more, or smaller pools"
         ]
     )
@@ -80,3 +80,42 @@ def test_one_pool_alone_may_be_as_large_as_ever() -> None:
     # That of the run is never used, and makes no connection.
     assert misfits(spec_of({"poolSize": 99}, {"poolSize": 99}), users) == []
     assert misfits(spec_of(None, most=26), users) == []
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ({"image": "mine:1", "workers": 4, "databaseConnections": 25}, None),
+        (
+            {"image": "mine:1", "workers": 4, "databaseConnections": 26},
+            "server mine may open 104 connections (databaseConnections: 26 in each of 4 "
+            "processes), and Postgres takes 100: write maxConnections: 104 or more, or a smaller "
+            "databaseConnections",
+        ),
+        # Its workers are threads, which share a pool.
+        ({"preset": "axum-sqlx", "workers": 4, "databaseConnections": 100}, None),
+        (
+            {"preset": "axum-sqlx", "workers": 4, "databaseConnections": 101},
+            "server mine may open 101 connections (databaseConnections: 101), and Postgres takes "
+            "100: write maxConnections: 101 or more, or a smaller databaseConnections",
+        ),
+        (
+            {"image": "mine:1", "workers": 4, "databaseConnections": 2501},
+            "server mine may open 10004 connections (databaseConnections: 2501 in each of 4 "
+            "processes), and Postgres takes 100: write a smaller databaseConnections",
+        ),
+        ({"service": {"name": "there", "port": 80}}, None),
+    ],
+)
+def test_a_server_fits_into_postgres_with_all_its_processes(
+    server: dict[str, Any], said: str | None
+) -> None:
+    small = {"name": "small", "preset": "fastapi-sync"}
+    spec = spec_of(servers=[small, {"name": "mine", **server}], topology={"postgres": {}})
+    expected = [] if said is None else [f"topology.postgres: {said}"]
+    assert misfits(spec, scenarios()["users"]) == expected
+
+
+def test_behind_pgbouncer_postgres_sees_the_pool_alone() -> None:
+    large = {"name": "mine", "image": "mine:1", "workers": 4, "databaseConnections": 100}
+    assert misfits(spec_of(servers=[large]), scenarios()["users"]) == []

@@ -434,6 +434,7 @@ OTHERS: list[tuple[str, Part, Load, Fault]] = [
     ("TargetNotReachable", Part.GENERATOR, FIXED, Fault.CLUSTER),
     ("DatabaseNotReachable", Part.GENERATOR, FIXED, Fault.CLUSTER),
     ("DatabaseNotReachable", Part.GENERATOR, SCRIPT, Fault.CLUSTER),
+    ("TooManyConnections", Part.GENERATOR, FIXED, Fault.RUN),
     ("GeneratorTimedOut", Part.GENERATOR, FIXED, Fault.GENERATOR),
     ("GeneratorTimedOut", Part.GENERATOR, BOUND, Fault.SERVER),
     ("GeneratorTimedOut", Part.GENERATOR, SCRIPT, Fault.RUN),

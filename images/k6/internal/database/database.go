@@ -95,13 +95,35 @@ func Since(before, after []Statement) []Statement {
 // ErrNotReachable is of a database that its kubelet may well call ready: what lies between is at fault.
 var ErrNotReachable = errors.New("the database cannot be reached")
 
+// ErrFull is of a Postgres whose connections are all in use, the ones that are there for Laptime too.
+var ErrFull = errors.New("the servers have all connections of Postgres open, Laptime's own too: " +
+	"each process of a server may have DATABASE_CONNECTIONS, all together topology.postgres.maxConnections")
+
+const (
+	tooManyConnections = "53300"
+	againAfter         = 100 * time.Millisecond
+)
+
+// connect asks again while Postgres is full: the connections of the trial before may be about to end.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	for began := time.Now(); ; time.Sleep(againAfter) {
+		connection, err := connectOnce(ctx, url)
+		if err == nil {
+			return connection, nil
+		}
+		// pgx leaves the password out of its errors.
+		var said *pgconn.PgError
+		if !errors.As(err, &said) || said.Code != tooManyConnections {
+			return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
+		}
+		if time.Since(began) > connectTimeout {
+			return nil, fmt.Errorf("%w: %w", ErrFull, err)
+		}
+	}
+}
+
+func connectOnce(ctx context.Context, url string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	connection, err := pgx.Connect(ctx, url)
-	if err != nil {
-		// pgx leaves the password out of its errors.
-		return nil, fmt.Errorf("%w: %w", ErrNotReachable, err)
-	}
-	return connection, nil
+	return pgx.Connect(ctx, url)
 }

@@ -65,6 +65,8 @@ func (i *instance) trial(text string) error {
 		result.GiveUp("TargetNotReachable", err, ExitTargetNotReachable)
 	case errors.Is(err, readiness.ErrProtocol):
 		result.GiveUp("ProtocolNotSpoken", err, ExitFailed)
+	case errors.Is(err, database.ErrFull):
+		result.GiveUp("TooManyConnections", err, ExitFailed)
 	case errors.Is(err, database.ErrNotReachable):
 		result.GiveUp("DatabaseNotReachable", err, ExitFailed)
 	case database.IsOfStatement(err):

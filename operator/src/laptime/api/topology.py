@@ -30,7 +30,11 @@ class Postgres(Model):
     """The Postgres of a run."""
 
     max_connections: int = Field(
-        100, description="Postgres' max_connections.", ge=10, le=MOST_CONNECTIONS
+        100,
+        description="Most connections of a server, or of all pools of PgBouncer; Postgres takes 10 "
+        "more, which are Laptime's own.",
+        ge=10,
+        le=MOST_CONNECTIONS,
     )
     resources: Resources | None = Field(None, description="CPU and memory of its pod.")
 

@@ -28,7 +28,7 @@ from laptime.manifests.sql_image import (
     sql_image_volumes,
     stand_ins,
 )
-from laptime.plan.pools import DATABASE
+from laptime.plan.pools import DATABASE, OWN_CONNECTIONS
 
 PORT = 5432
 RESET_KEY = "reset.json"
@@ -64,7 +64,9 @@ def postgres_config(postgres: Postgres) -> str:
     """
     shared = _shared_buffers_mib(postgres)
     settings = {
-        "max_connections": postgres.max_connections,
+        # Those of the spec are the servers'. Laptime's own are taken from nobody, and it finds some
+        # when the servers have all of theirs.
+        "max_connections": postgres.max_connections + OWN_CONNECTIONS,
         "shared_buffers": f"{shared}MB",
         "effective_cache_size": f"{3 * shared}MB",
         "maintenance_work_mem": "64MB",

@@ -22,7 +22,7 @@ from laptime.api.server import Server
 from laptime.api.spec import MAX_TRIALS, BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS, SIZED_TIERS, OwnTopology, Topology
 from laptime.catalog import presets, processes_of
-from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed
+from laptime.plan.pools import connections_needed, server_connections
 from laptime.plan.tiers import haproxy_threads
 
 MOST_CANDIDATES = 3
@@ -169,7 +169,7 @@ def experiment(
     trials = (len(arms) + 1) * len(loads) * repetitions
     if trials > MAX_TRIALS:
         raise NothingToTryError(f"{trials} trials are more than {MAX_TRIALS}: fewer repetitions")
-    topology = _with_room(spec, unchanged, [one.server for one in arms])
+    topology = _with_room(spec, [unchanged, *(one.server for one in arms)])
     updates = {
         "servers": [unchanged, *(one.server for one in arms)],
         "baseline": name,
@@ -230,7 +230,7 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
     for what, after, before in (
         ("workers", arm.worker_count, unchanged.worker_count),
         ("threads", _threads(arm), _threads(unchanged)),
-        ("database connections", _connections(arm), _connections(unchanged)),
+        ("database connections", server_connections(arm), server_connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
         *(
             (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
@@ -356,27 +356,18 @@ def _named(server: Server, suffix: str) -> Server:
     return server.model_copy(update={"name": start + suffix})
 
 
-def _with_room(spec: BenchmarkRunSpec, unchanged: Server, arms: Sequence[Server]) -> Topology:
+def _with_room(spec: BenchmarkRunSpec, servers: Sequence[Server]) -> Topology:
     """Return the topology, for all arms the same, with a Postgres that takes all connections."""
-    postgres, most = spec.topology.postgres, max(map(_connections, arms))
+    postgres = spec.topology.postgres
     if postgres is None:
         return spec.topology
-    if spec.topology.pgbouncer is not None:
-        servers = [unchanged, *arms]
-        needed = connections_needed(spec.model_copy(update={"servers": servers}))
-    else:
-        needed = most + SPARE_CONNECTIONS if most > _connections(unchanged) else 0
+    needed = connections_needed(spec.model_copy(update={"servers": servers}))
     if needed <= postgres.max_connections:
         return spec.topology
     if needed > MOST_CONNECTIONS:
-        connections = needed - SPARE_CONNECTIONS
-        raise NothingToTryError(f"{connections} connections are more than Postgres takes here")
+        raise NothingToTryError(f"{needed} connections are more than Postgres takes here")
     roomy = postgres.model_copy(update={"max_connections": needed})
     return spec.topology.model_copy(update={"postgres": roomy})
-
-
-def _connections(server: Server) -> int:
-    return processes_of(server) * server.database_connections
 
 
 def _threads(server: Server) -> int | None:

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from laptime.api.loads import Protocol
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.catalog import Scenario, presets, reference_problems
+from laptime.api.topology import MOST_CONNECTIONS
+from laptime.catalog import Scenario, presets, processes_of, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
-from laptime.plan.pools import SPARE_CONNECTIONS, connections_needed, pool_sizes
+from laptime.plan.pools import connections_needed, pool_sizes, server_connections
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -91,6 +92,30 @@ def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
             )
 
 
+def _connections(spec: BenchmarkRunSpec) -> Iterator[str]:
+    """Yield that Postgres takes fewer connections than are going to be open."""
+    postgres, needed = spec.topology.postgres, connections_needed(spec)
+    if postgres is None or needed <= postgres.max_connections:
+        return
+    write = f"maxConnections: {needed} or more, or " if needed <= MOST_CONNECTIONS else ""
+    if spec.topology.pgbouncer is not None:
+        pools = ", ".join(f"{name} {size}" for name, size in pool_sizes(spec).items())
+        yield (
+            f"topology.postgres: the pools of PgBouncer ({pools}) keep the connections that they "
+            f"have made, {needed} in all, and Postgres takes {postgres.max_connections}: write "
+            f"{write}smaller pools"
+        )
+        return
+    largest = max(spec.deployed, key=server_connections)
+    processes = processes_of(largest)
+    of = f" in each of {processes} processes" if processes > 1 else ""
+    yield (
+        f"topology.postgres: server {largest.name} may open {needed} connections "
+        f"(databaseConnections: {largest.database_connections}{of}), and Postgres takes "
+        f"{postgres.max_connections}: write {write}a smaller databaseConnections"
+    )
+
+
 def _shared_services(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
     if spec.duet and scenario.services:
         names = ", ".join(one.name for one in scenario.services)
@@ -112,15 +137,7 @@ def _topology(spec: BenchmarkRunSpec, scenario: Scenario) -> Iterator[str]:
                 f"topology.{name} stands before servers that Laptime deploys, and server {there} "
                 "is there already: leave it out, or compare that server in a run without it"
             )
-    if topology.postgres is not None:
-        needed = connections_needed(spec)
-        if needed > topology.postgres.max_connections:
-            pools = ", ".join(f"{name} {size}" for name, size in pool_sizes(spec).items())
-            yield (
-                f"topology.postgres: the pools of PgBouncer ({pools}) keep the connections that "
-                f"they have made, and Laptime needs {SPARE_CONNECTIONS}: write maxConnections: "
-                f"{needed} or more, or smaller pools"
-            )
+    yield from _connections(spec)
     # A server of the user's own may bring the data of a published scenario along, and a Service
     # that is there already has its own, behind it.
     ours = any(not scenario.builtin or one.preset is not None for one in spec.deployed)

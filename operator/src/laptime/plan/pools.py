@@ -1,15 +1,17 @@
-"""The pools that servers have in the PgBouncer of a run. Pure."""
+"""The connections that servers have to Postgres, their own and those of PgBouncer. Pure."""
 
 from __future__ import annotations
 
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import PgBouncer, PoolMode
+from laptime.catalog import processes_of
 
 DATABASE = "laptime"
 """Name of a run's database, and of the pool of servers without settings of their own."""
-SPARE_CONNECTIONS = 10
-"""What Postgres keeps for the exporter, for checks and resets, and some to spare."""
+OWN_CONNECTIONS = 10
+"""What Postgres has beside `maxConnections`: for the exporter, for checks, resets and counts of
+statements, and some to spare."""
 
 
 def pool_name(spec: BenchmarkRunSpec, server: Server) -> str:
@@ -39,11 +41,17 @@ def pool_sizes(spec: BenchmarkRunSpec) -> dict[str, int]:
     return found
 
 
-def connections_needed(spec: BenchmarkRunSpec) -> int:
-    """Return how many connections Postgres has to take for all pools; 0: it is fine with one.
+def server_connections(server: Server) -> int:
+    """Return how many connections the pools of a server may have open, all processes together."""
+    return processes_of(server) * server.database_connections
 
-    Each pool keeps the connections that it has made, so those of all servers are there in the end,
-    beside Laptime's own. A single pool that is full stands back while Laptime asks.
+
+def connections_needed(spec: BenchmarkRunSpec) -> int:
+    """Return how many connections Postgres has to take, beside Laptime's own.
+
+    Each pool of PgBouncer keeps the connections that it has made, so those of all servers are there
+    in the end. Without it they are those of the largest server: one is measured at a time.
     """
-    sizes = pool_sizes(spec)
-    return sum(sizes.values()) + SPARE_CONNECTIONS if len(sizes) > 1 else 0
+    if spec.topology.pgbouncer is not None:
+        return sum(pool_sizes(spec).values())
+    return max(map(server_connections, spec.deployed), default=0)

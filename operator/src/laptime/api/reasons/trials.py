@@ -85,8 +85,18 @@ TRIALS = Section(
         Reason(
             "DatabaseNotReachable",
             "Postgres was ready, and the generator did not get there",
-            "look at the cluster's network: Services, DNS, NetworkPolicies, API server",
+            "look at the cluster's network: Services, DNS, NetworkPolicies, API server. Where the "
+            "message has `too many clients`, as for `TooManyConnections`",
             blame=Fault.CLUSTER,
+        ),
+        Reason(
+            "TooManyConnections",
+            "Postgres had no connection left for Laptime, for ten seconds: "
+            "`topology.postgres.maxConnections` and the ten that are Laptime's own were all in use",
+            "a server has more open than `DATABASE_CONNECTIONS` in each of its `WORKERS` "
+            "processes: mend it, or write a larger `maxConnections` "
+            "([contract](servers.md#what-the-server-gets))",
+            blame=Fault.RUN,
         ),
         Reason(
             "GeneratorFailed",
