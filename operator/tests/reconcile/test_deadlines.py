@@ -305,6 +305,32 @@ def test_a_short_warmup_begins_when_the_pods_before_it_have_ended(warmup: str, w
     assert not waits or not any(lost)
 
 
+# The file of SQLite is each pod's own.
+@pytest.mark.parametrize(
+    ("topology", "waits"), [({"postgres": {}}, True), ({"database": "sqlite"}, False)]
+)
+def test_rows_are_brought_back_when_nobody_is_left_who_writes_them(
+    topology: dict[str, Any], waits: bool
+) -> None:
+    """The scenario's `reset` of a trial is for nothing where the server before writes after it."""
+    wire = warmed_up("10s").to_wire()
+    spec = wire | {
+        "scenario": "tasks",
+        "loads": [{**wire["loads"][0], "endpoints": ["create"]}],
+        "servers": [{"name": name, "image": "mine:1"} for name in ("s0", "s1")],
+        "topology": topology,
+    }
+    world = World(BenchmarkRunSpec.model_validate(spec), Random(3))
+    slow = until_a_server_is_measured_that_will_not_end(world)
+    begun = len(world.jobs_started)
+    wait(world, timedelta(seconds=10))
+    assert slow in world.pods
+    assert (len(world.jobs_started) == begun) is waits
+    world.stubborn.clear()
+    until(world, over)
+    assert world.run.status.state is State.SUCCEEDED
+
+
 def wait(world: World, long: timedelta) -> None:
     end = world.now + long
     until(world, lambda world: world.now >= end)

@@ -202,7 +202,7 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
     in_the_way = generators_alive(situation, purposes.values())
     lost = situation.lost_attempts(trial.name)
     short = situation.spec.load(trial.load).warmup_seconds < _LATE_END_SECONDS
-    if lost or short or _overlapped_before(situation):
+    if lost or short or _rows_come_back(situation) or _overlapped_before(situation):
         # Elsewhere pods end while others start and warm up, and nobody waits for them.
         others = others_alive(situation, purposes.values())
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
@@ -279,6 +279,17 @@ def _bound_in_vain(situation: Situation, attempt: Trial, problem: Problem) -> bo
         and "server" in places.nodes
         and waited >= situation.spec.startup_seconds
     )
+
+
+def _rows_come_back(situation: Situation) -> bool:
+    """Return whether rows are brought back first, which a server that still ends may change again.
+
+    A generator does it as soon as it runs, and until it ends a server goes on with what it was
+    asked for. That of SQLite is a file of each pod's own.
+    """
+    data = situation.context.scenario.data
+    postgres = data.postgres if data and situation.spec.topology.postgres else None
+    return postgres is not None and bool(postgres.reset)
 
 
 def _overlapped_before(situation: Situation) -> bool:
