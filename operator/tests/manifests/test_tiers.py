@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from laptime.api.topology import Postgres
-from laptime.catalog import Scenario, scenarios
+from laptime.catalog import Request, Scenario, scenarios
+from laptime.manifests.context import RunContext
 from laptime.manifests.haproxy import haproxy_config
 from laptime.manifests.postgres import postgres_config
 from laptime.manifests.secret import database_secret, secret_name
@@ -287,14 +288,19 @@ def backends(text: str) -> dict[str, str]:
     return dict(re.findall(r"^backend (server-\S+)\n +(server .*)$", text, re.MULTILINE))
 
 
+def unscripted() -> dict[str, Any]:
+    """Return a run of which it is known what its loads ask for."""
+    return changed("loads", [one for one in SPECS["full"]["loads"] if "script" not in one])
+
+
 def test_haproxy_asks_quickly_whether_a_server_is_there() -> None:
-    text = config("full", "demo-haproxy", "haproxy.cfg")
+    text = config(unscripted(), "demo-haproxy", "haproxy.cfg")
     (line,) = re.findall(r"^backend health-axum\n    timeout connect 150ms\n    (.*)$", text, re.M)
     assert backends(text)["server-axum"] == f"{line} maxconn 25"
 
 
 def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
-    text = config("full", "demo-haproxy", "haproxy.cfg")
+    text = config(unscripted(), "demo-haproxy", "haproxy.cfg")
     found = re.findall(
         r"frontend to-(\S+)\n    bind \"\$\{POD_IP\}:(\d+),127.0.0.1:\2\"\n"
         r"    use_backend (\S+) if { path (\S+) }\n    default_backend (\S+)\n",
@@ -303,6 +309,7 @@ def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
     assert found == [
         ("sync", "8001", "health-sync", "/healthz", "server-sync"),
         ("axum", "8002", "health-axum", "/healthz", "server-axum"),
+        ("own", "8003", "health-own", "/actuator/health", "server-own"),
     ]
     assert backends(text)["server-own"].startswith(
         "server own demo-server-own.bench.svc.cluster.local:9000 "
@@ -319,22 +326,44 @@ def test_haproxy_has_a_port_for_each_server_in_their_order() -> None:
     ("path", "changes", "apart"),
     [
         ("/actuator/health", {}, True),
+        (None, {}, True),
         # It is what the load asks for: all of that has to wait for its turn.
-        ("/", {}, False),
+        ("/ping", {}, False),
         ("/actuator/health", {"loads": [SCRIPT]}, False),
+        (None, {"loads": [SCRIPT]}, False),
     ],
 )
 def test_who_waits_for_a_server_is_told_from_its_load_by_a_path_that_nobody_else_asks_for(
-    path: str, changes: dict[str, Any], apart: bool
+    path: str | None, changes: dict[str, Any], apart: bool
 ) -> None:
-    own = {"name": "own", "image": "registry.example/own:1", "healthPath": path}
-    loads = [{"name": "closed", "closed": {"connections": 1, "duration": "5s"}}]
-    spec = {"scenario": "demo", "servers": [own], "topology": {"haproxy": {}}, "loads": loads}
-    text = config({**spec, **changes}, "demo-haproxy", "haproxy.cfg")
-    rule = f"    use_backend health-own if {{ path {path} }}\n"
+    text = haproxy_config(asking("/ping", path, **changes))
+    rule = f"    use_backend health-own if {{ path {path or '/healthz'} }}\n"
     assert (rule in text) == apart
     assert ("backend health-own\n" in text) == apart
     assert "    default_backend server-own\n" in text
+
+
+def test_a_load_that_asks_for_the_health_of_a_server_is_capped_as_any_other() -> None:
+    """Where no healthPath is written it is /healthz, which a service answers most cheaply."""
+    text = haproxy_config(asking("/healthz", None))
+    assert "health-own" not in text
+    assert backends(text)["server-own"].endswith(" maxconn 25")
+
+
+def asking(path: str, health: str | None, **changes: Any) -> RunContext:
+    """Return a run whose load asks a server behind HAProxy for this path."""
+    own = {"name": "own", "image": "registry.example/own:1"}
+    if health is not None:
+        own["healthPath"] = health
+    spec = {
+        "scenario": "demo",
+        "servers": [own],
+        "topology": {"haproxy": {"maxConnections": 25}},
+        "loads": [{"name": "closed", "closed": {"connections": 1, "duration": "5s"}}],
+        **changes,
+    }
+    asked = [Request(name="ping", path=path)]
+    return context(spec, scenario=SCENARIO.model_copy(update={"requests": asked}))
 
 
 def test_haproxy_caps_a_server_otherwise_than_the_others() -> None:

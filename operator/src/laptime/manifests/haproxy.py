@@ -149,8 +149,6 @@ def _asks_alone(ctx: RunContext, server: Server) -> bool:
 
     What the load asks for is to be queued, capped and counted as all of it.
     """
-    if server.health_path is None:
-        return True
     scripted = any(load.script is not None for load in ctx.spec.loads)
     paths = [request.path.partition("?")[0] for request in ctx.scenario.requests]
     return not scripted and not any(_may_become(path, server.health) for path in paths)
