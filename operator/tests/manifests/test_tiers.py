@@ -382,25 +382,35 @@ def test_haproxy_caps_connections_only_when_the_run_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "seconds"), [("1s", 45), ("45s", 45), ("90500ms", 91), ("10m", 600)]
+    # A check may take 120 s, and a script's request 60 s where it says nothing else.
+    ("timeout", "seconds"),
+    [("1s", 120), ("90500ms", 120), ("120500ms", 121), ("10m", 600)],
 )
-def test_haproxy_waits_no_shorter_than_the_longest_load(timeout: str, seconds: int) -> None:
+def test_haproxy_waits_no_shorter_than_who_asks(timeout: str, seconds: int) -> None:
     text = config(changed("loads.0.timeout", timeout), "demo-haproxy", "haproxy.cfg")
     for what in ("client", "server", "queue"):
         assert f"    timeout {what} {seconds}s\n" in text
     assert "    timeout connect 5s\n" in text
 
 
-def test_haproxy_waits_30_seconds_at_least() -> None:
-    spec = {**SPECS["proxied"], "loads": [{**SPECS["proxied"]["loads"][0], "timeout": "1s"}]}
-    assert "    timeout server 30s\n" in config(spec, "demo-haproxy", "haproxy.cfg")
+def test_haproxy_leaves_a_websocket_on_which_nobody_speaks_alone() -> None:
+    assert "    timeout tunnel 1h\n" in config("full", "demo-haproxy", "haproxy.cfg")
 
 
-def test_haproxy_takes_all_connections_of_the_largest_load() -> None:
-    spec = changed("loads.0.closed", {"connections": 10000, "requests": 10000})
-    text = config(spec, "demo-haproxy", "haproxy.cfg")
+@pytest.mark.parametrize(
+    ("load", "connections"),
+    [
+        ({"name": "open", "open": {"rate": 1, "maxConnections": 20000, "duration": "5s"}}, 20000),
+        # Its VUs have as many as they open.
+        ({"name": "own", "script": {"configMap": "mine", "options": {"vus": 10000}}}, 10000),
+    ],
+)
+def test_haproxy_takes_all_connections_of_the_largest_load(
+    load: dict[str, Any], connections: int
+) -> None:
+    text = config(changed("loads", [load]), "demo-haproxy", "haproxy.cfg")
     (files,) = re.findall(r"^global\n    fd-hard-limit (\d+)$", text, re.MULTILINE)
-    assert int(files) >= 2 * 10000
+    assert int(files) >= 2 * connections
 
 
 @pytest.mark.parametrize(

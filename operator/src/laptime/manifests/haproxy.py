@@ -25,8 +25,11 @@ METRICS_PORT = 8404
 
 _CONFIG_KEY = "haproxy.cfg"
 _CONNECT_SECONDS = 5
-_CLIENT_SECONDS = 30
-_LEAST_CONNECTIONS = 4000
+_LEAST_SECONDS = 120
+"""As long as a check may take; a request of a script has 60 s where it says nothing else."""
+_FILES = 60_000
+"""For the connections of the largest load, 20,000; of a script nobody knows how many it opens. Each
+connection of a client needs a second one to a server, and closed ones linger."""
 
 
 def _bind(port: int) -> str:
@@ -116,11 +119,9 @@ frontend metrics
 
 
 def _global(ctx: RunContext) -> str:
-    connections = [_LEAST_CONNECTIONS, *(load.connections or 0 for load in ctx.spec.loads)]
-    # A connection of a client needs a second one to a server, and closed ones linger. Not maxconn:
-    # HAProxy refuses to start when the node allows fewer files than that; from this upper bound it
-    # goes down to what the node allows.
-    lines = ["global", f"    fd-hard-limit {3 * max(connections)}", "    hard-stop-after 1s"]
+    # Not maxconn: HAProxy refuses to start when the node allows fewer files than that; from this
+    # upper bound it goes down to what the node allows.
+    lines = ["global", f"    fd-hard-limit {_FILES}", "    hard-stop-after 1s"]
     threads = haproxy_threads(ctx.spec)
     if threads is not None:
         lines.append(f"    nbthread {threads}")
@@ -128,10 +129,11 @@ def _global(ctx: RunContext) -> str:
 
 
 def _defaults(ctx: RunContext) -> str:
-    longest = max(_CLIENT_SECONDS, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
+    # Who asks gives up by a time-out of its own, and not by one of HAProxy's.
+    longest = max(_LEAST_SECONDS, *(math.ceil(load.timeout_seconds) for load in ctx.spec.loads))
     # Without retries a server that is not there gives a 503 at once, and no failed attempt hides
-    # behind a later good one. The queue's time-out would be that of connect: a request that waits
-    # for its turn must fail by the load's own time-out instead.
+    # behind a later good one. The queue's time-out would be that of connect. On a WebSocket nobody
+    # has to speak.
     return f"""\
 defaults
     mode http
@@ -139,6 +141,7 @@ defaults
     timeout client {longest}s
     timeout server {longest}s
     timeout queue {longest}s
+    timeout tunnel 1h
     retries 0
     http-reuse safe
 """
