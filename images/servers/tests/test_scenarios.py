@@ -52,6 +52,8 @@ class Upstream:
     url: str
     answer: list[object]
     statuses: list[int]
+    connections: list[object]
+    """The address of the other end of each that was ever made."""
 
 
 @pytest.fixture
@@ -63,9 +65,14 @@ def upstream() -> Iterator[Upstream]:
         for n in range(10)
     ]  # fmt: skip
     statuses = [200]
+    connections: list[object] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            connections.append(self.client_address)
+            super().setup()
 
         def do_GET(self) -> None:
             body = json.dumps(users, ensure_ascii=False).encode()
@@ -80,7 +87,7 @@ def upstream() -> Iterator[Upstream]:
 
     stub = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=stub.serve_forever, daemon=True).start()
-    yield Upstream(f"http://127.0.0.1:{stub.server_port}/users", users, statuses)
+    yield Upstream(f"http://127.0.0.1:{stub.server_port}/users", users, statuses, connections)
     stub.shutdown()
 
 
@@ -165,6 +172,17 @@ def test_with_an_upstream(run: Run, kind: Kind, scenario: Scenario, upstream: Up
         assert server.send(scenario.requests[0]) == 502
         upstream.statuses.append(200)
         assert server.send(scenario.requests[0]) == 200
+
+
+@pytest.mark.parametrize(PAIR, ONLY_UPSTREAM)
+def test_keeps_its_connections_to_the_upstream(
+    run: Run, kind: Kind, scenario: Scenario, upstream: Upstream
+) -> None:
+    clients = 8
+    with start(run, kind, UPSTREAM_URL=upstream.url) as server, ThreadPoolExecutor(clients) as pool:
+        results = pool.map(lambda _: server.send(scenario.requests[0]), range(100))
+        assert set(results) == {200}
+    assert len(upstream.connections) <= 2 * clients
 
 
 @pytest.mark.parametrize(PAIR, ONLY_UPSTREAM)

@@ -1,5 +1,7 @@
 """The application."""
 
+import threading
+
 import requests
 from flask import Flask, Response, abort, jsonify
 
@@ -12,6 +14,8 @@ UPSTREAM_TIMEOUT_SECONDS = 30
 settings = Settings.from_environment()
 # gunicorn imports this module in each worker, so that every worker has a pool of its own.
 connections = open_connections(settings)
+# A session keeps its connection to the upstream, and is nothing that threads can share.
+of_thread = threading.local()
 app = Flask(__name__)
 
 
@@ -21,13 +25,21 @@ def hi() -> Response:
     return jsonify(hello="world")
 
 
+def upstream_session() -> requests.Session:
+    """The session of this thread."""
+    if not hasattr(of_thread, "session"):
+        of_thread.session = requests.Session()
+    session: requests.Session = of_thread.session
+    return session
+
+
 @app.get("/users")
 def users() -> Response:
     """What the upstream answers."""
     if settings.upstream_url is None:
         abort(503, "UPSTREAM_URL is not set")
     try:
-        response = requests.get(settings.upstream_url, timeout=UPSTREAM_TIMEOUT_SECONDS)
+        response = upstream_session().get(settings.upstream_url, timeout=UPSTREAM_TIMEOUT_SECONDS)
         document = response.json() if response.status_code == 200 else None
     except requests.RequestException as error:
         abort(502, f"the upstream failed: {error}")
