@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -130,6 +132,46 @@ func TestPassesTheUpstreamsAnswerOn(t *testing.T) {
 	answers <- func(w http.ResponseWriter) { _, _ = io.WriteString(w, "no JSON") }
 	if status, _ := get(t, handler, "/users"); status != 502 {
 		t.Error(status)
+	}
+}
+
+func TestKeepsAllItsConnectionsToTheUpstream(t *testing.T) {
+	const most = 150
+	var made atomic.Int64
+	arrived := make(chan struct{}, most)
+	together := make(chan struct{})
+	stub := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-together
+		_, _ = io.WriteString(w, "[]")
+	}))
+	stub.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			made.Add(1)
+		}
+	}
+	stub.Start()
+	defer stub.Close()
+	handler := routes(nil, newUpstream(stub.URL))
+	for range 3 {
+		var asked sync.WaitGroup
+		for range most {
+			asked.Go(func() {
+				if status, body := get(t, handler, "/users"); status != 200 {
+					t.Errorf("%d %q", status, body)
+				}
+			})
+		}
+		for range most {
+			<-arrived
+		}
+		for range most {
+			together <- struct{}{}
+		}
+		asked.Wait()
+	}
+	if made.Load() != most {
+		t.Errorf("%d connections for %d requests at a time", made.Load(), most)
 	}
 }
 

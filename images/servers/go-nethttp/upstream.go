@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"time"
 )
@@ -21,8 +22,8 @@ func newUpstream(url string) *upstream {
 		return nil
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	// Two, which is the default, would close nearly every connection of a loaded server.
-	transport.MaxIdleConnsPerHost = transport.MaxIdleConns
+	// Two per host and a hundred in all, which are the defaults, would close connections of a loaded server.
+	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, math.MaxInt
 	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	return &upstream{client: client, url: url}
 }
