@@ -28,6 +28,17 @@ CUT = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
+# What the first process has started are its workers, and with uvicorn one that tidies up for them.
+KILL_A_WORKER = """
+import os, pathlib
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+    if parent == "1" and "resource_tracker" not in (process / "cmdline").read_text():
+        os.kill(int(process.name), 9)
+        break
+else:
+    raise SystemExit("there is no worker")
+"""
 # Of who waits for the lock: on a full machine all of them take a while to come to it.
 PATIENT = 60
 MOST_PROFILES = 5
@@ -144,6 +155,20 @@ def test_ends_although_a_query_never_does(run: Run, kind: Kind, database: Databa
         assert server.container.wait(6) == 0
         with contextlib.suppress(OSError, http.client.HTTPException):
             pending.result()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    {one.image: one for one in kinds() if one.language == "Python"}.values(),
+    ids=lambda kind: kind.image,
+)
+def test_ends_when_a_worker_does(run: Run, kind: Kind) -> None:
+    """One in its place would be cold, and nobody would know of either."""
+    with start(run, kind, WORKERS="2") as server:
+        killed = server.container.execute("python3", "-c", KILL_A_WORKER)
+        assert killed.returncode == 0, killed.stderr
+        assert server.container.wait(6) == 1
+        assert "ended" in server.container.output
 
 
 @every_kind

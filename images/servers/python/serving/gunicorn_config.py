@@ -6,6 +6,8 @@ and its threaded worker for more.
 
 from typing import Any
 
+from gunicorn.errors import HaltServer
+
 from serving import limits
 from serving.profile import allow_profile, serve_profiles
 from serving.settings import Settings
@@ -34,3 +36,13 @@ def on_starting(_arbiter: Any) -> None:
 def post_fork(_arbiter: Any, _worker: Any) -> None:
     """Called in each worker."""
     allow_profile(_settings)
+
+
+def child_exit(arbiter: Any, worker: Any) -> None:
+    """Called in the first process when a worker has ended, and then ends the server.
+
+    gunicorn would start another one: the server would go on with a worker that was away and came
+    back cold. When the server is to stop, its sockets are closed before.
+    """
+    if arbiter.LISTENERS:
+        raise HaltServer(f"worker {worker.pid} ended", 1)

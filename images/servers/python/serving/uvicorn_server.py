@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+from typing import Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
 from serving import limits
 from serving.profile import allow_profile, serve_profiles
@@ -14,25 +16,43 @@ from serving.settings import Settings
 allow_profile(Settings.from_environment())
 
 
+class Workers(Multiprocess):
+    """The first process, when there are several workers; it ends when one of them does.
+
+    uvicorn would start another one and say nothing above the level of information: the server
+    would go on with a worker that was away and came back cold.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        """Look after the workers; called twice a second."""
+        for worker in self.processes:
+            if not self.should_exit.is_set() and not worker.is_alive(limits.WORKER_SILENCE_SECONDS):
+                print(f"worker {worker.pid} ended, and so does the server", file=sys.stderr)
+                os._exit(1)
+
+
 def serve(application: str, settings: Settings) -> None:
     """Run uvicorn with the workers and the port that the environment says."""
     # uvicorn ends gracefully and then raises the signal again for whoever handled it before. An
     # ordinary exit would wait for threads that are still blocked in a query.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     serve_profiles(settings)
-    uvicorn.run(
-        application,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        loop="uvloop",
-        http="httptools",
-        log_level="info" if settings.access_log else "warning",
-        access_log=settings.access_log,
-        timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=limits.GRACEFUL_SHUTDOWN_SECONDS,
-        timeout_worker_healthcheck=limits.WORKER_SILENCE_SECONDS,
-    )
+    options: dict[str, Any] = {
+        "host": settings.host,
+        "port": settings.port,
+        "workers": settings.workers,
+        "loop": "uvloop",
+        "http": "httptools",
+        "log_level": "info" if settings.access_log else "warning",
+        "access_log": settings.access_log,
+        "timeout_keep_alive": limits.KEEP_ALIVE_SECONDS,
+        "timeout_graceful_shutdown": limits.GRACEFUL_SHUTDOWN_SECONDS,
+    }
+    if settings.workers > 1:
+        config = uvicorn.Config(application, **options)
+        Workers(config, [config.bind_socket()]).run()
+    else:
+        uvicorn.run(application, **options)
 
 
 if __name__ == "__main__":
