@@ -171,6 +171,27 @@ def test_ends_when_a_worker_does(run: Run, kind: Kind) -> None:
         assert "ended" in server.container.output
 
 
+@pytest.mark.parametrize("kind", [kind for kind in kinds() if kind.language == "Rust"], ids=str)
+def test_computes_on_its_workers_and_on_no_other_thread(run: Run, kind: Kind) -> None:
+    """The first thread would be one more, which takes the connections."""
+    with start(run, kind, WORKERS="1") as server:
+        before = cpu_seconds(server)
+        for _ in range(1000):
+            assert answers(server.port)
+        used = {
+            thread: spent - before.get(thread, 0) for thread, spent in cpu_seconds(server).items()
+        }
+    assert used["1"] < 0.05 * sum(used.values()), used
+
+
+def cpu_seconds(server: Server) -> dict[str, float]:
+    """CPU time of each thread of a server's first process, by the thread's number in it."""
+    said = server.container.execute("sh", "-c", "cd /proc/1/task && grep . */schedstat")
+    assert said.returncode == 0, said.stderr
+    lines = (line.partition("/schedstat:") for line in said.stdout.splitlines())
+    return {thread: int(spent.split()[0]) / 1e9 for thread, _, spent in lines}
+
+
 @every_kind
 def test_a_profile_under_load_names_a_function_of_the_server(
     run: Run, kind: Kind, database: Database

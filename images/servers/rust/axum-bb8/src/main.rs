@@ -7,7 +7,8 @@ use serving::Failure;
 fn main() -> Result<(), Failure> {
     let config = Config::parse();
     serving::log(&config.server, "warn");
-    serving::run(&config.server, async {
+    let settings = config.server.clone();
+    serving::run(&settings, async move {
         let pool = connect(&config)?;
         serving::serve(&config.server, router(pool)).await
     })

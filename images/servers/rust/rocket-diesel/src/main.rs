@@ -12,7 +12,8 @@ fn main() -> Result<(), Failure> {
         &config.server,
         "warn,rocket=error,rocket_diesel::tasks=error",
     );
-    serving::run(&config.server, async {
+    let settings = config.server.clone();
+    serving::run(&settings, async move {
         let tasks = connect(&config.database)?;
         match rocket(&config.server, tasks).launch().await {
             Ok(_) => Ok(()),

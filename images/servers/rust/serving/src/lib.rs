@@ -43,15 +43,17 @@ pub fn log(settings: &ServerSettings, levels: &str) {
         .init();
 }
 
-/// Runs `server` to its end on `settings.workers` threads.
+/// Runs `server` to its end on `settings.workers` threads. It is spawned: what is only waited for runs
+/// on the thread that waits, and would be one more.
 ///
 /// A query that still runs then is left behind: its thread does not keep the process alive.
 ///
 /// # Errors
-/// When the runtime cannot start or the port of profiles is taken, and what `server` fails with.
+/// When the runtime cannot start or the port of profiles is taken, when `server` panics, and what it
+/// fails with.
 pub fn run<F>(settings: &ServerSettings, server: F) -> Result<(), Failure>
 where
-    F: Future<Output = Result<(), Failure>>,
+    F: Future<Output = Result<(), Failure>> + Send + 'static,
 {
     if let Some(port) = settings.profile_port {
         profile::listen(settings.host(), port)?;
@@ -60,7 +62,7 @@ where
         .worker_threads(settings.workers.get())
         .enable_all()
         .build()?;
-    let result = runtime.block_on(server);
+    let result = runtime.block_on(runtime.spawn(server));
     runtime.shutdown_background();
-    result
+    result?
 }
