@@ -35,7 +35,7 @@ _NOT_OVER = (
 )
 _AGE = "time() - $since"
 """What the seconds since a phase began are fewer than, unless it is of an earlier run."""
-_REQUESTS = f'avg_over_time(laptime_second_requests{{{EACH_SECOND},whole="true"}}[{STEP}])'
+_REQUESTS = f'avg_over_time(laptime_second_requests{{{EACH_SECOND},whole!="false"}}[{STEP}])'
 """Of whole seconds alone: a last one that is not whole would look like a breakdown."""
 _ELAPSED = f"avg_over_time(laptime_second_elapsed_seconds{{{EACH_SECOND}}}[{STEP}])"
 """Of the same seconds: the middle of those that are one point."""
@@ -79,7 +79,7 @@ def latency() -> timeseries.Panel:
         "range, where a point is several seconds, their highest. The p99 is the broken line. A p99 "
         "that rises again and again is a pause of the server.",
         "s",
-        _NOT_OVER,
+        f"{_NOT_OVER}, or they were measured by a Laptime that did not give these yet",
         [
             of_run(
                 "max by (position, server, load) (max_over_time("

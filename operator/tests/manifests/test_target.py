@@ -83,6 +83,10 @@ def test_feeders_draw_other_values_each_time_where_nobody_brings_the_data_back()
     assert {arrivals for arrivals, _ in found} == {3 + 1}
     assert seeds(Trial("demo-trial-004", 4, "axum", "first", 1)) == (3 + 1, None)
     assert seeds(trials[0]) == found[0]
+    # Without arrivals by chance, as a generator of an earlier version takes it.
+    closed = {"connections": 2, "duration": "10s"}
+    plain = context({**market, "loads": [{"name": "first", "closed": closed}]}, scenario=MARKET)
+    assert seeds(trials[0], plain) == (found[0][1], None)
 
 
 def test_the_runs_own_database_and_upstream_have_nothing_to_do_with_it() -> None:

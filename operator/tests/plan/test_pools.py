@@ -85,22 +85,28 @@ def test_one_pool_alone_may_be_as_large_as_ever() -> None:
 @pytest.mark.parametrize(
     ("server", "said"),
     [
-        ({"image": "mine:1", "workers": 4, "databaseConnections": 25}, None),
+        ({"preset": "fastapi-sync", "workers": 4, "databaseConnections": 25}, None),
         (
-            {"image": "mine:1", "workers": 4, "databaseConnections": 26},
+            {"preset": "fastapi-sync", "workers": 4, "databaseConnections": 26},
             "server mine may open 104 connections (databaseConnections: 26 in each of 4 "
             "processes), and Postgres takes 100: write maxConnections: 104 or more, or a smaller "
             "databaseConnections",
         ),
-        # Its workers are threads, which share a pool.
+        # Its workers are threads, which share a pool; those of an image may be so.
         ({"preset": "axum-sqlx", "workers": 4, "databaseConnections": 100}, None),
+        ({"image": "mine:1", "workers": 4, "databaseConnections": 100}, None),
+        (
+            {"image": "mine:1", "workers": 4, "databaseConnections": 101},
+            "server mine may open 101 connections (databaseConnections: 101), and Postgres takes "
+            "100: write maxConnections: 101 or more, or a smaller databaseConnections",
+        ),
         (
             {"preset": "axum-sqlx", "workers": 4, "databaseConnections": 101},
             "server mine may open 101 connections (databaseConnections: 101), and Postgres takes "
             "100: write maxConnections: 101 or more, or a smaller databaseConnections",
         ),
         (
-            {"image": "mine:1", "workers": 4, "databaseConnections": 2501},
+            {"preset": "fastapi-sync", "workers": 4, "databaseConnections": 2501},
             "server mine may open 10004 connections (databaseConnections: 2501 in each of 4 "
             "processes), and Postgres takes 100: write a smaller databaseConnections",
         ),

@@ -25,6 +25,7 @@ from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
 from laptime.plan import Lead, Leads, plan_trials
 from laptime.reconcile.observe import Memory, config_map_keys
+from laptime.reconcile.stages import deploy
 from laptime.reconcile.views import ContainerView, PodView
 
 from .generators import generator_log
@@ -63,6 +64,25 @@ def until_a_generator_runs(repetitions: int = 1) -> tuple[World, PodView]:
         world.advance()
     (generator,) = running
     return world, generator
+
+
+def test_a_run_that_has_measured_goes_on_though_its_like_would_be_refused_today(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An earlier version of the operator began it, which had fewer reasons to refuse."""
+    world, _ = until_a_generator_runs(repetitions=2)
+    monkeypatch.setattr(deploy, "misfits", lambda *_: ["what nobody asked for before"])
+    run_to_the_end(world)
+    assert world.run.status.state is State.SUCCEEDED
+
+
+def test_a_run_of_which_nothing_was_begun_is_refused_for_what_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deploy, "misfits", lambda *_: ["what nobody can serve"])
+    world = World(spec_of(1, 1, 1), Random(5))
+    run_to_the_end(world)
+    assert world.run.status.state is State.FAILED
 
 
 def run_to_the_end(world: World) -> None:

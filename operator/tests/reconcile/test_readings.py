@@ -168,11 +168,10 @@ async def test_a_trial_without_a_window_is_answered_without_a_question() -> None
 class Storing:
     """A Prometheus that fetches the seconds of trials, and may lose some of what it fetches."""
 
-    def __init__(self, handed_on: HandedOn, *, lose: int = 0, histograms: bool = True) -> None:
+    def __init__(self, handed_on: HandedOn, *, lose: int = 0) -> None:
         self.handed_on = handed_on
         self.bodies: list[bytes] = []
         self._lose = lose
-        self._histograms = histograms
         self._has = 0
 
     def scrape(self) -> None:
@@ -189,8 +188,7 @@ class Storing:
         text = parameters["query"]
         if "laptime_second_" not in text:
             return {"status": "success", "data": {"resultType": "matrix", "result": []}}
-        count = self._has if self._histograms or "latency" not in text else 0
-        result = [{"metric": {}, "value": [0, str(count)]}] if count else []
+        result = [{"metric": {}, "value": [0, str(self._has)]}] if self._has else []
         self.scrape()
         return {"status": "success", "data": {"resultType": "vector", "result": result}}
 
@@ -253,8 +251,6 @@ async def test_a_new_operator_does_not_show_what_prometheus_has() -> None:
 async def test_what_prometheus_lacks_in_the_end_is_said() -> None:
     lost = await handed_to(Storing(HandedOn(), lose=10**6), printed())
     assert lost.seconds_missing == "Prometheus has 0 of 2 seconds"
-    coarse = await handed_to(Storing(HandedOn(), histograms=False), printed())
-    assert "takes no native histograms" in (coarse.seconds_missing or "")
     nobody = Storing(HandedOn())
     nobody.scrape = lambda: None  # type: ignore[method-assign]
     assert "nobody has fetched" in ((await handed_to(nobody, printed())).seconds_missing or "")

@@ -164,7 +164,9 @@ def trial_document(ctx: RunContext, trial: Trial) -> dict[str, Any]:
         # The same for all servers of a repetition, and another one in each of them.
         document["seed"] = seed + trial.repetition
     if drawn and not server.deployed:
-        document["feederSeed"] = feeder_seed(ctx.uid, trial)
+        # Where nothing else is drawn, as a generator of an earlier version takes it: of a run that
+        # was begun with one.
+        document["feederSeed" if by_chance else "seed"] = feeder_seed(ctx.uid, trial)
     if _has_reset(ctx, server):
         document["resetStatements"] = ctx.scenario.reset_statements
     return document

@@ -141,39 +141,35 @@ class Stored:
 
     seconds: int
     seconds_missing: int
-    histograms_missing: int
 
     @property
     def problem(self) -> str | None:
         """What is missing, in words; None when nothing is."""
         if self.seconds_missing > 0:
             return f"Prometheus has {self.seconds - self.seconds_missing} of {self.seconds} seconds"
-        if self.histograms_missing > 0:
-            return "Prometheus has no latency by second: it takes no native histograms"
         return None
 
 
 async def stored(query: Query, series: TrialSeconds) -> Stored:
     """Return how much Prometheus has of the seconds of a trial.
 
+    One scrape brings all that is said of a second, but for native histograms where they are not
+    taken: pictures do not need them.
+
     Raises:
         PrometheusError: Prometheus refused a query or cannot be reached.
     """
     seconds = sum(len(phase.requests) for phase in series.phases.values())
-    histograms = sum(len(phase.latency) for phase in series.phases.values())
-    missing = seconds - await _samples(query, REQUESTS, series)
-    if missing > 0 or not histograms:
-        return Stored(seconds, missing, 0)
-    return Stored(seconds, 0, histograms - await _samples(query, LATENCY, series))
+    return Stored(seconds, seconds - await _samples(query, series))
 
 
-async def _samples(query: Query, metric: str, series: TrialSeconds) -> int:
+async def _samples(query: Query, series: TrialSeconds) -> int:
     begin, end = series.span
     wanted = ",".join(
         f"{name}={json.dumps(series.labels[name], ensure_ascii=False)}"
         for name in ("namespace", "run", "trial")
     )
-    promql = f"sum(count_over_time({metric}{{{wanted}}}[{int(1000 * (end - begin)) + 2000}ms]))"
+    promql = f"sum(count_over_time({REQUESTS}{{{wanted}}}[{int(1000 * (end - begin)) + 2000}ms]))"
     answer = await query(QUERY_PATH, {"query": promql, "time": f"{end + 1:.3f}"})
     if answer.get("status") != "success":
         raise PrometheusError(shown(str(answer.get("error", "no status")), 500))

@@ -9,7 +9,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import MOST_CONNECTIONS
 from laptime.catalog import Scenario, presets, processes_of, reference_problems
 from laptime.plan.endpoints import load_problem, scarce_rows
-from laptime.plan.pools import connections_needed, pool_sizes, server_connections
+from laptime.plan.pools import connections_needed, known_connections, pool_sizes
 
 
 def misfits(spec: BenchmarkRunSpec, scenario: Scenario) -> list[str]:
@@ -94,7 +94,8 @@ def _protocols(spec: BenchmarkRunSpec) -> Iterator[str]:
 
 def _connections(spec: BenchmarkRunSpec) -> Iterator[str]:
     """Yield that Postgres takes fewer connections than are going to be open."""
-    postgres, needed = spec.topology.postgres, connections_needed(spec)
+    postgres = spec.topology.postgres
+    needed = connections_needed(spec, known_connections)
     if postgres is None or needed <= postgres.max_connections:
         return
     write = f"maxConnections: {needed} or more, or " if needed <= MOST_CONNECTIONS else ""
@@ -106,8 +107,8 @@ def _connections(spec: BenchmarkRunSpec) -> Iterator[str]:
             f"{write}smaller pools"
         )
         return
-    largest = max(spec.deployed, key=server_connections)
-    processes = processes_of(largest)
+    largest = max(spec.deployed, key=known_connections)
+    processes = processes_of(largest) if largest.preset else 1
     of = f" in each of {processes} processes" if processes > 1 else ""
     yield (
         f"topology.postgres: server {largest.name} may open {needed} connections "

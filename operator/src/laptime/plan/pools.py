@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.topology import PgBouncer, PoolMode
@@ -46,7 +48,14 @@ def server_connections(server: Server) -> int:
     return processes_of(server) * server.database_connections
 
 
-def connections_needed(spec: BenchmarkRunSpec) -> int:
+def known_connections(server: Server) -> int:
+    """Return how many of these it has for sure: workers of an image may be threads of one pool."""
+    return server_connections(server) if server.preset else server.database_connections
+
+
+def connections_needed(
+    spec: BenchmarkRunSpec, of: Callable[[Server], int] = server_connections
+) -> int:
     """Return how many connections Postgres has to take, beside Laptime's own.
 
     Each pool of PgBouncer keeps the connections that it has made, so those of all servers are there
@@ -54,4 +63,4 @@ def connections_needed(spec: BenchmarkRunSpec) -> int:
     """
     if spec.topology.pgbouncer is not None:
         return sum(pool_sizes(spec).values())
-    return max(map(server_connections, spec.deployed), default=0)
+    return max(map(of, spec.deployed), default=0)

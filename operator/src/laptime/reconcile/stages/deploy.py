@@ -33,6 +33,7 @@ from laptime.reconcile.views import LABEL, parse_time
 _SOON_SECONDS = 1.0
 _LONG_PATIENCE_SECONDS = 60.0
 _ORDER = ("ConfigMap", "Service", "Deployment")
+_LATER = (State.VERIFYING, State.RUNNING)
 
 
 def own_scenario(situation: Situation) -> Decision | None:
@@ -54,6 +55,10 @@ def own_scenario(situation: Situation) -> Decision | None:
 
 def does_not_fit(situation: Situation) -> Decision | None:
     """Fail a run that its scenario cannot serve, before anything is deployed."""
+    if situation.observed.results or situation.run.status.state in _LATER:
+        # What is refused may have grown since an earlier version began it, and it has shown that it
+        # fits.
+        return None
     spec, scenario = situation.spec, situation.context.scenario
     for reason, problems in (
         ("ScenarioDoesNotFit", misfits(spec, scenario)),
@@ -137,7 +142,7 @@ def deploy(situation: Situation) -> Decision | None:
         "Service": observed.services,
         "ConfigMap": observed.config_maps,
     }
-    reached_later = situation.run.status.state in (State.VERIFYING, State.RUNNING)
+    reached_later = situation.run.status.state in _LATER
     missing = [
         manifest
         for manifest in tier_objects(situation.context)
