@@ -33,7 +33,7 @@ TEST = (
     Part("unit-operator", needs=("venv",), after=("verify", "unit-python", "unit-k6")),
     Part("unit-operator-timed", needs=("venv",), after=("unit-python",), place=0.2),
     # It mostly waits for loads to be over.
-    Part("unit-k6"),
+    Part("unit-k6", after=("verify",)),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
     # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
     # operator's tests, which have none of them, run beside it: behind the clusters some of these

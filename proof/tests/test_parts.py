@@ -82,7 +82,7 @@ def test_no_test_that_waits_runs_beside_a_compiler_that_is_as_good_as_it() -> No
 def test_nothing_that_is_written_anew_is_read_meanwhile() -> None:
     parts = by_name(catalogue.TEST)
     readers = ("lint-chart", "lint-dashboards", "lint-python", "unit-operator", "unit-python")
-    for name in (*readers, "e2e-cluster"):
+    for name in (*readers, "unit-k6", "e2e-cluster"):
         assert "verify" in _before(parts, parts[name]), name
 
 
