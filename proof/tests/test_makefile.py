@@ -63,3 +63,11 @@ def test_a_generated_file_that_is_not_committed_is_found(
     assert done.returncode == 2
     assert said in done.stdout
     assert "commit what make generate wrote" in done.stderr
+
+
+@pytest.mark.parametrize("part", ["unit-go", "unit-k6", "unit-k6-timed"])
+def test_what_passed_before_is_run_again(tmp_path: Path, part: str) -> None:
+    recipe = make(tmp_path, "--dry-run", part).stdout
+    tests = [line for line in recipe.splitlines() if "go test" in line]
+    assert tests
+    assert [line for line in tests if "go test -count=1 " not in line] == []
