@@ -30,6 +30,14 @@ else
 OWN_KUBECONFIG :=
 endif
 
+# Nor may a shell that has a word of these names make less be checked.
+ifneq ($(origin ONLY),command line)
+ONLY :=
+endif
+ifneq ($(origin FAILED),command line)
+FAILED :=
+endif
+
 CLUSTER := python3 cluster/cluster.py
 IMAGES := python3 images/build.py $(if $(ENGINE),--engine $(ENGINE))
 FOR_PLATFORM := $(if $(PLATFORM),--platform $(PLATFORM))

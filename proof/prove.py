@@ -33,8 +33,8 @@ def say(text: str) -> None:
 
 
 def make(part: Part) -> list[str]:
-    """The command of a part."""
-    return ["make", "--no-print-directory", part.name]
+    """The command of a part, all of it: what chose parts would choose within it as well."""
+    return ["make", "--no-print-directory", "ONLY=", "FAILED=", part.name]
 
 
 def main(arguments: list[str]) -> int:

@@ -71,3 +71,12 @@ def test_what_passed_before_is_run_again(tmp_path: Path, part: str) -> None:
     tests = [line for line in recipe.splitlines() if "go test" in line]
     assert tests
     assert [line for line in tests if "go test -count=1 " not in line] == []
+
+
+def test_an_environment_never_shortens_what_is_checked(tmp_path: Path) -> None:
+    shortened = {"FAILED": "1", "ONLY": "lint"}
+    for target, words in (("test", "test"), ("prove", "long")):
+        asked = make(tmp_path, "--dry-run", target, **shortened).stdout
+        assert asked.split() == ["python3", "proof/prove.py", words]
+        asked = make(tmp_path, "--dry-run", target, "ONLY=lint", "FAILED=1").stdout
+        assert asked.split() == ["python3", "proof/prove.py", words, "--failed", "lint"]
