@@ -28,6 +28,9 @@ _ROUNDING = 1e-6
 _MOST_NAMED = 5
 _BEHIND = ("chrt", "--idle", "0")
 _NICEST = 19
+_MAKE_FAILED = 2
+_LAST_CODE = re.compile(r"^make(?:\[\d+\])?: \*\*\* \[.*\D(\d+)$")
+"""How make says what its recipe ended with, in whatever language. It always ends with 2 itself."""
 _NAMED = re.compile(
     r"^(?:FAILED|ERROR) (?P<pytest>.*?::.*?)(?: - .*)?$"
     r"|^\s*--- FAIL: (?P<go>\S+)"
@@ -163,17 +166,16 @@ class Runner:
                 running.part, Outcome.NOT_RUN, running.began, seconds, running, why="stopped"
             )
             return
+        said: list[str] = []
         if code == 0:
             outcome = Outcome.PASSED
-        elif code == NOT_JUDGED_CODE:
-            outcome = Outcome.NOT_JUDGED
         else:
-            outcome = Outcome.FAILED
-        said = []
-        if outcome is Outcome.FAILED:
             said = running.log.read_text(errors="replace").splitlines()
-        self._record(running.part, outcome, running.began, seconds, running, failed_tests(said))
-        if said:
+            not_judged = code_of_recipe(code, said) == NOT_JUDGED_CODE
+            outcome = Outcome.NOT_JUDGED if not_judged else Outcome.FAILED
+        names = failed_tests(said) if outcome is Outcome.FAILED else ""
+        self._record(running.part, outcome, running.began, seconds, running, names)
+        if outcome is Outcome.FAILED:
             self._say(f"the end of {running.log}:")
             for line in said[-_LAST_WORDS:]:
                 self._say(f"  | {line}")
@@ -219,6 +221,14 @@ class Runner:
             except subprocess.TimeoutExpired:
                 _signal(running.process, signal.SIGKILL)
                 running.process.wait()
+
+
+def code_of_recipe(code: int, log: Sequence[str]) -> int:
+    """Return what a recipe ended with: the make that ran it ended with `code`, and wrote `log`."""
+    if code != _MAKE_FAILED:
+        return code
+    said = [int(found[1]) for line in log if (found := _LAST_CODE.match(line))]
+    return said[-1] if said else code
 
 
 def failed_tests(log: Sequence[str]) -> str:

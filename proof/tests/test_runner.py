@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from laptime_proof.journal import Entry, Journal, Outcome, commit_of, failed_last, passed_on
 from laptime_proof.parts import Part, by_name
-from laptime_proof.runner import Runner
+from laptime_proof.runner import Runner, code_of_recipe
 from laptime_proof.summary import closing_lines, standing
 
 
@@ -176,14 +176,37 @@ def test_what_was_interrupted_while_it_came_up_is_taken_down(world: World) -> No
 
 def test_too_much_noise_is_neither_a_pass_nor_a_miss(world: World) -> None:
     parts = [Part("bench", quiet=True), Part("lint")]
-    runner = world.run(parts, {"bench": "(exit 75)"})
+    (world.folder / "Makefile").write_text("bench:\n\t@echo too noisy; exit 75\n")
+    runner = world.run(parts, {"bench": "make bench"})
     assert outcomes(runner)["bench"] == "not judged"
+    assert not any("too noisy" in line for line in world.said), "there is nothing to look at"
     lines = closing_lines(by_name(parts), runner.entries, 1.0, 0.0)
     assert lines[-1] == "parts: 1 passed, 0 failed, 1 skipped"
     table = standing(parts, world.journal.entries())
     assert table[1].split() == ["bench", "0", "of", "0", "1", "never"]
     assert table[2].startswith("lint")
     assert "on abc" in table[2]
+
+
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        (["make: *** [Makefile:7: bench-alike] Error 75"], 75),
+        (["make[1]: *** [Makefile:7: bench-alike] Fehler 75"], 75),
+        # What the bench needs did not come: the outer make says 2.
+        (["make[2]: *** [Makefile:7: bar] Error 75", "make[1]: *** [Makefile:9: foo] Error 2"], 2),
+        (["make: *** [Makefile:7: bench-alike] Error 1", "make: *** Waiting for 75"], 1),
+        (["make: *** No rule to make target 'bench-75'.  Stop."], 2),
+        (["exit code 75"], 2),
+    ],
+)
+def test_what_a_recipe_ended_with_is_what_its_make_said_last(log: list[str], code: int) -> None:
+    assert code_of_recipe(2, log) == code
+
+
+def test_a_miss_is_no_lack_of_quiet(world: World) -> None:
+    (world.folder / "Makefile").write_text("bench:\n\t@echo 75; exit 1\n")
+    assert outcomes(world.run([Part("bench")], {"bench": "make bench"})) == {"bench": "failed"}
 
 
 def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -> None:
