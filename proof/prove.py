@@ -24,12 +24,19 @@ from laptime_proof.runner import Runner
 from laptime_proof.summary import closing_lines, standing
 
 ROOT = Path(__file__).resolve().parent.parent
+SUBJECT = (":(top)", ":(top,exclude,glob)bench/*/journal.jsonl", ":(top,exclude)docs/results")
+"""What parts are run on. The rest is what some of them write there themselves."""
 CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
 
 
 def say(text: str) -> None:
     """Print a line with the time of day, at once."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}" if text else "", flush=True)
+
+
+def commit() -> str:
+    """Return the commit of what is run now, with `+` behind it where files differ from it."""
+    return commit_of(ROOT, *SUBJECT)
 
 
 def make(part: Part) -> list[str]:
@@ -64,7 +71,7 @@ def main(arguments: list[str]) -> int:
                 return 0
         if options.what == "long" and not names:
             # Hours of it fit into several sittings: what passed on this commit is not run again.
-            over = passed_on(journal.entries(), commit_of(ROOT))
+            over = passed_on(journal.entries(), commit())
             names = [name for name in parts if name not in over]
             if not names:
                 print("all of it passed on this commit")
@@ -78,7 +85,7 @@ def main(arguments: list[str]) -> int:
 
 def run(parts: dict[str, Part], journal: Journal, jobs: int) -> int:
     """Run parts and print the summary; returns the exit code."""
-    runner = Runner(make, ROOT, CACHE / "proof" / "logs", journal, commit_of(ROOT), jobs, say)
+    runner = Runner(make, ROOT, CACHE / "proof" / "logs", journal, commit, jobs, say)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: runner.stop())
     began, cpu = time.monotonic(), cpu_times()

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from laptime_proof import lines
 
+UNKNOWN = "unknown"
+"""In place of a commit where git knows none."""
+
 
 class Outcome(StrEnum):
     """How a part went."""
@@ -51,7 +54,7 @@ def commit_of(folder: Path, *paths: str) -> str:
         return done.stdout.strip() if done.returncode == 0 else ""
 
     named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
-    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", *named) or "unknown"
+    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", *named) or UNKNOWN
     return commit + ("+" if git("status", "--porcelain", "--", *named) else "")
 
 
@@ -79,8 +82,10 @@ def failed_last(entries: Iterable[Entry]) -> list[str]:
 
 
 def passed_on(entries: Iterable[Entry], commit: str) -> set[str]:
-    """Return the parts that passed on this very commit; none where files differ from it."""
-    if commit.endswith("+"):
+    """Return the parts that passed on this very commit; none where files differ from it, or where
+    it is unknown which one it is.
+    """
+    if commit.endswith("+") or commit == UNKNOWN:
         return set()
     return {
         entry.part

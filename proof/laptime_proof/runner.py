@@ -50,6 +50,7 @@ class _Running:
     started: float
     said: float
     cpu: CpuTimes
+    commit: str
     interrupted: bool = False
     """It was ended by whoever stopped all: that says nothing of the part."""
 
@@ -63,7 +64,7 @@ class Runner:
         folder: Path,
         logs: Path,
         journal: Journal,
-        commit: str,
+        commit: Callable[[], str],
         jobs: int,
         say: Callable[[str], None],
     ) -> None:
@@ -71,7 +72,8 @@ class Runner:
         self._folder = folder
         self._logs = logs
         self._journal = journal
-        self._commit = commit
+        self._commit_now = commit
+        self._commit = commit()
         self._jobs = jobs
         self._say = say
         self._running: dict[str, _Running] = {}
@@ -133,6 +135,7 @@ class Runner:
 
     def _start(self, part: Part) -> None:
         log = self._logs / f"{part.name}.log"
+        commit = self._commit_now()
         with log.open("wb") as file:
             process = subprocess.Popen(
                 [*(_BEHIND if part.behind else ()), *self._command(part)],
@@ -146,7 +149,9 @@ class Runner:
         if part.behind:
             _step_back(process)
         now = time.monotonic()
-        self._running[part.name] = _Running(part, process, log, time.time(), now, now, cpu_times())
+        self._running[part.name] = _Running(
+            part, process, log, time.time(), now, now, cpu_times(), commit
+        )
 
     def _look(self) -> None:
         for running in list(self._running.values()):
@@ -190,14 +195,21 @@ class Runner:
         why: str = "",
     ) -> None:
         stolen = busy = 0.0
+        commit, changed = self._commit, False
         if running is not None:
+            # What it needs was built by parts before it, so that all of them are of one commit.
+            changed = not running.commit == self._commit_now() == commit
             now = cpu_times()
             stolen, busy = now.stolen_since(running.cpu), now.busy_since(running.cpu)
-        entry = Entry(part.name, outcome, began, seconds, self._commit, stolen, busy, why)
+        if changed:
+            commit = commit.rstrip("+") + "+"
+        entry = Entry(part.name, outcome, began, seconds, commit, stolen, busy, why)
         self.entries[part.name] = entry
         self._journal.add(entry)
         reason = f" ({why})" if why else ""
         self._say(f"{part.name:<20} {outcome}{reason}, {seconds:4.0f} s")
+        if changed:
+            self._say(f"{part.name:<20} files changed since the begin: it is of no commit")
 
     def _only_tidying(self, waiting: Mapping[str, Part]) -> dict[str, Part]:
         kept = {}

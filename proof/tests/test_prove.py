@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ PARTS = (
     Part("noisy"),
     Part("needy", needs=("bad",)),
     Part("choosy"),
+    Part("writes"),
+    Part("edits"),
 )
 MAKEFILE = """
 good:
@@ -26,6 +29,10 @@ noisy:
 \t@exit 75
 choosy:
 \t@test -z "$(ONLY)$(FAILED)"
+writes:
+\t@echo {} >>bench/alike/journal.jsonl; echo of today >docs/results/users.md
+edits:
+\t@echo >>Makefile
 """
 
 
@@ -64,3 +71,21 @@ def test_what_chose_a_part_chooses_nothing_within_it(
     # As a make on whose command line they stand hands them on.
     monkeypatch.setenv("MAKEFLAGS", " -- ONLY=choosy FAILED=1")
     assert prove.main(["test", "choosy"]) == 0
+
+
+def test_what_parts_write_themselves_is_not_what_they_run(
+    checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "LONG", (Part("writes"), Part("good", needs=("writes",))))
+    for name in ("bench/alike/journal.jsonl", "docs/results/users.md", ".gitignore"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / name).write_text("cache\n")
+    who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
+    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", *command], cwd=checkout, check=True)
+    assert prove.main(["long"]) == 0
+    assert prove.commit() not in ("unknown", "unknown+")
+    assert prove.main(["long"]) == 0
+    assert "all of it passed on this commit" in capsys.readouterr().out
+    assert prove.main(["test", "edits"]) == 0
+    assert "of no commit" in capsys.readouterr().out

@@ -32,8 +32,18 @@ class World:
             return ["sh", "-c", f"{script}; exit $code"]
 
         return Runner(
-            command, self.folder, self.folder / "logs", self.journal, "abc", jobs, self.said.append
+            command,
+            self.folder,
+            self.folder / "logs",
+            self.journal,
+            self.commit,
+            jobs,
+            self.said.append,
         )
+
+    def commit(self) -> str:
+        file = self.folder / "commit"
+        return file.read_text() if file.exists() else "abc"
 
     def order(self) -> list[str]:
         return (self.folder / "order").read_text().split()
@@ -231,9 +241,21 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
         Entry("bench-cause", Outcome.FAILED, 0.0, 1.0, "abc", 0.0),
         Entry("examples", Outcome.PASSED, 0.0, 1.0, "other", 0.0),
         Entry("bench-agent", Outcome.PASSED, 0.0, 1.0, "abc+", 0.0),
+        Entry("bench-scale", Outcome.PASSED, 0.0, 1.0, "unknown", 0.0),
     ]
     assert passed_on(entries, "abc") == {"bench-truth"}
-    assert passed_on(entries, "abc+") == set()
+    assert passed_on(entries, "abc+") == passed_on(entries, "unknown") == set()
+
+
+def test_a_part_that_ran_on_other_files_is_of_no_commit(world: World) -> None:
+    parts = [Part("before"), Part("during", needs=("before",)), Part("after", needs=("during",))]
+    world.run(parts, {"during": "printf def >commit"})
+    assert [one.commit for one in world.journal.entries()] == ["abc", "abc+", "abc+"]
+    assert passed_on(world.journal.entries(), "abc") == {"before"}
+    assert passed_on(world.journal.entries(), "def") == set()
+    assert sum("of no commit" in line for line in world.said) == 2
+    world.run(parts, {"before": "printf def+ >commit"})
+    assert [one.commit for one in world.journal.entries()][3:] == ["def+"] * 3
 
 
 def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path) -> None:
