@@ -40,14 +40,15 @@ def count_of(
     kinds: Sequence[str] = (),
     *,
     of_all_commits: bool = False,
+    whole: Callable[[Any], bool] = lambda _: True,
 ) -> Count[Any]:
     """Return what the command line asks for: `--FLAG` so many now, `--table` none.
 
     `subject` are the paths of what is judged; `read` makes an entry of its fields. With
     `of_all_commits` entries of others are there too, but it is those of this commit that are
-    counted up to `most`. With `kinds`,
-    the first of them is counted or that of `--kind`, by the `kind` of entries. Exits with a message
-    when files of the subject are not committed, unless only the table is asked for.
+    counted up to `most`, as far as they are `whole`. With `kinds`, the first of them is counted or
+    that of `--kind`, by the `kind` of entries. Exits with a message when files of the subject are
+    not committed, unless only the table is asked for.
     """
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument(f"--{flag}", type=int, default=most, help="how many now, of those left")
@@ -61,7 +62,7 @@ def count_of(
         parser.error("files of what is judged differ from the commit: commit them first")
     every = [one for one in lines.entries(journal, read) if not kinds or one.kind == kind]
     of_commit = [one for one in every if one.commit == commit]
-    wanted = 0 if asked["table"] else min(asked[flag], most - len(of_commit))
+    wanted = 0 if asked["table"] else min(asked[flag], most - sum(map(whole, of_commit)))
     return Count(commit, every if of_all_commits else of_commit, wanted, kind)
 
 

@@ -13,7 +13,8 @@ now, so that hours of measuring outlive a change of the rule; where the run itse
 that is printed. Like servers are alike whatever measured them, so runs of all commits are judged
 together, and those of the present commit once more by themselves. Judged from 60 runs on; until
 then the exit code says *not judged*. The machine need not be quiet: like servers must not be told
-apart on a busy one either. How busy it was is printed.
+apart on a busy one either. How busy it was is printed. A run that did not succeed or lost a trial
+is shown and not counted.
 """
 
 from __future__ import annotations
@@ -83,10 +84,26 @@ class Entry:
     explain noise. Empty of runs that were made before it was kept."""
     kind: str = "four"
     """Of KINDS."""
+    state: str = "Succeeded"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it can be judged: nothing of it is missing."""
+        kind = KINDS[self.kind]
+        expected = [kind.repetitions] * kind.servers
+        return self.state == "Succeeded" and all(
+            [len(trials) for trials in of.values()] == expected
+            for of in (self.throughput, self.p99)
+        )
 
 
 def entry_of(
-    results: dict[str, Any], commit: str, began: float, seconds: float, kind: str = "four"
+    results: dict[str, Any],
+    commit: str,
+    began: float,
+    seconds: float,
+    kind: str = "four",
+    state: str = "Succeeded",
 ) -> Entry:
     """Return what a run's results.json says."""
     rows = results["rows"]
@@ -126,13 +143,12 @@ def entry_of(
         p99=dict(p99),
         outside={what: dict(of) for what, of in outside.items()},
         kind=kind,
+        state=state,
     )
 
 
 def told_apart(entry: Entry) -> list[str]:
-    """Return the figures by which today's rule tells any two servers of a run apart, of FIGURES."""
-    if entry.lost:
-        return entry.apart
+    """Return the figures by which today's rule tells any two servers of a whole run apart."""
     signs = {"throughput": (entry.throughput, 1.0), "p99": (entry.p99, -1.0)}
     found = []
     for figure in KINDS[entry.kind].figures:
@@ -163,6 +179,15 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
     Of all runs together, and of those of one commit: either can miss the goal.
     """
     found, good = [], True
+    for one in entries:
+        if not one.whole:
+            figures = sum(map(len, one.throughput.values()))
+            found.append(
+                f"not counted: {one.state}; {figures} trials have figures, {one.lost} none"
+            )
+    entries = [one for one in entries if one.whole]
+    if not entries:
+        return [*found, "no run can be judged"], False
     runs = len(entries)
     present = [one for one in entries if one.commit == commit]
     for figure in KINDS[entries[0].kind].figures:
@@ -189,7 +214,6 @@ def table(entries: list[Entry], commit: str) -> tuple[list[str], bool]:
     found.append(
         f"{'machine':<12} busy {median(one.busy for one in entries):.0%} in the middle, stolen at "
         f"most {max(one.stolen for one in entries):.1%}; "
-        f"{sum(one.lost for one in entries)} trials lost; "
         f"a run took {median(one.seconds for one in entries):.0f} s"
     )
     return found, good
@@ -219,27 +243,29 @@ def main() -> int:
         lambda fields: Entry(**fields),
         tuple(KINDS),
         of_all_commits=True,
+        whole=lambda entry: entry.whole,
     )
     commit, entries, kind = count.commit, count.entries, KINDS[count.kind]
     version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
     with neighbour(version, kind.disturbed) if count.wanted else nullcontext():
         for _ in range(count.wanted):
             began, clock = time.time(), time.monotonic()
-            run_to_end(manifest("alike", version, kind), LONGEST_SECONDS)
+            status = run_to_end(manifest("alike", version, kind), LONGEST_SECONDS)
             seconds = time.monotonic() - clock
-            entry = entry_of(results_of("alike"), commit, began, seconds, count.kind)
+            entry = entry_of(
+                results_of("alike"), commit, began, seconds, count.kind, status["state"]
+            )
             lines.append(JOURNAL, entry)
             entries.append(entry)
             apart = ", ".join(entry.apart) or "none"
-            print(
-                f"[{len(entries)}/{RUNS}] told apart: {apart} ({entry.seconds:.0f} s)", flush=True
-            )
+            said = f"told apart: {apart}" if entry.whole else "not counted"
+            print(f"[{len(entries)}/{RUNS}] {said} ({entry.seconds:.0f} s)", flush=True)
     if not entries:
         print(f"no run of kind {count.kind} yet")
         return NOT_JUDGED_CODE
     found, good = table(entries, commit)
     print(*found, sep="\n")
-    if len(entries) < FEWEST:
+    if sum(one.whole for one in entries) < FEWEST:
         return NOT_JUDGED_CODE
     return 0 if good else 1
 

@@ -11,8 +11,9 @@ doubtful and name both nodes; how much wider the interval of the factor is, is p
 `make bench-nodes` makes the cluster.
 
 Goes on where it stopped: what came of each run is kept in journal.jsonl with the commit of what it
-judges (SUBJECT). The machine must not be full, or the node with less CPU time is not the slower one
-and nothing is shown: that count is not judged, whatever came of it. How busy it was is printed.
+judges (SUBJECT). A run that did not succeed, lost a trial or compares nothing is shown and not
+counted. The machine must not be full, or the node with less CPU time is not the slower one and
+nothing is shown: that count is not judged, whatever came of it. How busy it was is printed.
 """
 
 from __future__ import annotations
@@ -88,6 +89,16 @@ class Entry:
     """Share of their CPUs that was in use, mean of the trials."""
     throughput: dict[str, list[float]]
     """Right answers per second of each trial, by node."""
+    ranked: bool = True
+    """Whether it says of each server which place it has."""
+    state: str = "Succeeded"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it can be judged: nothing of it is missing."""
+        measured = [len(nodes) for nodes in self.turns] == [len(SERVERS)] * REPETITIONS
+        compared = self.ranked and self.factor is not None
+        return self.state == "Succeeded" and measured and compared
 
 
 def manifest(name: str, nodes: str) -> dict[str, Any]:
@@ -155,11 +166,17 @@ def _placed(trial: str) -> bool:
 
 
 def entry_of(
-    results: dict[str, Any], nodes: str, commit: str, began: float, seconds: float
+    results: dict[str, Any],
+    nodes: str,
+    commit: str,
+    began: float,
+    seconds: float,
+    state: str = "Succeeded",
 ) -> Entry:
     """Return what a run's results.json says."""
     rows = {row["server"]: row for row in results["rows"]}
-    factor = rows[SERVERS[1]].get("factor") or {}
+    ranks = [rows.get(name, {}).get("rank") for name in SERVERS]
+    factor = rows.get(SERVERS[1], {}).get("factor") or {}
     turns: dict[int, list[str]] = defaultdict(list)
     throughput: dict[str, list[float]] = defaultdict(list)
     first: str | None = None
@@ -182,7 +199,7 @@ def entry_of(
         nodes=nodes,
         began=began,
         seconds=round(seconds, 1),
-        apart=any(row.get("rank") not in (None, 1) for row in rows.values()),
+        apart=any(rank not in (None, 1) for rank in ranks),
         factor=[low, high] if low is not None and high is not None else None,
         turns=[turns[one] for one in sorted(turns)],
         doubted=doubted,
@@ -191,6 +208,8 @@ def entry_of(
         stolen=share_of_nodes(results, "stolenShare"),
         busy=share_of_nodes(results, "busyShare"),
         throughput=dict(throughput),
+        ranked=None not in ranks,
+        state=state,
     )
 
 
@@ -213,6 +232,15 @@ def wrong(entry: Entry) -> str | None:
 def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     """Return lines that say what came of the runs, and whether that is good; None: not judged."""
     found, good = [], True
+    for one in entries:
+        if not one.whole:
+            found.append(
+                f"not counted: {one.nodes}, {one.state}; {one.lost} trials lost, "
+                f"nodes {one.turns}, factor {one.factor}, {'' if one.ranked else 'not '}ranked"
+            )
+    entries = [one for one in entries if one.whole]
+    if not entries:
+        return [*found, "no run can be judged"], None
     for nodes in dict.fromkeys(PLAN):
         runs = [one for one in entries if one.nodes == nodes]
         if not runs:
@@ -238,7 +266,10 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
         ]
         if known:
             wide[nodes] = median(known)
-    if len(wide) == 2:
+    if len(wide) < 2:
+        good = False
+        found.append(f"{'':<8} no width of both to compare: MISSED")
+    else:
         narrower = wide["rotate"] < wide["any"]
         good &= narrower
         found.append(
@@ -257,10 +288,18 @@ def table(entries: list[Entry]) -> tuple[list[str], bool | None]:
     found.append(
         f"{'machine':<8} {speeds}; busy {median(one.busy for one in entries):.0%} in the middle, "
         f"stolen at most {max(one.stolen for one in entries):.1%}; "
-        f"{sum(one.lost for one in entries)} trials lost; "
         f"a run took {median(one.seconds for one in entries):.0f} s"
     )
     return found, good if slow else None
+
+
+def left(entries: list[Entry]) -> list[str]:
+    """Return what is still to be done of PLAN, in its order: a run that is not whole is no run."""
+    found = list(PLAN)
+    for one in entries:
+        if one.whole and one.nodes in found:
+            found.remove(one.nodes)
+    return found
 
 
 def _ratio(widths: list[float]) -> str:
@@ -270,16 +309,22 @@ def _ratio(widths: list[float]) -> str:
 def main() -> int:
     """Go on with the runs; print what they came to so far, beside the goal."""
     count: Count[Entry] = count_of(
-        __doc__, "runs", len(PLAN), JOURNAL, SUBJECT, lambda fields: Entry(**fields)
+        __doc__,
+        "runs",
+        len(PLAN),
+        JOURNAL,
+        SUBJECT,
+        lambda fields: Entry(**fields),
+        whole=lambda entry: entry.whole,
     )
     commit, entries = count.commit, count.entries
-    for nodes in PLAN[len(entries) :][: count.wanted]:
+    for nodes in left(entries)[: count.wanted]:
         began, clock = time.time(), time.monotonic()
         by_chance = placed_by_chance("nodes", len(entries)) if nodes == "any" else nullcontext()
         with by_chance:
-            run_to_end(manifest("nodes", nodes), LONGEST_SECONDS)
+            status = run_to_end(manifest("nodes", nodes), LONGEST_SECONDS)
         spent = time.monotonic() - clock
-        entry = entry_of(results_of("nodes"), nodes, commit, began, spent)
+        entry = entry_of(results_of("nodes"), nodes, commit, began, spent, status["state"])
         lines.append(JOURNAL, entry)
         entries.append(entry)
         apart = "told apart" if entry.apart else "not told apart"
@@ -290,7 +335,7 @@ def main() -> int:
         return NOT_JUDGED_CODE
     found, good = table(entries)
     print(*found, sep="\n")
-    if good is None or len(entries) < len(PLAN):
+    if good is None or left(entries):
         return NOT_JUDGED_CODE
     return int(not good)
 

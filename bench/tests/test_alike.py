@@ -13,8 +13,10 @@ from laptime.api.spec import BenchmarkRunSpec
 SERVERS = NAMES[: KINDS["four"].servers]
 
 
-def results(ranks: dict[str, int], p99_rank: int = 1, failed: str = "") -> dict[str, Any]:
-    """Return the results of a run of two repetitions, as much of them as is read."""
+def results(
+    ranks: dict[str, int], p99_rank: int = 1, failed: str = "", repetitions: int = 2
+) -> dict[str, Any]:
+    """Return the results of a run, as much of them as is read."""
     return {
         "rows": [
             {
@@ -33,7 +35,7 @@ def results(ranks: dict[str, int], p99_rank: int = 1, failed: str = "") -> dict[
                 else {"requestsPerSecond": 100.0 * repetition, "latency": {"p99Seconds": 0.01}},
                 "usage": {"nodes": [{"stolenShare": 0.01, "busyShare": 0.5}]},
             }
-            for repetition in (2, 1)
+            for repetition in range(repetitions, 0, -1)
             for name in SERVERS
         ],
     }
@@ -58,16 +60,40 @@ def test_a_trial_without_a_figure_is_counted_as_lost() -> None:
     entry = entry_of(results({}, failed="two"), "c", 0.0, 1.0)
     assert entry.lost == 2
     assert "two" not in entry.throughput
+    assert not entry.whole
+
+
+def test_a_run_that_lacks_something_is_shown_and_not_counted() -> None:
+    full = results({}, repetitions=4)
+    whole = entry_of(full, "c", 0.0, 1.0)
+    assert whole.whole
+    # Three of four were refused: they have no trials, so that none was lost.
+    alone = [one for one in full["trials"] if one["server"] == "one"]
+    refused = entry_of({**full, "trials": alone}, "c", 0.0, 1.0)
+    assert refused.lost == 0
+    short = entry_of(results({}, repetitions=3), "c", 0.0, 1.0)
+    cancelled = entry_of(full, "c", 0.0, 1.0, state="Cancelled")
+    broken = [refused, short, cancelled]
+    assert not any(one.whole for one in broken)
+    lines, _ = table([whole, *broken], "c")
+    assert lines[0] == "not counted: Succeeded; 4 trials have figures, 0 none"
+    assert sum(line.startswith("not counted: ") for line in lines) == 3
+    assert any("told apart in 0 of 1 runs" in line for line in lines)
+    lines, met = table(broken * 34, "c")
+    assert not met
+    assert lines[-1] == "no run can be judged"
 
 
 def made(apart: bool, kind: str = "four") -> Entry:
     """Return a run whose figures tell its last server apart, or none."""
     wobble = (1.0, 1.02, 0.99, 1.01)
+    expected = KINDS[kind]
     rates = {
         name: [
-            100.0 * (2 if apart and place == 3 else 1) * wobble[(place + n) % 4] for n in range(4)
+            100.0 * (2 if apart and place == 3 else 1) * wobble[(place + n) % 4]
+            for n in range(expected.repetitions)
         ]
-        for place, name in enumerate(SERVERS)
+        for place, name in enumerate(NAMES[: expected.servers])
     }
     times = {name: [1 / one for one in of] for name, of in rates.items()}
     of_run = entry_of(results({}), "c", 0.0, 90.0, kind)
@@ -86,7 +112,6 @@ def test_too_many_false_runs_are_a_miss() -> None:
 def test_the_rule_of_today_judges_and_what_a_run_said_is_told_beside_it() -> None:
     apart = made(True)
     assert told_apart(apart) == list(FIGURES)
-    assert told_apart(replace(apart, lost=1, apart=["p99"])) == ["p99"]
     assert any("1 runs said otherwise" in line for line in table([apart, made(False)], "c")[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from nodes.run import SERVERS, Entry, entry_of, table, wrong
+from nodes.run import PLAN, SERVERS, Entry, entry_of, left, table, wrong
 
 SAID = "server two ran on slow, and on fast in trial t1: what differs may be the nodes"
 
@@ -35,7 +35,8 @@ def entry(nodes: str, places: list[str], rank: int = 1, said: str = SAID) -> Ent
     return entry_of(results(places, rank, said), nodes, "c", 0.0, 60.0)
 
 
-GOOD = ["fast", "fast", "slow", "slow"]
+GOOD = ["fast", "fast", "slow", "slow"] * 2
+LUCK = ["fast", "slow", "slow", "fast"] * 2
 
 
 def test_a_trial_that_was_elsewhere_has_to_name_both_nodes() -> None:
@@ -58,18 +59,49 @@ def test_rotating_has_to_give_each_node_as_many_repetitions_and_doubt_none() -> 
 
 def test_a_second_run_that_tells_like_servers_apart_is_a_miss() -> None:
     good, bad = entry("rotate", GOOD, said=""), entry("rotate", GOOD, rank=2, said="")
-    assert table([good] * 19 + [bad])[1]
-    found, met = table([good] * 18 + [bad] * 2)
-    assert not met
+    by_luck = replace(entry("any", LUCK), factor=[0.5, 2.0])
+    assert table([good] * 19 + [bad, by_luck])[1]
+    found, met = table([good] * 18 + [bad] * 2 + [by_luck])
+    assert met is False
     assert "told apart in 2 of 20" in found[0]
 
 
 def test_by_luck_they_may_be_told_apart_as_long_as_the_interval_is_wide() -> None:
-    rotated, by_luck = entry("rotate", GOOD, said=""), entry("any", ["fast", "slow"], rank=2)
+    rotated, by_luck = entry("rotate", GOOD, said=""), entry("any", LUCK, rank=2)
     assert not table([rotated, by_luck])[1]
     found, met = table([rotated, replace(by_luck, factor=[0.5, 2.0])])
     assert met
     assert any("times as wide" in line and line.endswith("met") for line in found)
+
+
+def test_without_both_widths_nothing_is_good() -> None:
+    found, met = table([entry("rotate", GOOD, said="")] * 20)
+    assert met is False
+    assert any("no width of both" in line for line in found)
+
+
+def test_a_run_that_lacks_something_is_shown_and_not_counted() -> None:
+    full = results(GOOD, said="")
+    whole = entry_of(full, "rotate", "c", 0.0, 60.0)
+    assert whole.whole
+    unranked = {**full, "rows": [{**row, "rank": None} for row in full["rows"]]}
+    without_factor = {**full, "rows": [{**row, "factor": None} for row in full["rows"]]}
+    alone = {
+        "rows": full["rows"][:1],
+        "trials": [one for one in full["trials"] if one["server"] == "one"],
+    }
+    broken = [
+        *(entry_of(one, "rotate", "c", 0.0, 60.0) for one in (unranked, without_factor, alone)),
+        entry("rotate", GOOD[:6], said=""),
+        entry_of(full, "rotate", "c", 0.0, 60.0, "Failed"),
+    ]
+    assert not any(one.whole for one in broken)
+    found, _ = table([whole, *broken])
+    assert sum(line.startswith("not counted: rotate, ") for line in found) == len(broken)
+    assert any("told apart in 0 of 1 runs" in line for line in found)
+    assert table(broken * 5)[1] is None
+    assert left([*broken, whole]) == ["rotate"] * 3 + ["any", *PLAN[5:]]
+    assert left([whole] * 20) == ["any"] * 5
 
 
 def test_where_no_node_is_slow_nothing_is_judged() -> None:
