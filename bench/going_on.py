@@ -14,6 +14,19 @@ from laptime_proof.journal import commit_of
 
 E = TypeVar("E")
 ROOT = Path(__file__).resolve().parents[1]
+MEASURING = (
+    *(
+        f"operator/src/laptime/{name}"
+        for name in ("api", "catalog", "manifests", "measure", "plan", "reconcile")
+    ),
+    *("agent/src", "images/exporter", "images/k6"),
+)
+"""What the figures of any run rest on, in whole folders: which trials there are, the pods of each,
+what is done between them, the load, what is read of it and how that is merged. What is judged, and
+the servers, a bench names beside it."""
+NOT_MEASURING = tuple(
+    f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl", "*.md")
+)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from typing import Any
 from alike.kinds import KINDS, manifest
 from alike.neighbour import neighbour
 from cluster_access import results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import binom, binomtest
@@ -42,11 +42,11 @@ from laptime.analysis.ranks import ranks
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
-    *(f"operator/src/laptime/plan/{name}.py" for name in ("order", "trials")),
-    *("images/k6", "images/reference", "bench/alike/kinds.py", "bench/alike/neighbour.py"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+    *MEASURING,
+    *("images/reference", "bench/alike/kinds.py", "bench/alike/neighbour.py"),
+    *NOT_MEASURING,
 )
-"""What figures rest on: the order of the trials, the load, the servers. Not the judgement."""
+"""What figures rest on. Not the judgement."""
 
 RUNS = 100
 FEWEST = 60

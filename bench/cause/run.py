@@ -34,7 +34,7 @@ from cause.draws import BORDER, TRIED, WANTED, WORTH, drawn, limits
 from cause.manifests import IMAGES, manifest, with_more
 from cause.model import NODE_CPUS, gain, throughput
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 
@@ -43,11 +43,13 @@ from laptime.api.causes import Cause
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
-    *(f"operator/src/laptime/{name}" for name in ("measure", "analysis", "plan")),
-    *(f"operator/src/laptime/manifests/{name}.py" for name in ("haproxy", "pgbouncer", "upstream")),
-    *("operator/src/laptime/reconcile/stages/tier_cpu.py", "bench/cause"),
-    *(f"images/{name}" for name in ("k6", "reference", "upstream", "servers/go-nethttp")),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+    *MEASURING,
+    *(
+        f"operator/src/laptime/{name}"
+        for name in ("analysis", "cli/experiments.py", "cli/explain_command.py")
+    ),
+    *(f"images/{name}" for name in ("reference", "upstream", "servers/go-nethttp")),
+    *("bench/cause", *NOT_MEASURING),
 )
 """What is judged, and what the figures rest on."""
 SETUPS = sum(WANTED.values())

@@ -37,7 +37,7 @@ from typing import Any
 
 import yaml
 from cluster_access import results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 
@@ -63,11 +63,7 @@ GOAL = 0.5
 """Of the minutes that the first rule takes, in all runs together."""
 FIRST_LOOK = 3
 LOOKS = Looks(FIRST_LOOK, shares_of_looks(FIRST_LOOK, REPETITIONS))
-SUBJECT = (
-    *(f"operator/src/laptime/{name}" for name in ("plan", "reconcile", "manifests", "measure")),
-    *("images/k6", "images/servers", "examples", "bench/deciding"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl", "*.md")),
-)
+SUBJECT = (*MEASURING, "images/servers", "examples", "bench/deciding", *NOT_MEASURING)
 """What figures rest on. Not the rules: they judge figures that are there."""
 LONGEST_SECONDS = 3600.0
 _OTHERWISE = ("stopWhen", "maxRepetitions", "smallestDifference", "precision", "objectives")

@@ -42,18 +42,13 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from cluster_access import results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import t as student
 
 JOURNAL = Path(__file__).with_name("journal.jsonl")
-SUBJECT = (
-    *("operator/src/laptime/reconcile/stages", "operator/src/laptime/plan"),
-    *("operator/src/laptime/analysis", "operator/src/laptime/manifests", "images/k6", "bench/duet"),
-    *("operator/src/laptime/api", "operator/src/laptime/measure"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
-)
+SUBJECT = (*MEASURING, "operator/src/laptime/analysis", "bench/duet", *NOT_MEASURING)
 """What claims rest on: how trials are made, driven and compared."""
 
 ROUNDS = 10

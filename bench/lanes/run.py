@@ -39,18 +39,14 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 from scipy.stats import t as student
 
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
-SUBJECT = (
-    *("operator/src/laptime/reconcile", "operator/src/laptime/plan"),
-    *("operator/src/laptime/manifests", "operator/src/laptime/measure", "images/k6", "bench/lanes"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
-)
+SUBJECT = (*MEASURING, "bench/lanes", *NOT_MEASURING)
 """What claims rest on: what is done for a run, where its pods go, and how it is measured."""
 
 PAIRS = 60

@@ -33,17 +33,17 @@ from threading import Event, Thread
 from typing import Any
 
 from cluster_access import kubectl, kubectl_json, results_of, run_to_end
-from going_on import Count, count_of, share_of_nodes
+from going_on import MEASURING, NOT_MEASURING, Count, count_of, share_of_nodes
 from laptime_proof import lines
 from laptime_proof.runner import NOT_JUDGED_CODE
 
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL = Path(__file__).with_name("journal.jsonl")
 SUBJECT = (
-    *("operator/src/laptime/analysis", "operator/src/laptime/plan"),
-    *("operator/src/laptime/manifests", "operator/src/laptime/measure/placement.py"),
-    *("images/k6", "images/servers/fastapi-async", "bench/nodes"),
-    *(f":(top,exclude,glob)**/{name}" for name in ("testdata/**", "*_test.go", "*.jsonl")),
+    *MEASURING,
+    *("operator/src/laptime/analysis", "charts/laptime/templates", "charts/laptime/values.yaml"),
+    *("images/servers/fastapi-async", "images/servers/python", "bench/nodes"),
+    *NOT_MEASURING,
 )
 """What claims rest on: where trials go, in which order, and the judgement."""
 

@@ -1,0 +1,60 @@
+"""What makes a bench measure again that counts whole runs and goes on where it stopped."""
+
+from __future__ import annotations
+
+import subprocess
+
+import alike.run
+import cause.run
+import deciding.run
+import duet.run
+import lanes.run
+import nodes.run
+import pytest
+from going_on import ROOT
+
+SUBJECTS = {
+    bench.__name__: bench.SUBJECT
+    for bench in (alike.run, cause.run, deciding.run, duet.run, lanes.run, nodes.run)
+}
+
+
+def files_of(subject: tuple[str, ...]) -> set[str]:
+    """Return the files of git's that a subject names."""
+    command = ["git", "ls-files", "--", *subject]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_whatever_a_figure_rests_on_is_of_the_subject(subject: tuple[str, ...]) -> None:
+    files = files_of(subject)
+    for name in (
+        "agent/src/laptime_agent/pods.py",
+        "images/exporter/main.go",
+        "images/k6/main.go",
+        "operator/src/laptime/api/causes.py",
+        "operator/src/laptime/catalog/scenarios/users.yaml",
+        "operator/src/laptime/manifests/postgres.py",
+        "operator/src/laptime/measure/merge.py",
+        "operator/src/laptime/plan/order.py",
+        "operator/src/laptime/reconcile/placements.py",
+        "operator/src/laptime/reconcile/stages/trials.py",
+    ):
+        assert name in files, name
+
+
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_words_tests_and_journals_are_not(subject: tuple[str, ...]) -> None:
+    endings = (".md", ".jsonl", "_test.go")
+    assert [name for name in files_of(subject) if name.endswith(endings)] == []
+
+
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_each_path_of_a_subject_is_one(subject: tuple[str, ...]) -> None:
+    assert [one for one in subject if one[0] != ":" and not files_of((one,))] == []
+
+
+def test_what_explain_tries_is_of_what_explains() -> None:
+    tried = {"cli/experiments.py", "cli/explain_command.py", "analysis/explained.py"}
+    assert {f"operator/src/laptime/{name}" for name in tried} <= files_of(cause.run.SUBJECT)
