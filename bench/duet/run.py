@@ -134,13 +134,16 @@ def manifest(pairing: str) -> dict[str, Any]:
     }
 
 
-def burn(seed: int) -> None:
-    """Use a CPU in spells, for ever."""
+def burn(seed: int, parent: int) -> None:
+    """Use a CPU in spells, as long as the parent process is there.
+
+    Whoever ends all processes of a session does not reach one that has its own.
+    """
     os.setsid()
     random = Random(seed)
-    while True:
+    while os.getppid() == parent:
         until = time.monotonic() + random.expovariate(1 / SPELL)
-        while time.monotonic() < until:
+        while time.monotonic() < until and os.getppid() == parent:
             pass
         time.sleep(random.expovariate(1 / SPELL))
 
@@ -148,8 +151,10 @@ def burn(seed: int) -> None:
 @contextmanager
 def neighbour(seed: int) -> Iterator[None]:
     """Have a noisy neighbour on this machine meanwhile."""
+    # Of a fork this process is the parent itself, and not a server of processes.
+    forked = multiprocessing.get_context("fork")
     burners = [
-        multiprocessing.Process(target=burn, args=(seed,), daemon=True) for _ in range(BURNERS)
+        forked.Process(target=burn, args=(seed, os.getpid()), daemon=True) for _ in range(BURNERS)
     ]
     for one in burners:
         one.start()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import asdict, replace
 from math import exp
+from pathlib import Path
 
 import pytest
-from duet.run import FEWEST, TURNS, Entry, Way, manifest, read, table, widths
+from duet.run import BURNERS, FEWEST, TURNS, Entry, Way, manifest, read, table, widths
 
 
 def way(factor: float, half: float) -> Way:
@@ -66,3 +72,41 @@ def test_both_ways_have_the_same_time() -> None:
     # Two trials at the same time take as long as one.
     in_turn, together = (manifest(one)["spec"]["repetitions"] for one in ("interleaved", "duet"))
     assert (in_turn, together) == (TURNS, 2 * TURNS)
+
+
+NEIGHBOUR = """
+import multiprocessing, time
+import duet.run
+duet.run.SPELL = 0.05
+with duet.run.neighbour(1):
+    print(*(one.pid for one in multiprocessing.active_children()), flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_noisy_neighbour_goes_with_a_bench_that_is_killed() -> None:
+    command, path = [sys.executable, "-c", NEIGHBOUR], ":".join(sys.path)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+    ) as bench:
+        assert bench.stdout is not None
+        burners = [Path("/proc") / pid for pid in bench.stdout.readline().split()]
+        assert len(burners) == BURNERS
+        assert all(map(running, burners))
+        bench.kill()
+    end = time.monotonic() + 20
+    try:
+        while any(map(running, burners)):
+            assert time.monotonic() < end, "they use the CPU for ever"
+            time.sleep(0.05)
+    finally:
+        for one in filter(running, burners):
+            os.kill(int(one.name), signal.SIGKILL)
+
+
+def running(process: Path) -> bool:
+    """Return whether a process is there that was not ended."""
+    try:
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
