@@ -6,7 +6,10 @@ from dataclasses import replace
 from math import isclose
 
 import pytest
+from cause.cases import CASES
 from cause.draws import WANTED, drawn, limits
+from cause.fixed import FEWEST
+from cause.fixed import table as table_of_fixed
 from cause.manifests import manifest, with_more
 from cause.model import (
     MORE,
@@ -159,3 +162,39 @@ def test_of_a_pair_either_may_be_suspected_and_both_should_be_named() -> None:
 @pytest.mark.parametrize("cause", list(WANTED))
 def test_more_of_each_cause_is_known(cause: Cause) -> None:
     assert cause in MORE
+
+
+def fixed(wrong: dict[str, int]) -> tuple[list[str], bool]:
+    """Return what comes of all fixed set-ups; of these causes so many trials name another one."""
+    left = dict(wrong)
+    found = []
+    for case in CASES:
+        count = min(FEWEST, left.get(case.cause, 0))
+        left[case.cause] = left.get(case.cause, 0) - count
+        found.append((case, ["unknown"] * count + [case.cause] * (FEWEST - count)))
+    return table_of_fixed(found)
+
+
+def test_a_fixed_set_up_that_is_mostly_wrong_is_a_miss_however_few_of_all_it_is() -> None:
+    assert fixed({})[1]
+    assert fixed({"upstream": 1, "node": 1})[1]
+    lines, good = fixed({"upstream": 2})
+    assert not good
+    assert any("named rightly" in line and line.endswith("goal 95%: met") for line in lines)
+    assert any(line.startswith("upstream 3 of 5: MISSED") for line in lines)
+
+
+def test_one_of_two_fixed_set_ups_of_a_cause_does_not_make_up_for_the_other() -> None:
+    assert not fixed({"serverCpu": 4})[1]
+
+
+def test_more_than_a_twentieth_of_the_fixed_trials_is_a_miss() -> None:
+    single = ["unevenWorkers", "pgbouncerPool", "postgresCpu", "haproxyCap", "upstream"]
+    assert not fixed(dict.fromkeys(single, 1))[1]
+
+
+def test_a_cause_that_was_hardly_tried_is_not_known() -> None:
+    lines, good = table_of_fixed([(case, [case.cause] * 2) for case in CASES])
+    assert not good
+    assert lines[-1] == "each cause has to be tried at least 5 times"
+    assert not table_of_fixed([])[1]
