@@ -644,7 +644,7 @@ bench-lanes: venv ## a factor measured beside a run in another lane, and alone, 
 	$(USE_CLUSTER)
 	PYTHONPATH=bench:proof $(PYTHON) bench/lanes/run.py $(if $(PAIRS),--pairs $(PAIRS))
 
-BENCH_SERVERS := PYTHONPATH=bench $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
+BENCH_SERVERS := PYTHONPATH=bench:proof $(PYTHON) bench/servers/run.py --only "$(ONLY)" $(RUN_FLAGS)
 .PHONY: bench-servers
 bench-servers: install ## each server beside a minimal one by the book (ONLY=axum-sqlx,flask: these)
 	$(USE_CLUSTER)

@@ -107,11 +107,11 @@ def table(comparisons: Sequence[Comparison]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool]:
+def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool | None]:
     """Return the figures beside their goals, one a line, and whether all goals are met.
 
-    A goal is missed when ours is slower for sure, or was not measured. What is undecided is no
-    miss, and is said: more repetitions would decide it.
+    A goal is missed when ours is slower for sure, or was not measured. Where any is undecided and
+    none is missed it is not known (None): more repetitions would decide it.
     """
     counts = Counter(comparison.verdict for comparison in comparisons)
     lines = []
@@ -129,7 +129,10 @@ def conclusion(comparisons: Sequence[Comparison]) -> tuple[list[str], bool]:
         (Verdict.UNDECIDED, "undecided"),
     ):
         lines.append(f"{text:36} {f'{counts[verdict]} of {len(comparisons)}':>9}")
-    return lines, met
+    undecided = counts[Verdict.UNDECIDED]
+    if met and undecided:
+        lines.append(f"not judged: more repetitions would decide the {undecided} undecided")
+    return lines, None if met and undecided else met
 
 
 def _number(interval: Interval | None) -> str:

@@ -1,12 +1,14 @@
 """Whether the servers of the catalogue are as fast as minimal ones by the book.
 
-    PYTHONPATH=bench python3 bench/servers/run.py [--only PRESETS] [--repetitions N] [--images]
+    PYTHONPATH=bench:proof python3 bench/servers/run.py [--only PRESETS] [--repetitions N]
+    PYTHONPATH=bench:proof python3 bench/servers/run.py --images
 
 Needs a cluster with the chart installed (KUBECONFIG, or the embedded one) and the images in it
-that `--images` lists. For each server (pairs.py) it runs a BenchmarkRun of two: ours, and the
+that the second form lists. For each server (pairs.py) it runs a BenchmarkRun of two: ours, and the
 shortest program on the same libraries as their documentation shows it, with the same workers,
 threads and pool. Prints a table in Markdown, then the figures beside their goals; exits with 1
-when one of ours is slower for sure, by more than 2 %, or was not measured.
+when one of ours is slower for sure, by more than 2 %, or was not measured, and says *not judged*
+when that is undecided of any.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from pathlib import Path
 
 from cluster_access import kubectl, run_to_end
 from comparison import Comparison, conclusion, table
+from laptime_proof.runner import NOT_JUDGED_CODE
 from pairs import BOOK, LOAD, OURS, Pair, chosen
 
 from laptime.api.results import ResultRow, RowState
@@ -49,7 +52,9 @@ def compared(pair: Pair, version: str) -> Comparison:
 
 
 def main() -> int:
-    """Print the table and the figures beside their goals; return 1 when one is missed."""
+    """Print the table and the figures beside their goals; return 1 when one is missed, and
+    NOT_JUDGED_CODE when that is not known.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="presets, separated by commas (default: all)")
     parser.add_argument("--repetitions", type=int, metavar="N", help="of each (default: 5, 3)")
@@ -77,7 +82,7 @@ def main() -> int:
     lines, met = conclusion(comparisons)
     print(*lines, sep="\n")
     print(f"{'took':36} {(time.monotonic() - begun) / 60:6.1f} min")
-    return 0 if met else 1
+    return NOT_JUDGED_CODE if met is None else int(not met)
 
 
 if __name__ == "__main__":

@@ -48,15 +48,26 @@ def test_ours_is_slower_only_when_that_is_sure(
     assert verdict_of(Interval(value=1.0, low=low, high=high)) is verdict
 
 
-def test_what_is_undecided_misses_no_goal_and_is_counted() -> None:
+def test_what_is_undecided_is_neither_a_pass_nor_a_miss_and_is_counted() -> None:
     lines, met = conclusion([comparison(1.0, 1.1), comparison(0.9, 1.1)])
-    assert met
+    assert met is None
     assert lines == [
         "slower for sure: ratio below 0.98       0 of 2  goal 0: met",
         "not measured                            0 of 2  goal 0: met",
         "not slower for sure: at least 0.98      1 of 2",
         "undecided                               1 of 2",
+        "not judged: more repetitions would decide the 1 undecided",
     ]
+
+
+def test_all_that_are_surely_not_slower_are_a_pass() -> None:
+    lines, met = conclusion([comparison(1.0, 1.1)] * 13)
+    assert met is True
+    assert "undecided                              0 of 13" in lines
+
+
+def test_a_miss_is_one_whatever_else_is_undecided() -> None:
+    assert conclusion([comparison(0.9, 0.95), comparison(0.9, 1.1)])[1] is False
 
 
 def test_one_that_is_slower_misses_the_goal() -> None:
