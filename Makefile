@@ -485,7 +485,7 @@ lint-python: venv
 	for bench in bench/*/run.py; do
 		(cd "$$(dirname "$$bench")" && MYPYPATH=..:../../cluster:../../proof:../../agent/src:../../agent/tests $(MYPY) run.py)
 	done
-	(cd bench/tests && MYPYPATH=..:../examples:../servers:../comparing:../../cluster:../../proof $(MYPY) .)
+	(cd bench/tests && MYPYPATH=..:../examples:../servers:../comparing:../scale:../../cluster:../../proof $(MYPY) .)
 
 lint-go:
 	$(SAY)

@@ -9,6 +9,7 @@ sys.path[:0] = [
     str(BENCH / "examples"),
     str(BENCH / "servers"),
     str(BENCH / "comparing"),
+    str(BENCH / "scale"),
     str(BENCH.parent / "cluster"),
     str(BENCH.parent / "proof"),
 ]
