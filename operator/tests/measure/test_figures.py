@@ -144,6 +144,18 @@ def test_a_script_with_a_name_for_each_request_stays_small() -> None:
     assert "/item/199" in endpoints
 
 
+def test_an_endpoints_failures_are_slower_than_all_its_answers_as_those_of_the_whole_are() -> None:
+    measured = phase([1000] * 90, errors=10)
+    measured["endpoints"]["list"]["uncorrectedLatency"] = histogram([900] * 90)
+    result = result_of(document(measured))
+    assert result.figures is not None
+    for figures in (result.figures, result.endpoints["list"]):
+        for times in (figures.latency, figures.uncorrected_latency):
+            assert times is not None
+            assert times.p90_seconds == times.max_seconds
+            assert times.p99_seconds is None
+
+
 def test_all_scenarios_of_a_script_but_the_warmup_count() -> None:
     content = document(phase([1000] * 10))
     content["phases"] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -267,6 +267,19 @@ def test_one_thread_cannot_use_more_than_the_pods_limit() -> None:
     assert figures.generator_share == pytest.approx(0.75)
 
 
+def test_the_busiest_thread_of_a_search_is_held_against_the_pods_limit_too() -> None:
+    """It is of the step that missed the objective, the CPU time of the one that met it."""
+    cost: dict[str, Any] = {
+        "busiestThread": 0.3,
+        "cpuSeconds": 0.1,
+        "wallSeconds": 1.0,
+        "maxProcs": 2,
+    }
+    for cpus, share in ((0.4, 0.75), (0.3, 1.0), (1.5, 0.3), (None, 0.3)):
+        figures = trial_result(TRIAL, printed(phase([1000]), **cost), generator_cpus=cpus)
+        assert figures.generator_share == pytest.approx(share)
+
+
 def test_what_was_merged_reads_the_same_again() -> None:
     together = merged([printed(phase([1000]), (0, 2)), printed(phase([2000]), (1, 2))])
     assert parse_payload(together.payload) == together
@@ -288,6 +301,14 @@ def test_without_the_result_of_each_there_is_none(
     error = merge_results([printed(phase([1000]), segment) for segment in segments])
     assert isinstance(error, GeneratorError)
     assert error.reason == "GeneratorLost"
+
+
+def test_results_of_different_trials_are_not_merged() -> None:
+    results = [printed(phase([1000]), (index, 2)) for index in range(2)]
+    other = replace(results[1], trial="demo-trial-002")
+    error = merge_results([results[0], other])
+    assert isinstance(error, GeneratorError)
+    assert error.reason == "ResultOfAnotherTrial"
 
 
 def test_statements_are_those_that_generator_0_counted() -> None:
