@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from laptime.api.results import ObjectiveResult, Outcome
+from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome as Measured
 from tests.analysis.runs import Script, make_spec, summary_of
@@ -104,6 +105,37 @@ def test_too_few_requests_for_a_percentile_are_said() -> None:
     result = evaluated("p999", lambda _: few, {"atMost": "5ms"})
     assert (result.outcome, result.reason) == (NOT_KNOWN, "TooFewAnswers")
     assert result.message == "p99.9 needs 1,000 requests in each repetition"
+
+
+@pytest.mark.parametrize(
+    ("fewest", "outcome", "reason"),
+    [(99, NOT_KNOWN, "TooFewAnswers"), (100, MET, "BoundKept")],
+)
+def test_one_repetition_with_too_few_requests_leaves_a_percentile_unknown(
+    fewest: int, outcome: Outcome, reason: str
+) -> None:
+    """Also that which servers are compared by, as they are by the p99 of an open load."""
+
+    def script(trial: Trial) -> Measured:
+        return Measured(1000.0, (1000,) * (fewest if trial.repetition == 2 else 400))
+
+    load = {"name": "open", "open": {"rate": 50, "duration": "10s", "maxConnections": 9}}
+    objective = {"server": "axum", "load": "open", "metric": "p99", "atMost": "5ms"}
+    document = {**make_spec("base", "axum").to_wire(), "loads": [load], "objectives": [objective]}
+    (result,) = summary_of(BenchmarkRunSpec.model_validate(document), script).objectives
+    assert (result.outcome, result.reason) == (outcome, reason)
+
+
+def test_a_percentile_that_failed_wherever_anything_was_right_kept_no_bound() -> None:
+    """What had no right answer at all has no percentile, which might have kept it."""
+
+    def script(trial: Trial) -> Measured:
+        right = 0 if trial.repetition == 2 else 1000
+        return Measured(right, (1000,) * right, errors=100)
+
+    result = evaluated("p99", script, {"atMost": "5ms", "errorRate": 0.95})
+    assert (result.outcome, result.reason) == (MISSED, "BoundNotKept")
+    assert "p99 fell among them in 4 of 4 repetitions" in (result.message or "")
 
 
 @pytest.mark.parametrize(

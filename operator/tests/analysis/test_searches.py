@@ -82,6 +82,23 @@ def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:
     assert set(repetitions_needed(spec, results).values()) == {spec.first_look}
 
 
+@pytest.mark.parametrize(
+    ("smallest", "goes_on"),
+    [
+        # One may be at the lower end of the step of 5 %, and the other at the upper one.
+        ("4%", True),
+        ("6%", False),
+    ],
+)
+def test_searches_are_not_proven_alike_within_what_their_step_leaves_open(
+    smallest: str, goes_on: bool
+) -> None:
+    more = {"repetitions": 3, "maxRepetitions": 12, "smallestDifference": smallest}
+    spec = searching("axum", "go", stopWhen="decided", **more)
+    _, results, _ = run(spec, found(dict.fromkeys(("axum", "go"), (4800.0, 5040.0))))
+    assert repetitions_needed(spec, results) == {"limit": 4 if goes_on else 3}
+
+
 def test_the_control_says_what_searches_cannot_find() -> None:
     spec = searching("axum", "go", control=True).with_control()
     bounds = dict.fromkeys(("axum", "go", "axum-control"), (4800.0, 5040.0))

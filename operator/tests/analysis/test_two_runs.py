@@ -25,6 +25,7 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
+from tests.analysis.test_stopping import result
 
 ONE = make_spec("axum", "sync")
 
@@ -183,6 +184,27 @@ def test_equal_runs_are_rarely_called_different() -> None:
         assert found.high is not None
         wrong += not found.low <= 1 <= found.high
     assert 4 <= wrong <= 32
+
+
+def test_the_intervals_of_all_comparisons_hold_at_once() -> None:
+    """Without a correction for their number every second of these pairs of runs has a change."""
+    chance = random.Random(3)
+    names = [f"s{number}" for number in range(12)]
+    spec = make_spec(*names)
+
+    def once() -> list[TrialResult]:
+        return [
+            result(name, repetition, chance.gauss(0, 0.05))
+            for name in names
+            for repetition in range(1, 6)
+        ]
+
+    changed = 0
+    for _ in range(100):
+        found = compare_runs(spec, once(), once())
+        assert len(found) == len(names)
+        changed += any(one.change is not Change.NONE_FOUND for one in found)
+    assert changed <= 9
 
 
 def test_one_worker_is_what_a_server_has_that_says_none() -> None:
