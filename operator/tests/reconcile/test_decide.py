@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laptime.api.attempts import MOST_ATTEMPTS, Fault, trial_of
+from laptime.api.attempts import MOST_ATTEMPTS, Fault, attempt_name, trial_of
 from laptime.api.results import RowState, TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, Order, RunStatus, State
@@ -26,7 +26,7 @@ from laptime.manifests.result import readings_name
 from laptime.plan import Lead, Leads, plan_trials
 from laptime.reconcile.observe import Memory, config_map_keys
 from laptime.reconcile.stages import deploy
-from laptime.reconcile.views import ContainerView, PodView
+from laptime.reconcile.views import ContainerView, PodView, parse_time
 
 from .generators import generator_log
 from .world import World
@@ -335,6 +335,33 @@ def test_a_generator_on_a_node_that_is_gone_holds_up_nobody_and_its_trial_is_rep
     assert {first.outcome, second.outcome} == {TrialOutcome.MEASURED}
     assert (first.attempt, second.attempt) == (2, 1)
     assert [one.reason for one in first.lost_attempts] == ["PodDeleted"]
+
+
+def test_the_second_and_the_third_attempt_wait_for_what_was_wrong_to_pass() -> None:
+    world, generator = until_a_generator_runs()
+    for attempt, seconds in ((2, 5), (3, 30)):
+        del world.pods[generator.name]
+        while len(lost := world.run.status.lost_attempts or []) < attempt - 1:
+            world.step()
+            world.advance()
+        again, ends = attempt_name(FIRST_TRIAL, attempt), parse_time(lost[-1].lost_at)
+        assert ends is not None
+        ends += timedelta(seconds=seconds)
+        # However soon a fresh server is ready.
+        for _ in range(30):
+            world.now = min(world.now, ends - timedelta(seconds=0.1))
+            world.step()
+            world.advance()
+        assert again not in world.jobs_started
+        world.now = ends
+        world.step()
+        assert again in world.jobs_started
+        while not (running := world.observe().pods_of("generator")):
+            world.step()
+            world.advance()
+        (generator,) = running
+    run_to_the_end(world)
+    assert [one.attempt for one in world.observe().results.values()] == [3]
 
 
 def test_a_new_version_of_the_operator_leaves_the_tiers_of_a_running_run_alone() -> None:

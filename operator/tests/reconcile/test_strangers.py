@@ -259,6 +259,25 @@ async def test_a_part_of_an_archive_under_a_name_of_somebody_else(
     assert server.get("ConfigMap", "default", name) == theirs
 
 
+@pytest.mark.parametrize("forged", [{}, {"ownerReferences": [{"uid": "another"}]}])
+async def test_what_only_has_the_labels_of_a_part_of_an_archive_is_not_deleted_with_it(
+    forged: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a backup, which has labels and no owner."""
+    monkeypatch.setattr(archive, "MAX_PART_BYTES", 2000)
+    server = ApiServer(collects=False)
+    run = run_of(server)
+    _, (part, *_) = archive_config_maps(context_of(run), pack(FILES, []))
+    labels = part["metadata"]["labels"]
+    assert labels[archive.ARCHIVE_LABEL] == run.uid
+    metadata = {"name": "backup", "namespace": "default", "labels": labels, **forged}
+    theirs = deepcopy(server.add({**part, "metadata": metadata}))
+    async with serving(server) as kube:
+        await execute(kube, run, context_of(run), [Fold(FILES)], Children(run.uid))
+        assert await delete_folded(kube, "default", run.uid, "shop-results")
+    assert server.get("ConfigMap", "default", "backup") == theirs
+
+
 async def test_what_was_replaced_by_somebody_in_this_moment_is_left_alone() -> None:
     server = ApiServer()
     run = run_of(server)
