@@ -23,13 +23,9 @@ func searched(t *testing.T, from, most float64, meets func(rate float64) bool) (
 		if !meets(rate) {
 			latency.Add(2_000_000)
 		}
-		encoded, err := latency.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
 		phase := &result.Phase{
 			Requests: int64(rate), Responses: int64(rate), CompletedInWindow: int64(rate), WindowSeconds: 1,
-			Endpoints: map[string]*result.Endpoint{"list": {Latency: encoded}},
+			Endpoints: map[string]*result.Endpoint{"list": {Latency: encoded(t, &latency)}},
 		}
 		return phase, loop.Cost{BusiestThread: rate / 1e6}, nil
 	}
@@ -74,18 +70,22 @@ func TestARateThatIsTriedAgainHasOtherArrivalsAndTheSameForAllServers(t *testing
 	}
 }
 
-// step is what a search sees of a step of five seconds at a rate. answer gives for each request when
-// it had its answer, in seconds since the start.
-func step(t *testing.T, rate float64, answer func(due float64) float64) bool {
+const (
+	stepSeconds    = 5.0
+	timeoutSeconds = 1.0
+)
+
+// phaseOf is what was measured in a step at a rate. answer gives for each request when it had its
+// answer, in seconds since the start.
+func phaseOf(t *testing.T, rate float64, answer func(due float64) float64) *result.Phase {
 	t.Helper()
-	const length, timeout = 5.0, 1.0
 	recorder := result.NewRecorder(time.Unix(1_700_000_000, 0), 0, []string{"list"})
-	recorder.SetWindowEnd(int64(length * 1e9))
+	recorder.SetWindowEnd(int64(stepSeconds * 1e9))
 	recorder.Open()
-	for i := range int(rate * length) {
+	for i := range int(rate * stepSeconds) {
 		due := float64(i) / rate
 		sample := result.Sample{Issued: int64(due * 1e9), Done: int64(answer(due) * 1e9), Status: 200}
-		if late := sample.Issued + int64(timeout*1e9); sample.Done > late {
+		if late := sample.Issued + int64(timeoutSeconds*1e9); sample.Done > late {
 			sample.Done, sample.Status, sample.Kind = late, 0, result.Timeout
 		}
 		recorder.Record(&sample)
@@ -94,8 +94,14 @@ func step(t *testing.T, rate float64, answer func(due float64) float64) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &steps{objective: &spec.Saturation{P99Seconds: 0.1}, users: 10_000, timeout: timeout * time.Second}
-	seen, err := s.judge(rate, phase)
+	return phase
+}
+
+// step says whether a search takes a server for broken that answers so in a step at a rate.
+func step(t *testing.T, rate float64, answer func(due float64) float64) bool {
+	t.Helper()
+	s := &steps{objective: &spec.Saturation{P99Seconds: 0.1}, users: 10_000, timeout: timeoutSeconds * time.Second}
+	seen, err := s.judge(rate, phaseOf(t, rate, answer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,4 +162,87 @@ func TestAServerThatFallsBehindIsBroken(t *testing.T) {
 	if !step(t, 1, func(due float64) float64 { return due + 2 }) {
 		t.Error("not broken where nothing is answered in time")
 	}
+}
+
+// A server that serves one request at a time is saturated where they come as fast as it serves them.
+func TestTheRateOfAServerWithAQueueIsFound(t *testing.T) {
+	for _, capacity := range []float64{30, 200, 1500} {
+		objective := &spec.Saturation{P99Seconds: 0.1, ErrorRate: 0.01, StartRate: 20, MaxRate: 5000, StepSeconds: stepSeconds}
+		s := &steps{objective: objective, users: 10_000, timeout: timeoutSeconds * time.Second}
+		s.rest = func() (bool, error) { return true, nil }
+		s.run = func(rate float64) (*result.Phase, loop.Cost, error) {
+			return phaseOf(t, rate, queue(capacity, 0.001)), loop.Cost{}, nil
+		}
+		found, at, err := s.search()
+		if err != nil {
+			t.Fatal(err)
+		}
+		// In a step of five seconds 2 % more than it serves come to a queue of 0.1 s.
+		if found.Low < 0.96*capacity || found.Low > 1.03*capacity || found.High <= found.Low || found.High > 1.08*capacity ||
+			found.Breaking < found.High || found.Breaking > 4*capacity {
+			t.Errorf("%v … %v, broken at %v, of a server with %v/s", found.Low, found.High, found.Breaking, capacity)
+		}
+		if math.Abs(float64(at.phase.Requests)-found.Low*stepSeconds) > 1 {
+			t.Errorf("%d requests in the step that counts, at %v/s", at.phase.Requests, found.Low)
+		}
+	}
+}
+
+// A generator that sends late is told from a server that leaves no connection to send by.
+func TestAStepIsLateWhereTheGeneratorItselfWas(t *testing.T) {
+	ms := time.Millisecond
+	for _, one := range []struct {
+		says                  string
+		lateness, took, p99   time.Duration
+		lateRequests, timeout int64 // of 1000
+		late                  bool
+	}{
+		{says: "late by a fifth of the objective", lateness: 20 * ms, took: 5 * ms, p99: 100 * ms, lateRequests: 20, late: true},
+		{says: "late by less than a tenth of it", lateness: 9 * ms, took: 5 * ms, p99: 100 * ms, lateRequests: 20},
+		{says: "late by less than anybody sees", lateness: ms * 9 / 10, took: ms / 5, p99: 2 * ms, lateRequests: 20},
+		{says: "late with few requests", lateness: 20 * ms, took: 5 * ms, p99: 100 * ms, lateRequests: 5},
+		{says: "with nearly half of the connections busy", lateness: 20 * ms, took: 48 * ms, p99: 100 * ms, lateRequests: 20, late: true},
+		{says: "with more than half of them busy", lateness: 20 * ms, took: 52 * ms, p99: 100 * ms, lateRequests: 20},
+		{says: "with few requests that timed out", lateness: 20 * ms, took: 5 * ms, p99: 100 * ms, lateRequests: 20, timeout: 10, late: true},
+		{says: "with connections that wait for a time-out", lateness: 20 * ms, took: 5 * ms, p99: 100 * ms, lateRequests: 20, timeout: 11},
+	} {
+		const rate = 1000
+		var answered, sent, late result.Histogram
+		for n := range int64(rate) {
+			behind := time.Duration(0)
+			if n < one.lateRequests {
+				behind = one.lateness
+			}
+			late.Add(behind.Microseconds())
+			if n >= one.timeout {
+				sent.Add(one.took.Microseconds())
+				answered.Add((behind + one.took).Microseconds())
+			}
+		}
+		right := rate - one.timeout
+		phase := &result.Phase{
+			Requests: rate, Responses: right, CompletedInWindow: right, WindowSeconds: 1,
+			Errors: map[string]int64{"timeout": one.timeout}, Lateness: encoded(t, &late),
+			Endpoints: map[string]*result.Endpoint{
+				"list": {Latency: encoded(t, &answered), UncorrectedLatency: encoded(t, &sent)},
+			},
+		}
+		s := &steps{objective: &spec.Saturation{P99Seconds: one.p99.Seconds()}, users: 100, timeout: time.Second}
+		seen, err := s.judge(rate, phase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen.Late != one.late {
+			t.Errorf("%s: late %v", one.says, seen.Late)
+		}
+	}
+}
+
+func encoded(t *testing.T, histogram *result.Histogram) string {
+	t.Helper()
+	text, err := histogram.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
