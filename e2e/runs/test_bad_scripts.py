@@ -59,6 +59,15 @@ def load(cluster: Cluster, name: str, file: Path) -> dict[str, Any]:
     return {"name": name, "script": script}
 
 
+def expected(name: str) -> tuple[str, str]:
+    """Return the exit code of k6, and what is said of a script, as a regular expression."""
+    end = END.search((SCRIPTS / "bad" / f"{name}.js").read_text())
+    assert end is not None, f"{name}.js does not end with `// exit code: …`"
+    says = SAID.get(name) or re.sub(r"^(ScriptFailed|GeneratorTimedOut)\.\*", "", end[2] or "")
+    assert says, f"write what is said of {name}.js: `// says: …` at its end, or its words in SAID"
+    return end[1], says
+
+
 @pytest.mark.parametrize("files", HALVES, ids=["one half", "the other half"])
 def test_each_bad_script_ends_in_its_own_words_and_hurts_nothing(
     cluster: Cluster, files: list[Path], tmp_path: Path
@@ -66,6 +75,7 @@ def test_each_bad_script_ends_in_its_own_words_and_hurts_nothing(
     assert len(FILES) >= 23
     loads = [load(cluster, f"bad-{n}", file) for n, file in enumerate(files)]
     names = {f"bad-{n}": file.stem for n, file in enumerate(files)}
+    expected_of = {name: expected(name) for name in names.values()}
     good_file = tmp_path / "good.js"
     good_file.write_text(GOOD)
     loads.append(load(cluster, "good", good_file))
@@ -101,18 +111,16 @@ def test_each_bad_script_ends_in_its_own_words_and_hurts_nothing(
         if name == "good":
             continue
         row = rows[result["load"]]
-        end = END.search((SCRIPTS / "bad" / f"{name}.js").read_text())
-        assert end is not None
-        says = SAID.get(name, re.sub("^(ScriptFailed|GeneratorTimedOut)\\.\\*", "", end[2] or ""))
-        if end[1] == "0":
+        exit_code, says = expected_of[name]
+        if exit_code == "0":
             said = " ".join((*row["validityReasons"], *(row["script"].get("warnings") or ())))
-            outcome, expected = result["outcome"], "Measured"
+            outcome, ends = result["outcome"], "Measured"
         else:
             said, outcome = result["message"], f"{result['outcome']} {result['reason']}"
-            reason = "GeneratorTimedOut" if end[1] == "102" else "ScriptFailed"
-            expected = f"Failed {reason}"
-        if outcome != expected or not re.search(says, said):
-            wrong.append(f"{name}: {outcome} instead of {expected}, {says!r} in {said!r}")
+            reason = "GeneratorTimedOut" if exit_code == "102" else "ScriptFailed"
+            ends = f"Failed {reason}"
+        if outcome != ends or not re.search(says, said):
+            wrong.append(f"{name}: {outcome} instead of {ends}, {says!r} in {said!r}")
         if result.get("attempt", 1) != 1:
             wrong.append(f"{name}: it was tried again")
         print(f"{name}: {took:.0f} s, {outcome}: {said}")

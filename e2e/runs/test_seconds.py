@@ -189,7 +189,9 @@ def test_also_of_several_generators_on_a_full_node_with_an_operator_that_is_kill
             lambda status: (status.get("progress") or {}).get("completed", 0) >= 1,
             240,
         )
-        for pid in operator_pids():
+        killed = operator_pids()
+        assert killed, "no process of the operator was found on this machine: none was killed"
+        for pid in killed:
             os.kill(pid, signal.SIGKILL)
         assert cluster.wait_end(run, 300)["state"] == "Succeeded"
     assert check(cluster, run) == 2
