@@ -132,6 +132,19 @@ def test_a_percentile_of_all_requests_that_is_below_a_lower_one_is_left_out() ->
     )
 
 
+@pytest.mark.parametrize("microseconds", [300, 1000, 7000, 12_345])
+def test_a_percentile_of_all_requests_that_is_as_high_as_a_lower_one_is_shown(
+    microseconds: int,
+) -> None:
+    """A figure over repetitions comes from its logarithm, so it is off in its last digit."""
+    same = Outcome(1000.0, (microseconds,) * 400)
+    found = row(summary_of(make_spec("axum"), lambda _: same), "axum")
+    assert found.latency is not None
+    assert found.latency_figures is not None
+    assert found.latency_figures.p999 is not None
+    assert value(found.latency_figures.p999.seconds) == found.latency.p999_seconds
+
+
 def test_what_servers_are_compared_by_is_shown_as_they_are_compared() -> None:
     document = make_spec("a", "b", repetitions=4).to_wire()
     document["loads"] = [{"name": "open", "open": {"rate": 10, "duration": "10s"}}]
