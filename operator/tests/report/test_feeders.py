@@ -11,10 +11,12 @@ import pytest
 import yaml
 
 from laptime.catalog import Scenario, scenario_of, scenarios, stored_document, stored_text
+from laptime.manifests.archive import archive_config_maps
 from laptime.manifests.scenario import SCENARIO_KEY, read_scenario
 from laptime.report import Report, ResultsError, read_results, result_files, to_markdown
 from laptime.report.archive import pack, stored_in, unpack
 from laptime.report.html import manifest_to_repeat, to_html
+from tests.manifests.runs import context
 from tests.report.html_tree import parse
 from tests.report.sample import SPEC, recorded
 
@@ -133,3 +135,28 @@ def test_a_run_keeps_all_of_its_scenario_and_hands_out_no_row() -> None:
     assert unreadable["data"] == {}
     users = kept_by_a_run(stored_text(scenarios()["users"]))
     assert stored_in([users]).objects == [users]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_results_that_an_older_version_stored_are_handed_out_without_rows(packed: bool) -> None:
+    """In an archive, as version 2 stored them, or in a ConfigMap of their own."""
+    document = json.loads(results_text())
+    document["scenario"] = {"hash": shop().hash, "document": stored_document(shop())}
+
+    def handed_out() -> str:
+        files = {"results.json": json.dumps(document)}
+        alone = {"metadata": {"name": "demo-results"}, "data": files}
+        archive, _ = archive_config_maps(context(), pack(files, []))
+        return stored_in([archive if packed else alone]).files["results.json"]
+
+    text = handed_out()
+    assert not [secret for secret in SECRETS if secret in text]
+    now = json.loads(results_text())
+    del now["scenario"]["builtin"]
+    assert json.loads(text) == now
+    assert stored(text).feeders == stored(results_text()).feeders
+    # What cannot be read may hold anything.
+    document["scenario"]["document"]["ofNewer"] = True
+    assert json.loads(handed_out())["scenario"]["document"] is None
+    document["scenario"]["document"] = stored_document(scenarios()["users"])
+    assert handed_out() == json.dumps(document)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from laptime.catalog import Scenario, stored_text
+from laptime.catalog import Scenario, stored_document, stored_text
 from laptime.manifests.archive import ARCHIVE_LABEL, ArchiveError, is_archive, joined
 from laptime.manifests.context import COMPONENT_LABEL, known_as
 from laptime.manifests.result import PAYLOAD_KEY, RESULTS
@@ -33,7 +33,7 @@ from laptime.measure.histogram import (
 )
 from laptime.measure.kept import archived
 from laptime.report.document import JSON_FILE, json_text
-from laptime.report.feeders import without_rows
+from laptime.report.feeders import feeders_kept, without_rows
 
 Manifest = dict[str, Any]
 
@@ -142,8 +142,9 @@ def unpack(packed: bytes, *, files: bool = True) -> Archive:
 def stored_in(config_maps: Iterable[Manifest]) -> Archive:
     """Return what a run has stored, by all of its ConfigMaps, the parts of an archive among them.
 
-    For whoever takes it out of the cluster: the scenario that the run keeps is without the rows of
-    its feeders, which may be secret, and left out where it cannot be read.
+    For whoever takes it out of the cluster: the scenario, which the run keeps and which stands in
+    its results, is without the rows of its feeders, which may be secret, and left out where it
+    cannot be read.
 
     What stands there singly counts before what is in the archive: it may be in there as well, or
     may have replaced it. Version 1 had no archive, and the files of the run in a ConfigMap.
@@ -167,7 +168,32 @@ def stored_in(config_maps: Iterable[Manifest]) -> Archive:
             single.append(one)
     there = {known_as(one["metadata"]) for one in single}
     rest = (one for one in archive.objects if known_as(one["metadata"]) not in there)
-    return Archive(archive.files, [_without_rows(one) for one in (*single, *rest)])
+    files = {
+        name: _results_without_rows(text) if name == JSON_FILE else text
+        for name, text in archive.files.items()
+    }
+    return Archive(files, [_without_rows(one) for one in (*single, *rest)])
+
+
+def _results_without_rows(text: str) -> str:
+    """Return a results.json as this version writes it: older ones stored the feeders' rows."""
+    try:
+        document = json.loads(text)
+        kept = document["scenario"]
+        if not kept["document"]["feeders"]:
+            return text
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return text
+    try:
+        scenario = Scenario.model_validate(kept["document"])
+        emptied = without_rows(scenario)
+        if emptied == scenario:
+            return text
+        feeders = [one.to_wire() for one in feeders_kept(scenario)]
+        without: dict[str, Any] = {"feeders": feeders, "document": stored_document(emptied)}
+    except ValueError:
+        without = {"document": None}
+    return json_text({**document, "scenario": {**kept, **without}})
 
 
 def _without_rows(stored: Manifest) -> Manifest:
