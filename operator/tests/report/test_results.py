@@ -210,6 +210,37 @@ def test_response_times_of_version_1_are_compared_only_where_all_answers_were_ri
     )
 
 
+@pytest.mark.parametrize(
+    "errors",
+    [(9, 9, 9, 9, 1009), (0, 9, 9, 0, 0)],
+    ids=["one-silent", "some-clean"],
+)
+def test_a_server_of_version_1_with_wrong_answers_is_not_compared_by_the_rest_of_its_repetitions(
+    errors: tuple[int, ...],
+) -> None:
+    """Those are the best of them, or the silent ones, and nobody knows the others."""
+    spec = runs.make_spec("a", repetitions=5)
+    times = (1000,) * 975 + (5000,) * 15 + (50_000,) * 10
+
+    def measured(*errors: int) -> str:
+        def script(trial: Trial) -> runs.Outcome:
+            wrong = errors[trial.repetition - 1]
+            right = times[: len(times) + 9 - wrong]
+            return runs.Outcome(len(right) / 10, latencies=right, errors=wrong)
+
+        trials, results, payloads = runs.run(spec, script)
+        summary = summarise(spec, trials, results, payloads, None, {})
+        return to_json(Report("demo", "team", spec, 1, summary, results))
+
+    before = json.loads(measured(*errors)) | {"schemaVersion": 1}
+    _, earlier = read_results(json.dumps(before))
+    _, later = read_results(measured(0, 0, 0, 0, 0))
+    for before_it, after_it in ((earlier, later), (later, earlier)):
+        compared = compare_runs(spec, before_it.trials, after_it.trials)
+        changes = {one.change for one in compared if one.metric.is_latency}
+        assert changes == {Change.NOT_KNOWN}
+
+
 def test_csv_has_the_figures_of_the_rows_with_all_digits() -> None:
     lines = list(csv.DictReader(io.StringIO(to_csv(REPORT.summary.rows))))
     assert len(lines) == len(REPORT.summary.rows)

@@ -386,9 +386,15 @@ def _change(ratio: Interval, metric: Metric) -> Change:
 def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric) -> Logs:
     """Return the logarithms of a figure; infinite where no request had a right answer at all.
 
-    For throughput only where that is so in all repetitions: it is no percentile of requests.
+    For throughput only where that is so in all repetitions: it is no percentile of requests. Empty
+    where a repetition with right answers has no response times, which those of version 1 with other
+    answers as well have not: the rest would be the best of its repetitions, or the silent ones.
     """
     own = [one for one in trials if (one.server, one.load) == (server, load)]
+    if metric.is_latency and any(
+        one.has_rate and one.figures and one.figures.latency is None for one in own
+    ):
+        return Logs({})
     every = {one.repetition: one.figures for one in own if one.figures is not None}
     silent = {
         repetition
