@@ -726,7 +726,36 @@ def test_a_status_that_a_newer_version_begins_to_write_ends_the_looking_with_a_w
     assert "watch demo" in out
 
 
-@pytest.mark.parametrize("command", ["watch", "report", "cancel", "suspend", "explain", "retry"])
+def test_a_run_that_is_over_is_not_said_to_go_on(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    odd = [{"server": "axum", "load": "closed", "state": "Odd"}]
+    fake.statuses = [{}, {"state": "Running"}, {"state": "Succeeded", "results": odd}]
+    code, out, err = laptime("run", manifest_file, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert NEWER in err
+    assert "goes on" not in out
+
+
+@pytest.mark.parametrize(
+    ("command", "asked"),
+    [("cancel", {"cancel": True}), ("suspend", {"suspend": True}), ("resume", {"suspend": False})],
+)
+def test_a_run_can_be_stopped_whose_status_a_newer_version_wrote(
+    laptime: Laptime, fake: Any, kubeconfig: Path, command: str, asked: Any
+) -> None:
+    fake.put(RUN, {"spec": {}, "status": {"state": "Paused"}})
+    code, _, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert (code, err) == (0, "")
+    assert [one["spec"] for one in fake.applied] == [asked]
+    odd = [{"server": "axum", "load": "closed", "state": "Odd"}]
+    fake.put(RUN, {"spec": {}, "status": {"state": "Succeeded", "results": odd}})
+    code, _, err = laptime(command, "demo", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "demo is over (Succeeded)" in err
+
+
+@pytest.mark.parametrize("command", ["watch", "report", "explain", "retry"])
 def test_what_a_newer_version_wrote_is_no_traceback(
     laptime: Laptime, fake: Any, kubeconfig: Path, command: str
 ) -> None:

@@ -11,7 +11,7 @@ from laptime.api.status import State
 from laptime.cli.display import Display
 from laptime.cli.mistakes import Mistake, Unreachable
 from laptime.cli.progress import Tracker, warnings
-from laptime.cli.runs import Run
+from laptime.cli.runs import Run, UnreadStatus
 
 POLL_SECONDS = 0.5
 _SILENT_OPERATOR_SECONDS = 10.0
@@ -27,6 +27,11 @@ OPERATOR_HINT = (
 
 class NotOver(Mistake):
     """A run took longer than somebody would wait for it."""
+
+
+def goes_on(ended: BaseException) -> bool:
+    """Whether a run goes on, by what ended the looking at it."""
+    return not (isinstance(ended, UnreadStatus) and ended.run.over)
 
 
 def follow(
@@ -46,6 +51,7 @@ def follow(
     Raises:
         Mistake: the run was deleted, or the cluster was out of reach for two minutes.
         NotOver: it is not over after `longest` seconds.
+        UnreadStatus: a newer version wrote its status.
     """
     tracker = Tracker()
     shown: set[str] = set()

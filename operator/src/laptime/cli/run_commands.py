@@ -168,7 +168,7 @@ def _followed(
     cluster: Cluster, namespace: str, name: str, output: Output, longest: float = math.inf
 ) -> Run:
     from laptime.cli.display import open_display
-    from laptime.cli.follow import NotOver, follow
+    from laptime.cli.follow import NotOver, follow, goes_on
 
     console = progress_console(output)
     try:
@@ -179,14 +179,15 @@ def _followed(
                 cluster.turns_before,
                 longest=longest,
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion):
-        there = where(cluster, namespace)
-        console.print(
-            f"The run goes on in the cluster. Come back:  {program_name()} watch {name}{there}\n"
-            f"                           End it:      {program_name()} cancel {name}{there}",
-            highlight=False,
-            soft_wrap=True,
-        )
+    except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
+        there, program = f"{name}{where(cluster, namespace)}", program_name()
+        if goes_on(ended):
+            console.print(
+                f"The run goes on in the cluster. Come back:  {program} watch {there}\n"
+                f"                           End it:      {program} cancel {there}",
+                highlight=False,
+                soft_wrap=True,
+            )
         raise
 
 

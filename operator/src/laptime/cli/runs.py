@@ -9,8 +9,10 @@ from pydantic import ValidationError
 
 from laptime.api.experiment import EXPLAINS_LABEL
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import RunStatus
+from laptime.api.status import RunStatus, State
 from laptime.cli.mistakes import NewerVersion
+
+_STATES = frozenset(State)
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,34 @@ class Run:
         return self.status.state is not None and self.status.state.terminal
 
 
+class UnreadStatus(NewerVersion):
+    """The status of a run has something in it that this version does not know."""
+
+    def __init__(self, run: Run) -> None:
+        """Take the run, with nothing in its status but a state that is known, if it is."""
+        super().__init__(run.name)
+        self.run = run
+
+
 def parse_run(found: Any) -> Run:
     """Return a run from the object that the API server sent.
 
     Raises:
-        NewerVersion: its status has something in it that this version does not know.
+        UnreadStatus: a newer version wrote its status.
     """
     metadata = found["metadata"]
     try:
         spec = BenchmarkRunSpec.model_validate(found.get("spec") or {}).with_control()
     except ValidationError:
         spec = None
+    wrote = found.get("status") or {}
+    unread: ValidationError | None = None
     try:
-        status = RunStatus.model_validate(found.get("status") or {})
+        status = RunStatus.model_validate(wrote)
     except ValidationError as error:
-        raise NewerVersion(metadata["name"]) from error
-    return Run(
+        unread = error
+        status = RunStatus(state=State(wrote["state"]) if wrote.get("state") in _STATES else None)
+    run = Run(
         name=metadata["name"],
         namespace=metadata["namespace"],
         uid=metadata["uid"],
@@ -60,3 +74,6 @@ def parse_run(found: Any) -> Run:
         created=metadata.get("creationTimestamp", ""),
         explains=(metadata.get("labels") or {}).get(EXPLAINS_LABEL),
     )
+    if unread is not None:
+        raise UnreadStatus(run) from unread
+    return run

@@ -143,7 +143,7 @@ def _followed(
 ) -> Run:
     """Apply the run that checks, and return it when it is over."""
     from laptime.cli.display import open_display
-    from laptime.cli.follow import NotOver, follow
+    from laptime.cli.follow import NotOver, follow, goes_on
     from laptime.cli.printing import PlainConsole
 
     name = str(wanted["metadata"]["name"])
@@ -168,12 +168,13 @@ def _followed(
                 cluster.turns_before,
                 longest=longest,
             )
-    except (KeyboardInterrupt, NotOver, NewerVersion):
-        console.print(
-            f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
-            highlight=False,
-            soft_wrap=True,
-        )
+    except (KeyboardInterrupt, NotOver, NewerVersion) as ended:
+        if goes_on(ended):
+            console.print(
+                f"It goes on in the cluster. Delete it:  kubectl delete br {name} -n {namespace}",
+                highlight=False,
+                soft_wrap=True,
+            )
         raise
 
 

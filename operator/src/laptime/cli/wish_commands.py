@@ -90,7 +90,13 @@ def _next(command: str, cluster: Cluster, run: Run) -> str:
 
 
 def _unfinished(cluster: Cluster, namespace: str, name: str) -> Run:
-    run = existing_run(cluster, namespace, name)
+    from laptime.cli.runs import UnreadStatus
+
+    try:
+        run = existing_run(cluster, namespace, name)
+    except UnreadStatus as unread:
+        # Whoever loads a cluster with this program can stop that with it.
+        run = unread.run
     if run.over:
         raise Mistake(
             f"{name} is over ({run.status.state}). To measure anew, apply it under another name, "
