@@ -11,12 +11,6 @@ from pathlib import Path
 DEFAULT_NAME = "laptime-cluster"
 NAME = os.environ.get("LAPTIME_CLUSTER_NAME") or DEFAULT_NAME
 """Another name is another cluster beside the first, with folders and addresses of its own."""
-if not re.fullmatch(r"laptime[a-z0-9-]*", NAME):
-    # Folders and control groups of that name are removed, with all that runs in them.
-    sys.exit(
-        f"error: LAPTIME_CLUSTER_NAME is {NAME!r}; it can be laptime and any of a-z, 0-9 and - "
-        "behind it, such as laptime-2"
-    )
 AUDITED_USER = os.environ.get("LAPTIME_CLUSTER_AUDIT") or None
 """Whose requests the API server writes into its audit log; nobody's: there is none."""
 DISK = os.environ.get("LAPTIME_CLUSTER_DISK") or None
@@ -54,6 +48,14 @@ STATE = Path("/var/lib") / NAME
 """All files of a cluster, on disk; `down` removes it."""
 OWNER_MARK = STATE / ".laptime-cluster"
 """Says that the folder is of this program, which removes it without asking."""
+# An earlier version took any name; what it started under one can be stopped.
+_STARTED = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", NAME) and OWNER_MARK.exists()
+if not (re.fullmatch(r"laptime[a-z0-9-]*", NAME) or _STARTED):
+    # Folders and control groups of that name are removed, with all that runs in them.
+    sys.exit(
+        f"error: LAPTIME_CLUSTER_NAME is {NAME!r}; it can be laptime and any of a-z, 0-9 and - "
+        "behind it, such as laptime-2"
+    )
 RUN = Path("/run") / NAME
 """Sockets, process ids and the persistent mount namespace; `down` removes it."""
 PKI = STATE / "pki"

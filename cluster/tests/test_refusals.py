@@ -129,6 +129,21 @@ def test_a_name_that_may_be_someone_elses_is_refused_in_one_line(name: str) -> N
     )
 
 
+def test_a_cluster_that_an_earlier_version_started_under_another_name_can_be_stopped() -> None:
+    name = NAME.removeprefix("laptime-")
+    folder = Path("/var/lib", name)
+    folder.mkdir()
+    try:
+        assert _cluster("down", name=name).returncode == 1
+        (folder / ".laptime-cluster").touch()
+        stopped = _cluster("down", name=name)
+        assert stopped.returncode == 0, stopped.stderr
+        assert not folder.exists()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    assert _cluster("status", name=name).returncode == 1
+
+
 def test_addresses_that_there_are_not_are_refused_in_one_line() -> None:
     refused = _cluster("up", "ipv5")
     assert refused.returncode == 1
