@@ -36,6 +36,14 @@ _POLICY_TEXT = f"""#!/bin/sh
 # Of the embedded cluster of Laptime while it installs packages.
 [ -z "${_INSTALLS}" ] || exit 101
 """
+# Of earlier versions, which an `up` that was killed may have left: it forbids for good.
+_POLICY_TEXTS = (
+    _POLICY_TEXT,
+    """#!/bin/sh
+# Of the embedded cluster of Laptime while it installs packages.
+exit 101
+""",
+)
 _DPKG_LOCKS = (Path("/var/lib/dpkg/lock-frontend"), Path("/var/lib/dpkg/lock"))
 _UNITS = (Path("/lib/systemd/system"), Path("/usr/lib/systemd/system"))
 _STARTED_UNITS = (".service", ".socket", ".timer", ".path")
@@ -98,7 +106,7 @@ def remove_policy() -> None:
 
     Its apt-get goes on, and would start services: that one is waited for.
     """
-    if not _POLICY.exists() or _POLICY.read_text(encoding="utf-8") != _POLICY_TEXT:
+    if not _POLICY.exists() or _POLICY.read_text(encoding="utf-8") not in _POLICY_TEXTS:
         return
     with ExitStack() as held:
         for path in _DPKG_LOCKS:

@@ -206,8 +206,16 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_down_removes_a_policy_that_was_left(policy: Path) -> None:
-    policy.write_text(packages._POLICY_TEXT)
+@pytest.mark.parametrize(
+    "text",
+    [
+        packages._POLICY_TEXT,
+        "#!/bin/sh\n# Of the embedded cluster of Laptime while it installs packages.\nexit 101\n",
+    ],
+    ids=["now", "earlier"],
+)
+def test_down_removes_a_policy_that_was_left(policy: Path, text: str) -> None:
+    policy.write_text(text)
     assert cli.main(["down"]) == 0
     assert not policy.exists()
 
