@@ -144,6 +144,10 @@ def test_the_manifest_to_repeat_says_that_its_scenario_is_not_there() -> None:
     assert [one["kind"] for one in yaml.safe_load_all(text)] == ["BenchmarkRun"]
     ours = replace(without, scenario_builtin=True)
     assert not manifest_to_repeat(ours).startswith("#")
+    # An older version did not say whose it is.
+    assert manifest_to_repeat(replace(without, scenario_builtin=None)) == text
+    older = replace(stored(scenarios()["users"]), scenario=None, scenario_builtin=None)
+    assert not manifest_to_repeat(older).startswith("#")
 
 
 @pytest.mark.parametrize(

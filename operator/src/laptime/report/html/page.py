@@ -14,6 +14,7 @@ from laptime import __version__
 from laptime.analysis import wording
 from laptime.api import API_VERSION, KIND
 from laptime.api.profile import Profile
+from laptime.catalog import scenarios
 from laptime.report.contents import Report
 from laptime.report.feeders import document_to_fill, what_to_fill
 from laptime.report.html.isolation import node_lines, own_cpus
@@ -112,7 +113,10 @@ def _missing(report: Report) -> list[str]:
             "Else write first what its feeders held:",
             *what_to_fill(scenario, where, report.feeders),
         ]
-    if scenario is None and report.scenario_hash and not report.scenario_builtin:
+    # Results of older versions do not say whether it comes with Laptime.
+    of_laptime = scenarios().get(report.spec.scenario)
+    ours = report.scenario_builtin or (of_laptime and of_laptime.hash == report.scenario_hash)
+    if scenario is None and report.scenario_hash and not ours:
         command = f"kubectl laptime report {report.name} -n {where} --stored FOLDER"
         return [
             f"It needs {as_it_was},",
