@@ -184,8 +184,7 @@ else ifneq ($(REGISTRY),)
 ready-cluster: push
 else
 ready-cluster:
-	echo "Using the cluster of $(OWN_KUBECONFIG), which must be able to pull docker.io/laptime/*;"
-	echo "with a registry of your own: make REGISTRY=registry.example KUBECONFIG=..."
+	echo "Using the cluster of $(OWN_KUBECONFIG)"
 endif
 
 # The embedded cluster cannot pull the official Prometheus and is there for benchmarks alone; a
@@ -231,8 +230,18 @@ install: venv ready-cluster ## install or upgrade the chart in the cluster
 			pending-*) "$$helm" rollback laptime --namespace $(NAMESPACE) >/dev/null ;;
 		esac
 	fi
-	if ! "$$helm" upgrade --install laptime charts/laptime --namespace $(NAMESPACE) \
-		--create-namespace $(INSTALL_VALUES) $(PLACED) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}" \
+	upgrade=(upgrade --install laptime charts/laptime --namespace $(NAMESPACE) --create-namespace \
+		$(INSTALL_VALUES) $(PLACED) "$${grafana[@]}" $(HELM_FLAGS) "$${digests[@]}")
+	if [ -n "$(OWN_KUBECONFIG)" ] && [ -z "$(REGISTRY)" ]; then
+		# Helm alone knows what an earlier installation has set of them, which stays. Where it fails it says why below.
+		pulled="$$("$$helm" "$${upgrade[@]}" --dry-run=server 2>/dev/null | sed -n 's/^[- ]*image: *"\{0,1\}\([^" ]\{1,\}\)"\{0,1\}$$/  \1/p' | sort -u || true)"
+		if [ -n "$$pulled" ]; then
+			echo "The cluster must be able to pull these, and the others of Laptime from where its operator is:"
+			echo "$$pulled"
+			echo "With a registry of your own: make REGISTRY=registry.example KUBECONFIG=..."
+		fi
+	fi
+	if ! "$$helm" "$${upgrade[@]}" \
 		--wait --timeout 180s >"$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" 2>&1; then
 		cat "$(CACHE)/logs/helm-$${LAPTIME_CLUSTER_NAME:-own}.log" >&2
 		kubectl="$$($(CLUSTER) path kubectl)"

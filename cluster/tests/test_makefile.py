@@ -133,6 +133,10 @@ def test_a_release_on_a_cluster_of_ones_own_keeps_its_values_and_its_runs(
         assert again in own
         assert kept in own
         assert "--again" not in own
+    # What is pulled is what the release has, which is known to Helm alone.
+    asked = recipe("KUBECONFIG=/dev/null")
+    assert "docker.io/laptime" not in asked
+    assert "--dry-run=server" in asked
     embedded = recipe()
     assert kept not in embedded
     assert "--again" in embedded
