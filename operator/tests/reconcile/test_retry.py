@@ -26,6 +26,12 @@ def results(server: ApiServer) -> dict[str, dict[str, Any]]:
     return {one["server"]: one for one in found}
 
 
+def end_in_results(server: ApiServer) -> tuple[str, str]:
+    """Return the state and the reason with which the run ended, as results.json has them."""
+    run = json.loads(stored(server, "again").files["results.json"])["run"]
+    return run["state"], run["reason"]
+
+
 def folded(server: ApiServer) -> bool:
     run = server.get("BenchmarkRun", "default", "again") or {}
     storage = (run.get("status") or {}).get("storage") or {}
@@ -57,6 +63,18 @@ async def test_only_the_failed_trials_are_measured_again() -> None:
     run = server.get("BenchmarkRun", "default", "again") or {}
     assert [row["trials"] for row in run["status"]["results"]] == [1, 1]
     assert json.loads(stored(server, "again").files["results.json"])["rows"][1]["trials"] == 1
+
+
+async def test_what_is_stored_says_how_a_retried_run_ended_that_measured_nothing_more() -> None:
+    server = ApiServer()
+    async with operating(server), working(server) as nodes:
+        await failed_once(server, nodes)
+        assert end_in_results(server)[0] == "Failed"
+        patched(server, "again", retry=1)
+        await until(lambda: state(server, "again") not in ("Failed", ""), 20)
+        patched(server, "again", retry=1, cancel=True)
+        await until(lambda: state(server, "again") == "Cancelled" and folded(server), 20)
+    assert end_in_results(server) == ("Cancelled", reason(server, "again", "Succeeded"))
 
 
 async def test_an_operator_that_is_started_anew_in_the_middle_measures_nothing_twice() -> None:

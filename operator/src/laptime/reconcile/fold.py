@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from laptime.api import GROUP
 from laptime.kube import Kube, Manifest
 from laptime.manifests.archive import (
     ARCHIVE_KEY,
@@ -27,6 +28,8 @@ from laptime.reconcile.children import Children, owners
 from laptime.reconcile.views import Run
 from laptime.report.archive import Archive, Packer, unpack
 
+_RETRY_ANNOTATION = f"{GROUP}/retry"
+"""On the archive: how often failed trials had been asked for again when it was written."""
 _PAGE = 20
 """Objects per answer: each may have nearly 1 MiB."""
 _AT_ONCE = 8
@@ -40,6 +43,19 @@ def single_results(run_name: str, config_maps: list[Manifest]) -> list[Manifest]
         if one["metadata"]["labels"].get(COMPONENT_LABEL) in RESULTS
         and known_as(one["metadata"]) != results_name(run_name)
     ]
+
+
+def is_outdated(metadata: Mapping[str, Any], run: Run) -> bool:
+    """Whether failed trials were asked for again since an archive with this metadata was written.
+
+    Then it says how the run had ended before.
+    """
+    written_for = str((metadata.get("annotations") or {}).get(_RETRY_ANNOTATION, "0"))
+    return written_for != _retry(run)
+
+
+def _retry(run: Run) -> str:
+    return str(run.status.retries or 0)
 
 
 async def read_archive(kube: Kube, namespace: str, name: str) -> Archive | None:
@@ -92,7 +108,9 @@ async def archive_objects(
     if archive is not None:
         rest = [one for one in archive.objects if known_as(one["metadata"]) not in seen]
         await asyncio.to_thread(add, rest)
-    return archive_config_maps(context, await asyncio.to_thread(packer.finish))
+    head, parts = archive_config_maps(context, await asyncio.to_thread(packer.finish))
+    head["metadata"]["annotations"][_RETRY_ANNOTATION] = _retry(run)
+    return head, parts
 
 
 async def delete_folded(kube: Kube, namespace: str, uid: str, name: str) -> int | None:

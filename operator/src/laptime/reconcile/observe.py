@@ -39,7 +39,7 @@ from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watc
 from laptime.plan import Leads, order_of, plan_profiles, plan_trials, script_leads, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
-from laptime.reconcile.fold import read_archive, single_results
+from laptime.reconcile.fold import is_outdated, read_archive, single_results
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.pull_secrets import PullSecrets
 from laptime.reconcile.readings import ReadingsDesk
@@ -329,6 +329,11 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
             if SECRET_ANNOTATION in (m["metadata"].get("annotations") or {})
         },
         results_config_map=config_map_names.get(results_name(run.name)),
+        archive_outdated=any(
+            is_outdated(m["metadata"], run)
+            for m in config_maps
+            if known_as(m["metadata"]) == results_name(run.name)
+        ),
         single=frozenset(m["metadata"]["uid"] for m in single_results(run.name, config_maps)),
         archived=frozenset(metadata["uid"] for metadata in archived.values()),
         results=results,

@@ -287,6 +287,8 @@ class Observed:
     secret_owners: Mapping[str, str] = field(default_factory=dict)
     # Name of the ConfigMap of the run's archive, once it is there.
     results_config_map: str | None = None
+    # Whether failed trials were asked for again since it was written.
+    archive_outdated: bool = False
     # Uids of the ConfigMaps with results that are there, and of those that are in the archive.
     single: frozenset[str] = frozenset()
     archived: frozenset[str] = frozenset()

@@ -81,7 +81,8 @@ def readings_to_come(situation: Situation, so_far: float) -> bool:
 def _store_results(situation: Situation) -> list[str]:
     """Have everything in the archive; return its ConfigMap while something is not."""
     observed, run = situation.observed, situation.run
-    if observed.results_config_map is not None and observed.single <= observed.archived:
+    archived = observed.results_config_map is not None and not observed.archive_outdated
+    if archived and observed.single <= observed.archived:
         return []
     if observed.summary is None and not observed.single:
         # A run that only verifies, and came to no answer.
