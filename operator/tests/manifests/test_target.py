@@ -69,10 +69,11 @@ def test_feeders_draw_other_values_each_time_where_nobody_brings_the_data_back()
 
     trials = [
         Trial("demo-trial-001", 1, "shop", "first", 1),
-        # Another load, another Service before the same database, another attempt.
+        # Another load, another Service before the same database, another attempt, a retry.
         Trial("demo-trial-002", 2, "shop", "second", 1),
         Trial("demo-trial-003", 3, "cart", "first", 1),
         Trial("demo-trial-001-attempt-2", 1, "shop", "first", 1),
+        Trial("demo-trial-001", 1, "shop", "first", 1, retry=1),
     ]
     found = [seeds(one) for one in trials]
     # A run that repeats this one, as its report says.

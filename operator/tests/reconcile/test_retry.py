@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from random import Random
 from typing import Any
+
+from laptime.api.status import RunStatus
+from laptime.reconcile.stages.situation import Situation
 
 from .api_server import ApiServer
 from .nodes import Nodes, working
@@ -11,6 +16,7 @@ from .test_controller import operating, reason, run_manifest, state, until
 from .test_decide import spec_of
 from .test_folding import single, stored
 from .test_pause import patched
+from .world import World
 
 SPEC = spec_of(2, 1, 1, seed=1).to_wire()
 
@@ -88,6 +94,13 @@ async def test_an_operator_that_is_started_anew_in_the_middle_measures_nothing_t
         await until(lambda: state(server, "again") == "Succeeded", 20)
     assert len(second.generators_started + third.generators_started) == 1
     assert results(server)["s1"]["outcome"] == "Measured"
+
+
+def test_an_attempt_knows_for_which_retry_it_is() -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    run = replace(world.run, status=RunStatus(retries=2))
+    situation = Situation(run, world.observe(), world.context, world.now)
+    assert situation.attempt(situation.trials[0]).retry == 2
 
 
 async def test_a_log_that_breaks_off_in_the_middle_of_a_result_costs_no_attempt() -> None:

@@ -28,6 +28,8 @@ class Trial:
     """Name of the trial that is measured at the same time; None: it is alone."""
     leads: bool = True
     """Whether the generators of the trial beside it meet at those of this one."""
+    retry: int = 0
+    """How often failed trials of its run had been asked for again before."""
 
     @property
     def meeting(self) -> str:
@@ -45,10 +47,12 @@ def seed_of(spec: BenchmarkRunSpec, uid: str) -> int:
 def feeder_seed(uid: str, trial: Trial) -> int:
     """Return the seed of what feeders draw at random for a server whose data nobody brings back.
 
-    No other attempt of the trial, and no other trial of this run or of one that repeats it, draws
-    the same: what is there once would be there already. It is below 2^53.
+    No other attempt of the trial, also where it is asked for again, and no other trial of this run
+    or of one that repeats it, draws the same: what is there once would be there already. It is
+    below 2^53.
     """
-    return int.from_bytes(hashlib.sha256(f"{uid}/{trial.name}".encode()).digest()[:8]) >> 11
+    text = f"{uid}/{trial.name}" + (f"/{trial.retry}" if trial.retry else "")
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 11
 
 
 def plan_trials(

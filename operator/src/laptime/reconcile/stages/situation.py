@@ -170,7 +170,8 @@ class Situation:
         """Return the trial under the name of the attempt that is made now."""
         number = len(self.lost_attempts(trial.name)) + 1
         beside = trial.beside and attempt_name(trial.beside, number)
-        return replace(trial, name=attempt_name(trial.name, number), beside=beside)
+        retry = self.run.status.retries or 0
+        return replace(trial, name=attempt_name(trial.name, number), beside=beside, retry=retry)
 
     def places_of_tiers(self, parts: Collection[str]) -> Places:
         """Return where these parts would rather be, which stay for all trials."""
