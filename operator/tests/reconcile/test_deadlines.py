@@ -305,19 +305,27 @@ def test_a_short_warmup_begins_when_the_pods_before_it_have_ended(warmup: str, w
     assert not waits or not any(lost)
 
 
+@pytest.mark.parametrize("profiled", [False, True])
 # The file of SQLite is each pod's own.
 @pytest.mark.parametrize(
     ("topology", "waits"), [({"postgres": {}}, True), ({"database": "sqlite"}, False)]
 )
 def test_rows_are_brought_back_when_nobody_is_left_who_writes_them(
-    topology: dict[str, Any], waits: bool
+    topology: dict[str, Any], waits: bool, profiled: bool
 ) -> None:
-    """The scenario's `reset` of a trial is for nothing where the server before writes after it."""
+    """The scenario's `reset` of a trial is for nothing where the server before writes after it.
+
+    So is that of a profile, which comes after the last trial.
+    """
     wire = warmed_up("10s").to_wire()
     spec = wire | {
         "scenario": "tasks",
         "loads": [{**wire["loads"][0], "endpoints": ["create"]}],
-        "servers": [{"name": name, "image": "mine:1"} for name in ("s0", "s1")],
+        "servers": [
+            {"name": name, "image": "mine:1", "profile": profiled}
+            for name in ("s0", "s1")[profiled:]
+        ],
+        "repetitions": 1,
         "topology": topology,
     }
     world = World(BenchmarkRunSpec.model_validate(spec), Random(3))

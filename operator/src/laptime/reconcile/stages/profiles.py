@@ -16,10 +16,15 @@ from laptime.measure import ProfileProblem, parse_profile_output
 from laptime.plan import Trial, profile_load
 from laptime.reconcile.actions import Create, Decision, Delete
 from laptime.reconcile.diagnose import Problem, diagnose
-from laptime.reconcile.stages.servers import never_prepared, run_only, server_problem
+from laptime.reconcile.stages.servers import (
+    never_prepared,
+    others_alive,
+    run_only,
+    server_problem,
+)
 from laptime.reconcile.stages.side_services import side_problem
 from laptime.reconcile.stages.situation import GRACE_SECONDS, Situation
-from laptime.reconcile.stages.trials import generators_alive
+from laptime.reconcile.stages.trials import generators_alive, rows_come_back
 from laptime.reconcile.views import WorkloadView
 from laptime.report.flamegraph import profile_picture
 
@@ -72,13 +77,18 @@ def _prepare(situation: Situation, profile: Trial) -> Problem | None:
 
 
 def _others_alive(situation: Situation, profile: Trial) -> bool:
-    """Return whether an earlier profile's generator may still send requests."""
-    return any(
-        pod.trial != profile.name
-        and pod.phase not in ("Succeeded", "Failed")
-        and not pod.stuck(situation.now)
+    """Return whether an earlier profile's generator may still send requests.
+
+    Or, where rows are brought back first, whether anything may still change them after that.
+    """
+    others = [
+        pod
         for pod in situation.observed.pods_of("profiler")
-    )
+        if pod.trial != profile.name and pod.phase not in ("Succeeded", "Failed")
+    ]
+    if rows_come_back(situation):
+        others += others_alive(situation, [profile.name])
+    return not all(pod.stuck(situation.now) for pod in others)
 
 
 def _follow(situation: Situation, profile: Trial, job: WorkloadView) -> Problem | None:

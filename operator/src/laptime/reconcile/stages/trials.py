@@ -202,7 +202,7 @@ def _prepare(situation: Situation, together: Sequence[Trial]) -> Problem | None:
     in_the_way = generators_alive(situation, purposes.values())
     lost = situation.lost_attempts(trial.name)
     short = situation.spec.load(trial.load).warmup_seconds < _LATE_END_SECONDS
-    if lost or short or _rows_come_back(situation) or _overlapped_before(situation):
+    if lost or short or rows_come_back(situation) or _overlapped_before(situation):
         # Elsewhere pods end while others start and warm up, and nobody waits for them.
         others = others_alive(situation, purposes.values())
         in_the_way = in_the_way or not all(pod.stuck(situation.now) for pod in others)
@@ -281,7 +281,7 @@ def _bound_in_vain(situation: Situation, attempt: Trial, problem: Problem) -> bo
     )
 
 
-def _rows_come_back(situation: Situation) -> bool:
+def rows_come_back(situation: Situation) -> bool:
     """Return whether rows are brought back first, which a server that still ends may change again.
 
     A generator does it as soon as it runs, and until it ends a server goes on with what it was
