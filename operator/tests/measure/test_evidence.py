@@ -206,6 +206,41 @@ async def test_of_a_tier_that_answers_seldom_nothing_is_said_but_that(
     assert evidence is None or evidence.active_mean == 3.0
 
 
+@pytest.mark.parametrize(
+    ("apart", "seconds", "tells"),
+    [
+        (3.0, 8.5, True),
+        (3.0, 10.0, True),
+        (3.0, 14.0, True),
+        (3.5, 10.0, False),
+        (5.0, 20.0, False),
+        (5.0, 30.0, True),
+    ],
+)
+async def test_where_scrapes_happen_to_fall_does_not_decide(
+    apart: float, seconds: float, tells: bool
+) -> None:
+    series = scrapes("postgres", lambda _: True, step=apart)
+    for late in range(10):
+        begin = START - apart * late / 10
+        wanted = replace(WANTED, window=Window(begin, begin + seconds))
+        # No scrape is made at the very moment.
+        times = [START + apart * n + 0.01 * (n % 3) for n in range(-10, 20)]
+        asked = [time for time in times if begin - 5 <= time <= begin + seconds + 5]
+        for one in series:
+            one["values"] = [[time, one["values"][0][1]] for time in asked]
+        found, gaps = await tier_evidence(
+            FakePrometheus({"postgres": series}), wanted, "axum", "laptime"
+        )
+        assert (found.database is not None) is (not gaps) is tells
+
+
+async def test_scrapes_of_one_part_of_a_window_tell_nothing_however_close_they_are() -> None:
+    series = scrapes("postgres", lambda _: True, without=(2.0, 30.0))
+    found, gaps = await tier_evidence(FakePrometheus({"postgres": series}), WANTED, "axum", "l")
+    assert (found.database, gaps) == (None, ["Postgres was scraped 2 times in 10.0 s"])
+
+
 async def test_a_haproxy_that_is_scraped_once_says_nothing() -> None:
     labels = {"proxy": "server-axum"}
     series = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from statistics import fmean
 
@@ -22,8 +22,9 @@ Labels = Mapping[str, str]
 ANSWERED_SHARE = 0.8
 """Of the scrapes: who answers fewer answers in idle moments, and tells of these alone."""
 FEWEST_SCRAPES = 5
-"""Of fewer a mean is chance, unless that is a scrape every few seconds of a short window."""
+"""Scrapes so far apart that fewer fit into the window make a mean that is chance."""
 LONGEST_APART_SECONDS = 3.0
+"""Not so where they come every few seconds and the window is short."""
 
 _UP = {"PgBouncer": "laptime_pgbouncer_up", "Postgres": "laptime_postgres_up"}
 _METRICS = (
@@ -61,10 +62,10 @@ async def tier_evidence(
     for labels, series in found:
         by_metric[labels["__name__"]].append((labels, series))
     window = wanted.window
-    asked = {tier: _asked(by_metric.get(up, []), window) for tier, up in _UP.items()}
+    asked = {tier: _asked(by_metric.get(up, [])) for tier, up in _UP.items()}
     # Who asks HAProxy itself has an answer or no sample.
     sessions = by_metric.get("haproxy_backend_current_sessions", [])
-    asked["HAProxy"] = {time: True for _, one in sessions for time in _times(one, window)}
+    asked["HAProxy"] = {time: True for _, one in sessions for time in one.times}
     seldom = {tier: why for tier, one in asked.items() if (why := _too_few(tier, one, window))}
     evidence = TierEvidence(
         proxy=None if "HAProxy" in seldom else _proxy(by_metric, window, f"server-{server}"),
@@ -87,26 +88,38 @@ def evidence_query(wanted: TrialWindow) -> str:
 _Found = Mapping[str, list[tuple[Labels, Series]]]
 
 
-def _asked(up: Iterable[tuple[Labels, Series]], window: Window) -> dict[float, bool]:
-    """Return when a tier was asked within a window, and whether it answered."""
+def _asked(up: Iterable[tuple[Labels, Series]]) -> dict[float, bool]:
+    """Return when a tier was asked, and whether it answered."""
     return {
         time: value > 0
         for _, series in up
-        for time, value in zip(
-            _times(series, window), series.within(window.start, window.end), strict=True
-        )
+        for time, value in zip(series.times, series.values, strict=True)
     }
 
 
 def _too_few(tier: str, asked: Mapping[float, bool], window: Window) -> str | None:
     """Return why a tier's answers do not tell what it did all the time; None: they do."""
-    answered = sum(asked.values())
-    if answered < ANSWERED_SHARE * len(asked):
-        return f"{tier} answered {answered} of {len(asked)} scrapes"
-    if asked and answered < min(FEWEST_SCRAPES, window.seconds / LONGEST_APART_SECONDS):
+    within = [answers for time, answers in asked.items() if window.start <= time <= window.end]
+    answered = sum(within)
+    if answered < ANSWERED_SHARE * len(within):
+        return f"{tier} answered {answered} of {len(within)} scrapes"
+    longest = max(LONGEST_APART_SECONDS, window.seconds / FEWEST_SCRAPES)
+    if within and _apart_seconds(asked, window) > longest:
         times = "once" if answered == 1 else f"{answered} times"
         return f"{tier} was scraped {times} in {window.seconds:.1f} s"
     return None
+
+
+def _apart_seconds(asked: Collection[float], window: Window) -> float:
+    """Return how far scrapes are apart in the mean, to a tenth: none is made at the very moment.
+
+    From the last one before a window to the first one after it: how many fall into it is chance.
+    """
+    first = window.start - AGENT_MARGIN_SECONDS
+    first = max((time for time in asked if time < window.start), default=first)
+    last = window.end + AGENT_MARGIN_SECONDS
+    last = min((time for time in asked if time > window.end), default=last)
+    return round((last - first) / (1 + sum(first < time < last for time in asked)), 1)
 
 
 def _proxy(found: _Found, window: Window, backend: str) -> ProxyEvidence | None:
