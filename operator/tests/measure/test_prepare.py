@@ -8,6 +8,8 @@ import pytest
 
 from laptime.measure.generator import parse_generator_output
 from laptime.measure.prepare import prepare_database
+from laptime.verification import connect
+from tests.verification.postgres_that_is_full import full_postgres
 
 
 @pytest.fixture
@@ -33,6 +35,18 @@ def test_the_first_generator_does_it(
     assert "could not be reset" in said.message
     # As the operator reads it in the log.
     assert parse_generator_output(f"some line\n{said.to_line()}\n") == said
+
+
+def test_a_server_that_has_all_connections_open_is_no_fault_of_the_network(
+    statements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "_FULL_SECONDS", 0.2)
+    with full_postgres() as url:
+        monkeypatch.setenv("DATABASE_URL", url)
+        said = prepare_database(statements)
+    assert said is not None
+    assert said.reason == "TooManyConnections"
+    assert "DATABASE_CONNECTIONS" in said.message
 
 
 def test_the_others_leave_it_to_the_first(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from laptime.verification import connect
 from laptime.verification.statement_counter import postgres_witness
 from laptime.verification.verdict import Wrong
+from tests.verification.postgres_that_is_full import IN_USE, RESERVED, full_postgres
 
 
 def test_a_database_that_is_not_there_is_no_fault_of_the_server() -> None:
@@ -16,3 +18,21 @@ def test_a_database_that_is_not_there_is_no_fault_of_the_server() -> None:
         pass
     assert caught.value.verdict.reason == "DatabaseNotReachable"
     assert "secret" not in caught.value.verdict.message
+
+
+@pytest.mark.parametrize("words", [IN_USE, RESERVED])
+def test_a_database_whose_connections_a_server_has_all_open_is_no_fault_of_the_network(
+    monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setattr(connect, "_FULL_SECONDS", 0.2)
+    with full_postgres(words) as url, pytest.raises(Wrong) as caught, postgres_witness(url):
+        pass
+    assert caught.value.verdict.reason == "TooManyConnections"
+    assert "DATABASE_CONNECTIONS" in caught.value.verdict.message
+    assert words in caught.value.verdict.message
+    assert "secret" not in caught.value.verdict.message
+
+
+def test_a_database_that_is_full_for_a_moment_is_asked_again() -> None:
+    with full_postgres(refusals=2) as url, postgres_witness(url):
+        pass

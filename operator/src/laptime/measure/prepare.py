@@ -14,8 +14,8 @@ import psycopg
 
 from laptime.api.text import shown
 from laptime.measure.generator import GeneratorError
+from laptime.verification.connect import TooManyConnections, connect
 
-_CONNECT_SECONDS = 10
 _WORDS = 1000
 _QUOTED = 300
 
@@ -39,9 +39,11 @@ def prepare_database(file: Path) -> GeneratorError | None:
     url = os.environ["DATABASE_URL"]
     statement = None
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection:
+        with connect(url) as connection:
             for statement in statements:
                 connection.execute(statement)
+    except TooManyConnections as error:
+        return _said("TooManyConnections", error)
     except psycopg.Error as error:
         # libpq leaves the password out of its errors.
         if statement is None:

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import psycopg
 
+from laptime.verification.connect import TooManyConnections, connect
 from laptime.verification.verdict import Wrong
 
-_CONNECT_SECONDS = 10
 _QUERY_SECONDS = 10
 _MOST_ROWS = 1000
 
@@ -91,10 +91,12 @@ def postgres_witness(url: str) -> Iterator[Witness]:
     """Yield who sees what the database of a run gets.
 
     Raises:
-        Wrong: the database cannot be reached.
+        Wrong: the database cannot be reached, or has no connection left.
     """
     try:
-        connection = psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+        connection = connect(url)
+    except TooManyConnections as error:
+        raise Wrong("TooManyConnections", str(error)) from None
     except psycopg.Error as error:
         raise _wrong("reached", error) from None
     with connection:
