@@ -231,8 +231,8 @@ class BenchmarkRunSpec(Model):
                 "!has(self.topology) || !has(self.topology.postgres) || self.servers.all(s, "
                 "!has(s.topology) || !has(s.topology.pgbouncer) || "
                 "!has(s.topology.pgbouncer.poolSize) || "
-                "s.topology.pgbouncer.poolSize < self.topology.postgres.maxConnections)",
-                "the poolSize of each server must be smaller than postgres.maxConnections",
+                "s.topology.pgbouncer.poolSize <= self.topology.postgres.maxConnections)",
+                "the poolSize of each server must not be larger than postgres.maxConnections",
                 ".servers",
             ),
             rule(

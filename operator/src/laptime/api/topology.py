@@ -208,8 +208,8 @@ class Topology(Model):
             ),
             rule(
                 "!has(self.pgbouncer) || !has(self.postgres) || "
-                "self.pgbouncer.poolSize < self.postgres.maxConnections",
-                "pgbouncer.poolSize must be smaller than postgres.maxConnections",
+                "self.pgbouncer.poolSize <= self.postgres.maxConnections",
+                "pgbouncer.poolSize must not be larger than postgres.maxConnections",
                 ".pgbouncer",
             ),
             rule(
