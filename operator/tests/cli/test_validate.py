@@ -176,8 +176,8 @@ def test_a_duration_without_a_unit_is_told_to_have_one(
         ),
         # maxConnections is left out: its default of 100 is what the rule sees.
         (
-            {"topology": {"postgres": {}, "pgbouncer": {"poolSize": 100}}},
-            "spec.topology.pgbouncer: pgbouncer.poolSize must be smaller than",
+            {"topology": {"postgres": {}, "pgbouncer": {"poolSize": 101}}},
+            "spec.topology.pgbouncer: pgbouncer.poolSize must not be larger",
         ),
     ],
 )
