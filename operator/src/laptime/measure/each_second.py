@@ -29,7 +29,7 @@ ELAPSED = "laptime_second_elapsed_seconds"
 
 QUANTILES = {"0.5": 0.5, "0.99": 0.99}
 """Those that pictures draw of each second, by their label: out of the histogram Prometheus would
-have to make them for each look at it, which costs ten times as much, and some take none."""
+have to make them for each look at it, which costs several times as much, and some take none."""
 
 PHASES = ("warmup", "measured")
 KINDS = frozenset(
