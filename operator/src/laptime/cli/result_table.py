@@ -14,13 +14,7 @@ from laptime.analysis import wording
 from laptime.api.causes import Cause
 from laptime.api.isolation import Quietness
 from laptime.api.metrics import Metric
-from laptime.api.results import (
-    Interval,
-    Outcome,
-    ResultRow,
-    RowState,
-    Validity,
-)
+from laptime.api.results import Interval, Outcome, ResultRow, RowState, Validity
 from laptime.api.status import ConditionStatus, ConditionType, RunStatus, State
 from laptime.cli.runs import Run
 from laptime.report.contents import Experiment
