@@ -100,9 +100,9 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 		patience = longestByRequests
 	}
 	// Statements are counted when all have had their answers.
-	if _, err := together.Wait(ctx, finished, patience, func() error {
+	if _, err := together.Share(ctx, finished, patience, func() ([]byte, error) {
 		after, err = statements(ctx, url)
-		return err
+		return nil, err
 	}); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const (
 	askEvery    = 25 * time.Millisecond
 	askTimeout  = 2 * time.Second
 	readTimeout = 5 * time.Second
-	// Generator 0 answered before and now it does not: it has been lost.
+	// Generator 0 answered before and now it does not: it has been lost. So long does it stay for the others.
 	lostAfter = 10 * time.Second
 	// What one generator hands to the others, in bytes.
 	maxData = 64 << 20
@@ -55,6 +55,7 @@ type Meeting struct {
 
 type round struct {
 	present []bool
+	heard   []bool        // who was told what there was to tell; never generator 0
 	all     chan struct{} // closed when the last one has come
 	start   time.Time     // zero until it is fixed
 	data    []byte        // what generator 0 hands to the others
@@ -85,21 +86,31 @@ func Join(trial string, index, count int, address string) (*Meeting, error) {
 	return m, nil
 }
 
-// Close ends the serving, once the others have had the time to ask for the last start.
+// Close ends the serving, once the others have been told of each round: on a full node a generator may ask
+// much later than it should. Who has not asked for 10 s has been lost.
 func (m *Meeting) Close() {
 	if m.server == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lostAfter)
+	defer cancel()
+	for m.owing() && ctx.Err() == nil {
+		time.Sleep(askEvery)
+	}
+	_ = m.server.Shutdown(ctx) // an answer under way is written
+	_ = m.server.Close()
+}
+
+// owing says whether another generator has not been told yet what there is to tell of a round.
+func (m *Meeting) owing() bool {
 	m.mutex.Lock()
-	last := time.Time{}
+	defer m.mutex.Unlock()
 	for _, r := range m.rounds {
-		if r.start.After(last) {
-			last = r.start
+		if !r.start.IsZero() && slices.Contains(r.heard[1:], false) {
+			return true
 		}
 	}
-	m.mutex.Unlock()
-	time.Sleep(time.Until(last))
-	_ = m.server.Close()
+	return false
 }
 
 // Wait waits, at most so long, until all generators have come to the round of this name, and gives
@@ -115,7 +126,8 @@ func (m *Meeting) Wait(ctx context.Context, name string, longest time.Duration, 
 	return told.start, err
 }
 
-// Share waits as Wait does, and gives what one() made, which runs on generator 0 when all are there.
+// Share waits as Wait does, and gives what one() made, which runs on generator 0 when all are there. Nothing
+// begins at that moment, so that nobody can hear of it too late.
 func (m *Meeting) Share(ctx context.Context, name string, longest time.Duration, one func() ([]byte, error)) ([]byte, error) {
 	told, err := m.meet(ctx, name, longest, true, one)
 	return told.data, err
@@ -213,7 +225,7 @@ func (m *Meeting) come(name string, index int) *round {
 	defer m.mutex.Unlock()
 	r := m.rounds[name]
 	if r == nil {
-		r = &round{present: make([]bool, m.count), all: make(chan struct{})}
+		r = &round{present: make([]bool, m.count), heard: make([]bool, m.count), all: make(chan struct{})}
 		m.rounds[name] = r
 	}
 	if !r.present[index] {
@@ -264,12 +276,17 @@ func (m *Meeting) answer(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case start.IsZero():
 		w.WriteHeader(http.StatusAccepted)
+		return
 	case left <= 0 && !handing:
 		w.WriteHeader(http.StatusGone)
 	default:
-		_, _ = fmt.Fprintf(w, "%d\n", left.Nanoseconds())
-		_, _ = w.Write(data)
+		if _, err := fmt.Fprintf(w, "%d\n%s", left.Nanoseconds(), data); err != nil {
+			return // it asks again
+		}
 	}
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	met.heard[index] = true
 }
 
 var (

@@ -64,3 +64,27 @@ func TestGenerator0WaitsForTheEndOfAll(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestGenerator0StaysUntilAllHaveHeardOfTheLastRound(t *testing.T) {
+	address := freeAddress(t)
+	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
+	nothing := func() ([]byte, error) { return nil, nil }
+	zero.come("end", 1) // it has asked once, and a full node lets it ask again only after a while
+	if _, err := zero.Share(context.Background(), "end", time.Minute, nothing); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		zero.Close()
+		close(closed)
+	}()
+	time.Sleep(4 * lead)
+	if _, err := one.Share(context.Background(), "end", 3*time.Second, nothing); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(lostAfter / 2):
+		t.Error("all have heard, and it stays nevertheless")
+	}
+}
