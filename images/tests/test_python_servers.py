@@ -206,6 +206,33 @@ def test_a_profile_that_finds_no_python_is_taken_again_and_at_last_with_the_serv
     assert ["--nonblocking" in one for one in tries] == [True, True, False]
 
 
+def test_a_profile_is_taken_again_when_py_spy_stands_still(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for one of its own threads, seldom, and then for ever."""
+    script = f"""
+    echo 'main (app/main.py' >$OUTPUT
+    mkdir {tmp_path}/first && exec sleep 3600
+    echo 'main (app/main.py) 4' >$OUTPUT
+    """
+    monkeypatch.setattr(profile, "_PATIENCE_SECONDS", 1)
+    be_py_spy(tmp_path, monkeypatch, script)
+    with urllib.request.urlopen(f"{profiles}/profile?seconds=1") as response:
+        assert response.read() == b"main (app/main.py) 4\n"
+
+
+def test_a_profile_is_given_up_before_laptime_gives_up_the_server(
+    profiles: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profile, "_PATIENCE_SECONDS", 1)
+    monkeypatch.setattr(profile, "_WAITED_FOR_SECONDS", 2)
+    be_py_spy(tmp_path, monkeypatch, f"echo one >>{tmp_path}/tries; exec sleep 3600\n")
+    with pytest.raises(HTTPError, match="500") as refused:
+        urllib.request.urlopen(f"{profiles}/profile?seconds=1")
+    assert refused.value.read() == b"py-spy did not end within 2 s"
+    assert (tmp_path / "tries").read_text() == "one\n"
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

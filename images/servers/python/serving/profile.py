@@ -13,6 +13,7 @@ import re
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -26,12 +27,16 @@ from serving.settings import Settings
 _SAMPLES_PER_SECOND = 99
 # More than anybody waits for a profile.
 _MOST_SECONDS = 600
-# To find the interpreters at the start, and to write the stacks at the end.
-_PATIENCE_SECONDS = 60
+# To find the interpreters at the start, and to write the stacks at the end. py-spy may wait for
+# ever for one of its own threads (benfred/py-spy#732): what takes longer stands still.
+_PATIENCE_SECONDS = 15
+# So much longer than the profile takes does Laptime wait, with the server under load.
+_WAITED_FOR_SECONDS = 55
 # Whether the server is stopped for each sample. Otherwise it goes on while its memory is read: that
 # costs it less, samples may be torn, and seldom nothing is found of which it is Python at all.
 _TRIES = (False, False, True)
 _NOT_FOUND = "No python processes found"
+_STOOD_STILL = "py-spy did not end"
 _COUNT = re.compile(r"[1-9][0-9]{0,11}", re.ASCII)
 # A name such as `get`, `<lambda>` or `A.get`, and the file where py-spy knows it.
 _FUNCTION = re.compile(r"[\w<>.]+( \([^()]+\))?")
@@ -71,6 +76,7 @@ def folded_stacks(pid: int, seconds: int) -> str:
     Raises:
         ProfileError: the process cannot be read.
     """
+    latest = time.monotonic() + _WAITED_FOR_SECONDS - _PATIENCE_SECONDS
     with tempfile.TemporaryDirectory(prefix="profile-") as folder:
         output = Path(folder) / "stacks"
         for stopping in _TRIES:
@@ -78,7 +84,8 @@ def folded_stacks(pid: int, seconds: int) -> str:
             # Its exit code is not asked for: gunicorn may have collected it.
             if output.exists():
                 return "".join(_whole_stacks(output.read_text("utf-8", errors="replace")))
-            if _NOT_FOUND not in said:
+            again = _NOT_FOUND in said or _STOOD_STILL in said
+            if not again or time.monotonic() > latest:
                 break
         raise ProfileError(said or "py-spy wrote nothing")
 
@@ -100,6 +107,9 @@ def _record(pid: int, seconds: int, output: Path, stopping: bool) -> str:
             timeout=seconds + _PATIENCE_SECONDS,
             check=False,
         )
+    except subprocess.TimeoutExpired:
+        output.unlink(missing_ok=True)  # it may have been ended while it wrote
+        return f"{_STOOD_STILL} within {seconds + _PATIENCE_SECONDS} s"
     except (OSError, subprocess.SubprocessError) as error:
         raise ProfileError(str(error)) from error
     return done.stdout.strip()
