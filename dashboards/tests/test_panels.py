@@ -334,13 +334,22 @@ def test_a_server_has_one_colour_that_of_the_report() -> None:
 def test_lines_of_servers_have_their_colours_whatever_panel_they_are_in(name: str) -> None:
     panel = PANELS[name]
     rules = panel["fieldConfig"]["overrides"]
-    own = {rule["matcher"]["options"] for rule in rules if rule["matcher"]["id"] == "byFrameRefID"}
+    named = [
+        rule["matcher"]
+        for rule in rules
+        if any(entry["id"] == "displayName" for entry in rule["properties"])
+    ]
     for target in panel["targets"] if panel["type"] == "timeseries" else ():
         legend = target["legendFormat"]
         # Those of Postgres' limits are of a server too, and are no lines of its own.
         if "{{server}}" in legend and not legend.startswith("limit of cores"):
             assert legend.startswith("{{position}} "), name
-            assert target["refId"] in own, name
+            assert any(
+                one["options"] == target["refId"]
+                if one["id"] == "byFrameRefID"
+                else re.search(one["options"].strip("/"), legend.replace("{{quantile}}", "0.99"))
+                for one in named
+            ), name
 
 
 @pytest.mark.parametrize(

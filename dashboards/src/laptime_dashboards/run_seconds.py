@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from grafana_foundation_sdk.builders import common as common_builders
 from grafana_foundation_sdk.builders import prometheus, stat, timeseries, xychart
 from grafana_foundation_sdk.models import common
@@ -9,6 +11,7 @@ from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
+from laptime_dashboards.meanings import PERCENTILES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
@@ -72,7 +75,8 @@ def requests() -> timeseries.Panel:
 
 def latency() -> timeseries.Panel:
     """The usual response time and a long one of each second."""
-    shares = {"A": ("0.5", "p50"), "B": ("0.99", "p99")}
+    shares = {"0.5": {}, "0.99": {"custom.lineStyle": {"fill": "dash", "dash": [3, 3]}}}
+    quantiles = "|".join(shares)
     panel = time_series(
         "Response times of each second: p50 and p99",
         "Of the right answers of each whole second of the measured phases, to 0.6 %; of a long "
@@ -81,19 +85,22 @@ def latency() -> timeseries.Panel:
         "s",
         f"{_NOT_OVER}, or they were measured by a Laptime that did not give these yet",
         [
+            # Both by one query: it is asked again with each refresh, while the run measures.
             of_run(
-                "max by (position, server, load) (max_over_time("
-                f'laptime_second_latency_quantile_seconds{{{EACH_SECOND},quantile="{share}"}}'
+                "max by (position, server, load, quantile) (max_over_time("
+                f'laptime_second_latency_quantile_seconds{{{EACH_SECOND},quantile=~"{quantiles}"}}'
                 f"[{STEP}]))",
-                f"{{{{position}}}} {{{{server}}}}, {{{{load}}}} {name}",
-                ref=ref,
+                "{{position}} {{server}}, {{load}} {{quantile}}",
                 step=SECOND,
             )
-            for ref, (share, name) in shares.items()
         ],
     )
-    names = {ref: f"{SERVER_AND_LOAD} {name}" for ref, (_, name) in shares.items()}
-    in_server_colors(panel, names, dashed=["B"])
+    in_server_colors(panel, {})
+    for share, style in shares.items():
+        look = {"displayName": f"{SERVER_AND_LOAD} {PERCENTILES[share][0]}", **style}
+        panel.override_by_regexp(
+            f"/ {re.escape(share)}$/", [_property(key, value) for key, value in look.items()]
+        )
     return panel
 
 
@@ -230,7 +237,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
     return panel
 
 
-def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
+def _property(name: str, value: object) -> dashboard_models.DynamicConfigValue:
     return dashboard_models.DynamicConfigValue(id_val=name, value=value)
 
 
