@@ -329,7 +329,7 @@ unit-k6:
 	cd images/k6 && go test $(ANEW) -skip '^TestTimed' ./...
 
 unit-k6-timed: # compares response times with the truth: nothing else may run on the machine
-	cd images/k6 && go test $(ANEW) -run '^TestTimed' ./internal/loop
+	cd images/k6 && go test $(ANEW) -run '^TestTimed' ./internal/loop ./bandwidth
 
 unit-rust:
 	cd $(RUST_SERVERS) && cargo test --quiet --locked
