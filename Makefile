@@ -328,7 +328,7 @@ unit-go:
 unit-k6:
 	cd images/k6 && go test $(ANEW) -skip '^TestTimed' ./...
 
-unit-k6-timed: # compares response times with the truth: nothing else may run on the machine
+unit-k6-timed: # compares response times and rates with the truth: nothing else may run on the machine
 	cd images/k6 && go test $(ANEW) -run '^TestTimed' ./internal/loop ./bandwidth
 
 unit-rust:

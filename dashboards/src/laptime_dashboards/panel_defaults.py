@@ -362,8 +362,8 @@ def in_server_colors(
     """Give the lines of a server the colour of its place in the spec, the same in every panel.
 
     `place` is a regular expression for the name that a line has at first, in which PLACE stands for
-    the place. `names` says by the reference of a query what its lines are called in the end;
-    those of the references in `dashed` are broken.
+    the place. `names` says by the reference of a query, or by a regular expression between two `/`
+    for the names at first, what these lines are called in the end; those in `dashed` are broken.
     """
     count = len(SERVER_COLORS)
     for index, color in enumerate(SERVER_COLORS):
@@ -381,7 +381,10 @@ def in_server_colors(
             properties.append(
                 dashboard_models.DynamicConfigValue(id_val="custom.lineStyle", value=style)
             )
-        panel.override_by_query(ref, properties)
+        if ref.startswith("/"):
+            panel.override_by_regexp(ref, properties)
+        else:
+            panel.override_by_query(ref, properties)
 
 
 def _override(

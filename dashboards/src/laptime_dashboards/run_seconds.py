@@ -11,7 +11,6 @@ from grafana_foundation_sdk.models import dashboard as dashboard_models
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 from grafana_foundation_sdk.models.xychart import SeriesMapping, XYShowMode
 
-from laptime_dashboards.meanings import PERCENTILES
 from laptime_dashboards.panel_defaults import (
     DATA_SOURCE,
     FULL,
@@ -75,8 +74,7 @@ def requests() -> timeseries.Panel:
 
 def latency() -> timeseries.Panel:
     """The usual response time and a long one of each second."""
-    shares = {"0.5": {}, "0.99": {"custom.lineStyle": {"fill": "dash", "dash": [3, 3]}}}
-    quantiles = "|".join(shares)
+    shares = ("0.5", "0.99")
     panel = time_series(
         "Response times of each second: p50 and p99",
         "Of the right answers of each whole second of the measured phases, to 0.6 %; of a long "
@@ -88,19 +86,16 @@ def latency() -> timeseries.Panel:
             # Both by one query: it is asked again with each refresh, while the run measures.
             of_run(
                 "max by (position, server, load, quantile) (max_over_time("
-                f'laptime_second_latency_quantile_seconds{{{EACH_SECOND},quantile=~"{quantiles}"}}'
+                f'laptime_second_latency_quantile_seconds{{{EACH_SECOND},quantile=~"{"|".join(shares)}"}}'
                 f"[{STEP}]))",
                 "{{position}} {{server}}, {{load}} {{quantile}}",
                 step=SECOND,
             )
         ],
     )
-    in_server_colors(panel, {})
-    for share, style in shares.items():
-        look = {"displayName": f"{SERVER_AND_LOAD} {PERCENTILES[share][0]}", **style}
-        panel.override_by_regexp(
-            f"/ {re.escape(share)}$/", [_property(key, value) for key, value in look.items()]
-        )
+    usual, long = (f"/ {re.escape(share)}$/" for share in shares)
+    names = {usual: f"{SERVER_AND_LOAD} p50", long: f"{SERVER_AND_LOAD} p99"}
+    in_server_colors(panel, names, dashed=[long])
     return panel
 
 
@@ -237,7 +232,7 @@ def _since_start(title: str, description: str, value: str, unit: str, expr: str)
     return panel
 
 
-def _property(name: str, value: object) -> dashboard_models.DynamicConfigValue:
+def _property(name: str, value: str) -> dashboard_models.DynamicConfigValue:
     return dashboard_models.DynamicConfigValue(id_val=name, value=value)
 
 
