@@ -26,6 +26,8 @@ _STOP_SECONDS = 60.0
 _LAST_WORDS = 60
 _ROUNDING = 1e-6
 _MOST_NAMED = 5
+_MOST_EXPLAINED = 3
+_LONGEST_REASON = 300
 _BEHIND = ("chrt", "--idle", "0")
 _NICEST = 19
 _MAKE_FAILED = 2
@@ -37,6 +39,9 @@ _NAMED = re.compile(
     r"|^test (?P<cargo>\S+) \.\.\. FAILED$"
 )
 """How pytest, go test and cargo test name a test that failed, each on a line of its own."""
+_ERROR = re.compile(r"^E {3,}(?P<words>\S.*)$")
+_PLACE = re.compile(r"^(?P<place>\S+\.py:\d+): \w+(?:\.\w+)*$")
+"""How pytest says what was wrong, on the first of such lines, and below it where that was."""
 
 Command = Callable[[Part], list[str]]
 
@@ -244,12 +249,32 @@ def code_of_recipe(code: int, log: Sequence[str]) -> int:
 
 
 def failed_tests(log: Sequence[str]) -> str:
-    """Return the names of the tests that a log says failed, the first few, or nothing."""
+    """Return the names of the tests that a log says failed, the first few, or nothing.
+
+    What pytest says was wrong with the first of them follows: whoever has the summary alone must
+    be able to tell one chance failure from another.
+    """
     names = list(
         dict.fromkeys(found[found.lastgroup or 0] for line in log if (found := _NAMED.match(line)))
     )
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more
+    return "; ".join((", ".join(names[:_MOST_NAMED]) + more, *_reasons(log)[:_MOST_EXPLAINED]))
+
+
+def _reasons(log: Sequence[str]) -> list[str]:
+    """Return where each of pytest's failures was, and the first line of what was wrong."""
+    found: list[str] = []
+    words = ""
+    for line in log:
+        if error := _ERROR.match(line):
+            words = words or error["words"]
+        elif words and (place := _PLACE.match(line)):
+            found.append(f"{place['place']}: {words[:_LONGEST_REASON]}")
+            words = ""
+        elif line.startswith("____"):
+            # The next test's, or the next phase's of the same one.
+            words = ""
+    return found
 
 
 def _step_back(process: subprocess.Popen[bytes]) -> None:

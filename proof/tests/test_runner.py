@@ -82,6 +82,12 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(world: World) -> None:
 
 def test_the_summary_names_the_tests_that_failed(world: World) -> None:
     log = [
+        "____ test_up[controller manager] ____",
+        ">       assert first == 1, first",
+        "E       AssertionError: 2",
+        "E       assert 2 == 1",
+        "",
+        "tests/harness.py:12: AssertionError",
         "FAILED tests/test_up.py::test_up[controller manager] - AssertionError: no - why",
         "ERROR tests/test_up.py::test_down",
         "=== RUN   TestLoop",
@@ -95,7 +101,8 @@ def test_the_summary_names_the_tests_that_failed(world: World) -> None:
     runner = world.run([Part("unit")], {"unit": "cat log; false"})
     assert (
         "FAILED: unit (tests/test_up.py::test_up[controller manager], tests/test_up.py::test_down, "
-        "TestLoop/open, answers::of_users, tests/test_many.py::test_0 and 2 more)"
+        "TestLoop/open, answers::of_users, tests/test_many.py::test_0 and 2 more; "
+        "tests/harness.py:12: AssertionError: 2)"
     ) in closing_lines(by_name([Part("unit")]), runner.entries, 10.0, 0.0)
 
 
