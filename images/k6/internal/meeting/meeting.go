@@ -24,6 +24,9 @@ import (
 const (
 	// From the moment in which all are there to the start: enough for each to ask several times.
 	lead        = 250 * time.Millisecond
+	// On a full node it is as many times the longest pause between two questions of one generator, to this limit.
+	leadByPause = 2
+	longestLead = 5 * time.Second
 	askEvery    = 25 * time.Millisecond
 	askTimeout  = 2 * time.Second
 	readTimeout = 5 * time.Second
@@ -49,12 +52,14 @@ type Meeting struct {
 	server       *http.Server // of generator 0
 	mutex        sync.Mutex
 	rounds       map[string]*round
-	answered     bool // generator 0 was there once
-	stopped      bool // one of all was stopped before its end; generator 0 knows
+	longestPause time.Duration // between two questions of one generator for the same round, on generator 0
+	answered     bool          // generator 0 was there once
+	stopped      bool          // one of all was stopped before its end; generator 0 knows
 }
 
 type round struct {
 	present []bool
+	asked   []time.Time   // when each asked last
 	heard   []bool        // who was told what there was to tell; never generator 0
 	all     chan struct{} // closed when the last one has come
 	start   time.Time     // zero until it is fixed
@@ -153,12 +158,12 @@ func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, 
 	if err != nil {
 		return told{}, err
 	}
-	start := time.Now()
-	if m.count > 1 {
-		start = start.Add(m.Lead)
-	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	start := time.Now()
+	if m.count > 1 {
+		start = start.Add(max(m.Lead, min(leadByPause*m.longestPause, longestLead)))
+	}
 	r.start, r.data, r.handing = start, data, handing
 	return told{start, data}, nil
 }
@@ -225,9 +230,17 @@ func (m *Meeting) come(name string, index int) *round {
 	defer m.mutex.Unlock()
 	r := m.rounds[name]
 	if r == nil {
-		r = &round{present: make([]bool, m.count), heard: make([]bool, m.count), all: make(chan struct{})}
+		r = &round{
+			present: make([]bool, m.count), asked: make([]time.Time, m.count), heard: make([]bool, m.count),
+			all: make(chan struct{}),
+		}
 		m.rounds[name] = r
 	}
+	now := time.Now()
+	if last := r.asked[index]; !last.IsZero() {
+		m.longestPause = max(m.longestPause, now.Sub(last))
+	}
+	r.asked[index] = now
 	if !r.present[index] {
 		r.present[index] = true
 		if !slices.Contains(r.present, false) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,31 @@ func TestOneGeneratorWaitsForNobody(t *testing.T) {
 	start, err := m.Wait(context.Background(), "warm-up", time.Minute, func() error { ran = true; return nil })
 	if err != nil || !ran || time.Until(start) > 0 {
 		t.Errorf("start %s, prepared %v, error %v", start, ran, err)
+	}
+}
+
+func TestTheStartIsFurtherAwayWhereGeneratorsAskSlowly(t *testing.T) {
+	address := freeAddress(t)
+	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
+	ask := func() error {
+		_, err := one.askOnce(context.Background(), one.question(url.Values{"round": {"warm-up"}}))
+		return err
+	}
+	// As on a node that gives it no time: it asks after a second, and after a second again.
+	const pause = time.Second
+	if err := ask(); !errors.Is(err, errOthersMissing) {
+		t.Fatal(err)
+	}
+	time.Sleep(pause)
+	if err := ask(); !errors.Is(err, errOthersMissing) {
+		t.Fatal(err)
+	}
+	if _, err := zero.Wait(context.Background(), "warm-up", time.Minute, nil); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(pause)
+	if err := ask(); err != nil {
+		t.Errorf("it does not hear of the start: %v", err)
 	}
 }
 
