@@ -49,6 +49,19 @@ def open_load(rate: int) -> Load:
     return Load.model_validate({"name": "open", "open": {"rate": rate, "duration": "10s"}})
 
 
+def of_nodes(source: Source, node: str, *parts: str) -> TrialUsage:
+    """Return the usage of these parts on a node that was full."""
+    return TrialUsage(
+        source=source,
+        resolution_seconds=1.0,
+        complete=False,
+        components=[
+            ComponentUsage(component=one, pods=1, nodes=[node], cores_mean=0.3) for one in parts
+        ],
+        nodes=[NodeUsage(node=node, cpus=2, busy_share=0.97)],
+    )
+
+
 @dataclass(frozen=True)
 class Trial:
     """A trial of 10 s on a node of 8 CPUs in which nothing was near its limit."""
@@ -956,6 +969,31 @@ CASES = {
         Trial(pool=full_pool(), watched=False),
         Cause.UNKNOWN,
         "whether a CPU was busy is not known: nobody watched",
+    ),
+    # Where the server may have used up a limit of its own, that came before the node.
+    "a full node whose pods nobody watched": (
+        Trial(usage=of_nodes(Source.NOBODY, "a")),
+        Cause.UNKNOWN,
+        "node a was busy for 97% of its 2 CPUs; whether a CPU was busy is not known: nobody",
+    ),
+    "a full node of which one part was not watched": (
+        Trial(usage=of_nodes(Source.AGENT, "a", "server", "pgbouncer", "haproxy")),
+        Cause.UNKNOWN,
+        "haproxy 0.30; whether a CPU was busy is not known: their readings are missing",
+    ),
+    "a full node whose pods were all watched": (
+        Trial(usage=of_nodes(Source.AGENT, "a", "server", "pgbouncer", "haproxy", "postgres")),
+        Cause.NODE,
+        "node a was busy for 97% of its 2 CPUs; no part has reached a limit of its own",
+    ),
+    "a full node from which a Service was driven": (
+        Trial(
+            server={"service": {"name": "shop", "port": 80}},
+            topology={},
+            usage=of_nodes(Source.AGENT, "a", "generator"),
+        ),
+        Cause.NODE,
+        "node a was busy for 97% of its 2 CPUs",
     ),
     "readings too far apart for the window": (
         Trial(

@@ -350,7 +350,7 @@ def test_what_fills_a_node_is_what_ran_there() -> None:
             NodeUsage(node="b", cpus=1, busy_share=0.3, stolen_share=0.0),
         ],
     )
-    found = cause_of(Trial(usage=usage))
+    found = cause_of(Trial(topology={"postgres": {}, "haproxy": {}}, usage=usage))
     assert found.cause is Cause.NODE
     assert found.evidence == (
         "node worker-1 was busy for 99% of its 1 CPUs; no part has reached a limit of its own; "
@@ -369,7 +369,7 @@ def test_of_several_full_nodes_the_fullest_is_the_cause() -> None:
             NodeUsage(node="b", cpus=2, busy_share=0.9, stolen_share=0.1),
         ],
     )
-    found = cause_of(Trial(usage=usage))
+    found = cause_of(Trial(topology={}, usage=usage))
     assert found.cause is Cause.NODE
     assert found.evidence.startswith("node b was busy for 100% of its 2 CPUs")
 

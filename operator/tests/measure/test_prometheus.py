@@ -10,6 +10,7 @@ import pytest
 
 from laptime.api.isolation import Quietness
 from laptime.api.usage import NodeUsage, Source, TrialUsage
+from laptime.measure.clocks import Clocks
 from laptime.measure.isolation import trial_isolation
 from laptime.measure.prometheus import (
     agent_query,
@@ -21,6 +22,7 @@ from laptime.measure.prometheus import (
 )
 from laptime.measure.promql import PrometheusError, TrialWindow
 from laptime.measure.timeseries import Window
+from laptime.measure.validity import judge_usage
 from tests.measure.prometheus_answers import (
     LENGTH,
     START,
@@ -754,9 +756,53 @@ async def test_the_sandbox_of_a_pod_is_not_the_pod(dropped: Sequence[str], secon
     assert axum.cores_peak == pytest.approx(0.9)
 
 
+ON_N1 = Clocks(["n1"], {}, ["n1"])
+"""What is known where a trial ran, and of nothing else."""
+
+
+async def test_a_node_is_judged_where_agents_do_not_watch_the_pods_of_a_namespace() -> None:
+    series = [*node(steal=0.1, all_pods=1.5), *tracking(lambda _: 262_000.0), frozen(2.0, 4.0)]
+    usage = await trial_usage(FakePrometheus({NODES: series}), WANTED, ON_N1)
+    assert (usage.source, usage.complete, usage.components) == (Source.NOBODY, False, [])
+    assert usage.gaps == [
+        "the agents tell of the nodes and of no pod in namespace default: see whether "
+        "watching.namespaces of the chart names it (docs/watching.md)"
+    ]
+    (one,) = usage.nodes
+    assert (one.node, one.cpus, one.stood_still_seconds) == ("n1", 2, pytest.approx(2.0))
+    # What the run itself used there nobody saw: it is not taken for that of others.
+    assert (one.others_cores, one.other_pods_cores, one.neighbours) == (None, None, None)
+    assert list(judge_usage(usage).reasons) == [
+        "the hypervisor took 5.0% of the CPU time of node n1",
+        "node n1 stood still for 2.0 s: nothing was seen to run there",
+        "connection tracking of node n1 was 100% full, 0 packets dropped",
+    ]
+
+
+async def test_of_a_calm_node_whose_pods_are_not_watched_nobody_says_that_it_was_quiet() -> None:
+    usage = await trial_usage(FakePrometheus({NODES: CALM}), WANTED, ON_N1)
+    assert judge_usage(usage).reasons == ()
+    assert trial_isolation(usage, ["n1"]).word is Quietness.NOT_KNOWN
+
+
+async def test_beside_the_kubelets_figures_of_pods_stand_the_agents_of_their_nodes() -> None:
+    labels = {"namespace": "default", "pod": "demo-server-axum-5d86cdc77c-2gp5l"}
+    times = {"start": START - 60.0, "end": START + LENGTH + 60.0, "step": 10.0}
+    pods = [one_series(KUBELET, lambda t: 1.5 * (t + 100), labels, **times)]
+    usage = await trial_usage(FakePrometheus({KUBELET: pods, NODES: list(node())}), WANTED, ON_N1)
+    assert usage.source is Source.KUBELET
+    assert usage.gaps == ["only the kubelet's figures"]
+    (one,) = usage.nodes
+    assert (one.stolen_share, one.others_cores) == (pytest.approx(0.05), None)
+    # Where no agent tells of a node, nobody misses it.
+    usage = await trial_usage(FakePrometheus({KUBELET: pods}), WANTED, ON_N1)
+    assert (usage.gaps, usage.nodes) == (["only the kubelet's figures"], [])
+
+
 async def test_nobody_knows_anything() -> None:
-    usage = await trial_usage(FakePrometheus({}), WANTED)
+    usage = await trial_usage(FakePrometheus({}), WANTED, ON_N1)
     assert usage.source is Source.NOBODY
+    assert usage.gaps == ["neither the agent nor the kubelet has a sample of this window"]
     assert not usage.complete
     assert usage.components == []
 

@@ -88,7 +88,8 @@ def limited_by(
         return _named(fullest, every)
     without_pause = worker_without_pause(scene)
     worker = [without_pause] if without_pause else []
-    for resource in [*nodes, *worker, *network, *lost]:
+    # A part that nobody watched may have reached a limit of its own, which comes before its node.
+    for resource in [*(nodes if scene.parts_watched else []), *worker, *network, *lost]:
         if _full(resource):
             return _named(resource, every)
     thinking = _thinking(load, figures, known)

@@ -146,22 +146,21 @@ async def trial_usage(
         query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
     )
     clocks = clocks or Clocks()
-    pods = _pods_of_agent(clocks.in_the_windows_time(found))
-    own = {name: pod for name, pod in pods.items() if pod.trial in ("", wanted.trial)}
+    of_run = _pods_of_agent(clocks.in_the_windows_time(found))
+    own = {name: pod for name, pod in of_run.items() if pod.trial in ("", wanted.trial)}
     if any("cpu" in pod.series for pod in own.values()):
-        return await _usage_of_agent(query, wanted, own, pods, clocks)
-    found = await query_samples(
-        query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
-    )
-    pods = _pods_of_kubelet(found, wanted)
-    if not any("cpu" in pod.series for pod in pods.values()):
-        return TrialUsage(
-            source=Source.NOBODY,
-            complete=False,
-            gaps=["neither the agent nor the kubelet has a sample of this window"],
-        )
-    return _usage(
-        wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, ["only the kubelet's figures"]
+        usage = _usage(wanted, own, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
+        seen = {pod.node for pod in own.values() if pod.node}
+    else:
+        usage, seen = await _usage_of_kubelet(query, wanted), set()
+    return await _with_nodes(query, wanted, usage, seen, of_run, clocks)
+
+
+def not_watched(namespace: str) -> str:
+    """Return that the agents tell of nodes and of no pod of a namespace, and where to look."""
+    return (
+        f"the agents tell of the nodes and of no pod in namespace {namespace}: see whether "
+        "watching.namespaces of the chart names it (docs/watching.md)"
     )
 
 
@@ -299,16 +298,33 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
     return None
 
 
-async def _usage_of_agent(
+async def _usage_of_kubelet(query: Query, wanted: TrialWindow) -> TrialUsage:
+    found = await query_samples(
+        query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
+    )
+    pods = _pods_of_kubelet(found, wanted)
+    if any("cpu" in pod.series for pod in pods.values()):
+        gaps = ["only the kubelet's figures"]
+        return _usage(wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, gaps)
+    gaps = ["neither the agent nor the kubelet has a sample of this window"]
+    return TrialUsage(source=Source.NOBODY, complete=False, gaps=gaps)
+
+
+async def _with_nodes(
     query: Query,
     wanted: TrialWindow,
-    pods: Mapping[str, _Pod],
+    usage: TrialUsage,
+    seen: set[str],
     of_run: Mapping[str, _Pod],
     clocks: Clocks,
 ) -> TrialUsage:
-    """Return what the pods of a trial used; those of the run are of the trial beside it too."""
-    usage = _usage(wanted, pods, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
-    seen = {pod.node for pod in pods.values() if pod.node}
+    """Return what the pods of a trial used together with what their nodes did.
+
+    `seen` are the nodes on which the agents saw pods of the trial. Agents tell of each node, but of
+    the pods of some namespaces alone: so a node is judged too of which nobody knows what the run
+    used there, and what others used there is not known then. Pods of the run are of the trial
+    beside it too.
+    """
     nodes = sorted(seen | set(clocks.asked))
     if not nodes:
         return usage
@@ -318,8 +334,13 @@ async def _usage_of_agent(
     by_node: dict[str, list[tuple[Mapping[str, str], Series]]] = defaultdict(list)
     for labels, series in clocks.in_the_windows_time(found):
         by_node[labels["node"]].append((labels, series))
+    if not by_node and not seen:
+        return usage
+    if usage.source is Source.NOBODY:
+        usage = usage.model_copy(update={"gaps": [not_watched(wanted.namespace)]})
     gaps = [f"no samples of node {node}" for node in nodes if node not in by_node]
-    gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
+    if seen:
+        gaps += [f"no samples of any pod on node {node}" for node in sorted(by_node.keys() - seen)]
     still = {node: _stood_still(by_node[node], wanted.whole) for node in sorted(by_node)}
     of_nodes = {
         name: _node_gaps(name, found, still[name], wanted.window)
@@ -328,14 +349,19 @@ async def _usage_of_agent(
     gaps += [gap for of_one in of_nodes.values() for gap in of_one]
     gaps += clocks.gaps(wanted.window)
     read = [
-        _node(name, by_node[name], wanted.window, _own_cpu(name, of_run, wanted.window)).model_copy(
+        _node(
+            name,
+            by_node[name],
+            wanted.window,
+            _own_cpu(name, of_run, wanted.window) if name in seen else None,
+        ).model_copy(
             update={
                 "clock_ahead_seconds": clocks.ahead(name),
                 "stood_still_seconds": still[name],
                 "complete": not of_nodes[name],
             }
         )
-        for name in sorted(by_node.keys() & seen)
+        for name in sorted(by_node)
     ]
     return usage.model_copy(
         update={

@@ -106,15 +106,21 @@ class Scene:
     """What the nodes of generators and servers exchange, as far as it was measured."""
 
     @property
-    def watched(self) -> bool:
-        """Whether the CPU time of all parts and nodes behind the generator is known."""
-        parts = ["server"]
+    def parts_watched(self) -> bool:
+        """Whether the CPU time of all parts is known that Laptime deploys behind the generator."""
+        parts = ["server"] if self.server.deployed else []
         parts += ["postgres"] if self.topology.postgres else []
         parts += ["pgbouncer"] if self.topology.pgbouncer else []
         parts += ["haproxy"] if self.topology.haproxy else []
         parts += [one.component for one in self.services]
+        return all(self.cores(part) is not None for part in parts)
+
+    @property
+    def watched(self) -> bool:
+        """Whether the CPU time of all parts and nodes behind the generator is known."""
         return (
-            all(self.cores(part) is not None for part in parts)
+            self.parts_watched
+            and self.server.deployed
             and bool(self.nodes)
             and all(node.busy_share is not None for node in self.nodes)
         )
@@ -219,7 +225,8 @@ def busy_nodes(scene: Scene) -> list[Resource]:
         shares = _shares(scene, node)
         said = (
             f"node {node.node} was busy for {min(1.0, node.busy_share + stolen):.0%} of its "
-            f"{node.cpus} CPUs{taken}; no part has reached a limit of its own"
+            f"{node.cpus} CPUs{taken}"
+            f"{'; no part has reached a limit of its own' if scene.parts_watched else ''}"
             f"{f'; cores: {shares}' if shares else ''}"
         )
         found.append(Resource(Cause.NODE, min(1.0, node.busy_share + stolen), said))
