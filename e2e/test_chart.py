@@ -278,6 +278,17 @@ def test_the_notes_say_from_where_pods_of_runs_are_scraped(helm: Tool) -> None:
     assert "metrics be read from" not in _notes(helm)
 
 
+def test_the_notes_say_in_which_namespaces_pods_are_watched(helm: Tool) -> None:
+    assert "are watched in: default. Where" in _notes(helm)
+    assert "are watched in: default, bench. Where" in _notes(
+        helm, "watching.namespaces={default,bench}"
+    )
+    everywhere = ["watching.namespaces={*}"], ["runNamespaces={*}"]
+    nobody = ["agent.enabled=false", "prometheus.enabled=false"]
+    for values in (*everywhere, nobody):
+        assert "are watched in" not in _notes(helm, *values)
+
+
 def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm: Tool) -> None:
     for value in ("crds.enabled=true", "crds.enabled=false"):
         assert '--type=merge -p \'{"spec":{"cancel":true}}\'' in _notes(helm, value)

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from laptime.api.results import Interval
+from laptime.api.results import Interval, ResultRow
 from laptime.cli.result_table import (
     exit_code,
     format_rate,
     result_lines,
 )
 from laptime.cli.runs import parse_run
+from laptime.report.markdown import validity_of
 from tests.analysis.runs import Outcome, make_spec, summary_of
 
 
@@ -62,6 +63,31 @@ def test_what_limited_a_server_has_a_column_and_its_evidence(
     (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]
     assert line.split()[-6:] == ["0.42", "11.0", "MiB", "Postgres", "CPU", "valid"]
     assert "axum: limited by Postgres CPU: Postgres used 1.98 cores of 2" in text
+
+
+@pytest.mark.parametrize(
+    ("source", "validity", "said"),
+    [
+        ("nobody", "valid", "valid, not watched"),
+        ("nobody", "doubtful", "doubtful, not watched"),
+        ("nobody", "invalid", "invalid"),
+        ("kubelet", "valid", "valid"),
+    ],
+)
+def test_a_row_that_could_not_be_judged_by_its_pods_does_not_look_like_one_that_was(
+    manifest: Any, finished_status: Any, source: str, validity: str, said: str
+) -> None:
+    why = "readings are incomplete in 3 of 3 repetitions: nobody told"
+    finished_status["results"][1] |= {
+        "validity": validity,
+        "usage": {"source": source, "doubts": [why]},
+    }
+    text = _printed(manifest, finished_status, width=160)
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("axum ")]
+    assert line.rstrip().endswith(f"  {said}")
+    assert f"axum: CPU, memory and cause: {why}" in text
+    row = ResultRow.model_validate(finished_status["results"][1])
+    assert validity_of(row) == said
 
 
 def test_what_only_arrivals_have_stands_below_the_table(

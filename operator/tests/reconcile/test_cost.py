@@ -135,6 +135,11 @@ async def test_a_namespace_that_is_enabled_later_has_its_runs_measured() -> None
     server.add(run_manifest("demo"))
     async with operating(server):
         await until(lambda: _refusal(server, "demo") == "NamespaceNotEnabled")
+        found = server.get("BenchmarkRun", "default", "demo") or {}
+        (said,) = (one["message"] for one in found["status"]["conditions"])
+        # Runs that are allowed and not watched are measured without a word of their pods.
+        assert "name it in watching.namespaces there, without which nobody watches" in said
+        assert said.partition("with: ")[2].startswith("kubectl create rolebinding laptime -n defa")
         server.forbidden.clear()
         await until(lambda: state(server, "demo") == "Deploying", 15)
         # Rights that are taken away in the middle free the lane.

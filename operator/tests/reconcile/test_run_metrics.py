@@ -290,6 +290,18 @@ def test_a_run_is_as_valid_as_its_worst_row_and_says_why_when_it_is_over() -> No
         assert said_of == {"s0": "", "s1": doubts}
 
 
+def test_a_row_whose_pods_nobody_watched_says_so_beside_its_validity() -> None:
+    rows = [
+        a_row(validity=Validity.VALID, usage=RowUsage(source=Source.NOBODY)),
+        a_row(server="s1", validity=Validity.VALID, usage=RowUsage(source=Source.AGENT)),
+    ]
+    figures = RunFigures()
+    figures.see(manifest_of(a_run(RunStatus(state=State.SUCCEEDED, results=rows), servers=2)))
+    found = scraped(figures)["laptime_result_state"]
+    said = {one["server"]: (one["validity"], one["doubts"]) for one, _ in found}
+    assert said == {"s0": ("valid", "nobody watched its pods"), "s1": ("valid", "")}
+
+
 def test_whether_the_nodes_were_quiet_is_a_word_and_why_when_the_run_is_over() -> None:
     isolation = Isolation(word=Quietness.SHARED, message="others used 0.3", trial="demo-trial-002")
     figures = RunFigures()

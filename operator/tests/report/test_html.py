@@ -22,7 +22,7 @@ from laptime.api.reasons import REASONS
 from laptime.api.results import Validity
 from laptime.api.script import ComparedBy, ScriptFigures
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.usage import ComponentUsage, CoresOverTime
+from laptime.api.usage import ComponentUsage, CoresOverTime, NodeUsage, Source, TrialUsage
 from laptime.measure import Histogram
 from laptime.plan import Trial, plan_trials
 from laptime.report import (
@@ -43,6 +43,7 @@ from laptime.report.html.charts import (
     throughput_chart,
 )
 from laptime.report.html.isolation import own_cpus
+from laptime.report.html.limits import watchers
 from laptime.report.html.page import manifest_to_repeat
 from laptime.report.html.palette import (
     DARK_SERVERS,
@@ -500,6 +501,27 @@ class TestWhatIsMissing:
         isolation = page.by_id("isolation")
         assert "By the worst trial: not known: its version of Laptime did not" in isolation.text
         assert isolation.all("table") == []
+
+    @pytest.mark.parametrize(
+        ("nodes", "said"),
+        [
+            (
+                [],
+                "agent.enabled and prometheus.enabled turn it on, for the namespaces of watching.",
+            ),
+            (
+                [NodeUsage(node="n1", cpus=2)],
+                "Their nodes were watched: the chart value watching.namespaces has to name",
+            ),
+        ],
+    )
+    def test_which_value_of_the_chart_has_pods_watched_is_said(
+        self, nodes: list[NodeUsage], said: str
+    ) -> None:
+        report, _ = recorded(watched=False, small=True)
+        usage = TrialUsage(source=Source.NOBODY, complete=False, nodes=nodes)
+        trials = [one.model_copy(update={"usage": usage}) for one in report.trials]
+        assert said in watchers(trials)
 
     def test_without_the_generators_results_there_are_tables_and_factors(self) -> None:
         page = parse(to_html(SMALL[0], {}))

@@ -10,9 +10,18 @@ from laptime.api.durations import format_duration
 from laptime.api.isolation import Isolation, Quietness
 from laptime.api.metrics import Metric
 from laptime.api.node_path import NodePath
-from laptime.api.results import ControlResult, Interval, LatencyFigure, Saturation, Tie
+from laptime.api.results import (
+    ControlResult,
+    Interval,
+    LatencyFigure,
+    ResultRow,
+    Saturation,
+    Tie,
+    Validity,
+)
 from laptime.api.script import ScriptFigures, ThresholdResult
 from laptime.api.spec import MAX_REPETITIONS
+from laptime.api.usage import Source
 
 _MANY = 4
 _TOLD_SPEED_SPREAD = 0.1
@@ -165,6 +174,18 @@ def isolation(one: Isolation | None) -> str:
         varied = share(one.cpu_speed_spread)
         text += f"; the CPUs were not always as fast (standard deviation {varied})"
     return text
+
+
+def validity(row: ResultRow) -> str:
+    """Return whether the figures of a row can be trusted: `doubtful`, `valid, not watched`.
+
+    Where nobody watched the pods, nobody knows whether a CPU limit held a tier back, or what others
+    did on the nodes: that is less than valid without a word.
+    """
+    unseen = row.usage is not None and row.usage.source is Source.NOBODY
+    if unseen and row.validity is not Validity.INVALID:
+        return f"{row.validity or '-'}, not watched"
+    return str(row.validity or "-")
 
 
 def metric(value: Metric) -> str:

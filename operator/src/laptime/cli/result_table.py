@@ -246,7 +246,8 @@ def _validity(row: ResultRow, repetitions: int) -> Text:
         return Text("pending")
     if row.validity is None:
         return Text("-")
-    text = Text(str(row.validity), _MARKS[row.validity])
+    said = wording.validity(row)
+    text = Text(said, _MARKS[row.validity] if said == str(row.validity) else "yellow")
     if row.state is RowState.PARTIAL:
         planned = max(repetitions, row.trials + row.failed_trials)
         text.append(f" ({row.trials}/{planned})", "yellow")

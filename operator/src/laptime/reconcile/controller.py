@@ -402,7 +402,9 @@ class Controller:
     def how_to_enable(self, namespace: str) -> str:
         """Return what an administrator does so that runs of a namespace can be measured."""
         return (
-            f"the operator may not work in namespace {namespace}. Its administrator allows it "
+            f"the operator may not work in namespace {namespace}. Name it in runNamespaces of the "
+            "chart; or name it in watching.namespaces there, without which nobody watches its "
+            "pods, and its administrator allows it "
             f"with: kubectl create rolebinding laptime -n {namespace} "
             f"--clusterrole={self.settings.runs_role} "
             f"--serviceaccount={self.settings.service_account}"

@@ -33,6 +33,7 @@ from laptime.api.script import CheckResult, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionType, RunStatus, State
 from laptime.api.topology import SIZED_TIERS
+from laptime.api.usage import Source
 from laptime.manifests.context import Component
 from laptime.plan import Trial, order_of, plan_trials, seed_of
 from laptime.reconcile.exposition import exposition
@@ -522,6 +523,8 @@ def _add_tie(families: _Families, run: Run, tie: Tie) -> None:
 def _doubts(row: ResultRow) -> Iterator[str]:
     """Yield why a row is not to be trusted as a whole one is."""
     yield from row.validity_reasons
+    if row.usage is not None and row.usage.source is Source.NOBODY:
+        yield "nobody watched its pods"
     if row.failed_trials:
         yield f"{row.failed_trials} failed: {row.message or row.reason or 'no reason is known'}"
 

@@ -315,7 +315,7 @@ def validity_of(row: ResultRow) -> str:
     """Return whether the figures of a row can be trusted, or that there are none."""
     if row.state in (RowState.FAILED, RowState.PENDING):
         return "failed" if row.state is RowState.FAILED else "not measured"
-    return str(row.validity or "-")
+    return wording.validity(row)
 
 
 def _tried(report: Report, row: ResultRow) -> Iterator[str]:

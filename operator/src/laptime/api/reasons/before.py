@@ -11,8 +11,9 @@ BEFORE = Section(
         Reason(
             "NamespaceNotEnabled",
             "the operator has no rights in the namespace of the run",
-            "let an admin of the namespace make the RoleBinding whose command is in the message, or"
-            " name the namespace in the chart's `runNamespaces` ([permissions](permissions.md)); "
+            "name the namespace in the chart's `runNamespaces`, or let an admin of it make the "
+            "RoleBinding whose command is in the message, and name it in `watching.namespaces`, "
+            "so that its pods are watched ([permissions](permissions.md#where-runs-are-allowed)); "
             "the run goes on by itself then",
         ),
         Reason(

@@ -145,10 +145,19 @@ def watchers(trials: Iterable[TrialResult]) -> str:
     )
     nobody = sources.pop(str(Source.NOBODY), 0)
     if not sources:
-        return (
+        said = (
             "Nobody watched the pods while this was measured: there are no figures of CPU and "
-            "memory, and what limited a server cannot be told. The chart values agent.enabled and "
-            "prometheus.enabled turn it on."
+            "memory, and what limited a server, or whether a CPU limit held something back, cannot "
+            "be told."
+        )
+        if any(trial.usage.nodes for trial in all_trials if trial.usage):
+            return (
+                f"{said} Their nodes were watched: the chart value watching.namespaces has to name "
+                "the namespace of the run."
+            )
+        return (
+            f"{said} The chart values agent.enabled and prometheus.enabled turn it on, for the "
+            "namespaces of watching.namespaces."
         )
     who = wording.listing([f"the {source}" for source in sources])
     said = f"The pods were watched by {who}."
