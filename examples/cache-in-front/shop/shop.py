@@ -62,7 +62,8 @@ app = Starlette(
 if __name__ == "__main__":
     uvicorn.run(
         "shop:app",
-        host="0.0.0.0",
+        # A pod of an IPv6 cluster has no other address.
+        host="::" if ":" in os.environ.get("POD_IP", "") else "0.0.0.0",
         port=int(os.environ.get("PORT", "8080")),
         workers=int(os.environ.get("WORKERS", "1")),
         access_log=False,

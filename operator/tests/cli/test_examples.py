@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +193,40 @@ def test_apibench_is_as_published() -> None:
     for load in spec.loads:
         assert load.closed is not None
         assert (load.closed.connections, load.closed.requests) == (50, 1000)
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "bind"),
+    [("10.0.0.7", "0.0.0.0", "0.0.0.0:80"), ("fd00::7", "::", "[::]:80")],
+)
+@pytest.mark.parametrize("server", ["uvicorn", "granian", "hypercorn", "daphne"])
+def test_each_asgi_server_listens_on_the_family_of_the_pod(
+    tmp_path: Path, server: str, address: str, host: str, bind: str
+) -> None:
+    program = tmp_path / server
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    start = _FOLDER / "asgi-servers" / "server" / "start.sh"
+    environment = {"PATH": str(tmp_path), "SERVER": server, "PORT": "80", "POD_IP": address}
+    said = subprocess.run(
+        ["/bin/sh", str(start)], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    option = "--host" if "--host" in said else "--bind"
+    assert said[said.index(option) + 1] == (bind if server == "hypercorn" else host)
+
+
+@pytest.mark.parametrize("file", ["upgrade/app/orders.py", "cache-in-front/shop/shop.py"])
+@pytest.mark.parametrize(
+    ("address", "host"), [("10.0.0.7", "0.0.0.0"), ("fd00::7", "::"), ("", "0.0.0.0")]
+)
+def test_the_servers_of_examples_listen_on_the_family_of_the_pod(
+    file: str, address: str, host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POD_IP", address)
+    called = (
+        node
+        for node in ast.walk(ast.parse((_FOLDER / file).read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "uvicorn.run"
+    )
+    (listens,) = (one.value for call in called for one in call.keywords if one.arg == "host")
+    assert eval(ast.unparse(listens), {"os": os}) == host
