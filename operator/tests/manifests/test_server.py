@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,3 +183,18 @@ def test_the_contract_wins_over_the_user(name: str) -> None:
     (container,) = pod(spec, "own")["containers"]
     names = [variable["name"] for variable in container["env"]]
     assert len(names) == len(set(names))
+
+
+_PAGE = Path(__file__).parents[3] / "docs" / "servers.md"
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_each_variable_that_a_server_gets_is_in_the_table_of_its_page(name: str) -> None:
+    section = _PAGE.read_text().partition("## What the server gets\n")[2].partition("\n*")[0]
+    first_cells = [row.split("|")[1] for row in section.splitlines() if row.startswith("|")]
+    told = set(re.findall(r"`([A-Z_]+)`", " ".join(first_cells)))
+    for server in context(name).spec.servers:
+        if server.deployed:
+            own = {one.name for one in server.env}
+            got = set(server_environment(name, server.name)) - own
+            assert {one for one in got if not one.startswith("SERVICE_")} <= told
