@@ -483,6 +483,30 @@ class TestCompare:
         _, out, _ = laptime(*arguments, "-o", "yaml")
         assert yaml.safe_load(out)["comparisons"] == list(found.values())
 
+    def test_markdown_says_the_same_as_the_table_and_calls_nobody(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        named = SPEC.model_copy(update={"scenario": "@everybody"})
+        after.write_text(to_json(replace(REPORT, spec=named)))
+        _, table, _ = laptime("compare", before, after)
+        code, out, _ = laptime("compare", before, after, "-o", "markdown")
+        assert code == 0
+        lines = out.splitlines()
+        assert lines[0].startswith("| SERVER | LOAD | FIGURE |")
+        assert lines[1] == "| --- | --- | --- | --- | --- | --- | --- |"
+        (line,) = [one for one in lines if one.startswith("| axum | closed | requests/s |")]
+        assert line.endswith(" | no difference found |")
+        figures = [one.strip() for one in line.strip("|").split("|")]
+        shown = next(one for one in table.splitlines() if "axum" in one and "closed" in one)
+        assert " ".join(figures) == " ".join(shown.split())
+        assert "No difference found: a smaller one" in out
+        assert "- The runs differ in more: the scenario: users and `@everybody.`" in lines
+        doubtful = sum(len(row.validity_reasons) for row in REPORT.summary.rows)
+        assert sum(one.startswith("- ") for one in lines) >= 1 + doubtful
+        assert "## " not in out
+
     def test_kept_results_can_be_compared_without_a_cluster(
         self, laptime: Laptime, tmp_path: Path
     ) -> None:

@@ -78,6 +78,7 @@ def tampered(fake: Any) -> Any:
         ("report", "demo", "-o", "csv"),
         ("compare", "demo", "demo"),
         ("compare", "demo", "demo", "-o", "json"),
+        ("compare", "demo", "demo", "-o", "markdown"),
     ],
     ids=" ".join,
 )

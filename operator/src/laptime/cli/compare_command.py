@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,6 @@ from laptime.cli.options import (
     Kubeconfig,
     Namespace,
     Output,
-    OutputOption,
     connect,
     existing_run,
     namespace_of,
@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 _WORSE_EXIT_CODE = 2
 
 
+class ComparisonFormat(StrEnum):
+    """What `compare` makes of two runs."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    JSON = "json"
+    YAML = "yaml"
+
+
 def compare(
     before: Annotated[
         str,
@@ -39,7 +48,10 @@ def compare(
         str,
         typer.Argument(help="The later run, or a results.json of it.", autocompletion=run_names),
     ],
-    output: OutputOption = Output.TABLE,
+    output: Annotated[
+        ComparisonFormat,
+        typer.Option("--output", "-o", help="For people, for a pull request, or for programs."),
+    ] = ComparisonFormat.TABLE,
     fail_if_worse: Annotated[
         bool, typer.Option("--fail-if-worse", help="Exit with 2 when any figure got worse.")
     ] = False,
@@ -60,7 +72,8 @@ def compare(
         speeds_apart,
         what_differs,
     )
-    from laptime.cli.printing import print_all, print_document
+    from laptime.cli.printing import print_all, print_document, say
+    from laptime.report import comparison_to_markdown
 
     earlier, later = (_results(one, namespace, kubeconfig, context) for one in (before, after))
     found = compare_runs(
@@ -94,10 +107,14 @@ def compare(
     differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
-    if output is Output.TABLE:
+    if output is ComparisonFormat.TABLE:
         print_all(_lines(found, before, after, differences, doubts))
+    elif output is ComparisonFormat.MARKDOWN:
+        headings, cells = _table(found, before, after)
+        differ = [_differ(differences)] if differences else []
+        say(comparison_to_markdown(headings, cells, _sentence(found), [*differ, *doubts]))
     else:
-        print_document(_document(found, before, after, differences, doubts), output)
+        print_document(_document(found, before, after, differences, doubts), Output(output.value))
     if fail_if_worse and any(one.change is Change.WORSE for one in found):
         raise typer.Exit(_WORSE_EXIT_CODE)
 
@@ -150,21 +167,12 @@ def _doubts(stored: Stored, both: set[tuple[str, str]]) -> list[str]:
     ]
 
 
-def _lines(
-    found: Sequence[Comparison],
-    before: str,
-    after: str,
-    differences: Sequence[str],
-    doubts: Sequence[str],
-) -> list[Any]:
+def _table(
+    found: Sequence[Comparison], before: str, after: str
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and lines; the last cell of a line is the change."""
     from laptime.analysis import wording
-    from laptime.analysis.two_runs import Change
     from laptime.api.metrics import Metric
-    from laptime.cli.printing import plain_table
-
-    styles = {
-        Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: "", Change.NOT_KNOWN: "dim",
-    }  # fmt: skip
 
     def figure(one: Comparison, interval: Interval | None, failed: int) -> str:
         if interval is None:
@@ -173,7 +181,8 @@ def _lines(
             return wording.number(interval.value)
         return wording.latency(interval.value)
 
-    rows = [
+    headings = ("SERVER", "LOAD", "FIGURE", before, after, "AFTER / BEFORE (95 %)", "CHANGE")
+    return headings, [
         (
             one.server,
             one.load,
@@ -181,16 +190,39 @@ def _lines(
             figure(one, one.before, one.failed_before),
             figure(one, one.after, one.failed_after),
             wording.factor(one.ratio) if one.ratio else "-",
-            Text(str(one.change), styles[one.change]),
+            str(one.change),
         )
         for one in found
     ]
-    headings = ("SERVER", "LOAD", "FIGURE", before, after, "AFTER / BEFORE (95 %)", "CHANGE")
+
+
+def _lines(
+    found: Sequence[Comparison],
+    before: str,
+    after: str,
+    differences: Sequence[str],
+    doubts: Sequence[str],
+) -> list[Any]:
+    from laptime.analysis.two_runs import Change
+    from laptime.cli.printing import plain_table
+
+    styles = {
+        Change.BETTER: "green", Change.WORSE: "red", Change.NONE_FOUND: "", Change.NOT_KNOWN: "dim",
+    }  # fmt: skip
+    headings, cells = _table(found, before, after)
+    rows: list[tuple[str | Text, ...]] = [
+        (*line[:-1], Text(line[-1], styles[one.change]))
+        for one, line in zip(found, cells, strict=True)
+    ]
     lines: list[Any] = [plain_table(headings, rows), Text(_sentence(found))]
     if differences:
-        lines.append(Text(f"The runs differ in more: {'; '.join(differences)}.", "yellow"))
+        lines.append(Text(_differ(differences), "yellow"))
     lines += [Text(f"  {doubt}", "yellow") for doubt in doubts]
     return lines
+
+
+def _differ(differences: Sequence[str]) -> str:
+    return f"The runs differ in more: {'; '.join(differences)}."
 
 
 def _figure_name(one: Comparison) -> str:

@@ -5,7 +5,7 @@ The HTML is in `laptime.report.html`, which needs more libraries than the operat
 
 from laptime.report.contents import End, Experiment, Report
 from laptime.report.document import result_files, to_json
-from laptime.report.markdown import to_markdown
+from laptime.report.markdown import comparison_to_markdown, to_markdown
 from laptime.report.results import (
     SCHEMA_VERSION,
     Results,
@@ -23,6 +23,7 @@ __all__ = [
     "Report",
     "Results",
     "ResultsError",
+    "comparison_to_markdown",
     "read_results",
     "result_files",
     "results_schema",

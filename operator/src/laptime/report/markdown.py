@@ -433,6 +433,22 @@ def _explanation() -> Iterator[str]:
     )
 
 
+def comparison_to_markdown(
+    headings: Sequence[str], lines: Sequence[Sequence[str]], said: str, notes: Sequence[str]
+) -> str:
+    """Return the comparison of two runs as Markdown: its table, what it comes to, notes."""
+    written = [
+        _table_line([_plain(one) for one in headings]),
+        _table_line(["---"] * len(headings)),
+        *(_table_line([_plain(cell) for cell in line]) for line in lines),
+        "",
+        _plain(said),
+    ]
+    if notes:
+        written += ["", *(f"- {_plain(note)}" for note in notes)]
+    return "\n".join(written) + "\n"
+
+
 def _table_line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
