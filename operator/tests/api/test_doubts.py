@@ -55,6 +55,8 @@ STORED = {
     "the response times of 1 of 5 trials are missing": doubts.TIMES_MISSING,
     "1 of 5 repetitions is invalid and left out": doubts.INVALID_REPETITIONS,
     "2 of 5 trials failed": doubts.TRIALS_FAILED,
+    "asked for again (`retry`), and so measured at another time than axum and go: how they compare "
+    "is not known": doubts.ASKED_AGAIN,
     "2 of 5 trials were lost to the node and the tier, not to the server": doubts.TRIALS_LOST,
     "failed: GeneratorLost": doubts.FAILED,
     "check 'status is 200' failed in 1,000 of 2,000 answers (50.00%)": doubts.CHECK_FAILED,

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from laptime.analysis.blocks import fullest, measured_apart
 from laptime.analysis.distributions import student_quantile, studentized_range_quantile
 from laptime.analysis.logs import ByRepetition, at_least, interval_of, left_open
 from laptime.analysis.looks import ONCE, Looks
@@ -164,7 +165,8 @@ class Comparison:
         """Return the ratio of each server to the baseline, as they stand on one page.
 
         Intervals of servers that cannot be told apart overlap: where chance would have it otherwise
-        they are made wider, so that nobody reads a difference out of them that is not claimed.
+        they are made wider, so that nobody reads a difference out of them that is not claimed. Of
+        two that were measured at different times nothing is read: their rows say so.
         """
         found = {name: self.ratio(name, baseline) for name in self._scores}
         known = {name: ratio for name, ratio in found.items() if ratio is not None}
@@ -191,6 +193,9 @@ class Comparison:
             low, high = intervals[below].high, intervals[above].low
             if low is None or high is None or high <= low or self.can_be_told_apart(*pair):
                 continue
+            if measured_apart(*(self._scores[name] for name in pair)):
+                # Nobody compares them, and each is known as well as it was measured.
+                continue
             middle = math.sqrt(low * high)
             for name, end, place in ((below, middle, 1), (above, middle, 0)):
                 if fixed in pair:
@@ -209,16 +214,18 @@ class Comparison:
     def _model(self) -> _Model | None:
         """Return the model of the servers that have all repetitions; None below three of them.
 
-        While a repetition goes on some have one more than others, which is left out.
+        While a repetition goes on some have one more than others, which is left out. Who was asked
+        for again takes nothing from what the others say together.
         """
-        most = max((len(score) for score in self._scores.values()), default=0)
-        members = [name for name, score in self._scores.items() if len(score) >= max(2, most - 1)]
+        scores = fullest(self._scores)
+        most = max((len(score) for score in scores.values()), default=0)
+        members = [name for name, score in scores.items() if len(score) >= max(2, most - 1)]
         if len(members) < 3:
             return None
-        common = set.intersection(*(set(self._scores[name]) for name in members))
+        common = set.intersection(*(set(scores[name]) for name in members))
         if len(common) < 2:
             return None
-        table = [[self._scores[name][repetition] for name in members] for repetition in common]
+        table = [[scores[name][block] for name in members] for block in common]
         return _fitted(members, table)
 
     def _model_of(self, one: str, other: str) -> _Model | None:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from laptime.analysis import wording
 from laptime.analysis.repeated import factor_of, fewest_answers
 from laptime.api.causes import LimitedBy
+from laptime.api.doubts import ASKED_AGAIN
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan.experiments import change
@@ -86,7 +87,8 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
             why = next(iter(one.validity_reasons), "no valid trial")
             return Finding.NOT_KNOWN, None, f"the figures of {one.server} are invalid: {why}"
     if row.factor is None:
-        return Finding.NOT_KNOWN, None, _why_none(before) or _why_none(row) or "there is no factor"
+        none = _why_none(before) or _why_none(row) or _why_apart(before) or _why_apart(row)
+        return Finding.NOT_KNOWN, None, none or "there is no factor"
     gain = factor_of(row.factor, row.compared_by)
     doubts = dict.fromkeys([*before.validity_reasons, *row.validity_reasons])
     why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
@@ -109,3 +111,9 @@ def _why_none(row: ResultRow) -> str | None:
     if figure.seconds is None:
         return f"{what} of {row.server} fell among requests without a right answer"
     return None
+
+
+def _why_apart(row: ResultRow) -> str | None:
+    """Return why a row cannot be compared with those of before; None where that is not said."""
+    said = next(filter(ASKED_AGAIN.said, row.validity_reasons), None)
+    return said and f"{row.server} was {said}"

@@ -18,7 +18,9 @@ _ROUNDING = 1e-9
 """Of the arithmetic: where two servers' steps touch, their ratio may be 1."""
 
 ByRepetition: TypeAlias = Mapping[int, float]
-"""Logarithms by repetition. Those that are no `Logs` are of figures that leave nothing open."""
+"""Logarithms by repetition, or by block where something was asked for again (blocks.py).
+
+Those that are no `Logs` are of figures that leave nothing open."""
 
 
 class Logs(dict[int, float]):

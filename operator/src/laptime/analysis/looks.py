@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from laptime.analysis.blocks import repetition_of
 from laptime.analysis.distributions import normal_below
 from laptime.analysis.logs import ByRepetition
 from laptime.analysis.statistics import ERRORS
@@ -52,7 +53,8 @@ class Looks:
 
     def errors_of(self, logs: Iterable[ByRepetition]) -> float:
         """Return the same of figures by repetition: what counts is the last one that any has."""
-        return self.errors(max((max(one) for one in logs if one), default=self.first))
+        last = (repetition_of(block) for one in logs for block in one)
+        return self.errors(max(last, default=self.first))
 
 
 ONCE = Looks(1, (ERRORS,))

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import wording
+from laptime.analysis.blocks import block_of_loads, fullest, repetition_of
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.left_out import LeftOut, clauses, left_out, nobody
 from laptime.analysis.logs import ByRepetition, Logs, left_open
@@ -45,7 +46,7 @@ class Ranking:
     """The servers that have the figure, by load."""
     order: tuple[str, ...]
     """Fastest first, of those that have a place: a single repetition that stays one has none where
-    others have more."""
+    others have more, nor has who was measured at another time than most (blocks.py)."""
     leaders: tuple[str, ...]
     """Those of rank 1, which nobody is faster than for sure; of a single repetition the fastest."""
     baseline: str
@@ -142,22 +143,16 @@ def _rank(
     found: dict[str, Logs] = {}
     for server in spec.servers:
         of_loads = [one.get(server.name, Logs({})) for one in by_load.values()]
-        repetitions = set(of_loads[0]).intersection(*of_loads[1:])
-        if repetitions:
-            found[server.name] = Logs(
-                {
-                    repetition: math.fsum(one[repetition] for one in of_loads) / len(of_loads)
-                    for repetition in sorted(repetitions)
-                },
-                left_open(*of_loads) / len(of_loads),
-            )
+        if mean := _mean_by_block(of_loads):
+            found[server.name] = Logs(mean, left_open(*of_loads) / len(of_loads))
     comparison = Comparison(found, looks_of(spec))
-    repeated = {name for name, logs in found.items() if len(logs) > 1}
+    beside = fullest(found)
+    repeated = {name for name, logs in beside.items() if len(logs) > 1}
     goes_on = {server for server, load in coming if load in by_load}
     placed = {
         name: logs
         for name, logs in found.items()
-        if name in repeated or name in goes_on or not repeated
+        if name in repeated or name in goes_on or (not repeated and beside[name])
     }
     order = tuple(fastest_first(placed, comparison))
     places = ranks(placed, comparison)
@@ -178,6 +173,17 @@ def _rank(
         factors,
         comparison,
     )
+
+
+def _mean_by_block(of_loads: Sequence[Logs]) -> dict[int, float]:
+    """Return the means of a server over loads, in the repetitions that it has under each."""
+    blocks = [{repetition_of(block): block for block in one} for one in of_loads]
+    found = {}
+    for repetition in sorted(set(blocks[0]).intersection(*blocks[1:])):
+        of_each = [one[repetition] for one in blocks]
+        logs = (one[block] for one, block in zip(of_loads, of_each, strict=True))
+        found[block_of_loads(of_each)] = math.fsum(logs) / len(of_loads)
+    return found
 
 
 def verdict(
@@ -371,6 +377,9 @@ def _without_place(ranking: Ranking) -> Iterator[str]:
     everywhere = set.intersection(*(set(names) for names in ranking.under.values()))
     names = [name for name in ranking.under[ranking.loads[0]] if name in everywhere]
     without = [name for name in names if name not in ranking.order]
-    if without:
-        few = "fewer than two repetitions, and so no rank"
-        yield f"{_where(ranking)} {few}: {wording.listing(without)}"
+    enough = min(2, ranking.repetitions)
+    apart = [name for name in without if len(ranking.scores.get(name, ())) >= enough]
+    few = [name for name in without if name not in apart]
+    for who, why in ((few, "fewer than two repetitions"), (apart, "asked for again (`retry`)")):
+        if who:
+            yield f"{_where(ranking)} {why}, and so no rank: {wording.listing(who)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from laptime.analysis.blocks import fullest
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.statistics import interval_of_logs
 
@@ -42,9 +43,9 @@ def ranks(
     than their number. That cannot be told apart is not transitive (a like b, b like c, a faster
     than c): ranks are then 1, 1, 2, so servers that differ for sure never share one. All pairs
     are compared together; `comparison` is that of these servers, where it is known. Servers with
-    fewer than two repetitions have no rank.
+    fewer than two repetitions have no rank, nor have those with fewer than two beside most others.
     """
-    known = {name: score for name, score in scores.items() if len(score) > 1}
+    known = {name: scores[name] for name, score in fullest(scores).items() if len(score) > 1}
     comparison = comparison or Comparison(known)
     found: dict[str, int] = {}
     for name in fastest_first(known, comparison):

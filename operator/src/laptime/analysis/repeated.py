@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from laptime.analysis.blocks import block_of
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.logs import ByRepetition, Logs, left_open
 from laptime.analysis.looks import ONCE, Looks, looks_of
@@ -52,7 +53,7 @@ def fewest_answers(metric: Metric) -> int:
 
 
 def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) -> Logs:
-    """Return the logarithms of a figure by repetition, where there is one of the work.
+    """Return the logarithms of a figure by block, where there is one of the work.
 
     Infinite where a response time fell among the requests without a right answer. Repetitions with
     too few requests for a percentile are left out. `sent`: response times from when a request was
@@ -63,7 +64,7 @@ def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) 
         if result.figures is not None and result.has_rate:
             log, half = _log(result.figures, metric, sent)
             if log is not None:
-                found[result.repetition] = log
+                found[block_of(result)] = log
                 within.append(half)
     return Logs(found, math.fsum(within) / len(within) if within else 0.0)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from laptime.analysis import wording
 from laptime.analysis.remembered import remembered
 from laptime.analysis.repeated import LATENCIES, Repeated, latency_figures
 from laptime.analysis.script import script_of_row
@@ -112,11 +113,13 @@ def row_of(
     sent: Mapping[Metric, Repeated],
     compared_by: Metric,
     published_factor: float | None,
+    earlier: Sequence[str] = (),
 ) -> ResultRow:
     """Return the row of a cell, given its figures over the repetitions.
 
     `sent` are its response times from when requests were really sent. `compared_by` is the figure
-    that its factor and its rank are about.
+    that its factor and its rank are about. `earlier` are the servers that it cannot be compared
+    with, since they were measured before it was asked for again.
     """
     state, reason, message = _state(cell)
     measured = [result for result in cell.measured if result.figures is not None]
@@ -132,7 +135,7 @@ def row_of(
             if one.figures is not None
         )
     )
-    validity, reasons = _judge(cell, requests, errors, times)
+    validity, reasons = _judge(cell, requests, errors, times, earlier)
     rate, compared = figures.get(Metric.REQUESTS_PER_SECOND), figures.get(compared_by)
     fewest = min((one.figures.requests for one in counted if one.figures), default=0)
     return ResultRow(
@@ -229,7 +232,7 @@ def _failures(cell: Cell) -> Said:
 
 
 def _judge(
-    cell: Cell, requests: int, errors: int, times: _Together
+    cell: Cell, requests: int, errors: int, times: _Together, earlier: Sequence[str]
 ) -> tuple[Validity | None, list[Said]]:
     measured = cell.measured
     if not measured:
@@ -258,6 +261,8 @@ def _judge(
         reasons.append(_failures(cell))
     if len(cell.trusted) < 2:
         reasons.append(doubts.MEASURED_ONCE.says())
+    if earlier:
+        reasons.append(doubts.ASKED_AGAIN.says(others=wording.listing(earlier)))
     if times.missing:
         reasons.append(doubts.TIMES_MISSING.says(missing=times.missing, trials=len(cell.trusted)))
     if requests and times.answers < MIN_SAMPLES_P999:

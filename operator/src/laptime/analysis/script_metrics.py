@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 
+from laptime.analysis.blocks import block_of
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.remembered import remembered
@@ -26,7 +27,7 @@ RATE = "rate"
 _SHARES = {"med": 0.5, "p(90)": 0.9, "p(95)": 0.95, "p(99)": 0.99}
 
 Values = Mapping[int, float]
-"""A figure by repetition."""
+"""A figure by block."""
 _Frozen = tuple[tuple[str, tuple[tuple[int, float], ...]], ...]
 
 
@@ -67,7 +68,7 @@ def compared_metrics(
         for result in results:
             for metric, name, value in _values(result):
                 by_server = values.setdefault((metric.name, name), {})
-                by_server.setdefault(server, {})[result.repetition] = value
+                by_server.setdefault(server, {})[block_of(result)] = value
                 if metric.type == "rate":
                     shares.add((metric.name, name))
     found: dict[str, dict[str, list[MetricFigure]]] = {}

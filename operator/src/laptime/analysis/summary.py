@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from laptime.analysis import duet, wording
+from laptime.analysis.blocks import block_of, later_than
 from laptime.analysis.control import control_results
 from laptime.analysis.deciding import seconds_of_repetition, ties, what_would_decide, worth_knowing
 from laptime.analysis.looks import looks_of
@@ -189,8 +190,29 @@ def _rows(
         }
         # What was published is about throughput.
         factor = published.factor(spec, name, load.name) if published else None
-        row = row_of(cell, of_server, from_sent, by, None if by.is_latency else factor)
+        row = row_of(
+            cell,
+            of_server,
+            from_sent,
+            by,
+            None if by.is_latency else factor,
+            _earlier(spec, name, of_load),
+        )
         yield with_figures(row, of_scripts.get(name, {}))
+
+
+def _earlier(spec: BenchmarkRunSpec, name: str, cells: Mapping[str, Cell]) -> list[str]:
+    """Return whom a server cannot be compared with, since it was asked for again after them.
+
+    The control is compared with the baseline alone.
+    """
+    blocks = {other: [block_of(one) for one in cell.counted] for other, cell in cells.items()}
+    others = [spec.baseline_name] if name == spec.control_name else list(cells)
+    return [
+        other
+        for other in others
+        if other not in (name, spec.control_name) and later_than(blocks[name], blocks[other])
+    ]
 
 
 def _orders(

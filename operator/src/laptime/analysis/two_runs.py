@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from laptime.analysis.blocks import block_of
 from laptime.analysis.distributions import student_quantile
 from laptime.analysis.logs import Logs, at_least, interval_of, left_open
 from laptime.analysis.looks import Looks, looks_of
@@ -395,10 +396,10 @@ def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric)
         one.has_rate and one.figures and one.figures.latency is None for one in own
     ):
         return Logs({})
-    every = {one.repetition: one.figures for one in own if one.figures is not None}
+    every = {block_of(one): one.figures for one in own if one.figures is not None}
     silent = {
-        repetition
-        for repetition, one in every.items()
+        block
+        for block, one in every.items()
         if one.requests == one.errors >= fewest_answers(metric)
     }
     known = logs_of(own, metric)

@@ -340,6 +340,13 @@ TIMES_MISSING = Doubt(
     "a shorter load, or fewer names of requests in a script: what is too large is not stored",
     _NONE, _NONE, _NONE,
 )  # fmt: skip
+# Each figure is as good as it was measured; what is not known is a difference, which has no figure.
+ASKED_AGAIN = Doubt(
+    "asked for again (`retry`), and so measured at another time than {others}: how they compare is "
+    "not known",
+    "measure all of them anew, as a run of another name (`--name`), where their difference counts",
+    _NONE, _NONE, _NONE,
+)  # fmt: skip
 # Those that are left are not a fair sample: why the others are gone may have to do with it. Errors
 # are counted of all of them, and what makes one invalid says itself whether it bears on them.
 INVALID_REPETITIONS = Doubt(
