@@ -12,6 +12,7 @@ import yaml
 
 from laptime.catalog import scenario_of
 from laptime.cli.options import program_name
+from laptime.manifests.kept_scripts import script_hash
 
 Laptime = Callable[..., tuple[int, str, str]]
 RUN = "/apis/laptime.dev/v1alpha1/namespaces/team/benchmarkruns/demo"
@@ -392,6 +393,39 @@ def test_config_maps_of_the_file_are_applied_first(
     code, _, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
     assert code == 0
     assert [document["kind"] for document in fake.applied] == ["ConfigMap", "BenchmarkRun"]
+
+
+KEPT = [{"configMap": "script", "hash": script_hash({"data": {"script.js": "export {}"}})}]
+
+
+def test_a_run_that_goes_on_is_not_given_another_script(
+    laptime: Laptime, fake: Any, kubeconfig: Path, with_script: Path, manifest: Any
+) -> None:
+    managed = [{"manager": "laptime-cli", "operation": "Apply"}]
+    theirs = fake.put(
+        SCRIPT, {"metadata": {"managedFields": managed}, "data": {"script.js": "export {}"}}
+    )
+    status = {"state": "Running", "scripts": KEPT}
+    fake.put(RUN, {"spec": manifest["spec"], "status": status})
+    code, _, err = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "ConfigMap script of the file has another script than it began with" in err
+    assert f"{program_name()} cancel demo" in err
+    assert fake.objects[SCRIPT] == theirs
+    assert not fake.applied
+
+
+def test_the_result_of_another_script_than_that_of_the_file_is_told_apart(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    with_script: Path,
+    manifest: Any,
+    finished_status: Any,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": {**finished_status, "scripts": KEPT}})
+    _, out, _ = laptime("run", with_script, "--kubeconfig", kubeconfig)
+    assert "ConfigMap script of the file has another script than it was measured with" in out
 
 
 @pytest.mark.parametrize("command", ["run", "verify"])

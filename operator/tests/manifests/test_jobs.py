@@ -14,6 +14,7 @@ from laptime.api.results import TrialOutcome, TrialResult
 from laptime.catalog import Check, Request, Scenario, scenarios
 from laptime.manifests.context import Manifest, RunContext
 from laptime.manifests.generator import deadline_seconds, trial_document, trial_job
+from laptime.manifests.kept_scripts import kept_script_name
 from laptime.manifests.result import MAX_PAYLOAD_BYTES, result_config_map
 from laptime.manifests.tiers import tier_objects
 from laptime.manifests.verifier import verify_job
@@ -295,7 +296,8 @@ def test_a_script_runs_as_it_is() -> None:
         "LAPTIME_DURATION_SECONDS": "300",
         "LAPTIME_METRICS_ADDRESS": ":9465",
     }
-    assert {"name": "scripts", "configMap": {"name": "my-script"}} in pod(manifest)["volumes"]
+    copy = {"name": kept_script_name("demo", "my-script")}
+    assert {"name": "scripts", "configMap": copy} in pod(manifest)["volumes"]
     assert {"name": "scripts", "mountPath": "/scripts"} in k6["volumeMounts"]
 
 
@@ -306,7 +308,9 @@ def test_the_files_of_several_config_maps_are_beside_the_script() -> None:
         one for one in pod(job(context(spec), "own"))["volumes"] if one["name"] == "scripts"
     ]
     sources = volume["projected"]["sources"]
-    assert [one["configMap"]["name"] for one in sources] == ["mine", "more", "data"]
+    # The run's own copies, in the order in which later ones count.
+    copies = [kept_script_name("demo", name) for name in ("mine", "more", "data")]
+    assert [one["configMap"]["name"] for one in sources] == copies
 
 
 def test_the_files_of_an_image_are_copied_by_a_program_of_ours_before_anything_else() -> None:

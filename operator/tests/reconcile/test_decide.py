@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
-from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -20,11 +17,9 @@ from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import ConditionStatus, ConditionType, Order, RunStatus, State
 from laptime.catalog import Feeder, scenarios
 from laptime.cli.progress import warnings
-from laptime.kube import Kube, Manifest
 from laptime.manifests.context import Network
 from laptime.manifests.result import readings_name
 from laptime.plan import Lead, Leads, plan_trials
-from laptime.reconcile.observe import Memory, config_map_keys
 from laptime.reconcile.stages import deploy
 from laptime.reconcile.views import ContainerView, PodView, parse_time
 
@@ -924,43 +919,6 @@ def test_without_a_script_nothing_is_said_of_scripts() -> None:
     world = World(spec_of(1, 1, 1), Random(1))
     run_to_the_end(world)
     assert world.run.status.condition(ConditionType.SCRIPTS_SELF_CONTAINED) is None
-
-
-def test_the_sources_of_scripts_are_read_with_their_config_maps_and_again_when_they_change() -> (
-    None
-):
-    class Asked:
-        source, version = "import 'https://a.example/x.js';", 1
-
-        async def get(self, kind: str, namespace: str, name: str) -> Manifest:
-            return {
-                "metadata": {"name": name, "resourceVersion": str(self.version)},
-                "data": {"script.js": self.source},
-            }
-
-    asked, memory = Asked(), Memory(*[cast(Any, None)] * 3)
-    run = world_that_leads().run
-
-    async def hosts() -> list[str]:
-        memory._scripts = (-math.inf, {})
-        found = await memory.scripts(cast(Kube, asked), run)
-        assert found == {"mine": frozenset({"script.js"})}
-        return [one.host for one in memory.leads["own"].imports]
-
-    async def ask() -> None:
-        assert await hosts() == ["a.example"]
-        asked.source = "import 'https://b.example/x.js';"
-        assert await hosts() == ["a.example"], "it was read again without need"
-        asked.version = 2
-        assert await hosts() == ["b.example"]
-
-    asyncio.run(ask())
-
-
-def test_an_archive_of_a_script_is_a_key_as_well() -> None:
-    keys = config_map_keys({"data": {"a.js": ""}, "binaryData": {"a.tar": "AA=="}})
-    assert keys == {"a.js", "a.tar"}
-    assert config_map_keys({"metadata": {}}) == frozenset()
 
 
 def test_a_load_that_its_scenario_cannot_serve_fails_the_run_before_anything_is_deployed() -> None:

@@ -18,6 +18,7 @@ from laptime.api.status import RunStatus, ServerState
 from laptime.catalog import UNKNOWN, Scenario, ScenarioError, scenarios
 from laptime.manifests.archive import archive_config_maps, joined
 from laptime.manifests.context import ImageSet, Network, RunContext
+from laptime.manifests.kept_scripts import kept_script_name, script_hash
 from laptime.manifests.placement import Placement
 from laptime.manifests.result import profile_problem, read_result, readings_name
 from laptime.measure.readings import no_readings
@@ -307,12 +308,26 @@ class World(SimulatedCluster):
             resize_refused=self._resize_refused,
             targets=dict(self.targets),
             scripts=dict(self.scripts),
+            kept_scripts={
+                name: script_hash(self.config_maps[copy])
+                for name, copy in self._copies().items()
+                if copy in self.config_maps
+            },
+            script_sources={
+                name: {"data": dict.fromkeys(self.scripts.get(name) or (), "")}
+                for name, copy in self._copies().items()
+                if copy not in self.config_maps and self.scripts.get(name)
+            },
             scenario_problem=self._scenario_problem(),
             leads=dict(self.leads),
             summary=None
             if self.run.spec.verify_only
             else self._summary(results, payloads, failures),
         )
+
+    def _copies(self) -> dict[str, str]:
+        names = self.run.spec.script_config_maps
+        return {name: kept_script_name("demo", name) for name in names}
 
     def _scenario_problem(self) -> ScenarioError | None:
         if self.context.scenario is not UNKNOWN:

@@ -486,6 +486,12 @@ class BenchmarkRunSpec(Model):
         return [server for server in self.servers if server.deployed]
 
     @property
+    def script_config_maps(self) -> list[str]:
+        """The ConfigMaps that files of scripts come from, each once, sorted by name."""
+        scripts = [] if self.verify_only else [one.script for one in self.loads if one.script]
+        return sorted({name for script in scripts for name in script.config_maps})
+
+    @property
     def config_maps(self) -> list[tuple[str, str, str | None]]:
         """What pods take from ConfigMaps of the namespace: who needs it, ConfigMap, key.
 

@@ -130,6 +130,13 @@ class ServerStatus(TolerantModel):
     )
 
 
+class KeptScript(TolerantModel):
+    """A ConfigMap of a script as it was when the run began."""
+
+    config_map: str = Field(description="Name of the ConfigMap in the spec.")
+    hash: str = Field(description="Stands for its files: two with the same hash have the same.")
+
+
 class RunStatus(TolerantModel):
     """The status of a BenchmarkRun."""
 
@@ -167,6 +174,14 @@ class RunStatus(TolerantModel):
         None,
         description="Stands for the work that the run began with and keeps: two runs with the same "
         "hash did the same work.",
+    )
+    scripts: list[KeptScript] | None = Field(
+        None,
+        description="The ConfigMaps of scripts that the run began with and keeps copies of.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["configMap"],
+        },
     )
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(

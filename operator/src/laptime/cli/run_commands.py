@@ -104,7 +104,7 @@ def measured(
         Mistake: the API server or the operator would refuse it, or it was not over after `longest`
             seconds.
     """
-    from laptime.cli.changed_scenario import other_scenario
+    from laptime.cli.changed_work import other_work
 
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
@@ -114,6 +114,8 @@ def measured(
             _refuse_what_cannot_be(cluster, namespace, manifest)
         console.print(f"Deleting the finished run {before.name} and its results.")
         cluster.delete_run(before)
+    if before is not None and not (before.over or before.deleting):
+        _refuse_other_work(manifest, before)
     if finished and not again:
         _refuse_what_was_edited(cluster, namespace, manifest)
     applied = cluster.apply_file(namespace, manifest, manifest.run)
@@ -121,9 +123,21 @@ def measured(
         console.print(
             f"{applied.name} is finished already, this is its result; --again measures anew."
         )
-        if (other := other_scenario(manifest, applied)) is not None:
+        if (other := other_work(manifest, applied)) is not None:
             console.print(other, highlight=False, markup=False)
     return _followed(cluster, applied.namespace, applied.name, output, longest)
+
+
+def _refuse_other_work(manifest: Manifest, before: Run) -> None:
+    """Raise Mistake where a run that goes on measures other work than its file has by now."""
+    from laptime.cli.changed_work import other_work
+
+    other = other_work(manifest, before)
+    if other is not None:
+        raise Mistake(
+            f"{before.name} goes on. {other} Nothing was applied: wait until it is over and give "
+            f"--again, end it ({program_name()} cancel {before.name}), or give --name NAME."
+        )
 
 
 def _refuse_what_was_edited(cluster: Cluster, namespace: str, manifest: Manifest) -> None:

@@ -80,6 +80,7 @@ class Component(StrEnum):
     DELAY = "delay"
     NETWORK = "network"
     SCENARIO = "scenario"
+    SCRIPT = "script"
     FEEDERS = "feeders"
     SERVICES = "services"
     ANSWERS = "answers"

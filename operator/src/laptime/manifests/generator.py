@@ -101,7 +101,7 @@ def load_job(
     if load.script is not None:
         # The built-in trial waits for the server itself, a user's script cannot be relied on.
         init.append(wait_container(ctx, server, helper))
-        volumes += script_volumes(load.script)
+        volumes += script_volumes(ctx, load.script)
     else:
         volumes += feeder_volumes(ctx)
     return ctx.manifest(

@@ -1,4 +1,4 @@
-"""A script that is in an image: its files are copied into the generator's pod."""
+"""A script's files in the generator's pod: of ConfigMaps that the run keeps, or of an image."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from laptime.manifests.image_files import (
     copying_containers,
     copying_volumes,
 )
+from laptime.manifests.kept_scripts import kept_script_name
 
 SCRIPT_CONTAINER = "script"
 """Copies the files; it is of the author's image."""
@@ -28,11 +29,12 @@ def script_image_containers(
     return copying_containers(ctx, [copying], _FILES, resources)
 
 
-def script_volumes(script: ScriptLoad) -> list[Manifest]:
+def script_volumes(ctx: RunContext, script: ScriptLoad) -> list[Manifest]:
     """Return the volume with the script and the files beside it, and what it takes to fill it."""
     if script.image is not None:
         return copying_volumes(_FILES)
-    sources: list[Manifest] = [{"configMap": {"name": name}} for name in script.config_maps]
+    kept = [kept_script_name(ctx.name, name) for name in script.config_maps]
+    sources: list[Manifest] = [{"configMap": {"name": name}} for name in kept]
     if len(sources) == 1:
         return [{"name": _FILES, **sources[0]}]
     return [{"name": _FILES, "projected": {"sources": sources}}]

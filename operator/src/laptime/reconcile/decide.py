@@ -41,7 +41,7 @@ from laptime.reconcile.stages.pause import (
     suspended,
 )
 from laptime.reconcile.stages.profiles import run_profiles
-from laptime.reconcile.stages.scripts import leads_out
+from laptime.reconcile.stages.scripts import leads_out, own_scripts
 from laptime.reconcile.stages.situation import Situation
 from laptime.reconcile.stages.trials import run_trials
 from laptime.reconcile.stages.verify import verify
@@ -75,6 +75,7 @@ def decide(run: Run, observed: Observed, context: RunContext, now: datetime) -> 
         does_not_fit,
         missing_config_map,
         leads_out,
+        own_scripts,
         refused,
         deploy,
         verify,

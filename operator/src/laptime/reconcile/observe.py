@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -36,13 +35,14 @@ from laptime.manifests.result import (
 )
 from laptime.manifests.verifier import VERIFY_CONTAINER
 from laptime.measure import cut_short, of_the_same_bits, on_the_same_nodes, watched_result
-from laptime.plan import Leads, order_of, plan_profiles, plan_trials, script_leads, seed_of
+from laptime.plan import order_of, plan_profiles, plan_trials, seed_of
 from laptime.reconcile.cache import version_of
 from laptime.reconcile.children import Children
 from laptime.reconcile.fold import is_outdated, read_archive, single_results
 from laptime.reconcile.kubelets import Kubelets
 from laptime.reconcile.pull_secrets import PullSecrets
 from laptime.reconcile.readings import ReadingsDesk
+from laptime.reconcile.scripts import ScriptDesk
 from laptime.reconcile.sightings import Sightings
 from laptime.reconcile.views import (
     Observed,
@@ -57,8 +57,6 @@ from laptime.reconcile.views import (
 GENERATOR_CONTAINER = "k6"
 _UNREADABLE_SECONDS = 60.0
 """So long a log may be out of reach: kubelets that begin anew are away for less."""
-_SCRIPT_SECONDS = 10.0
-_MISSING_SECONDS = 1.0
 
 
 class ResultCache:
@@ -189,10 +187,7 @@ class Memory:
         self.archived: dict[str, Manifest] = {}
         """Metadata of the ConfigMaps in the archive, by the names that the run knows them by."""
         self._read = -1
-        self.leads: dict[str, Leads] = {}
-        """Where scripts lead to beside their target, by load."""
-        self._scripts: tuple[float, dict[str, frozenset[str] | None]] = (-math.inf, {})
-        self._sources: dict[str, int] = {}
+        self.scripts = ScriptDesk(children)
 
     def keep(self, manifests: Iterable[Manifest], context: RunContext) -> None:
         """Take in results that were stored just now, or are in the archive, results first."""
@@ -220,44 +215,6 @@ class Memory:
             self.keep([one for one in objects if not _is_readings(one)], context)
             self.keep(readings, context)
             self._read = version_of(head)
-
-    async def scripts(self, kube: Kube, run: Run) -> dict[str, frozenset[str] | None]:
-        """Return the keys of the ConfigMaps that pods mount, looked at every few seconds."""
-        wanted = {config_map for _, config_map, _ in run.spec.config_maps}
-        read_at, known = self._scripts
-        missing = None in known.values()
-        if time.monotonic() - read_at < (_MISSING_SECONDS if missing else _SCRIPT_SECONDS):
-            return known
-        found: dict[str, frozenset[str] | None] = {}
-        manifests: dict[str, Manifest] = {}
-        for name in wanted:
-            manifest = await kube.get("ConfigMap", run.namespace, name)
-            found[name] = config_map_keys(manifest) if manifest is not None else None
-            if manifest is not None:
-                manifests[name] = manifest
-        versions = {name: version_of(one) for name, one in manifests.items()}
-        if versions != self._sources:
-            # Not in the loop: what a stranger wrote may be long.
-            self.leads = await asyncio.to_thread(leads_of_scripts, run, manifests)
-            self._sources = versions
-        self._scripts = (time.monotonic(), found)
-        return found
-
-
-def leads_of_scripts(run: Run, config_maps: Mapping[str, Manifest]) -> dict[str, Leads]:
-    """Return where each script leads to whose ConfigMaps are there, by load."""
-    return {
-        load.name: script_leads(
-            load.script, [config_maps[name] for name in load.script.config_maps], [f"{run.name}-"]
-        )
-        for load in run.spec.loads
-        if load.script is not None and set(load.script.config_maps) <= set(config_maps)
-    }
-
-
-def config_map_keys(config_map: Manifest) -> frozenset[str]:
-    """Return the keys of a ConfigMap; an archive of a script is no text."""
-    return frozenset({**(config_map.get("data") or {}), **(config_map.get("binaryData") or {})})
 
 
 async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> Observed:
@@ -316,6 +273,7 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
     seen = await memory.pull_secrets.look(kube, run.namespace, map(pod_view, pods))
     pod_views, job_views = memory.sightings.look(seen, map(job_view, jobs), now)
     memory.logs.keep({pod.name for pod in pod_views})
+    scripts = await memory.scripts.look(kube, run)
     return Observed(
         deployments={v.name: v for v in map(deployment_view, deployments)},
         jobs={job.name: job for job in job_views},
@@ -343,8 +301,10 @@ async def observe(kube: Kube, run: Run, context: RunContext, memory: Memory) -> 
         outputs=await _outputs(kube, run, pod_views, over, memory.logs),
         profiles=profiles,
         profile_outputs=await _profile_outputs(kube, run, pod_views, profiles, memory.logs),
-        scripts=await memory.scripts(kube, run),
-        leads=memory.leads,
+        scripts=scripts.keys,
+        leads=scripts.leads,
+        kept_scripts=scripts.kept,
+        script_sources=scripts.sources,
         answers=await _answers(kube, run, pod_views, memory.logs),
         summary=None if run.spec.verify_only else cache.summary(run, context, result_names),
         kubelets=memory.kubelets.look(run.namespace, pod_views, now),

@@ -312,6 +312,10 @@ class Observed:
     scripts: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     # Where scripts lead to beside their target, by load.
     leads: Mapping[str, Leads] = field(default_factory=dict)
+    # ConfigMaps of scripts that the run has copies of: name -> what stands for their files.
+    kept_scripts: Mapping[str, str] = field(default_factory=dict)
+    # Those of which it has none yet, as they are now.
+    script_sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Services that are driven and not deployed, by the names of their servers.
     targets: Mapping[str, TargetView] = field(default_factory=dict)
     # None: nothing is measured.

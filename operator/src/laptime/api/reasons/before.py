@@ -100,6 +100,12 @@ BEFORE = Section(
             "apply the run under another name",
         ),
         Reason(
+            "ScriptChanged",
+            "the run's copy of a script's ConfigMap was deleted, and the ConfigMap has another "
+            "content by now",
+            "apply the run under another name",
+        ),
+        Reason(
             "ScenarioUnreadable",
             "what the run keeps of its scenario is not what this version of Laptime stores",
             "apply the run under another name, or use the version that began it",

@@ -7,6 +7,7 @@ from laptime.api.results import ObjectiveResult, Outcome, RowState
 from laptime.api.status import ConditionStatus, ConditionType, ServerState, State
 from laptime.api.text import plain_lines
 from laptime.catalog import UNKNOWN
+from laptime.manifests.kept_scripts import kept_script_name
 from laptime.manifests.result import answers_name, readings_name, results_name
 from laptime.manifests.scenario import scenario_name
 from laptime.reconcile.actions import Decision, Delete, Fold
@@ -145,6 +146,7 @@ def clean_up(situation: Situation) -> list[str]:
         *map(readings_name, observed.results),
         *observed.profiles,
         *(answers_name(run.name, server.name) for server in run.spec.servers),
+        *(kept_script_name(run.name, name) for name in run.spec.script_config_maps),
     }
     doomed = [
         *(("Job", name) for name, job in observed.jobs.items() if not job.deleting),

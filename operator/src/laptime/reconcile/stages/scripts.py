@@ -1,4 +1,4 @@
-"""Before the first trial: whether a script leads out of the run."""
+"""Before the first trial: whether a script leads out of the run, and that the run keeps it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import posixpath
 
 from laptime.api.conditions import Verdict
 from laptime.api.status import ConditionStatus, ConditionType, State
+from laptime.manifests.kept_scripts import kept_script, script_hash
 from laptime.plan import Lead, may_reach
-from laptime.reconcile.actions import Decision
+from laptime.reconcile.actions import Create, Decision
 from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.stages.deploy import refused
 from laptime.reconcile.stages.situation import Situation
 
 _SOON_SECONDS = 1.0
@@ -59,6 +61,44 @@ def leads_out(situation: Situation) -> Decision | None:
         text = f"no script imports from or names another host than its target{cut}"
         _say(situation, ConditionStatus.TRUE, "NothingLeadsOut", text)
     return None
+
+
+def own_scripts(situation: Situation) -> Decision | None:
+    """Have the run keep its scripts; fail it when it has lost one that is another by now."""
+    sources = situation.observed.script_sources
+    if not sources or situation.measured():
+        return None
+    status = situation.run.status
+    # One that had its turn goes on where it is: tiers that servers were verified on stay.
+    state = status.state if status.state in (State.VERIFYING, State.RUNNING) else State.DEPLOYING
+    began_with = {one.config_map: one.hash for one in status.scripts or []}
+    changed = [
+        name
+        for name, source in sources.items()
+        if began_with.get(name) not in (None, script_hash(source))
+    ]
+    if changed:
+        problem = Problem(
+            "ScriptChanged",
+            f"the run has lost what it kept of ConfigMap {', '.join(changed)}, which has another "
+            "content by now than it began with: apply the run under another name",
+            fatal=True,
+        )
+        situation.progressing("", "", problem)
+        situation.fail(problem)
+    else:
+        situation.actions += [
+            Create(kept_script(situation.context, name, source)) for name, source in sources.items()
+        ]
+        situation.progressing("Deploying", "the run keeps its scripts")
+        if (decision := refused(situation)) is not None:
+            return decision
+    return situation.decision(
+        state,
+        requeue_seconds=_SOON_SECONDS,
+        current_trial=status.current_trial,
+        current_beside=status.current_beside,
+    )
 
 
 def _say(situation: Situation, status: ConditionStatus, reason: str, message: str) -> None:

@@ -18,6 +18,7 @@ from laptime.api.status import (
     Condition,
     ConditionStatus,
     ConditionType,
+    KeptScript,
     Progress,
     RunStatus,
     ServerState,
@@ -372,6 +373,7 @@ class Situation:
             images=old.images or (self.context.images.pins(self.spec) if state.active else None),
             placement=self._placement(state),
             scenario_hash=old.scenario_hash or self._scenario_hash(state),
+            scripts=old.scripts or self._scripts(state),
             progress=self._progress(state, text),
             current_trial=current_trial,
             step_started_at=None
@@ -404,6 +406,12 @@ class Situation:
         if known is UNKNOWN or not state.active or not self.observed.scenario_kept:
             return None
         return known.hash
+
+    def _scripts(self, state: State) -> list[KeptScript] | None:
+        kept = self.observed.kept_scripts
+        if not kept or not state.active or set(kept) < set(self.spec.script_config_maps):
+            return None
+        return [KeptScript(config_map=name, hash=its) for name, its in sorted(kept.items())]
 
     def _storage(self, state: State) -> Storage:
         folding = state.terminal and self.observed.results_config_map is not None

@@ -1,4 +1,4 @@
-"""Whether a run that is over did the work that the scenario in a file describes."""
+"""Whether a run does the work that the scenario and the scripts in a file describe."""
 
 from __future__ import annotations
 
@@ -11,26 +11,38 @@ if TYPE_CHECKING:
     from laptime.cli.runs import Run
 
 
-def other_scenario(manifest: Manifest, over: Run) -> str | None:
-    """Return what the result of a run has to do with the scenario in its file, if that matters.
+def other_work(manifest: Manifest, run: Run) -> str | None:
+    """Return what a run has to do with the scenario and the scripts in its file, if that matters.
 
     None: it is the same work, or that cannot be told from the file.
     """
-    name = over.spec.scenario if over.spec is not None else None
+    said = "than it was measured with" if run.over else "than it began with"
+    scripts = _other_scripts(manifest, run)
+    if scripts:
+        return f"ConfigMap {', '.join(scripts)} of the file has another script {said}."
+    name = run.spec.scenario if run.spec is not None else None
     written = [one for one in manifest.scenarios if one["metadata"]["name"] == name]
     if not written:
         return None
-    began_with = over.status.scenario_hash
+    began_with = run.status.scenario_hash
     if began_with is not None:
         now = _hash(written[0], manifest)
         if now in (None, began_with):
             return None
-        return "The scenario in the file is another one than it was measured with."
-    ended = over.status.condition(ConditionType.SUCCEEDED)
+        return f"The scenario in the file is another one {said}."
+    ended = run.status.condition(ConditionType.SUCCEEDED)
     if ended is None or not ended.reason.startswith("Scenario"):
         return None
     said = f"It ended before it began ({ended.reason})"
     return f"{said}; --again begins with the scenario in the file."
+
+
+def _other_scripts(manifest: Manifest, run: Run) -> list[str]:
+    from laptime.manifests.kept_scripts import script_hash
+
+    now = {one["metadata"]["name"]: script_hash(one) for one in manifest.config_maps}
+    began_with = {one.config_map: one.hash for one in run.status.scripts or []}
+    return [name for name, its in began_with.items() if now.get(name, its) != its]
 
 
 def _hash(document: Document, manifest: Manifest) -> str | None:
