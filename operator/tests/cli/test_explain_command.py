@@ -61,6 +61,7 @@ def test_a_cause_is_confirmed_with_how_much_more_of_it_gives(
     assert applied["spec"]["servers"][1]["databaseConnections"] == 10
     assert applied["spec"]["repetitions"] == 5
     assert applied["metadata"]["labels"] == {"laptime.dev/explains": "uid-1"}
+    assert applied["metadata"]["annotations"] == {"laptime.dev/explains-server": "demo/fastapi"}
     assert applied["spec"].keys().isdisjoint(CHANGEABLE)
     announced = "measures fastapi beside itself with more under closed, 10 trials, about 2 min"
     assert announced in out
@@ -234,6 +235,55 @@ def test_a_strangers_run_of_that_name_stays(
     assert "demo-fastapi-explain is there already, and is no experiment on fastapi" in err
     assert demo.applied == []
     assert EXPERIMENT in demo.objects
+
+
+def test_experiments_whose_names_would_be_put_together_alike_have_different_ones(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest: dict[str, Any], limited: Status
+) -> None:
+    names = []
+    for run, server in (("demo-a", "b"), ("demo", "a-b")):
+        status = copy.deepcopy(limited)
+        spec = copy.deepcopy(manifest["spec"])
+        spec["servers"][0]["name"] = spec["baseline"] = server
+        status["results"][0]["server"] = server
+        fake.put(f"{RUNS}/{run}", {**manifest, "spec": spec, "status": status})
+        over = copy.deepcopy(status)
+        over["results"][1]["server"] = f"{server}-conns"
+        fake.statuses = [status, over]
+        asked = ("explain", run, "--server", server, "--again", "--kubeconfig", kubeconfig)
+        assert laptime(*asked)[0] == 0
+        names.append(fake.applied[-1]["metadata"]["name"])
+    first, second = names
+    assert first != second
+    assert f"{RUNS}/{first}" in fake.objects
+    assert all(one.startswith("demo-a-b-") and one.endswith("-explain") for one in names)
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        {"labels": {"laptime.dev/explains": "uid-of-another"}},
+        {
+            "labels": {"laptime.dev/explains": "uid-of-another"},
+            "annotations": {"laptime.dev/explains-server": "demo-fast/api"},
+        },
+    ],
+)
+def test_an_experiment_on_another_run_is_never_deleted(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    manifest: dict[str, Any],
+    limited: Status,
+    theirs: dict[str, Any],
+) -> None:
+    over = outcome(limited, 1.62, 0.08)
+    demo.put(EXPERIMENT, {**copy.deepcopy(manifest), "metadata": theirs, "status": over})
+    uid = demo.objects[EXPERIMENT]["metadata"]["uid"]
+    code, _, err = call(laptime, kubeconfig, "--server", "fastapi", "--again")
+    assert code == 1
+    assert "is no experiment on fastapi of demo: delete it, if it is yours" in err
+    assert demo.objects[EXPERIMENT]["metadata"]["uid"] == uid
 
 
 def test_what_was_explained_is_shown_again_and_measured_anew_only_when_asked_for(

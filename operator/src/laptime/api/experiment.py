@@ -8,6 +8,9 @@ from laptime.api import GROUP
 
 EXPLAINS_LABEL = f"{GROUP}/explains"
 """Of an experiment: the uid of the run whose server it is about."""
+ABOUT_ANNOTATION = f"{GROUP}/explains-server"
+"""Of an experiment: run and server that it is about, as `run/server`; their names may have more
+than one way to be put together to its own."""
 FEWEST_REPETITIONS = 5
 """Below that an interval is so wide that hardly anything is confirmed or refuted."""
 

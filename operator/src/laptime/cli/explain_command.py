@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laptime.api.experiment import EXPLAINS_LABEL, FEWEST_REPETITIONS, TIER_CPU, Resource
+from laptime.api.experiment import (
+    ABOUT_ANNOTATION,
+    EXPLAINS_LABEL,
+    FEWEST_REPETITIONS,
+    TIER_CPU,
+    Resource,
+)
 from laptime.cli.mistakes import Mistake, NewerVersion
 from laptime.cli.options import (
     Context,
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
     from laptime.plan.experiments import Experiment
 
 _SUFFIX = "-explain"
+_HASHED = 6
 _TOO_OLD = "the CPU of a pod can be changed while it runs from Kubernetes 1.33 on"
 
 
@@ -74,10 +82,10 @@ def explain(
     from laptime.cli.run_commands import followed, measured, progress_console
 
     console = progress_console(output)
-    there = name_beside(f"{name}-{chosen}", _SUFFIX)
+    there = _name(name, chosen)
     before = cluster.run(run.namespace, there)
     if before is not None and not before.deleting:
-        _no_strangers(before, chosen)
+        _no_strangers(before, run, chosen)
         if not again and not more and repetitions is None:
             # What it tried stands in itself.
             if before.over:
@@ -95,8 +103,21 @@ def explain(
             raise Mistake(f"{there} was measured before: --again deletes it, and measures anew")
     for line in [*_announced(chosen, tried, there), *(f"  Not tried: {one}" for one in not_tried)]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    over = measured(cluster, run.namespace, _manifest(there, run, tried), again, output)
+    manifest = _manifest(there, run, tried)
+    known = before.uid if before is not None else ""
+    over = measured(cluster, run.namespace, manifest, again, output, replaces=known)
     raise typer.Exit(_show(cluster, run, over, output))
+
+
+def _name(run: str, server: str) -> str:
+    """Return the name of the experiment on a server of a run, which no other one has.
+
+    `demo-a` and `b` are put together as `demo` and `a-b` are: then a hash tells them apart.
+    """
+    both = f"{run}-{server}"
+    if both.count("-") > 1:
+        both += f"-{hashlib.sha256(f'{run}/{server}'.encode()).hexdigest()[:_HASHED]}"
+    return name_beside(both, _SUFFIX)
 
 
 def _readable(run: Run) -> BenchmarkRunSpec:
@@ -191,21 +212,27 @@ def _manifest(name: str, run: Run, tried: Experiment) -> Manifest:
     # What may be changed of a run that is there is not spelt out: it is nothing that was tried.
     spec = {key: one for key, one in tried.spec.to_wire().items() if key not in CHANGEABLE}
     labels = {EXPLAINS_LABEL: run.uid}
+    annotations = {ABOUT_ANNOTATION: f"{run.name}/{tried.spec.baseline_name}"}
     document = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
         "spec": spec,
     }
     return Manifest(document, ())
 
 
-def _no_strangers(before: Run, name: str) -> None:
-    """Leave a run alone that has the name of the experiment, and is none."""
-    if before.explains is None:
+def _no_strangers(before: Run, run: Run, server: str) -> None:
+    """Leave a run alone that has the name of the experiment, and is none on this server.
+
+    One on an earlier run of the same name is meant, too: what it says of itself tells so.
+    """
+    about = f"{run.name}/{server}"
+    ours = before.explains == run.uid and before.about in (None, about)
+    if before.explains is None or not (ours or before.about == about):
         raise Mistake(
-            f"{before.name} is there already, and is no experiment on {name}: delete it, if it is "
-            f"yours:  kubectl delete br {before.name} -n {before.namespace}"
+            f"{before.name} is there already, and is no experiment on {server} of {run.name}: "
+            f"delete it, if it is yours:  kubectl delete br {before.name} -n {before.namespace}"
         )
     if before.spec is None:
         raise NewerVersion(before.name)

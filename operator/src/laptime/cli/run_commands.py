@@ -94,11 +94,14 @@ def measured(
     again: bool,
     output: Output,
     longest: float = math.inf,
+    *,
+    replaces: str | None = None,
 ) -> Run:
     """Apply a run, show its progress, and return it when it is over.
 
     One of that name that is over already is the result, or is measured `again`: it is deleted when
-    nothing is known that would keep the new one from being measured.
+    nothing is known that would keep the new one from being measured. `replaces` is the uid of the
+    only one that may be deleted; None: any of that name.
 
     Raises:
         Mistake: the API server or the operator would refuse it, or it was not over after `longest`
@@ -108,6 +111,10 @@ def measured(
 
     console = progress_console(output)
     before = cluster.run(namespace, manifest.name)
+    if before is not None and replaces is not None and before.uid != replaces:
+        raise Mistake(
+            f"{before.name} was made by somebody in this moment: look at it, and try again"
+        )
     finished = before is not None and before.over and not before.deleting
     if before is not None and (before.deleting or (again and finished)):
         if finished:

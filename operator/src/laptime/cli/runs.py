@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from laptime.api.experiment import EXPLAINS_LABEL
+from laptime.api.experiment import ABOUT_ANNOTATION, EXPLAINS_LABEL
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, State
 from laptime.cli.mistakes import NewerVersion
@@ -30,6 +30,8 @@ class Run:
     """When it was applied, RFC 3339."""
     explains: str | None = None
     """Of an experiment: the uid of the run that it is about."""
+    about: str | None = None
+    """Of an experiment: `run/server`, the names of both; None: an earlier version made it."""
 
     @property
     def over(self) -> bool:
@@ -73,6 +75,7 @@ def parse_run(found: Any) -> Run:
         status=status,
         created=metadata.get("creationTimestamp", ""),
         explains=(metadata.get("labels") or {}).get(EXPLAINS_LABEL),
+        about=(metadata.get("annotations") or {}).get(ABOUT_ANNOTATION),
     )
     if unread is not None:
         raise UnreadStatus(run) from unread
