@@ -46,7 +46,7 @@ class Outcome:
     fault: Fault = Fault.SERVER
     uncorrected: tuple[int, ...] = ()
     """Of an open load, in microseconds; its lateness is what `latencies` have more, in order."""
-    search: Mapping[str, float] | None = None
+    search: Mapping[str, Any] | None = None
     """What a search found, as the generator writes it."""
 
 

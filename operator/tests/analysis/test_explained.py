@@ -95,6 +95,45 @@ def test_doubts_of_either_side_are_said() -> None:
     assert found.why.startswith("doubtful: ")
 
 
+SEARCH = Load.model_validate({"name": "limit", "saturation": {"p99": "50ms"}})
+
+
+@pytest.mark.parametrize(
+    ("mine", "more", "finding"),
+    [
+        # Both did all that was asked of them: more of it may give any amount.
+        ((10_000, 0), (10_000, 0), Finding.NOT_KNOWN),
+        ((5000, 5200), (10_000, 0), Finding.CONFIRMED),
+        ((10_000, 0), (5000, 5200), Finding.REFUTED),
+        ((5000, 0), (10_000, 10_400), Finding.NOT_KNOWN),
+        ((10_000, 10_400), (5000, 0), Finding.NOT_KNOWN),
+        ((5000, 5200), (10_000, 10_400), Finding.CONFIRMED),
+    ],
+)
+def test_a_search_without_an_upper_end_refutes_nothing(
+    mine: tuple[float, float], more: tuple[float, float], finding: Finding
+) -> None:
+    def searched(trial: Trial) -> Measured:
+        low, high = mine if trial.server == "mine" else more
+        search = {"low": low, "high": high, "p99Seconds": 0.05, "errorRate": 0.001}
+        return Measured(low, search=search)
+
+    said = said_by(searched, load=SEARCH)
+    assert said.finding is finding
+    if finding is Finding.NOT_KNOWN:
+        assert "may do more than was found: the objective was met at" in said.why
+
+
+def test_a_search_that_a_late_generator_ended_refutes_nothing() -> None:
+    def searched(trial: Trial) -> Measured:
+        search = {"low": 5000, "high": 5200, "p99Seconds": 0.05, "errorRate": 0.001, "late": True}
+        return Measured(5000, search=search)
+
+    said = said_by(searched, load=SEARCH)
+    assert said.finding is Finding.NOT_KNOWN
+    assert "the generator did not send in time" in said.why
+
+
 def test_a_load_that_has_no_rows_yet_is_left_out() -> None:
     spec = make_spec(*NAMES)
     assert explained(spec, []) == []

@@ -24,12 +24,17 @@ def searching(*servers: str, **more: Any) -> BenchmarkRunSpec:
     return BenchmarkRunSpec.model_validate({**document, "loads": [SEARCH]})
 
 
-def found(bounds: Mapping[str, tuple[float, float]]) -> Script:
-    """Return a script in which each server's searches all end with these bounds."""
+def found(bounds: Mapping[str, tuple[float, float]], late: str = "") -> Script:
+    """Return a script in which each server's searches all end with these bounds.
+
+    Those of the server `late` in the first repetition do so by a generator that is late.
+    """
 
     def outcome(trial: Trial) -> Outcome:
         low, high = bounds[trial.server]
-        search = {"low": low, "high": high, "p99Seconds": 0.05, "errorRate": 0.001}
+        search: dict[str, Any] = {"low": low, "high": high, "p99Seconds": 0.05, "errorRate": 0.001}
+        if trial.server == late and trial.repetition == 1:
+            search["late"] = True
         return Outcome(low, search=search)
 
     return outcome
@@ -113,9 +118,52 @@ def test_two_runs_of_searches_differ_by_more_than_their_steps() -> None:
     near = run(spec, found({"axum": (5000.0, 5200.0)}))[1]
     far = run(spec, found({"axum": (5600.0, 5850.0)}))[1]
 
-    def change(after: list[TrialResult]) -> Change:
-        compared = compare_runs(spec, before, after)
-        return next(one.change for one in compared if one.metric is Metric.REQUESTS_PER_SECOND)
+    assert change(spec, before, near) is Change.NONE_FOUND
+    assert change(spec, before, far) is Change.BETTER
 
-    assert change(near) is Change.NONE_FOUND
-    assert change(far) is Change.BETTER
+
+def change(spec: BenchmarkRunSpec, before: list[TrialResult], after: list[TrialResult]) -> Change:
+    compared = compare_runs(spec, before, after)
+    return next(one.change for one in compared if one.metric is Metric.REQUESTS_PER_SECOND)
+
+
+ENDLESS, LATE = {"go": (5600.0, 0.0)}, {"go": (5600.0, 5850.0)}
+
+
+@pytest.mark.parametrize(("go", "late"), [(ENDLESS, ""), (LATE, "go")])
+@pytest.mark.parametrize(("axum", "known"), [((4800.0, 5000.0), True), ((9000.0, 9400.0), False)])
+def test_what_may_do_more_is_faster_than_others_for_sure_and_never_slower(
+    go: dict[str, tuple[float, float]], late: str, axum: tuple[float, float], known: bool
+) -> None:
+    spec = searching("axum", "go", stopWhen="decided", smallestDifference="5%")
+    summary = summary_of(spec, found({"axum": axum, **go}, late))
+    rows = {row.server: row.rank for row in summary.rows}
+    assert rows == ({"go": 1, "axum": 2} if known else {"go": 1, "axum": 1})
+    told = "all orders under limit are known" in summary.verdict
+    assert told is known
+    if not known:
+        assert not summary.ties, "no repetition tells them apart"
+
+
+def test_two_that_met_the_highest_rate_are_not_known_to_be_alike() -> None:
+    spec = searching("axum", "go", stopWhen="decided", smallestDifference="10%")
+    summary = summary_of(spec, found(dict.fromkeys(("axum", "go"), (100_000.0, 0.0))))
+    assert "under limit the order is not known after 5 repetitions" in summary.verdict
+
+
+def test_the_control_of_searches_without_an_upper_end_finds_nothing() -> None:
+    spec = searching("axum", "go", control=True).with_control()
+    bounds = dict.fromkeys(("axum", "go", "axum-control"), (100_000.0, 0.0))
+    (control,) = summary_of(spec, found(bounds)).control
+    assert (control.differs, control.smallest_detectable) == (False, None)
+
+
+def test_two_runs_are_not_told_apart_by_where_a_search_was_ended() -> None:
+    spec = searching("axum")
+    ended = run(spec, found({"axum": (5000.0, 0.0)}))[1]
+    above = run(spec, found({"axum": (5600.0, 5850.0)}))[1]
+    below = run(spec, found({"axum": (4000.0, 4200.0)}))[1]
+    assert change(spec, ended, above) is Change.NOT_KNOWN
+    assert change(spec, above, ended) is Change.NOT_KNOWN
+    assert change(spec, ended, below) is Change.WORSE
+    assert change(spec, below, ended) is Change.BETTER

@@ -23,7 +23,7 @@ from itertools import combinations
 
 from laptime.analysis.blocks import fullest, measured_apart
 from laptime.analysis.distributions import student_quantile, studentized_range_quantile
-from laptime.analysis.logs import ByRepetition, at_least, interval_of, left_open
+from laptime.analysis.logs import ByRepetition, at_least, has_no_end, interval_of, left_open
 from laptime.analysis.looks import ONCE, Looks
 from laptime.analysis.statistics import (
     claim_confidence,
@@ -113,8 +113,11 @@ class Comparison:
         """Return whether a server is faster than another for sure, and noticeably.
 
         Never where the interval of their ratio holds 1: from as many repetitions on as that is one
-        of signed ranks, it can be wider than what the model asks for.
+        of signed ranks, it can be wider than what the model asks for. Nor where the other may do
+        any amount more than was found.
         """
+        if has_no_end(self._scores.get(other, {})):
+            return False
         if (one, other) not in self._faster:
             faster = any(map(claims, self._at_once(one, other)))
             ratio = self.ratio(one, other) if faster else None
@@ -130,7 +133,10 @@ class Comparison:
 
         With the same certainty as they are told apart: all such answers of a table hold at once.
         """
-        within = left_open(self._scores.get(one, {}), self._scores.get(other, {}))
+        both = self._scores.get(one, {}), self._scores.get(other, {})
+        if has_no_end(*both):
+            return False
+        within = left_open(*both)
         bounds = [at_least(found, within) for found in self._at_once(one, other)]
         return any(
             found.low is not None
@@ -255,11 +261,12 @@ class Comparison:
         """Return how many more would tell two servers apart that differ by this ratio.
 
         In four of five such runs, if noise stays as it was; `most` + 1 where more than that are
-        needed, None where their noise is not known. By Student's t, also where it will be signed
+        needed, None where their noise is not known, or one may do any amount more than was found,
+        however often that is. By Student's t, also where it will be signed
         ranks, which need about as many.
         """
         deviation = self.deviation(one, other)
-        if deviation is None:
+        if deviation is None or has_no_end(self._scores[one], self._scores[other]):
             return None
         made = len(paired_logs(self._scores[one], self._scores[other]))
         open_anyway = left_open(self._scores[one], self._scores[other])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from laptime.analysis.comparing import POWER, Comparison
 from laptime.analysis.distributions import student_quantile
-from laptime.analysis.logs import Logs, left_open
+from laptime.analysis.logs import Logs, has_no_end, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.repeated import compared_by, factor_of, logs_of, scores
 from laptime.analysis.rows import Cell
@@ -54,7 +54,9 @@ def control_results(
                     compared_by=metric,
                     factor=factor_of(comparison.factors(spec.baseline_name)[name], metric),
                     differs=comparison.can_be_told_apart(name, spec.baseline_name),
-                    smallest_detectable=smallest_detectable(
+                    smallest_detectable=None
+                    if has_no_end(one, other)
+                    else smallest_detectable(
                         pairs, left_open(one, other), looks.errors_of((one, other))
                     ),
                 )

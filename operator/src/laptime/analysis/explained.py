@@ -9,7 +9,7 @@ from enum import StrEnum
 from laptime.analysis import wording
 from laptime.analysis.repeated import factor_of, fewest_answers
 from laptime.api.causes import LimitedBy
-from laptime.api.doubts import ASKED_AGAIN
+from laptime.api.doubts import ASKED_AGAIN, leaves_end_open
 from laptime.api.results import Interval, ResultRow, Validity
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.plan.experiments import change
@@ -94,9 +94,24 @@ def _found(before: ResultRow, row: ResultRow) -> tuple[Finding, Interval | None,
     why = f"doubtful: {'; '.join(doubts)}" if doubts else ""
     if gain.low is None or gain.high is None:
         return Finding.NOT_KNOWN, gain, "the gain has no interval: there are too few repetitions"
+    open_ended = None
     if gain.low >= WORTH:
-        return Finding.CONFIRMED, gain, why
-    return (Finding.REFUTED if gain.high < WORTH else Finding.UNDECIDED), gain, why
+        finding, open_ended = Finding.CONFIRMED, _open_ended(before)
+    elif gain.high < WORTH:
+        finding, open_ended = Finding.REFUTED, _open_ended(row)
+    else:
+        finding = Finding.UNDECIDED
+        # No number of repetitions decides that.
+        open_ended = _open_ended(before) or _open_ended(row)
+    return (Finding.NOT_KNOWN, gain, open_ended) if open_ended else (finding, gain, why)
+
+
+def _open_ended(row: ResultRow) -> str | None:
+    """Return why a server may do any amount more than was found; None where its end is known."""
+    if row.compared_by.is_latency:
+        return None
+    found = next((one for one in row.validity_reasons if leaves_end_open(one)), None)
+    return found and f"{row.server} may do more than was found: {found}"
 
 
 def _why_none(row: ResultRow) -> str | None:

@@ -27,17 +27,24 @@ class Logs(dict[int, float]):
     """Logarithms of a figure by repetition.
 
     `within` is how far to each side of them the figure may lie, as a logarithm and on average over
-    the repetitions: 0 but for what was searched.
+    the repetitions: 0 but for what was searched. `endless`: in one of them at least it may be any
+    amount higher, since a search found no rate that the server itself missed.
     """
 
-    def __init__(self, logs: ByRepetition, within: float = 0.0) -> None:
+    def __init__(self, logs: ByRepetition, within: float = 0.0, endless: bool = False) -> None:
         super().__init__(logs)
         self.within = within
+        self.endless = endless
 
 
 def left_open(*logs: ByRepetition) -> float:
     """Return how far to each side a figure may lie, or the difference of two, as a logarithm."""
     return math.fsum(one.within for one in logs if isinstance(one, Logs))
+
+
+def has_no_end(*logs: ByRepetition) -> bool:
+    """Return whether one of these figures may be any amount higher."""
+    return any(one.endless for one in logs if isinstance(one, Logs))
 
 
 def interval_of(logs: ByRepetition, confidence: float = CONFIDENCE) -> Interval:

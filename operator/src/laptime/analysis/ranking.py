@@ -10,7 +10,7 @@ from laptime.analysis import wording
 from laptime.analysis.blocks import block_of_loads, fullest, repetition_of
 from laptime.analysis.comparing import Comparison
 from laptime.analysis.left_out import LeftOut, clauses, left_out, nobody
-from laptime.analysis.logs import ByRepetition, Logs, left_open
+from laptime.analysis.logs import ByRepetition, Logs, has_no_end, left_open
 from laptime.analysis.looks import looks_of
 from laptime.analysis.ranks import fastest_first, ranks
 from laptime.analysis.repeated import (
@@ -144,7 +144,9 @@ def _rank(
     for server in spec.servers:
         of_loads = [one.get(server.name, Logs({})) for one in by_load.values()]
         if mean := _mean_by_block(of_loads):
-            found[server.name] = Logs(mean, left_open(*of_loads) / len(of_loads))
+            found[server.name] = Logs(
+                mean, left_open(*of_loads) / len(of_loads), has_no_end(*of_loads)
+            )
     comparison = Comparison(found, looks_of(spec))
     beside = fullest(found)
     repeated = {name for name, logs in beside.items() if len(logs) > 1}

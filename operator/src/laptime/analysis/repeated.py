@@ -4,7 +4,7 @@ A figure of a trial is kept as its logarithm. A response time over all requests 
 those without a right answer is infinite: slower than all others. A server with such a repetition
 has no figure to compare, since nobody knows how much slower it was. The throughput of a search lies
 between the highest rate that was met and the lowest that was missed, and is taken to be in their
-middle.
+middle; where the server itself missed none, nobody knows how much more it does.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 from laptime.analysis.blocks import block_of
 from laptime.analysis.comparing import Comparison
-from laptime.analysis.logs import ByRepetition, Logs, left_open
+from laptime.analysis.logs import ByRepetition, Logs, has_no_end, left_open
 from laptime.analysis.looks import ONCE, Looks, looks_of
 from laptime.analysis.ranks import ranks
+from laptime.api.doubts import leaves_end_open
 from laptime.api.loads import Load
 from laptime.api.metrics import Metric
 from laptime.api.results import Figures, Interval, LatencyFigure, LatencyFigures, TrialResult
@@ -59,14 +60,15 @@ def logs_of(results: Iterable[TrialResult], metric: Metric, sent: bool = False) 
     too few requests for a percentile are left out. `sent`: response times from when a request was
     really sent, which open loads have.
     """
-    found, within = {}, []
+    found, within, endless = {}, [], False
     for result in results:
         if result.figures is not None and result.has_rate:
             log, half = _log(result.figures, metric, sent)
             if log is not None:
                 found[block_of(result)] = log
                 within.append(half)
-    return Logs(found, math.fsum(within) / len(within) if within else 0.0)
+                endless |= metric is Metric.REQUESTS_PER_SECOND and _endless(result)
+    return Logs(found, math.fsum(within) / len(within) if within else 0.0, endless)
 
 
 def logs_by_server(results: Iterable[TrialResult], load: str, metric: Metric) -> dict[str, Logs]:
@@ -83,7 +85,11 @@ def scores(logs: Mapping[str, ByRepetition], metric: Metric) -> dict[str, Logs]:
     """Return the logarithms of servers such that more is better, of those that have a figure."""
     sign = -1.0 if metric.is_latency else 1.0
     return {
-        server: Logs({repetition: sign * log for repetition, log in one.items()}, left_open(one))
+        server: Logs(
+            {repetition: sign * log for repetition, log in one.items()},
+            left_open(one),
+            has_no_end(one),
+        )
         for server, one in logs.items()
         if one and not _failed(one)
     }
@@ -193,6 +199,14 @@ def latency_figures(
 
 def _failed(logs: ByRepetition) -> int:
     return sum(1 for log in logs.values() if math.isinf(log))
+
+
+def _endless(result: TrialResult) -> bool:
+    """Return whether the server may do any amount more than its search found."""
+    searched = result.figures.saturation if result.figures else None
+    if searched is None:
+        return False
+    return searched.high_rate is None or any(map(leaves_end_open, result.validity_reasons))
 
 
 def _log(figures: Figures, metric: Metric, sent: bool) -> tuple[float | None, float]:

@@ -178,6 +178,8 @@ def row_of(
 
 def _first(reasons: Sequence[Said]) -> list[str]:
     if len(reasons) > _REASONS:
+        # What orders and experiments depend on is never among those that are only counted.
+        reasons = sorted(reasons, key=lambda one: not doubts.leaves_end_open(one))
         others = len(reasons) - _REASONS + 1
         reasons = [*reasons[: _REASONS - 1], doubts.MORE_DOUBTS.says(others=others)]
     return [text[:_MESSAGE] for text in reasons]

@@ -17,7 +17,7 @@ from typing import Any
 
 from laptime.analysis.blocks import block_of
 from laptime.analysis.distributions import student_quantile
-from laptime.analysis.logs import Logs, at_least, interval_of, left_open
+from laptime.analysis.logs import Logs, at_least, has_no_end, interval_of, left_open
 from laptime.analysis.looks import Looks, looks_of
 from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.statistics import NOTICEABLE_RATIO
@@ -372,7 +372,12 @@ def _compare(
     values = [list(logs.values()) for logs in (before, after)]
     by_chance = welch_interval(values[0], values[1], 1 - min(errors) / of)
     ratio = at_least(by_chance, left_open(before, after))
-    return Comparison(server, load, metric, known[0], known[1], ratio, _change(ratio, metric))
+    change = _change(ratio, metric)
+    # What has no upper end may be above the other all the same.
+    better = before if change is Change.BETTER else after
+    if change in (Change.BETTER, Change.WORSE) and has_no_end(better):
+        change = Change.NOT_KNOWN
+    return Comparison(server, load, metric, known[0], known[1], ratio, change)
 
 
 def _change(ratio: Interval, metric: Metric) -> Change:
@@ -405,4 +410,4 @@ def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric)
     known = logs_of(own, metric)
     if not silent or (not metric.is_latency and len(silent) < len(every)):
         return known
-    return Logs({**known, **dict.fromkeys(silent, math.inf)}, known.within)
+    return Logs({**known, **dict.fromkeys(silent, math.inf)}, known.within, known.endless)

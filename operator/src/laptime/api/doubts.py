@@ -369,6 +369,11 @@ def doubt(reason: str) -> Doubt | None:
     return next((one for one in DOUBTS if one.said(reason)), None)
 
 
+def leaves_end_open(reason: str) -> bool:
+    """Return whether a reason says that a search found no rate that the server itself missed."""
+    return NO_UPPER_END.said(reason) or SEARCHED_LATE.said(reason)
+
+
 def about(reason: str) -> tuple[str, ...]:
     """Return what a reason is about: the same for those that differ in their figures alone."""
     every = (one.about(reason) for one in DOUBTS)

@@ -259,6 +259,8 @@ def _why_not_known(one: Comparison) -> str:
         return "has no figure in one of the runs"
     if one.failed_before or one.failed_after:
         return "failed now and then"
+    if one.ratio is not None and one.ratio.low is not None:
+        return "may do more than its search found"
     return "has a figure of one repetition only"
 
 
