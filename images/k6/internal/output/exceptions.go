@@ -1,6 +1,7 @@
 package output
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 
 // maxExceptions bounds the exceptions that are told apart, by their words and where they were thrown.
 const maxExceptions = 10
+
+// rejected begins what k6 says of an iteration in which a promise was rejected and nobody caught that: it has no
+// trace for it, since that is in its words.
+const rejected = "Uncaught (in promise) "
 
 // maxTrace bounds an exception with its stack, in bytes.
 const maxTrace = 1000
@@ -32,7 +37,7 @@ func (*exceptions) Levels() []logrus.Level { return []logrus.Level{logrus.ErrorL
 // Fire notes an exception of an iteration; setup() and teardown() end the run.
 func (e *exceptions) Fire(entry *logrus.Entry) error {
 	scenario, ofScenario := entry.Data["scenario"].(string)
-	if !ofScenario || entry.Data["source"] != "stacktrace" {
+	if !ofScenario || entry.Data["source"] != "stacktrace" && !strings.HasPrefix(entry.Message, rejected) {
 		return nil
 	}
 	e.mutex.Lock()
