@@ -31,7 +31,7 @@ func (o *Output) publish(now time.Time) {
 	o.nextPublish = now.Add(publishEvery)
 	for _, name := range []string{warmup, measured} {
 		p := o.phases[name]
-		if p == nil {
+		if p == nil || p.began.IsZero() {
 			continue
 		}
 		if p.slot == nil {

@@ -75,11 +75,11 @@ type Output struct {
 	unserve     func()
 	nextPublish time.Time
 
-	cpu     time.Duration // used before the first measured sample came
+	cpu     time.Duration // used before the first sample came that a measured scenario made
 	wall    time.Time
 	lastCPU time.Duration
 	lastAt  time.Time
-	seen    bool // whether the script did anything since the last time
+	seen    bool // whether a measured scenario did anything since the last time
 }
 
 // phase is what belongs to one phase of the run.
@@ -88,11 +88,13 @@ type phase struct {
 	endpoints map[string]int
 	bytes     int64
 	slot      *live.Slot
-	counts    bool // checks, metrics and thresholds are about it
+	began     time.Time // the first thing that a scenario did in it; zero: none did anything
+	counts    bool      // checks, metrics and thresholds are about it
 }
 
 // New makes the output.
 func New(params output.Params) *Output {
+	tell(params.ScriptOptions.SystemTags)
 	return &Output{
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
 		checks: map[*metrics.TagSet]*result.CheckCount{}, failed: map[int64]*metrics.TagSet{}, streams: map[string]bool{}, groups: map[string]*measure{},
@@ -213,7 +215,9 @@ func latencyOf(t *httpext.Trail) time.Duration {
 func (o *Output) single(s *metrics.Sample) {
 	of := o.source(s.Tags)
 	p := o.phaseOf(of, s.Time)
-	o.seen = o.seen || of.scenario
+	if of.scenario {
+		o.does(p, beganAt(s))
+	}
 	switch s.Metric.Name {
 	case metrics.DroppedIterationsName:
 		p.recorder.DropIterations(int64(s.Value))
@@ -277,7 +281,9 @@ func (o *Output) trail(t *httpext.Trail) {
 func (o *Output) request(s *source, end time.Time, latency time.Duration, remote net.Addr, sample *result.Sample) *phase {
 	issued := end.Add(-latency)
 	p := o.phaseOf(s, issued)
-	o.seen = true
+	if s.scenario {
+		o.does(p, issued)
+	}
 	if p.counts {
 		if s.phase == nil {
 			o.script.RequestSeconds += latency.Seconds()
@@ -346,8 +352,8 @@ func (o *Output) conclude(reason errext.AbortReason) (err error) {
 	o.script.Aborted = reason == errext.AbortedByThreshold
 	o.script.Metrics = o.metricsKept()
 	from := o.first
-	if cut := o.cut(); o.warmup > 0 && !cut.IsZero() && cut.Before(o.last) {
-		from = cut
+	if begins := o.begins(); (o.warmup > 0 || o.phases[warmup] != nil) && !begins.IsZero() && begins.Before(o.last) {
+		from = begins
 	}
 	took := o.last.Sub(from)
 	o.script.Seconds = took.Seconds()
@@ -355,17 +361,17 @@ func (o *Output) conclude(reason errext.AbortReason) (err error) {
 	return err
 }
 
-// cut gives when what is measured began, zero if no scenario did anything.
-func (o *Output) cut() time.Time {
-	if o.began.IsZero() {
-		return o.began
+// begins gives when what is measured began, zero if no scenario did anything that is.
+func (o *Output) begins() time.Time {
+	if o.warmup > 0 && !o.began.IsZero() {
+		return o.began.Add(o.warmup)
 	}
-	return o.began.Add(o.warmup)
+	return o.named(measured).began
 }
 
 // lasted says of a measured phase without requests from when to when it was: other protocols have only metrics.
 func (o *Output) lasted(p *result.Phase) {
-	if from := o.cut(); !from.IsZero() && from.Before(o.last) {
+	if from := o.begins(); !from.IsZero() && from.Before(o.last) {
 		p.FirstRequestAt = result.UnixSeconds(o.epoch, int64(from.Sub(o.epoch)))
 		p.LastResponseAt = result.UnixSeconds(o.epoch, int64(o.last.Sub(o.epoch)))
 		p.WindowSeconds = o.last.Sub(from).Seconds()

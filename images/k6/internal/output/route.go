@@ -18,7 +18,7 @@ import (
 // looking at the tags once per set is enough.
 type source struct {
 	phase    *phase      // nil: the time of a sample decides
-	scenario bool        // whether it comes from a scenario, and not from setup() or k6 itself
+	scenario bool        // whether it comes from a scenario, and not from setup(), teardown() or k6 itself
 	name     string      // of the endpoint
 	url      string      // as k6 has it; that of gRPC has no scheme
 	host     string      // that the tags name; empty: none
@@ -46,6 +46,23 @@ const (
 	teardownGroup = lib.GroupSeparator + teardown
 )
 
+// needed are the tags of k6's that tell phases, endpoints, hosts, checks and errors apart.
+var needed = [...]metrics.SystemTag{
+	metrics.TagScenario, metrics.TagGroup, metrics.TagName, metrics.TagURL, metrics.TagCheck,
+	metrics.TagStatus, metrics.TagError, metrics.TagErrorCode,
+}
+
+// tell has k6 set the tags that are needed, whichever of them the script's option systemTags leaves out. k6 has one
+// set for all: who runs the script has been handed the same one.
+func tell(tags *metrics.SystemTagSet) {
+	if tags == nil {
+		return
+	}
+	for _, one := range needed {
+		tags.Add(one)
+	}
+}
+
 func (o *Output) source(tags *metrics.TagSet) *source {
 	if s, known := o.cached[tags]; known {
 		return s
@@ -64,12 +81,14 @@ func (o *Output) source(tags *metrics.TagSet) *source {
 func (o *Output) read(s *source, tags *metrics.TagSet) {
 	scenario, found := tags.Get("scenario")
 	group, _ := tags.Get("group")
-	s.scenario = found
+	// A script may have groups of these names, too. What it does in them is tagged with the scenario; only a tag of its
+	// own can be there in setup().
+	s.scenario = found && o.params.ScriptOptions.Scenarios[scenario] != nil
 	s.parts = o.ownTags(tags)
 	switch {
-	case within(group, setupGroup):
+	case !s.scenario && within(group, setupGroup):
 		s.phase = o.named(setup)
-	case within(group, teardownGroup):
+	case !s.scenario && within(group, teardownGroup):
 		s.phase = o.named(teardown)
 	case scenario == warmup:
 		s.phase = o.named(warmup)
@@ -137,7 +156,6 @@ func (o *Output) phaseOf(s *source, at time.Time) *phase {
 func (o *Output) named(name string) *phase {
 	p := o.phases[name]
 	if p == nil {
-		now := time.Now()
 		p = &phase{
 			recorder:  result.NewRecorder(o.epoch, -1, nil),
 			endpoints: map[string]int{},
@@ -145,12 +163,20 @@ func (o *Output) named(name string) *phase {
 		}
 		o.align(p.recorder, name)
 		o.phases[name] = p
-		if name == measured {
-			o.cpu, o.wall = process.CPU(), now
-			o.lastCPU, o.lastAt = o.cpu, now
-		}
 	}
 	return p
+}
+
+// does notes that a scenario did something in a phase, since that time.
+func (o *Output) does(p *phase, since time.Time) {
+	if p.began.IsZero() && p == o.phases[measured] {
+		o.cpu, o.wall = process.CPU(), time.Now()
+		o.lastCPU, o.lastAt = o.cpu, o.wall
+	}
+	if p.began.IsZero() || since.Before(p.began) {
+		p.began = since
+	}
+	o.seen = o.seen || p == o.phases[measured]
 }
 
 // endpointOf gives the number of the source's endpoint in a phase.

@@ -13,7 +13,6 @@ import (
 	"go.k6.io/k6/v2/errext/exitcodes"
 
 	"laptime.dev/k6/internal/meeting"
-	"laptime.dev/k6/internal/process"
 	"laptime.dev/k6/internal/result"
 	"laptime.dev/k6/internal/sharing"
 )
@@ -89,8 +88,6 @@ func (o *Output) begin(at time.Time) {
 	for name, phase := range o.phases {
 		o.align(phase.recorder, name)
 	}
-	o.cpu, o.wall = process.CPU(), time.Now()
-	o.lastCPU, o.lastAt = o.cpu, o.wall
 }
 
 // align lays the seconds of a phase over those of the other generators.
