@@ -161,6 +161,17 @@ def test_thresholds_become_objectives_of_the_run(
     assert one.outcome == outcome
 
 
+def test_thresholds_on_metrics_whose_names_begin_alike_are_two() -> None:
+    both = [
+        {"metric": f"http_req_duration{{name:{'n' * 100}{end}}}", "expression": "p(95)<200"}
+        | {"contains": "time", "met": met, "value": value, "samples": 100}
+        for end, met, value in (("a", True, 100.0), ("b", False, 300.0))
+    ]
+    missed, met = threshold_objectives([row({"thresholds": both})])
+    assert (missed.outcome, missed.measured) == ("missed", "300 ms")
+    assert (met.outcome, met.measured) == ("met", "100 ms")
+
+
 @pytest.mark.parametrize(
     ("expression", "values", "met"),
     [

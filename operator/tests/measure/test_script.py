@@ -12,7 +12,7 @@ from laptime.api import doubts
 from laptime.api.loads import Load
 from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
-from laptime.api.text import MAX_NAME, shown
+from laptime.api.text import MAX_NAME, shown, told_apart
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
 from tests.measure.samples import TRIAL, document, line, phase
 
@@ -259,9 +259,32 @@ def test_other_hosts_are_named_and_in_no_figure() -> None:
 
 @given(st.text(max_size=300))
 def test_a_name_moves_no_terminal_and_no_line(name: str) -> None:
-    text = shown(name)
-    assert text.isprintable()
-    assert len(text) <= MAX_NAME
+    for text in (shown(name), told_apart(name)):
+        assert text.isprintable()
+        assert len(text) <= MAX_NAME
+
+
+def test_long_names_are_told_apart_by_all_of_them() -> None:
+    begin = "n" * 2 * MAX_NAME
+    names = [f"{begin}{end}" for end in "ab"]
+    metric = {"type": "counter", "samples": 1}
+    threshold = {"expression": "count>1", "samples": 1, "value": 1}
+    result = said(
+        {
+            "checks": {name: {"passed": 9} for name in names},
+            "otherHosts": {name: {"requests": 1} for name in names},
+            "metrics": {name: {**metric, "sum": n} for n, name in enumerate(names)},
+            "thresholds": [{**threshold, "metric": name, "met": True} for name in names],
+        },
+        endpoints={name: phase([5000] * 5)["endpoints"]["list"] for name in names},
+    )
+    script = result.script
+    assert script is not None
+    assert len({one.name for one in script.checks}) == len({one.host for one in script.other_hosts})
+    assert [len(one.name) for one in script.checks] == [MAX_NAME, MAX_NAME]
+    assert {one.value for one in script.metrics} == {0.0, 1.0}
+    assert {one.metric for one in script.thresholds} == {one.name for one in script.metrics}
+    assert len(set(result.endpoints)) == len({one.name for one in script.metrics}) == 2
 
 
 def test_names_that_are_shown_alike_are_counted_together() -> None:

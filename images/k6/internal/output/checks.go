@@ -1,6 +1,8 @@
 package output
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -71,8 +73,15 @@ func (o *Output) checkOf(tags *metrics.TagSet) *result.CheckCount {
 	return count
 }
 
-// cut shortens a name to maxName bytes.
-func cut(name string) string { return shortened(name, maxName) }
+// cut shortens a name to maxName bytes. Those that begin alike are still told apart: a longer one ends with what is its own.
+func cut(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	whole := sha256.Sum256([]byte(name))
+	end := "…" + hex.EncodeToString(whole[:4])
+	return shortened(name, maxName-len(end)) + end
+}
 
 // shortened gives at most so many bytes of a text, up to the end of a character.
 func shortened(text string, most int) string {

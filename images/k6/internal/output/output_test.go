@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.k6.io/k6/v2/errext"
 	"go.k6.io/k6/v2/lib/netext/httpext"
@@ -200,11 +201,58 @@ func TestChecksOfTheWarmupDoNotCountAndThoseOfSetupDo(t *testing.T) {
 }
 
 func TestNamesAreCutAtTheEndOfACharacter(t *testing.T) {
-	if got := cut(strings.Repeat("a", 199) + "é"); got != strings.Repeat("a", 199) {
+	if got := shortened(strings.Repeat("a", 199)+"é", 200); got != strings.Repeat("a", 199) {
 		t.Errorf("%q", got)
 	}
-	if got := cut(strings.Repeat("é", 100)); len(got) != 200 {
-		t.Errorf("%d bytes", len(got))
+	if got := cut(strings.Repeat("é", 100)); got != strings.Repeat("é", 100) {
+		t.Errorf("%q", got)
+	}
+	if got := cut(strings.Repeat("é", 101)); len(got) > maxName || !utf8.ValidString(got) || cut(got) != got {
+		t.Errorf("%q, %d bytes", got, len(got))
+	}
+}
+
+func TestLongNamesAreToldApartByAllOfThem(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	builtin := metrics.RegisterBuiltinMetrics(registry)
+	o.target = target{host: "server:80"}
+	begin := strings.Repeat("n", 250)
+	metric := registry.MustNewMetric("sizes", metrics.Counter)
+	criteria := map[string]metrics.Thresholds{}
+	for i, end := range []string{"a", "b"} {
+		criteria["sizes{kind:"+begin+end+"}"] = metrics.NewThresholds([]string{fmt.Sprintf("count==%d", i+1)})
+	}
+	o.SetThresholds(criteria)
+	for i, end := range []string{"a", "b"} {
+		for range i + 1 {
+			o.AddMetricSamples([]metrics.SampleContainer{
+				&httpext.Trail{EndTime: o.epoch, Tags: tagged(registry, "name", begin+end, "scenario", "default")},
+				&httpext.Trail{EndTime: o.epoch, Tags: tagged(registry, "url", "http://"+begin+end+"/")},
+				checkSample(registry, metric, 1, "kind", begin+end),
+				checkSample(registry, builtin.Checks, 1, "check", begin+end),
+			})
+		}
+	}
+	p, err := result.Merge(o.phases[measured].recorder)
+	if err != nil || len(p.Endpoints) != 2 || p.Endpoints[cut(begin+"b")].Requests != 2 {
+		t.Errorf("endpoints %v, error %v", p.Endpoints, err)
+	}
+	if hosts := o.script.OtherHosts; len(hosts) != 2 {
+		t.Errorf("hosts %v", hosts)
+	}
+	if checks := o.script.Checks; len(checks) != 2 || checks[cut(begin+"b")].Passed != 2 {
+		t.Errorf("checks %v", checks)
+	}
+	all := o.metricsKept()
+	judged, err := o.judge(time.Second)
+	if err != nil || len(judged) != 2 || judged[0].Metric == judged[1].Metric {
+		t.Fatalf("%+v, error %v", judged, err)
+	}
+	for i, one := range judged {
+		if !one.Met || all[one.Metric] == nil || all[one.Metric].Samples != int64(i+1) {
+			t.Errorf("%+v, %+v", one, all[one.Metric])
+		}
 	}
 }
 

@@ -194,6 +194,7 @@ func (s *source) endpointOf(p *phase) int {
 }
 
 func (p *phase) endpoint(name string) int {
+	name = cut(name)
 	if len(p.endpoints) >= maxEndpoints {
 		if _, known := p.endpoints[name]; !known {
 			name = otherEndpoints

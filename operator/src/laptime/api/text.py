@@ -6,10 +6,12 @@ they say is cleaned where it comes in, and once more where it is printed.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any
 
 MAX_NAME = 100
+_DIGITS = 8
 _REPLACED = "�"
 
 
@@ -45,6 +47,17 @@ def shown(name: str, most: int = MAX_NAME) -> str:
     # Of a name of megabytes only what is shown is looked at.
     text = plain(name[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def told_apart(name: str, most: int = MAX_NAME) -> str:
+    """Return a name as `shown` does; those that differ only in what is cut off still differ.
+
+    A longer one ends with some digits of a hash of the whole.
+    """
+    if len(name) <= most:
+        return plain(name)
+    digits = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGITS]
+    return f"{plain(name[: most - _DIGITS - 1])}…{digits}"
 
 
 # Of a URL (at its very beginning a text may be cut off within one), and of a list of settings. No

@@ -19,7 +19,7 @@ from laptime.api.results import (
     Validity,
 )
 from laptime.api.script import ScriptFigures
-from laptime.api.text import shown
+from laptime.api.text import shown, told_apart
 from laptime.catalog import Request
 from laptime.measure.by_design import think_times
 from laptime.measure.generator import (
@@ -241,7 +241,7 @@ def _on_one_clock(phases: Sequence[GeneratorPhase]) -> list[GeneratorSecond]:
 def _most_used(phase: GeneratorPhase) -> list[tuple[str, GeneratorEndpoint]]:
     # A script can make a name for each request: what is stored must stay small.
     by_use = sorted(phase.endpoints.items(), key=lambda item: -item[1].requests)
-    kept = {shown(name): endpoint for name, endpoint in by_use[:MAX_ENDPOINTS]}
+    kept = {told_apart(name): endpoint for name, endpoint in by_use[:MAX_ENDPOINTS]}
     return sorted(kept.items(), key=lambda item: item[0])
 
 

@@ -15,7 +15,7 @@ from laptime.api.script import (
     ScriptFigures,
     ThresholdResult,
 )
-from laptime.api.text import shown
+from laptime.api.text import shown, told_apart
 from laptime.measure.generator import GeneratorScript, GeneratorThreshold
 from laptime.measure.script_metrics import shown_metrics
 
@@ -35,11 +35,11 @@ def script_figures(
 ) -> ScriptFigures:
     """Return what a script says, with names that can be shown; `warned` is what k6 warned of."""
     checks = [
-        CheckResult(name=shown(name), passed=one.passed, failed=one.failed)
+        CheckResult(name=told_apart(name), passed=one.passed, failed=one.failed)
         for name, one in script.checks.items()
     ]
     hosts = [
-        OtherHost(host=shown(name), requests=one.requests, errors=one.errors)
+        OtherHost(host=told_apart(name), requests=one.requests, errors=one.errors)
         for name, one in script.other_hosts.items()
     ]
     warnings = [f"k6 warned: {text}" for text in warned]
@@ -120,8 +120,8 @@ def _threshold(said: GeneratorThreshold) -> ThresholdResult:
     known = said.samples > 0 or counted or not said.met
     value = said.value if said.samples or counted else None
     return ThresholdResult(
-        metric=shown(said.metric),
-        expression=shown(said.expression),
+        metric=told_apart(said.metric),
+        expression=told_apart(said.expression),
         contains=shown(said.contains, _MAX_EXECUTOR),
         met=said.met if known else None,
         measured=None if value is None else Interval(value=value),

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from laptime.api.script import ScriptMetric
-from laptime.api.text import shown
+from laptime.api.text import shown, told_apart
 from laptime.measure.generator import GeneratorMetric, GeneratorThreshold
 
 _SHIFT = 42
@@ -97,7 +97,7 @@ def _shown(name: str, metric: GeneratorMetric) -> ScriptMetric:
         "rate": metric.passes / metric.samples,
     }.get(metric.type, metric.sum / metric.samples)
     return ScriptMetric(
-        name=shown(name),
+        name=told_apart(name),
         type=shown(metric.type),
         contains=shown(metric.contains),
         samples=metric.samples,
