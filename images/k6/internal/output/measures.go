@@ -15,7 +15,7 @@ const maxMetrics = 100
 // measure is what is kept of one metric, or of a sub-metric that a threshold is about.
 type measure struct {
 	result.Metric
-	name string
+	name string       // whole
 	tags [][2]string  // samples of a sub-metric have all of these
 	sink metrics.Sink // what k6 reckons thresholds with; nil where there are none
 	full bool         // a trend that has no more room
@@ -52,7 +52,7 @@ func (o *Output) measuresOf(m *metrics.Metric) []*measure {
 func (o *Output) keep(one *measure, of *metrics.Metric) bool {
 	one.Type, one.Contains = of.Type.String(), of.Contains.String()
 	if len(o.kept) >= maxMetrics {
-		o.script.MetricsLeftOut++
+		o.leaveOut(one.name)
 		return false
 	}
 	if of.Type == metrics.Trend {
@@ -60,6 +60,14 @@ func (o *Output) keep(one *measure, of *metrics.Metric) bool {
 	}
 	o.kept = append(o.kept, one)
 	return true
+}
+
+// leaveOut notes that there is no room for a metric, of whose samples it may be told each.
+func (o *Output) leaveOut(name string) {
+	if len(o.leftOut) < maxCached {
+		o.leftOut[name] = true
+	}
+	o.script.MetricsLeftOut = len(o.leftOut)
 }
 
 // group gives what keeps the durations of one group, nil where there is no room.

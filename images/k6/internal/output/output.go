@@ -64,6 +64,7 @@ type Output struct {
 	byTag      map[string]*measure // the same parts by their names
 	scenarios  int                 // that are measured
 	kept       []*measure
+	leftOut    map[string]bool // metrics that there was no room for
 	thresholds []*limits
 	trails     bool // a threshold is about requests
 	script     result.Script
@@ -99,7 +100,7 @@ func New(params output.Params) *Output {
 		params: params, phases: map[string]*phase{}, cached: map[*metrics.TagSet]*source{},
 		checks: map[*metrics.TagSet]*result.CheckCount{}, failed: map[int64]*metrics.TagSet{}, streams: map[string]bool{}, groups: map[string]*measure{},
 		measures: map[*metrics.Metric][]*measure{}, parts: map[series][]*measure{}, byTag: map[string]*measure{},
-		scenarios: measuredScenarios(params),
+		scenarios: measuredScenarios(params), leftOut: map[string]bool{},
 		script: result.Script{
 			Executors: executors(params), Checks: map[string]*result.CheckCount{}, OtherHosts: map[string]*result.HostCount{},
 			Exceptions: map[string]int64{},
