@@ -117,6 +117,35 @@ def test_a_row_shows_the_checks_that_failed_most() -> None:
     assert [one.name for one in script.checks[:2]] == ["check 99", "check 98"]
     assert len(script.checks) == 20
     assert script.checks_failed == 2 * sum(range(100))
+    assert script.warnings == ["80 checks of all repetitions are left out: 20 are kept"]
+
+
+@pytest.mark.parametrize(
+    ("script", "warning"),
+    [
+        (
+            {"otherHosts": {f"host-{n}:80": {"requests": 1} for n in range(12)}},
+            "2 other hosts of all repetitions are left out: 10 are kept",
+        ),
+        (
+            {"exceptions": {f"Error: {n}": 1 for n in range(5)}},
+            "2 exceptions of all repetitions are left out: 3 are kept",
+        ),
+        (
+            {
+                "thresholds": [
+                    {"metric": f"m{n}", "expression": "count>0", "met": True, "samples": 1}
+                    for n in range(40)
+                ]
+            },
+            "8 thresholds of all repetitions are left out: 32 are kept",
+        ),
+    ],
+)
+def test_what_a_row_does_not_show_is_said(script: dict[str, Any], warning: str) -> None:
+    found = row(script, script).script
+    assert found is not None
+    assert found.warnings == [warning]
 
 
 def threshold(*outcomes: tuple[bool, float]) -> list[dict[str, Any]]:

@@ -55,9 +55,18 @@ def script_of_row(
     metrics = _metrics_shown(tuple(payloads))
     kept = first_metrics(metrics, MAX_METRICS)
     warnings = dict.fromkeys(text for one in scripts for text in one.warnings)
-    if len(metrics) > len(kept):
-        left_out = f"{len(metrics) - len(kept)} metrics of all repetitions are left out"
-        warnings[f"{left_out}: {len(kept)} are kept"] = None
+    thresholds = _thresholds(trusted or scripts)
+    exceptions = exceptions_together(thrown for one in scripts for thrown in one.exceptions)
+    for what, found, most in (
+        ("metrics", len(metrics), MAX_METRICS),
+        ("checks", len(checks), MAX_CHECKS),
+        ("thresholds", len(thresholds), MAX_THRESHOLDS),
+        ("exceptions", len(exceptions), MAX_EXCEPTIONS),
+        ("other hosts", len(hosts), MAX_HOSTS),
+    ):
+        if found > most:
+            left_out = f"{found - most} {what} of all repetitions are left out"
+            warnings[f"{left_out}: {most} are kept"] = None
     return ScriptFigures(
         warmup_named=all(one.warmup_named for one in scripts),
         executors=sorted({kind for one in scripts for kind in one.executors}),
@@ -71,10 +80,8 @@ def script_of_row(
         checks_failed=sum(one.checks_failed for one in scripts),
         wrong_answers=sum(one.wrong_answers for one in scripts),
         checks=checks[:MAX_CHECKS],
-        exceptions=exceptions_together(thrown for one in scripts for thrown in one.exceptions)[
-            :MAX_EXCEPTIONS
-        ],
-        thresholds=_thresholds(trusted or scripts)[:MAX_THRESHOLDS],
+        exceptions=exceptions[:MAX_EXCEPTIONS],
+        thresholds=thresholds[:MAX_THRESHOLDS],
         other_hosts=hosts[:MAX_HOSTS],
         metrics=kept,
         warnings=list(warnings),
