@@ -181,6 +181,24 @@ def test_a_process_that_ended_is_let_go_of_and_the_others_go_on() -> None:
         assert times.read() == {}
 
 
+def test_a_process_that_renames_itself_each_second_is_few_series(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(STAT.format(7, "runc:[2:INIT]", 100))
+    times = ProcessTimes()
+    times.follow(str(tmp_path), [7])
+    names, spent = set(), []
+    for second in range(100):
+        text = STAT.format(7, "server" if second < 50 else f"name-{second}", 100 * (second + 2))
+        (tmp_path / "7" / "stat").write_text(text)
+        reading = times.read()[7]
+        names.add((reading.command, reading.parent))
+        spent.append(reading.cpu_seconds)
+    assert len(names) <= 4
+    assert ("server", reading.parent) in names
+    assert spent == sorted(set(spent)), "its times go on"
+    times.close()
+
+
 @pytest.mark.parametrize("said", [("", "5 6 7"), ("7 nothing", "5 6 7"), (STAT, "")])
 def test_files_that_say_nothing_are_those_of_a_process_that_ended(
     tmp_path: Path, said: tuple[str, str]

@@ -163,6 +163,38 @@ def test_of_neighbours_only_the_metadata_is_asked_for() -> None:
     ]
 
 
+def test_a_list_of_metadata_without_any_pod_is_null() -> None:
+    """As API servers write it: in a namespace with nothing but runs there is no other pod."""
+    told: list[set[str]] = []
+    empty = {"metadata": {"resourceVersion": "10"}, "items": None}
+    other = {"uid": "u", "name": "web", "namespace": "default", "resourceVersion": "11"}
+    api = ScriptedApi(empty, [{"type": "ADDED", "object": {"metadata": other}}])
+    one = PodWatch(
+        api,
+        "node-1",
+        "default",
+        lambda pods: told.append({pod.name for pod in pods.values()}),
+        neighbours=True,
+    )
+    with pytest.raises(TheEnd):
+        one._run_for_ever()
+    assert told == [set(), {"web"}]
+
+
+@pytest.mark.parametrize("answer", [None, [], {"items": 5}], ids=["null", "a list", "a number"])
+def test_what_no_api_server_should_answer_does_not_end_it(run: Run, answer: Any) -> None:
+    one, told, _ = run(answer, pod_list(wire("a")))
+    assert told == [{"a"}]
+    assert one.up
+
+
+def test_watches_that_end_at_once_are_a_second_apart(run: Run, pauses: list[float]) -> None:
+    ends = [{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "15"}}}]
+    run(pod_list(), ends, ends, ends)
+    assert len(pauses) == 3
+    assert all(0.5 < one <= 1.0 for one in pauses)
+
+
 def test_a_version_that_is_too_old_means_a_new_list(run: Run) -> None:
     _, told, asked = run(
         pod_list(wire("a")),
@@ -186,7 +218,7 @@ def test_after_a_cut_it_goes_on_where_it_was(run: Run, pauses: list[float]) -> N
     later = [parse_qs(urlparse(path).query) for path in asked[1:]]
     assert [one["watch"] for one in later] == [["1"]] * 4
     assert [one["resourceVersion"] for one in later] == [["10"], ["11"], ["11"], ["12"]]
-    assert pauses == [1.0, 2.0]
+    assert pauses[:2] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(

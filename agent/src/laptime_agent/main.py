@@ -47,9 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in options.namespace:
         namespace = None if name == ALL_NAMESPACES else name
         watch = PodWatch(api, options.node, namespace, partial(sampler.tell, name))
-        watches.append((name, watch))
         others = partial(sampler.neighbours.tell, name)
-        PodWatch(api, options.node, namespace, others, neighbours=True).start()
+        neighbours = PodWatch(api, options.node, namespace, others, neighbours=True)
+        watches.append((name, (watch, neighbours)))
+        neighbours.start()
         watch.start()
     exposition = Exposition(sampler, options.node, own_metrics(sampler, watches))
     server = make_server(options.port, exposition.render, lambda: is_fresh(sampler))
@@ -65,7 +66,7 @@ def is_fresh(sampler: Sampler) -> bool:
 
 
 def own_metrics(
-    sampler: Sampler, watches: Iterable[tuple[str, PodWatch]] = ()
+    sampler: Sampler, watches: Iterable[tuple[str, Sequence[PodWatch]]] = ()
 ) -> CollectorRegistry:
     """Return the metrics about the agent itself."""
     registry = CollectorRegistry()
@@ -103,8 +104,8 @@ class _OwnCollector(Collector):
             "Whether the API server tells of the pods of a namespace (* for all).",
             labels=["watched"],
         )
-        for name, watch in self._watches:
-            up.add_metric([name], float(watch.up))
+        for name, both in self._watches:
+            up.add_metric([name], float(all(watch.up for watch in both)))
         yield up
 
 

@@ -16,6 +16,10 @@ MOST_PROCESSES = 64
 Each is a series of its own in Prometheus, and some servers have a process for each connection.
 """
 
+_MOST_NAMES = 4
+"""Names and parents of a process that are told, one after the other: it may give itself a new name
+each second, and each would be three more series in Prometheus. Most have one or two: a container's
+first process is runc before it is the image's program."""
 _MONITOR = f"-{MONITOR}-".encode()
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -78,14 +82,19 @@ class _Process:
         OSError: there is no such process; on `read`, it has ended.
     """
 
-    __slots__ = ("_main_thread", "_stat")
+    __slots__ = ("_main_thread", "_names", "_stat")
 
     def __init__(self, folder: str) -> None:
+        self._names: list[tuple[str, int]] = []
         self._stat = KernelFile(f"{folder}/stat")
         self._main_thread = open_if_there(f"{folder}/schedstat")
 
     def read(self) -> ProcessReading:
         reading = parse_stat(self._stat.read())
+        name = (reading.command, reading.parent)
+        if name not in self._names[-1:] and len(self._names) < _MOST_NAMES:
+            self._names.append(name)
+        reading = replace(reading, command=self._names[-1][0], parent=self._names[-1][1])
         if self._main_thread is None:
             return reading
         running, waiting, _ = map(int, self._main_thread.read().split())

@@ -83,9 +83,9 @@ class ProcessReading:
     """A process, its threads included and its children not."""
 
     command: str
-    """What the kernel calls it now."""
+    """What the kernel calls it now, or called it when it had had some names already."""
     parent: int
-    """The number of the process that it belongs to now."""
+    """The number of the process that it belonged to then."""
     cpu_seconds: float
     main_thread: tuple[float, float] | None = None
     """For how many seconds its first thread ran, and was ready and had no CPU; None: not told."""

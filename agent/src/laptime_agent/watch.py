@@ -8,6 +8,7 @@ import logging
 import os
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import sleep
@@ -20,6 +21,8 @@ _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _WATCH_SECONDS = 300
 # A watch says something at least this often: it ends after _WATCH_SECONDS.
 _SILENCE_SECONDS = _WATCH_SECONDS + 30
+_SHORTEST_SECONDS = 1.0
+"""From the begin of a watch to the next: whoever ends each at once is not asked without a pause."""
 _RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0)
 _ANY_VERSION = "0"
 _SHORT_FAILURES = 4
@@ -133,12 +136,15 @@ class PodWatch:
                 if not self._listed:
                     self._list()
                 while True:
+                    begun = time.monotonic()
                     self._watch()
                     last_said = ""
-            except (OSError, http.client.HTTPException, Refused, ValueError, KeyError) as error:
+                    sleep(max(0.0, begun + _SHORTEST_SECONDS - time.monotonic()))
+            except Exception as error:
+                # Whatever was answered: nobody begins this thread again.
                 refused = error.status if isinstance(error, Refused) else None
-                unknown = refused in _UNKNOWN_VERSION or isinstance(error, (ValueError, KeyError))
-                if unknown or self._failures >= _SHORT_FAILURES:
+                lost = isinstance(error, (OSError, http.client.HTTPException, Refused))
+                if refused in _UNKNOWN_VERSION or not lost or self._failures >= _SHORT_FAILURES:
                     # Nobody says any more what has changed since then. Else it goes on from there:
                     # an API server that starts again refuses much for some seconds. After longer
                     # it may have an older state, and a watch would wait until that is as new.
@@ -172,7 +178,8 @@ class PodWatch:
                 # Such as by an etcd that was restored, which never had this version.
                 self._version = _ANY_VERSION
             raise
-        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"])}
+        # An API server writes a list of metadata without any entry as null.
+        self._pods = {pod.uid: pod for pod in map(Pod.from_wire, document["items"] or ())}
         self._version = str(document["metadata"]["resourceVersion"])
         self._listed, self.up, self._failures = True, True, 0
         self._changed(self._pods)
