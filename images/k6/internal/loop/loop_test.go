@@ -183,7 +183,7 @@ func TestClosedLoadSendsExactlyAsManyRequestsAsAsked(t *testing.T) {
 	}
 }
 
-func TestClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
+func TestTimedClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 	server, requests, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(200 * time.Millisecond)
 		hello(w, nil)
@@ -249,7 +249,7 @@ func TestTimeoutsAreCountedAndCloseTheConnection(t *testing.T) {
 		<-r.Context().Done()
 		cancelled.Add(1)
 	})
-	p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Total: 40, KeepAlive: true, Timeout: 200 * time.Millisecond})
+	p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Total: 40, KeepAlive: true, Timeout: time.Second})
 	only(t, p, "timeout", 8)
 	for wait := 0; cancelled.Load() < 8 && wait < 100; wait++ {
 		time.Sleep(10 * time.Millisecond)

@@ -23,13 +23,15 @@ import (
 
 const (
 	// From the moment in which all are there to the start: enough for each to ask several times.
-	lead        = 250 * time.Millisecond
+	lead = 250 * time.Millisecond
 	// On a full node it is as many times the longest pause between two questions of one generator, to this limit.
 	leadByPause = 2
 	longestLead = 5 * time.Second
 	askEvery    = 25 * time.Millisecond
 	askTimeout  = 2 * time.Second
-	readTimeout = 5 * time.Second
+	// Half of a round trip is what a start may be off: after a longer one it is asked for again, while there is time.
+	goodRoundTrip = 10 * time.Millisecond
+	readTimeout   = 5 * time.Second
 	// Generator 0 answered before and now it does not: it has been lost. So long does it stay for the others.
 	lostAfter = 10 * time.Second
 	// What one generator hands to the others, in bytes.
@@ -140,8 +142,9 @@ func (m *Meeting) Share(ctx context.Context, name string, longest time.Duration,
 
 // told is what generator 0 tells the others of a round.
 type told struct {
-	start time.Time
-	data  []byte
+	start     time.Time
+	data      []byte
+	roundTrip time.Duration
 }
 
 func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, handing bool, one func() ([]byte, error)) (told, error) {
@@ -165,7 +168,7 @@ func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, 
 		start = start.Add(max(m.Lead, min(leadByPause*m.longestPause, longestLead)))
 	}
 	r.start, r.data, r.handing = start, data, handing
-	return told{start, data}, nil
+	return told{start: start, data: data}, nil
 }
 
 // Finish says that the load of this generator has ended. On generator 0 it waits until all have said so.
@@ -333,13 +336,17 @@ func (m *Meeting) question(what url.Values) string {
 func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (told, error) {
 	where := m.question(url.Values{"round": {name}})
 	var last error
+	var best *told
 	heard := time.Now()
 	for {
 		said, err := m.askOnce(ctx, where)
+		if err == nil && (best == nil || said.roundTrip < best.roundTrip) {
+			m.answered, best = true, &said
+		}
 		switch {
-		case err == nil:
-			m.answered = true
-			return said, nil
+		case best != nil && (best.roundTrip <= goodRoundTrip || time.Until(best.start) < 2*best.roundTrip+askEvery):
+			return *best, nil
+		case best != nil: // it is asked again
 		case errors.Is(err, errOthersMissing):
 			m.answered, heard, last = true, time.Now(), err
 		case m.answered && time.Since(heard) > lostAfter:
@@ -353,6 +360,9 @@ func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrIncomplete) {
 				return told{}, cause
+			}
+			if best != nil {
+				return *best, nil
 			}
 			return told{}, fmt.Errorf("%w: generator %d waited %s for the %s; generator 0 (%s): %v",
 				ErrIncomplete, m.index, longest, name, m.address, last)
@@ -397,5 +407,6 @@ func (m *Meeting) askOnce(ctx context.Context, where string) (told, error) {
 		return told{}, fmt.Errorf("it answered %q", number)
 	}
 	// Half of the round trip had passed when generator 0 looked at its clock.
-	return told{asked.Add(answered.Sub(asked) / 2).Add(time.Duration(left)), data}, nil
+	roundTrip := answered.Sub(asked)
+	return told{asked.Add(roundTrip / 2).Add(time.Duration(left)), data, roundTrip}, nil
 }

@@ -3,9 +3,13 @@ package meeting
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -113,6 +117,27 @@ func TestTheStartIsFurtherAwayWhereGeneratorsAskSlowly(t *testing.T) {
 	time.Sleep(pause)
 	if err := ask(); err != nil {
 		t.Errorf("it does not hear of the start: %v", err)
+	}
+}
+
+func TestAStartThatWasHeardSlowlyIsAskedForAgain(t *testing.T) {
+	start := time.Now().Add(4 * time.Second)
+	var asked atomic.Int64
+	zero := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		left := time.Until(start)
+		if asked.Add(1) == 1 {
+			time.Sleep(800 * time.Millisecond) // all of it on the way back
+		}
+		_, _ = fmt.Fprintf(w, "%d\n", left.Nanoseconds())
+	}))
+	defer zero.Close()
+	one := join(t, "demo", 1, 2, zero.Listener.Addr().String())
+	heard, err := one.Wait(context.Background(), "warm-up", time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := heard.Sub(start).Abs(); off > 200*time.Millisecond {
+		t.Errorf("the start is %s off after %d questions", off, asked.Load())
 	}
 }
 
