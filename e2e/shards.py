@@ -29,8 +29,7 @@ SHARDS = {
         "runs/test_deletion.py",
         "runs/test_duet.py",
         "runs/test_frozen_kubelet.py",
-        # It kills the operator, and fills the node.
-        "runs/test_seconds.py",
+        "runs/test_seconds.py::test_every_second_of_every_trial_is_in_prometheus",
         "runs/test_services.py",
         "runs/test_side_services.py",
         "runs/test_switches.py",
@@ -68,6 +67,8 @@ SHARDS = {
     "own-cpus": ("runs/test_own_cpus.py",),
     "figures": (
         "test_watching.py",
+        # It fills the machine, and kills the operator.
+        "runs/test_seconds.py",
         # Whether a gain is confirmed or undecided is the machine's to say as well.
         "runs/test_explain.py",
         # A profiler that gets no CPU finds no process to look at.

@@ -72,7 +72,7 @@ class Place:
             label = f"pod-security.kubernetes.io/enforce={level}"
             self.kubectl("label", "namespace", name, label, "--overwrite")
 
-    def measured(self, run: str, seconds: int = 2, **values: Any) -> dict[str, Any]:
+    def measured(self, run: str, seconds: int = 5, **values: Any) -> dict[str, Any]:
         """Install the chart with values, measure a server, and return the trial's readings."""
         file = self.values.with_name(f"{run}.yaml")
         file.write_text(yaml.safe_dump({"runNamespaces": [self.team], **values}))
@@ -83,7 +83,8 @@ class Place:
             "--take-ownership",
         )
         cluster = Cluster(self.kubectl, self.reader, self.team)
-        loads = light(f"{seconds}s", warmup="1s")
+        # A full node's agent may need some seconds to find a new pod.
+        loads = light(f"{seconds}s", warmup="3s")
         small: dict[str, Any] = {"loads": loads, "topology": POSTGRES_ALONE, "repetitions": 1}
         manifest = run_manifest(run, [AXUM], **small)
         status = cluster.wait_end(cluster.apply(manifest), 120 + seconds)

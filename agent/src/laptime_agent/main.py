@@ -77,7 +77,9 @@ def own_metrics(
 
 
 class _OwnCollector(Collector):
-    def __init__(self, sampler: Sampler, watches: tuple[tuple[str, PodWatch], ...]) -> None:
+    def __init__(
+        self, sampler: Sampler, watches: tuple[tuple[str, Sequence[PodWatch]], ...]
+    ) -> None:
         self._sampler = sampler
         self._watches = watches
         self._memory = KernelFile("/proc/self/statm")
