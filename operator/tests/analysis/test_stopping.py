@@ -325,6 +325,31 @@ def test_a_budget_ends_a_run_that_is_not_decided() -> None:
     assert repetitions_needed(decided("a", "b", budget="10m"), results) == 4
 
 
+@pytest.mark.parametrize("rule", [{"precision": "0.1%"}, {"stopWhen": "decided"}])
+@pytest.mark.parametrize("loads", [("closed",), ("clear", "closed")])
+def test_what_was_measured_stays_while_a_trial_is_asked_for_again_and_after(
+    rule: dict[str, Any], loads: tuple[str, ...]
+) -> None:
+    spec = make_spec("a", "b", loads=loads, maxRepetitions=20, budget="20m", **rule)
+    results = [
+        one
+        for load in loads
+        for one in levels(14, load, a=0.0, b=0.7 * (load == "clear"))
+        if load == "closed" or rule != {"stopWhen": "decided"} or one.repetition <= 3
+    ]
+    failed = next(one for one in results if (one.server, one.repetition) == ("b", 2))
+    going_on = [one for one in results if one is not failed]
+    later = {"retry": 1, "started_at": "2026-01-02T00:00:00Z"}
+    later["finished_at"] = "2026-01-02T00:00:50Z"
+    over = [*going_on, failed.model_copy(update=later)]
+    for seen in (going_on, over):
+        planned = trials_so_far("demo", spec, 1, Order.BALANCED, seen)
+        of_loads = {(one.server, one.load, one.repetition) for one in planned}
+        assert of_loads >= {(one.server, one.load, one.repetition) for one in seen}
+        assert (failed.server, failed.load, failed.repetition) in of_loads
+        assert max(one.repetition for one in planned) == 14
+
+
 @given(
     st.lists(st.tuples(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2)), max_size=14),
     st.integers(0, 2),

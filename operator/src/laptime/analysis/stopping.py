@@ -2,7 +2,8 @@
 
 Everything follows from the stored results, so that an operator that was started anew decides the
 same. After each repetition of all servers the rule looks only at the results up to it; once it
-has said enough, later results cannot change that.
+has said enough, later results cannot change that. What was measured by then stays a part of the
+run, whatever the rule says of it when a trial was asked for again.
 
 Looking again and again makes false discoveries likelier where one stops *because* something was
 found, as `stopWhen: decided` does: there each look may err less (looks.py, `make bench-looks`).
@@ -47,9 +48,15 @@ def trials_so_far(
 ) -> tuple[Trial, ...]:
     """Return the trials that a run is known to need, given its results.
 
-    `out` are the servers that are not measured any more.
+    `out` are the servers that are not measured any more. A repetition that was begun is never taken
+    back: where a trial is asked for again the rule may be content with fewer, since the trial is
+    missing, or was measured long after the time that the run may take. What was measured is.
     """
     needed = repetitions_needed(spec, results, out)
+    for load, begun in needed.items():
+        made = (one.repetition for one in results if one.load == load)
+        # What is stored can be tampered with.
+        needed[load] = min(max([begun, *made]), spec.most_repetitions)
     # Of a load that has enough its trials are left out: the others keep their names and order.
     planned = plan_trials(run_name, spec, seed, max(needed.values()), order)
     return tuple(trial for trial in planned if trial.repetition <= needed[trial.load])
