@@ -147,6 +147,20 @@ def test_more_workers_have_as_many_connections_as_far_as_that_goes(
     assert processes_of(more) * each - processes_of(before) * connections in (0, 1)
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_more_workers_of_an_image_are_told_of_as_many_connections_as_before(workers: int) -> None:
+    before = server(preset=None, image="shop:1", workers=workers, databaseConnections=4)
+    made = experiment(spec_of(before), "mine", [WORKERS, CONNECTIONS], ["closed"], 5)
+    more, conns, both = (arm.server for arm in made.arms)
+    assert (more.workers, more.database_connections) == (2 * workers, 4)
+    assert (both.workers, both.database_connections) == (2 * workers, 8)
+    assert conns.database_connections == 8
+    assert made.arms[0].change == (
+        f"{2 * workers} workers instead of {workers}, {8 * workers} database connections, if each "
+        f"worker has a pool of its own, instead of {4 * workers}"
+    )
+
+
 def test_what_differs_is_said_with_both_numbers() -> None:
     made = experiment(spec_of(server()), "mine", [WORKERS, CONNECTIONS], ["closed"], 5)
     assert [arm.change for arm in made.arms] == [

@@ -230,7 +230,7 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
     for what, after, before in (
         ("workers", arm.worker_count, unchanged.worker_count),
         ("threads", _threads(arm), _threads(unchanged)),
-        ("database connections", server_connections(arm), server_connections(unchanged)),
+        (_pools(arm), server_connections(arm), server_connections(unchanged)),
         ("CPU", _cpu(arm), _cpu(unchanged)),
         *(
             (f"CPU of {title}", tiers.cpu_of(tier), before_them.cpu_of(tier))
@@ -243,6 +243,13 @@ def change(spec: BenchmarkRunSpec, unchanged: Server, arm: Server) -> str:
         if after != before:
             parts.append(f"{after} {what} instead of {before}")
     return ", ".join(parts)
+
+
+def _pools(arm: Server) -> str:
+    if arm.preset is None and arm.worker_count > 1:
+        # Nobody knows what workers of an image are.
+        return "database connections, if each worker has a pool of its own,"
+    return "database connections"
 
 
 def _more(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Server:
@@ -274,6 +281,9 @@ def _doubled(spec: BenchmarkRunSpec, server: Server, resource: Resource) -> Serv
         return server.model_copy(update={"threads": 2 * threads})
     if resource is Resource.WORKERS:
         more = server.model_copy(update={"workers": 2 * server.worker_count})
+        if server.preset is None:
+            # Its workers may share a pool, of which half would be less: it keeps what it is told.
+            return more
         # Each process has a pool of its own: half of it, so that the connections stay as many.
         each = server.database_connections * processes_of(server) / processes_of(more)
         return more.model_copy(update={"database_connections": max(1, -int(-each // 1))})
