@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"laptime.dev/k6/internal/result"
 )
 
 // What nobody catches in a promise ends an iteration as what is thrown does.
@@ -154,6 +156,36 @@ func TestCallsOfGRPCHaveTheirStatus(t *testing.T) {
 		}`, folder+"/testdata")), "--env=GRPC_ADDR="+address)
 	if p := out.result.Phases["measured"]; p.Requests != 20 || p.Errors["status"] != 20 {
 		t.Errorf("%d requests, errors %v", p.Requests, p.Errors)
+	}
+}
+
+// However much a script measures, its trial has figures.
+func TestManyTrendsOfVeryDifferentValuesFit(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	out, _ := own(t, []string{"TARGET=" + server.URL}, write(t, `
+		import http from 'k6/http';
+		import { Trend } from 'k6/metrics';
+		const all = Array.from({ length: 24 }, (_, i) => new Trend('trend_' + i));
+		export const options = { vus: 1, iterations: 250, thresholds: { trend_7: ['p(95)>0'] } };
+		export default function () {
+			for (let i = 0; i < 12; i++) { http.get(__ENV.TARGET + '/', { tags: { name: 'name ' + i } }); }
+			for (const one of all) { for (let i = 0; i < 100; i++) { one.add(Math.exp(Math.random() * 20)); } }
+		}`))
+	line := ""
+	for one := range strings.Lines(out.stdout) {
+		if strings.HasPrefix(one, result.LinePrefix) {
+			line = one
+		}
+	}
+	kept := 0
+	for _, one := range out.result.Script.Metrics {
+		if one.Type == "trend" && one.Cells != nil {
+			kept++
+		}
+	}
+	if len(line) > 900_000 || len(out.result.Phases["measured"].Endpoints) != 12 || kept < 3 || kept >= 24 || out.result.Script.Metrics["trend_7"].Cells == nil {
+		t.Errorf("%d characters, %d trends", len(line), kept)
 	}
 }
 

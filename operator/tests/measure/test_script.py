@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from laptime.api.results import TrialResult, Validity
 from laptime.api.script import ComparedBy
 from laptime.api.text import MAX_NAME, shown, told_apart
 from laptime.measure import GeneratorResult, merge_results, parse_generator_output, trial_result
+from laptime.measure.figures import MAX_ENDPOINTS
 from tests.measure.samples import TRIAL, document, line, phase
 
 LOAD = Load.model_validate({"name": "own", "script": {"configMap": "mine"}})
@@ -334,6 +336,97 @@ def test_what_several_generators_say_adds_up() -> None:
     assert (depth.samples, depth.min, depth.max, depth.last) == (6, 1, 5, 5)
     assert found.warmup == "time"
     assert found.executors == ["constant-vus"]
+
+
+def together(*parts: dict[str, Any]) -> GeneratorResult:
+    """Return the result of generators whose scripts and measured phases say this."""
+    results = []
+    for index, one in enumerate(parts):
+        content = document({**phase([1000]), **one.get("measured", {})})
+        content |= {"segment": {"index": index, "count": len(parts)}}
+        parsed = parse_generator_output(
+            line({**content, "script": {**QUIET, **one.get("script", {})}})
+        )
+        assert isinstance(parsed, GeneratorResult), parsed
+        results.append(parsed)
+    merged = merge_results(results)
+    assert isinstance(merged, GeneratorResult), merged
+    return merged
+
+
+def endpoints_of(counts: dict[str, int]) -> dict[str, Any]:
+    one = phase([1000])["endpoints"]["list"]
+    return {"endpoints": {name: {**one, "requests": count} for name, count in counts.items()}}
+
+
+def test_an_endpoint_that_one_generator_counted_among_others_is_among_them() -> None:
+    first = {"measured": endpoints_of({"a": 9, "b": 5})}
+    second = {
+        "measured": endpoints_of({"a": 7, "other": 30}),
+        "script": {"endpointsLeftOut": 6},
+    }
+    merged = together(first, second)
+    found = merged.phases["measured"].endpoints
+    assert {name: one.requests for name, one in found.items()} == {"a": 16, "other": 35}
+    assert merged.script is not None
+    assert merged.script.endpoints_left_out == 7
+    # Where nobody had to, what is not there was not asked.
+    merged = together(first, {"measured": endpoints_of({"a": 7, "c": 1})})
+    found = merged.phases["measured"].endpoints
+    assert {name: one.requests for name, one in found.items()} == {"a": 16, "b": 5, "c": 1}
+
+
+def test_the_most_used_endpoints_of_all_generators_are_kept() -> None:
+    parts = [
+        {"measured": endpoints_of({f"{index}-{n}": n + 1 for n in range(40)})} for index in range(2)
+    ]
+    merged = together(*parts)
+    found = merged.phases["measured"].endpoints
+    assert len(found) == MAX_ENDPOINTS
+    assert found["1-39"].requests == 40
+    assert sum(one.requests for one in found.values()) == 2 * sum(range(41))
+    assert merged.script is not None
+    assert merged.script.endpoints_left_out == 31
+
+
+def test_names_of_requests_beyond_the_bound_are_said() -> None:
+    script = said({"endpointsLeftOut": 7}).script
+    assert script is not None
+    assert script.warnings[0].startswith("7 names of requests, the least used ones")
+
+
+def test_trends_without_room_for_their_values_are_said() -> None:
+    trend = {"type": "trend", "samples": 3, "sum": 6, "min": 1, "max": 3}
+    script = said({"metrics": {"a": trend, "b": {**trend, "cells": [9, 3]}}}).script
+    assert script is not None
+    (warning,) = script.warnings
+    assert warning.startswith("1 trends have more different values than there is room for")
+
+
+def test_seconds_without_room_are_said() -> None:
+    script = said({"secondsLeftOut": True}).script
+    assert script is not None
+    assert script.warnings == [
+        "there was no room for the response times of each second: only for all"
+    ]
+
+
+def test_what_several_generators_say_together_is_shortened_until_it_has_a_place() -> None:
+    chance = Random(1)
+    parts = []
+    for _ in range(4):
+        metrics = {}
+        for name in ("judged", "whole", *(f"whole{{kind:{n}}}" for n in range(8))):
+            cells = sorted(chance.sample(range(2**22), 6000))
+            pairs = [number for cell in cells for number in (cell, chance.randrange(1, 100))]
+            metrics[name] = {"type": "trend", "samples": 9, "sum": 9, "cells": pairs}
+        threshold = {"metric": "judged", "expression": "avg<9", "met": True, "samples": 9}
+        parts.append({"script": {"metrics": metrics, "thresholds": [threshold]}})
+    script = together(*parts).script
+    assert script is not None
+    kept = {name for name, one in script.metrics.items() if one.cells is not None}
+    assert "judged" in kept
+    assert len(kept) < len(script.metrics) == 10
 
 
 def asked_nothing(**script: Any) -> TrialResult:

@@ -87,6 +87,7 @@ type Output struct {
 type phase struct {
 	recorder  *result.Recorder
 	endpoints map[string]int
+	further   map[string]bool // endpoints that there was no room for
 	bytes     int64
 	slot      *live.Slot
 	began     time.Time // the first thing that a scenario did in it; zero: none did anything
@@ -326,6 +327,7 @@ func (o *Output) StopWithTestError(runError error) error {
 	}
 	o.named(measured)
 	for name, p := range o.phases {
+		o.fold(name, p)
 		figures, err := result.Merge(p.recorder)
 		if err != nil {
 			return err
@@ -342,6 +344,21 @@ func (o *Output) StopWithTestError(runError error) error {
 	out.Script, out.Segment = &o.script, o.segment()
 	out.Generator = process.Describe(o.lastCPU-o.cpu, o.lastAt.Sub(o.wall))
 	return result.WriteLine(o.params.StdOut, out)
+}
+
+// fold leaves the most used endpoints of a phase.
+func (o *Output) fold(name string, p *phase) {
+	most := maxOtherEndpoints
+	switch {
+	case name == measured && o.share != nil:
+		most = maxSharedEndpoints
+	case name == measured:
+		most = maxEndpoints
+	}
+	folded := p.recorder.Fold(most, otherEndpoints)
+	if name == measured {
+		o.script.EndpointsLeftOut = folded + len(p.further)
+	}
 }
 
 // conclude completes what the script says.

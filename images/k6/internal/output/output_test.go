@@ -116,14 +116,46 @@ func TestRunsThatWereCutShortGiveNoResult(t *testing.T) {
 func TestEndpointsAreBounded(t *testing.T) {
 	o, _ := started(t)
 	registry := metrics.NewRegistry()
-	for i := range 500 {
+	const names, often = 2 * maxNames, maxEndpoints - 1
+	ask := func(i int) {
 		o.AddMetricSamples([]metrics.SampleContainer{&httpext.Trail{
-			EndTime: o.epoch, Duration: time.Millisecond, Tags: tagged(registry, "name", time.Duration(i).String()),
+			EndTime: o.epoch, Duration: time.Millisecond, Tags: tagged(registry, "name", strconv.Itoa(i)),
 		}})
 	}
-	p, err := result.Merge(o.phases["measured"].recorder)
-	if err != nil || p.Requests != 500 || len(p.Endpoints) != maxEndpoints+1 || p.Endpoints["other"].Requests != 300 {
-		t.Errorf("%d requests, %d endpoints, error %v", p.Requests, len(p.Endpoints), err)
+	for i := range names {
+		ask(i)
+	}
+	// The most used ones are not those that came first.
+	for range 2 {
+		for i := range often {
+			ask(maxNames - 1 - i)
+		}
+	}
+	o.fold(measured, o.phases[measured])
+	p, err := result.Merge(o.phases[measured].recorder)
+	if err != nil || p.Requests != names+2*often || len(p.Endpoints) != maxEndpoints || p.Endpoints["other"].Requests != names-often {
+		t.Errorf("%d requests, %d endpoints, others %+v, error %v", p.Requests, len(p.Endpoints), p.Endpoints["other"], err)
+	}
+	for i := range often - 1 {
+		if one := p.Endpoints[strconv.Itoa(maxNames-1-i)]; one == nil || one.Requests != 3 {
+			t.Errorf("%d: %+v", maxNames-1-i, one)
+		}
+	}
+	if o.script.EndpointsLeftOut != names-often {
+		t.Errorf("%d are left out", o.script.EndpointsLeftOut)
+	}
+}
+
+func TestAFewEndpointsAreAllKept(t *testing.T) {
+	o, _ := started(t)
+	registry := metrics.NewRegistry()
+	for i := range maxEndpoints {
+		o.AddMetricSamples([]metrics.SampleContainer{&httpext.Trail{EndTime: o.epoch, Tags: tagged(registry, "name", strconv.Itoa(i))}})
+	}
+	o.fold(measured, o.phases[measured])
+	p, err := result.Merge(o.phases[measured].recorder)
+	if err != nil || len(p.Endpoints) != maxEndpoints || p.Endpoints["other"] != nil || o.script.EndpointsLeftOut != 0 {
+		t.Errorf("%d endpoints, %d left out, error %v", len(p.Endpoints), o.script.EndpointsLeftOut, err)
 	}
 }
 

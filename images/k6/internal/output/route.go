@@ -35,8 +35,16 @@ type source struct {
 // A script that tags every request differently must not make the cache grow for ever.
 const maxCached = 10_000
 
-// maxEndpoints bounds the endpoints of a phase, each of which holds three histograms.
-const maxEndpoints = 200
+const (
+	// maxNames bounds the endpoints of a phase that are counted apart, so that the most used ones can be known at its
+	// end. Each holds three histograms, of some 8 kB for each power of two that its response times lie in.
+	maxNames = 1000
+	// maxEndpoints bounds those that are in the result: as many as are shown, or more where those of several generators
+	// come together. Phases that are in no figure have few.
+	maxEndpoints       = 50
+	maxSharedEndpoints = 100
+	maxOtherEndpoints  = 10
+)
 
 const otherEndpoints = "other"
 
@@ -158,8 +166,8 @@ func (o *Output) named(name string) *phase {
 	if p == nil {
 		p = &phase{
 			recorder:  result.NewRecorder(o.epoch, -1, nil),
-			endpoints: map[string]int{},
-			counts:    name != warmup,
+			endpoints: map[string]int{}, further: map[string]bool{},
+			counts: name != warmup,
 		}
 		o.align(p.recorder, name)
 		o.phases[name] = p
@@ -195,8 +203,11 @@ func (s *source) endpointOf(p *phase) int {
 
 func (p *phase) endpoint(name string) int {
 	name = cut(name)
-	if len(p.endpoints) >= maxEndpoints {
+	if len(p.endpoints) >= maxNames {
 		if _, known := p.endpoints[name]; !known {
+			if len(p.further) < maxCached {
+				p.further[name] = true
+			}
 			name = otherEndpoints
 		}
 	}

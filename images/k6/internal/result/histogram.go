@@ -16,16 +16,55 @@ const (
 	significantDigits = 3
 	subBucketBits     = 11 // 2048 sub-buckets keep three digits
 	halfSubBuckets    = 1 << (subBucketBits - 1)
-	bucketCount       = 23*halfSubBuckets + halfSubBuckets // shifts 0..21 cover one hour
+	blockCount        = 24 // of halfSubBuckets each: shifts 0..21 cover one hour
+	bucketCount       = blockCount * halfSubBuckets
 )
 
+// block has the buckets of one power of two.
+type block [halfSubBuckets]uint64
+
 // Histogram counts microseconds with the bucket layout of an HdrHistogram of 1 µs … 1 h and three
-// significant digits. The layout being the same, the conversion in Encode loses nothing; a flat
-// array without bounds bookkeeping keeps recording at a few nanoseconds.
+// significant digits. The layout being the same, the conversion in Encode loses nothing; arrays without bounds
+// bookkeeping keep recording at a few nanoseconds. Blocks are made when they are needed: what is counted lies within a
+// few of them. It must not be copied.
 type Histogram struct {
-	counts [bucketCount]uint64
+	blocks [blockCount]*block
 	total  uint64
 	max    int64
+}
+
+// add counts so many values of a bucket.
+func (h *Histogram) add(bucket int, n uint64) {
+	of := h.blocks[bucket/halfSubBuckets]
+	if of == nil {
+		of = &block{}
+		h.blocks[bucket/halfSubBuckets] = of
+	}
+	of[bucket%halfSubBuckets] += n
+}
+
+// each gives the buckets that hold anything, in their order.
+func (h *Histogram) each(see func(bucket int, n uint64) (more bool)) {
+	for i, of := range h.blocks {
+		if of == nil {
+			continue
+		}
+		for j, n := range of {
+			if n > 0 && !see(i*halfSubBuckets+j, n) {
+				return
+			}
+		}
+	}
+}
+
+// reset forgets all values, and keeps the room for others.
+func (h *Histogram) reset() {
+	for _, of := range h.blocks {
+		if of != nil {
+			clear(of[:])
+		}
+	}
+	h.total, h.max = 0, 0
 }
 
 func bucketOf(us int64) int {
@@ -56,7 +95,7 @@ func highestOf(bucket int) int64 {
 // Add counts one value in microseconds; what lies outside 1 µs … 1 h counts at the nearer bound.
 func (h *Histogram) Add(us int64) {
 	us = clamp(us)
-	h.counts[bucketOf(us)]++
+	h.add(bucketOf(us), 1)
 	h.total++
 	if us > h.max {
 		h.max = us
@@ -72,9 +111,10 @@ func (h *Histogram) Merge(other *Histogram) {
 	if other == nil || other.total == 0 {
 		return
 	}
-	for i, n := range other.counts {
-		h.counts[i] += n
-	}
+	other.each(func(bucket int, n uint64) bool {
+		h.add(bucket, n)
+		return true
+	})
 	h.total += other.total
 	h.max = max(h.max, other.max)
 }
@@ -92,27 +132,31 @@ func (h *Histogram) Quantile(q float64) int64 {
 		return 0
 	}
 	wanted := min(max(uint64(q*float64(h.total)+0.5), 1), h.total)
-	seen := uint64(0)
-	for bucket, n := range h.counts {
+	seen, found := uint64(0), h.max
+	h.each(func(bucket int, n uint64) bool {
 		seen += n
-		if seen >= wanted {
-			return min(highestOf(bucket), h.max)
+		if seen < wanted {
+			return true
 		}
-	}
-	return h.max
+		found = min(highestOf(bucket), h.max)
+		return false
+	})
+	return found
 }
 
 // Encode gives the histogram in HdrHistogram's V2 compressed form, base64.
 func (h *Histogram) Encode() (string, error) {
 	hdr := hdrhistogram.New(1, MaxMicroseconds, significantDigits)
-	for bucket, n := range h.counts {
-		if n == 0 {
-			continue
-		}
+	var err error
+	h.each(func(bucket int, n uint64) bool {
 		// The smallest value of the bucket: the largest could lie above the bound of one hour.
-		if err := hdr.RecordValues(lowestOf(bucket), int64(n)); err != nil {
-			return "", fmt.Errorf("histogram bucket %d: %w", bucket, err)
+		if err = hdr.RecordValues(lowestOf(bucket), int64(n)); err != nil {
+			err = fmt.Errorf("histogram bucket %d: %w", bucket, err)
 		}
+		return err == nil
+	})
+	if err != nil {
+		return "", err
 	}
 	encoded, err := hdr.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	if err != nil {
@@ -130,17 +174,16 @@ type cell struct {
 // cells lists the non-empty buckets: what is kept of a second that has passed.
 func (h *Histogram) cells() []cell {
 	var out []cell
-	for bucket, n := range h.counts {
-		if n > 0 {
-			out = append(out, cell{uint32(bucket), uint32(n)})
-		}
-	}
+	h.each(func(bucket int, n uint64) bool {
+		out = append(out, cell{uint32(bucket), uint32(n)})
+		return true
+	})
 	return out
 }
 
 func (h *Histogram) addCells(cells []cell) {
 	for _, c := range cells {
-		h.counts[c.bucket] += uint64(c.count)
+		h.add(int(c.bucket), uint64(c.count))
 		h.total += uint64(c.count)
 	}
 }

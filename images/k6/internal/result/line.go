@@ -80,25 +80,71 @@ func Claim() bool {
 	return mine
 }
 
-// WriteLine writes the result as one line.
+// What a result may be at most to be stored, with something to spare: in base64, and unpacked (bytes and values).
+const (
+	mostPacked = 880_000
+	mostPlain  = 15 << 20
+	mostValues = 1_900_000
+)
+
+// WriteLine writes the result as one line. What a script says is shortened until there is room for it: better a result
+// without details than none.
 func WriteLine(w io.Writer, r *Result) error {
-	plain, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode result: %w", err)
+	for {
+		plain, err := json.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("encode result: %w", err)
+		}
+		values := bytes.Count(plain, []byte(",")) + bytes.Count(plain, []byte("[")) + bytes.Count(plain, []byte("{"))
+		if times := max(float64(len(plain))/mostPlain, float64(values)/mostValues); times > 1 && r.shorten(times) {
+			continue
+		}
+		text, err := pack(plain)
+		if err != nil {
+			return err
+		}
+		if times := float64(len(text)) / mostPacked; times > 1 && r.shorten(times) {
+			continue
+		}
+		_, err = io.WriteString(w, LinePrefix+text+"\n")
+		return err
 	}
+}
+
+func pack(plain []byte) (string, error) {
 	var packed bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {
-		return fmt.Errorf("compress result: %w", err)
+		return "", fmt.Errorf("compress result: %w", err)
 	}
 	if _, err := zip.Write(plain); err != nil {
-		return fmt.Errorf("compress result: %w", err)
+		return "", fmt.Errorf("compress result: %w", err)
 	}
 	if err := zip.Close(); err != nil {
-		return fmt.Errorf("compress result: %w", err)
+		return "", fmt.Errorf("compress result: %w", err)
 	}
-	_, err = io.WriteString(w, LinePrefix+base64.StdEncoding.EncodeToString(packed.Bytes())+"\n")
-	return err
+	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
+}
+
+// shorten leaves out details of what a script says, and says whether there were any. Response times of the seconds go
+// when there is nothing else.
+func (r *Result) shorten(times float64) bool {
+	if r.Script == nil {
+		return false
+	}
+	if r.Script.shorten(times) {
+		return true
+	}
+	left := false
+	for _, p := range r.Phases {
+		left = left || p.LatencySeconds > 0
+		p.LatencySeconds = 0
+		for i := range p.Seconds {
+			p.Seconds[i].Latency = nil
+		}
+	}
+	r.Script.SecondsLeftOut = true
+	return left
 }
 
 // ParseLine reads a line that WriteLine wrote.

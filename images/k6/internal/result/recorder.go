@@ -1,6 +1,10 @@
 package result
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Kind says how a request ended.
 type Kind uint8
@@ -107,6 +111,34 @@ func (r *Recorder) Align(origin int64) { r.aligned, r.origin = true, origin }
 func (r *Recorder) AddEndpoint(name string) int {
 	r.endpoints = append(r.endpoints, &endpoint{name: name})
 	return len(r.endpoints) - 1
+}
+
+// Fold counts all but the most used endpoints together, under one name, if there are more than that with it. It gives
+// how many it folded, and is for a recorder that records no more.
+func (r *Recorder) Fold(most int, name string) int {
+	if len(r.endpoints) <= most {
+		return 0
+	}
+	slices.SortFunc(r.endpoints, func(a, b *endpoint) int {
+		switch {
+		case a.name == name:
+			return 1
+		case b.name == name:
+			return -1
+		}
+		return cmp.Or(cmp.Compare(b.requests, a.requests), cmp.Compare(a.name, b.name))
+	})
+	rest := r.endpoints[most-1:]
+	r.endpoints = r.endpoints[:most-1]
+	folded := 0
+	for _, one := range rest {
+		if one.name != name {
+			one.name = name // those of one name are joined
+			folded++
+		}
+	}
+	r.endpoints = append(r.endpoints, rest...)
+	return folded
 }
 
 // SetWindowEnd says when the phase stops issuing (nanoseconds since the epoch): answers after it
@@ -273,7 +305,7 @@ func (r *Recorder) seal(s *second) {
 		return
 	}
 	s.sealed = append(s.sealed, s.open.cells()...)
-	*s.open = Histogram{}
+	s.open.reset()
 	r.spare = append(r.spare, s.open)
 	s.open = nil
 }

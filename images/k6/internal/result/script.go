@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Script is what a script of a user's own says beside its requests, of all but its warm-up.
@@ -35,7 +36,50 @@ type Script struct {
 	Metrics        map[string]*Metric    `json:"metrics"`
 	MetricsLeftOut int                   `json:"metricsLeftOut,omitempty"`
 	PartsLeftOut   bool                  `json:"partsLeftOut,omitempty"` // by scenarios and tags
-	Thresholds     []Threshold           `json:"thresholds"`
+	// Names of requests of the measured phase that are counted together.
+	EndpointsLeftOut int `json:"endpointsLeftOut,omitempty"`
+	// There was no room for the response times of single seconds.
+	SecondsLeftOut bool        `json:"secondsLeftOut,omitempty"`
+	Thresholds     []Threshold `json:"thresholds"`
+}
+
+// shorten leaves of trends whose cells take so many times the room that there is only as many as fit: parts of metrics
+// lose theirs first, what thresholds are about last. It says whether there were any.
+func (s *Script) shorten(times float64) bool {
+	judged := map[string]bool{}
+	for _, one := range s.Thresholds {
+		judged[one.Metric] = true
+	}
+	rank := func(name string) int {
+		switch {
+		case judged[name]:
+			return 2
+		case strings.Contains(name, "{"):
+			return 0
+		}
+		return 1
+	}
+	var trends []string
+	all := 0
+	for name, one := range s.Metrics {
+		if one.Cells != nil {
+			trends = append(trends, name)
+			all += len(*one.Cells)
+		}
+	}
+	size := func(name string) int { return len(*s.Metrics[name].Cells) }
+	slices.SortFunc(trends, func(a, b string) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(size(b), size(a)), cmp.Compare(a, b))
+	})
+	over := max(float64(all)*(1-1/times), float64(all)/10)
+	for _, name := range trends {
+		if over <= 0 {
+			break
+		}
+		over -= float64(size(name))
+		s.Metrics[name].Cells = nil
+	}
+	return len(trends) > 0
 }
 
 // CheckCount is how often a check held and did not.

@@ -26,11 +26,10 @@ type buckets map[int]int64
 // of its own bucket lies, which is narrower than a fifth of the wider one.
 func (h *Histogram) buckets() buckets {
 	out := buckets{}
-	for bucket, n := range h.counts[:bucketOf(clamp(h.max))+1] {
-		if n > 0 {
-			out[sparseBucketOf(float64(lowestOf(bucket)+highestOf(bucket))/2)] += int64(n)
-		}
-	}
+	h.each(func(bucket int, n uint64) bool {
+		out[sparseBucketOf(float64(lowestOf(bucket)+highestOf(bucket))/2)] += int64(n)
+		return true
+	})
 	return out
 }
 

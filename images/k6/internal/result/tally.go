@@ -57,23 +57,24 @@ func (r *Recorder) Tally() *Tally {
 	return t
 }
 
-// tally reads no bucket above the largest value: with answers of milliseconds that is a tenth of them.
 func (h *Histogram) tally() LatencyTally {
 	out := LatencyTally{Count: h.total}
-	end := bucketOf(h.max)
-	bucket, seen := 0, uint64(0)
-	take := func(last int) {
-		for ; bucket <= last; bucket++ {
-			if n := h.counts[bucket]; n > 0 {
-				seen += n
-				out.SumMicroseconds += n * uint64((lowestOf(bucket)+highestOf(bucket))/2)
+	next, last, seen := 0, bucketOf(TallyBounds[0]), uint64(0)
+	h.each(func(bucket int, n uint64) bool {
+		for bucket > last {
+			out.Below[next] = seen
+			if next++; next < len(TallyBounds) {
+				last = bucketOf(TallyBounds[next])
+			} else {
+				last = bucketCount
 			}
 		}
+		seen += n
+		out.SumMicroseconds += n * uint64((lowestOf(bucket)+highestOf(bucket))/2)
+		return true
+	})
+	for ; next < len(TallyBounds); next++ {
+		out.Below[next] = seen
 	}
-	for i, bound := range TallyBounds {
-		take(min(bucketOf(bound), end))
-		out.Below[i] = seen
-	}
-	take(end)
 	return out
 }

@@ -209,6 +209,8 @@ class GeneratorScript(TolerantModel):
     metrics: dict[str, GeneratorMetric] = Field(default_factory=dict)
     metrics_left_out: Count = 0
     parts_left_out: bool = False
+    endpoints_left_out: Count = Field(0, description="Names of requests counted together.")
+    seconds_left_out: bool = Field(False, description="No room for their response times.")
     thresholds: list[GeneratorThreshold] = Field(default_factory=list)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from laptime.measure.figures import MAX_ENDPOINTS
 from laptime.measure.generator import (
     MAX_WARNINGS,
     GeneratorError,
@@ -21,9 +22,11 @@ from laptime.measure.generator import (
     GeneratorResult,
     GeneratorScript,
     document_of,
+    inflated,
     parse_payload,
 )
 from laptime.measure.histogram import Histogram, HistogramError
+from laptime.measure.script import OTHER_ENDPOINTS
 from laptime.measure.script_metrics import judged_again, merged_metrics
 from laptime.measure.sparse_histogram import SparseHistogram
 
@@ -40,6 +43,7 @@ _ADDED = (
 _SCRIPT_ADDED = ("iterations", "iterationSeconds", "requestSeconds", "moreExceptions")
 # Gauges of what each generator has for itself, so that all together have the sum.
 _HELD_BY_EACH = ("vus", "vus_max")
+_MEASURED = "measured"
 _ENDPOINT_HISTOGRAMS = ("latency", "serverTime", "connect", "uncorrectedLatency")
 
 
@@ -67,12 +71,60 @@ def merge_results(results: Sequence[GeneratorResult]) -> GeneratorResult | Gener
         return GeneratorError(
             "ResultGarbled", f"a histogram of the generator cannot be read: {garbled}"
         )
-    packed = gzip.compress(json.dumps(merged, separators=(",", ":")).encode(), mtime=0)
-    parsed = parse_payload(base64.b64encode(packed).decode())
+    payload = _packed(merged)
+    while not _has_a_place(payload) and _shorten(merged):
+        payload = _packed(merged)
+    parsed = parse_payload(payload)
     if isinstance(parsed, GeneratorError):
         return parsed
     warnings = dict.fromkeys(text for one in results for text in one.warnings)
     return replace(parsed, warnings=tuple(warnings)[:MAX_WARNINGS])
+
+
+def _packed(document: Document) -> str:
+    packed = gzip.compress(json.dumps(document, separators=(",", ":")).encode(), mtime=0)
+    return base64.b64encode(packed).decode()
+
+
+def _has_a_place(payload: str) -> bool:
+    try:
+        inflated(payload)
+    except OverflowError:
+        return False
+    return True
+
+
+def _shorten(document: Document) -> bool:
+    """Leave out details of what a script says, and return whether there were any.
+
+    Trends lose a fifth of their cells, parts of metrics first, and what thresholds are about last.
+    Without any the response times of the seconds go. So each generator does it with its own.
+    """
+    script = document.get("script")
+    if script is None:
+        return False
+    judged = {one["metric"] for one in script["thresholds"]}
+    crowded = sorted(
+        (name for name, one in script["metrics"].items() if one.get("cells")),
+        key=lambda name: (
+            name in judged,
+            "{" not in name,
+            -len(script["metrics"][name]["cells"]),
+            name,
+        ),
+    )
+    over = sum(len(script["metrics"][name]["cells"]) for name in crowded) / 5
+    for name in crowded:
+        if over <= 0:
+            break
+        over -= len(script["metrics"][name].pop("cells"))
+    if crowded:
+        return True
+    script["secondsLeftOut"] = True
+    left = [phase for phase in document["phases"].values() if phase.pop("latencySeconds", 0)]
+    for row in (row for phase in left for row in phase["seconds"]):
+        row.pop("latency", None)
+    return bool(left)
 
 
 def _incomplete(results: Sequence[GeneratorResult]) -> GeneratorError | None:
@@ -144,7 +196,7 @@ def _merged(documents: list[Document]) -> Document:
         "schemaVersion": first["schemaVersion"],
         "trial": first.get("trial", ""),
         "phases": {
-            name: _phase([one["phases"][name] for one in documents if name in one["phases"]])
+            name: _phase([one for one in documents if name in one["phases"]], name)
             for name in names
         },
         "generator": _cost([document["generator"] for document in documents]),
@@ -158,6 +210,12 @@ def _merged(documents: list[Document]) -> Document:
     scripts = [document["script"] for document in documents if document.get("script")]
     if scripts:
         merged["script"] = _script(scripts)
+        kept = merged["phases"].get(_MEASURED, {}).get("endpoints", {})
+        said = {name for one in documents for name in _named(one, _MEASURED)}
+        merged["script"]["endpointsLeftOut"] = len(said - kept.keys()) + max(
+            part.get("endpointsLeftOut", 0) for part in scripts
+        )
+        merged["script"]["secondsLeftOut"] = any(part.get("secondsLeftOut") for part in scripts)
     return merged
 
 
@@ -232,7 +290,38 @@ def _of_all(merged: GeneratorMetric, parts: Sequence[GeneratorMetric | None]) ->
     return merged.model_copy(update=sums)
 
 
-def _phase(parts: list[Document]) -> Document:
+def _endpoints(parts: list[Document], folded: list[bool]) -> Document:
+    """Return the endpoints of a script in all parts together, no more than are shown.
+
+    What one generator counted among all others (`folded` says which of them did), and another one
+    apart, nobody knows as a whole: it is among all others. So are the least used ones.
+    """
+    endpoints = [part.get("endpoints", {}) for part in parts]
+    names = {name: None for one in endpoints for name in one}
+    whole = {
+        name: sum(one[name]["requests"] for one in endpoints if name in one)
+        for name in names
+        if name != OTHER_ENDPOINTS
+        and all(name in one or not some for one, some in zip(endpoints, folded, strict=True))
+    }
+    most_used = sorted(whole, key=lambda name: (-whole[name], name))
+    if len(names) > MAX_ENDPOINTS:
+        most_used = most_used[: MAX_ENDPOINTS - 1]
+    apart = set(most_used)
+    together: dict[str, list[Document]] = {}
+    for one in endpoints:
+        for name, endpoint in one.items():
+            together.setdefault(name if name in apart else OTHER_ENDPOINTS, []).append(endpoint)
+    return {name: _endpoint(of_name) for name, of_name in together.items()}
+
+
+def _named(document: Document, phase: str) -> Document:
+    endpoints: Document = document["phases"].get(phase, {}).get("endpoints", {})
+    return endpoints
+
+
+def _phase(documents: list[Document], name: str) -> Document:
+    parts: list[Document] = [one["phases"][name] for one in documents]
     merged: Document = {key: sum(part.get(key, 0) for part in parts) for key in _ADDED}
     merged["errors"] = _sums(part.get("errors", {}) for part in parts)
     merged["statusCodes"] = _sums(part.get("statusCodes", {}) for part in parts)
@@ -240,11 +329,17 @@ def _phase(parts: list[Document]) -> Document:
     lateness = [part["lateness"] for part in parts if part.get("lateness")]
     if lateness:
         merged["lateness"] = _histogram(lateness)
-    names = {name: None for part in parts for name in part.get("endpoints", {})}
-    merged["endpoints"] = {
-        name: _endpoint([p["endpoints"][name] for p in parts if name in p.get("endpoints", {})])
-        for name in names
-    }
+    scripts = [one.get("script") or {} for one in documents]
+    if any(scripts):
+        merged["endpoints"] = _endpoints(
+            parts, [script.get("endpointsLeftOut", 0) > 0 for script in scripts]
+        )
+    else:
+        names = {one: None for part in parts for one in part.get("endpoints", {})}
+        merged["endpoints"] = {
+            one: _endpoint([p["endpoints"][one] for p in parts if one in p.get("endpoints", {})])
+            for one in names
+        }
     return merged | _seconds(parts)
 
 

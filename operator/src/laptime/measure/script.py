@@ -24,6 +24,8 @@ LEAST_REST_SHARE = 0.1
 LEAST_REST_SECONDS = 0.005
 """Of an iteration: what is less may be the time that k6 needs for it."""
 _MAX_EXECUTOR = 40
+OTHER_ENDPOINTS = "other"
+"""What the generator calls all further names of requests."""
 MORE_HOSTS = "all further hosts"
 MORE_EXCEPTIONS = "all further exceptions"
 MAX_TRACE = 300
@@ -73,6 +75,22 @@ def script_figures(
             "there are more parts of metrics by scenarios and tags than are kept: all further ones "
             "are left out; give tags values that do not change"
         )
+    crowded = sum(
+        one.type == "trend" and one.samples > 0 and one.cells is None
+        for one in script.metrics.values()
+    )
+    if crowded:
+        warnings.append(
+            f"{crowded} trends have more different values than there is room for: they have no "
+            "percentiles; round what is added to them, or use fewer"
+        )
+    if script.endpoints_left_out:
+        warnings.append(
+            f"{script.endpoints_left_out} names of requests, the least used ones, are counted "
+            f"together as '{OTHER_ENDPOINTS}'; give requests names that do not change"
+        )
+    if script.seconds_left_out:
+        warnings.append("there was no room for the response times of each second: only for all")
     if len(script.thresholds) > MAX_THRESHOLDS:
         warnings.append(f"more than {MAX_THRESHOLDS} thresholds: all further ones are left out")
     together = checks_together(checks)
