@@ -41,6 +41,19 @@ def around(*microseconds: int, **more: object) -> Script:
     return outcome
 
 
+@pytest.mark.parametrize("rate", range(100, 3001, 100))
+def test_a_bound_of_exactly_what_is_measured_is_kept(rate: int) -> None:
+    """An open load that is kept up with has exactly its rate, in each repetition."""
+    for bound in ("atLeast", "atMost"):
+        said = evaluated("requestsPerSecond", lambda _: Measured(float(rate)), {bound: str(rate)})
+        assert said.outcome is MET, said
+
+
+def test_a_bound_that_is_missed_by_little_is_missed() -> None:
+    said = evaluated("requestsPerSecond", lambda _: Measured(999.999), {"atLeast": "1000"})
+    assert said.outcome is MISSED
+
+
 @pytest.mark.parametrize(
     ("metric", "bound", "outcome"),
     [

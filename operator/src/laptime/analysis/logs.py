@@ -14,8 +14,9 @@ from typing import TypeAlias
 from laptime.analysis.statistics import CONFIDENCE, interval_of_logs
 from laptime.api.results import Interval
 
-_ROUNDING = 1e-9
-"""Of the arithmetic: where two servers' steps touch, their ratio may be 1."""
+ROUNDING = 1e-9
+"""Of the arithmetic: where two servers' steps touch, their ratio may be 1, and a rate that was kept
+exactly keeps a bound of just so much."""
 
 ByRepetition: TypeAlias = Mapping[int, float]
 """Logarithms by repetition, or by block where something was asked for again (blocks.py).
@@ -60,7 +61,7 @@ def at_least(interval: Interval, within: float) -> Interval:
     """Return the interval, reaching so far to each side of its value at least, as a logarithm."""
     if not within or interval.low is None or interval.high is None:
         return interval
-    within *= 1 + _ROUNDING
+    within *= 1 + ROUNDING
     return Interval(
         value=interval.value,
         low=min(interval.low, interval.value * math.exp(-within)),
