@@ -116,6 +116,21 @@ def test_other_work_than_that_of_the_run_is_said(
     assert "The scenario has changed since demo was measured: this is about other work." in out
 
 
+def test_that_a_duet_is_explained_by_its_server_alone_is_said_where_the_answer_stands(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status
+) -> None:
+    said = "each is measured alone, and the run measured the server at the same time as another"
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    assert "pairing" not in experiment["spec"]
+    demo.objects[f"{RUNS}/demo"]["spec"]["pairing"] = "duet"
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi")
+    assert f"Otherwise than in demo: {said}" in " ".join(out.split())
+    _, out, _ = call(laptime, kubeconfig, "--server", "fastapi", "-o", "json")
+    assert json.loads(out)["besides"].startswith(said)
+    _, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert f"{SAID}; {said}" in " ".join(out.split())
+
+
 def test_which_server_is_asked_where_there_are_several(
     laptime: Laptime, demo: Any, kubeconfig: Path
 ) -> None:

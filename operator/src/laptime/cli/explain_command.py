@@ -258,11 +258,13 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
     from laptime.cli.printing import open_console, print_all, print_document
     from laptime.cli.result_table import result_lines
     from laptime.cli.run_commands import where
+    from laptime.plan.experiments import besides
 
     found = explained(over.spec, over.status.results or []) if over.spec is not None else []
     works = [one.status.scenario_hash for one in (run, over)]
     other_work = None not in works and works[0] != works[1]
     other_run = over.explains != run.uid
+    otherwise = besides(run.spec, over.spec) if run.spec and over.spec else ""
     code = 0 if over.status.state is State.SUCCEEDED else 1
     if output is not Output.TABLE:
         document = {
@@ -270,12 +272,15 @@ def _show(cluster: Cluster, run: Run, over: Run, output: Output) -> int:
             "namespace": over.namespace,
             "sameRun": not other_run,
             "sameWork": not other_work,
+            "besides": otherwise,
             "explained": [_wire(one) for one in found],
         }
         print_document(document, output)
         return code
     console = open_console()
     print_all([*result_lines(over, console), _table(found)], console)
+    if otherwise:
+        console.print(f"Otherwise than in {run.name}: {otherwise}.", highlight=False, markup=False)
     if other_run:
         console.print(f"It is about an earlier run named {run.name}: --again measures anew.")
     if other_work:

@@ -200,6 +200,11 @@ def besides(before: BenchmarkRunSpec, after: BenchmarkRunSpec) -> str:
     ):
         if now != then:
             said.append(f"{now} {what} instead of {then}, for all of them")
+    if before.duet and not after.duet:
+        said.append(
+            "each is measured alone, and the run measured the server at the same time as another "
+            "one (pairing: duet), which took its share of the node: there it may be something else"
+        )
     return "; ".join(said)
 
 
