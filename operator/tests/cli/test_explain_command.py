@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -434,6 +435,58 @@ def test_an_experiment_that_cannot_be_read_keeps_no_report_back(
     explained_demo(laptime, demo, kubeconfig, limited)["status"] = {"state": 7, "results": "none"}
     code, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
     assert (code, "tried" in out) == (0, False)
+
+
+def test_that_an_experiment_had_other_images_or_nodes_is_said_with_it(
+    laptime: Laptime,
+    demo: Any,
+    kubeconfig: Path,
+    limited: Status,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    run = demo.objects[f"{RUNS}/demo"]
+
+    def said() -> str:
+        _, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+        return " ".join(out.split())
+
+    images = dict.fromkeys(("postgres", "pgbouncer", "haproxy", "generator", "operator"), "x:1")
+    run["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1", "axum-sqlx": "a:1"}}
+    experiment["status"]["images"] = {**images, "servers": {"fastapi-sync": "s:1"}}
+    assert "otherwise than the run" not in said()
+    experiment["status"]["images"] = {**images, "generator": "x:2"}
+    assert "otherwise than the run: images of another version of Laptime" in said()
+    experiment["status"]["placement"] = {"name": "isolated"}
+    assert "otherwise than the run: the placement: none and isolated, images of" in said()
+
+    def stored(_: Any, found: Any) -> Any:
+        here = found.name == "demo"
+        trial = SimpleNamespace(
+            server="fastapi",
+            images={"server": "sha256:1" if here else "sha256:2", "postgres": "sha256:9"},
+            nodes={"server": ["a"], "generator": ["b" if here else "c"]},
+        )
+        return SimpleNamespace(report=SimpleNamespace(trials=[trial]))
+
+    monkeypatch.setattr("laptime.cli.experiments.stored_results", stored)
+    assert (
+        f"{SAID}; the experiment was made otherwise than the run: the placement: none and "
+        "isolated, another image of server, another node of generator"
+    ) in said()
+
+
+@pytest.mark.parametrize("now", ["first", "edited"])
+def test_what_was_tried_with_another_script_is_not_said_of_the_run(
+    laptime: Laptime, demo: Any, kubeconfig: Path, limited: Status, now: str
+) -> None:
+    experiment = explained_demo(laptime, demo, kubeconfig, limited)
+    run = demo.objects[f"{RUNS}/demo"]
+    for one, its in ((run, "first"), (experiment, now)):
+        one["spec"]["loads"] = [{"name": "closed", "script": {"configMap": "mine"}}]
+        one["status"] = {**one["status"], "scripts": [{"configMap": "mine", "hash": its}]}
+    _, out, _ = laptime("report", "demo", "-o", "table", "--kubeconfig", kubeconfig)
+    assert (SAID in " ".join(out.split())) is (now == "first")
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def what_differs(
             f"the work: scenario {before.scenario} was changed between them ({works[0]} and "
             f"{works[1]})"
         )
-    said += _placed_otherwise(*placements)
+    said += placed_otherwise(*placements)
     nodes = [one.nodes or Nodes.FIXED for one in (before, after)]
     if nodes[0] is not nodes[1]:
         said.append(f"the nodes: {nodes[0]} and {nodes[1]}")
@@ -278,7 +278,8 @@ def what_differs(
     return said
 
 
-def _placed_otherwise(before: RunPlacement | None, after: RunPlacement | None) -> list[str]:
+def placed_otherwise(before: RunPlacement | None, after: RunPlacement | None) -> list[str]:
+    """Return in what the placements of two runs differ; None: a run had none."""
     if (before and before.name) != (after and after.name):
         names = " and ".join(one.name if one else "none" for one in (before, after))
         return [f"the placement: {names}"]
