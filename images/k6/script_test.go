@@ -106,6 +106,17 @@ func TestAScriptAsDocumentedCountsAsInK6sOwnSummary(t *testing.T) {
 	}
 }
 
+// An iteration that is over before minIterationDuration rests, and k6 does not count that in its duration.
+func TestWhatMinIterationDurationAddsIsPartOfAnIteration(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("[]")) })
+	script := write(t, "import http from 'k6/http'; export const options = {vus: 2, iterations: 10, minIterationDuration: '50ms'};"+
+		"export default () => { http.get(__ENV.TARGET); };")
+	out, _ := own(t, []string{"TARGET=" + server.URL}, script)
+	if said := out.result.Script; said.Iterations != 10 || said.IterationSeconds < 0.499 || said.RequestSeconds > 0.4 {
+		t.Errorf("%d iterations of 50 ms take %v s, their requests %v s", said.Iterations, said.IterationSeconds, said.RequestSeconds)
+	}
+}
+
 // compareMetrics compares all that was kept with what k6 says of it.
 func compareMetrics(t *testing.T, said *result.Script, k6s map[string]summarised) {
 	t.Helper()

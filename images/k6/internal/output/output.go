@@ -246,7 +246,9 @@ func (o *Output) single(s *metrics.Sample) {
 	case metrics.IterationsName:
 		o.script.Iterations += int64(s.Value)
 	case metrics.IterationDurationName:
-		o.script.IterationSeconds += s.Value / 1000
+		// k6 says it before it waits for what minIterationDuration asks for beside.
+		least := o.params.ScriptOptions.MinIterationDuration.TimeDuration()
+		o.script.IterationSeconds += max(s.Value/1000, least.Seconds())
 	}
 	o.measure(s)
 }

@@ -16,7 +16,7 @@ type Script struct {
 	// Kinds of the executors that were measured, such as "ramping-vus".
 	Executors        []string `json:"executors"`
 	Iterations       int64    `json:"iterations"`
-	IterationSeconds float64  `json:"iterationSeconds"` // of all of them together
+	IterationSeconds float64  `json:"iterationSeconds"` // of all of them together, each with its minIterationDuration
 	// Of all requests of scenarios together, those to other hosts and failed ones included.
 	RequestSeconds float64 `json:"requestSeconds"`
 	// How long all that counts took: what counters are divided by.

@@ -23,6 +23,8 @@ MAX_THRESHOLDS = 100
 LEAST_REST_SHARE = 0.1
 LEAST_REST_SECONDS = 0.005
 """Of an iteration: what is less may be the time that k6 needs for it."""
+OVERLAP_RATIO = 1.1
+"""Of the time of requests to that of iterations: a little more may be of those that were cut."""
 _MAX_EXECUTOR = 40
 OTHER_ENDPOINTS = "other"
 """What the generator calls all further names of requests."""
@@ -120,6 +122,9 @@ def _compared_by(script: GeneratorScript) -> ComparedBy:
     """Return which figure tells servers apart under this script.
 
     An iteration that takes longer than its requests rests, but for the time that k6 itself needs.
+    Where requests take longer than the iterations that they are of, they were sent side by side
+    (http.batch), and whether it rests between them is not known: by response times servers are
+    told apart in both cases.
     """
     arrivals = any(kind.endswith("-arrival-rate") for kind in script.executors)
     rest = script.iteration_seconds - script.request_seconds
@@ -128,7 +133,8 @@ def _compared_by(script: GeneratorScript) -> ComparedBy:
         and rest > LEAST_REST_SHARE * script.iteration_seconds
         and rest > LEAST_REST_SECONDS * script.iterations
     )
-    return ComparedBy.LATENCY if arrivals or rests else ComparedBy.THROUGHPUT
+    beside = script.request_seconds > OVERLAP_RATIO * script.iteration_seconds > 0
+    return ComparedBy.LATENCY if arrivals or rests or beside else ComparedBy.THROUGHPUT
 
 
 def _threshold(said: GeneratorThreshold) -> ThresholdResult:
