@@ -78,7 +78,7 @@ def test_a_whole_testrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             {"name": "BASE_URL", "value": "$(TARGET)/api"},
             {"name": "WORD", "value": "hello"},
         ],
-        "options": {"vus": 10, "duration": "30s", "rate": 100},
+        "options": {"vus": 10, "duration": "30s", "rate": 400},
         "tags": [{"name": "testid", "value": "7"}],
     }
     said = [line for line in printed.splitlines() if line.startswith("# - ")]
@@ -89,6 +89,22 @@ def test_a_whole_testrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         *("https://shop.example/api", "spec.servers", "spec.scenario", "warmup"),
     ):
         assert any(left_out in line for line in said), left_out
+
+
+@pytest.mark.parametrize(("parallelism", "rate"), [(None, 100), (1, 100), (4, 400), (90, 9000)])
+def test_rps_is_that_of_each_runner_and_the_rate_that_of_all_generators(
+    parallelism: int | None, rate: int
+) -> None:
+    by_argument = k6_operators(arguments="--rps 100", parallelism=parallelism)
+    by_variable = k6_operators(
+        runner={"env": [{"name": "K6_RPS", "value": "100"}]}, parallelism=parallelism
+    )
+    for document in (by_argument, by_variable):
+        assert script_of(document)["options"] == {"rate": rate}
+        said = any(
+            "options.rate: whether 100 requests" in one for one in translated(document).to_write
+        )
+        assert said is (rate != 100)
 
 
 @pytest.mark.parametrize("where", ["volumeClaim", "localFile"])

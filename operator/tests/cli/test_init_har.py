@@ -385,6 +385,44 @@ def test_a_body_stays_what_it_is_when_it_is_printed(
     assert scenario["spec"]["requests"][0]["body"] == text
 
 
+@pytest.mark.parametrize(
+    "value", ["a7Fk2q", "kQzTbWmX", "x9f3c", "Zm9v", "3f2a-77", "qX7-pL2m", "Zx" * 10]
+)
+def test_a_short_token_of_an_answer_is_captured_wherever_it_is_sent(value: str) -> None:
+    asked, csrf = json.dumps({"cart": value}), Document({"x-csrf-token": value})
+    first, second, third, fourth = requests_of(
+        one(url="https://shop.example/start", answer=json.dumps({"ticket": value})),
+        one(url=f"https://shop.example/step/{value}?t={value}"),
+        one(method="POST", sent={"mimeType": "application/json", "text": asked}),
+        one(**csrf),
+    )
+    assert first["captures"] == [{"name": "ticket", "json": "/ticket"}]
+    assert second["path"] == "/step/{{ticket}}?t={{ticket}}"
+    assert third["body"] == '{"cart": "{{ticket}}"}'
+    assert fourth["headers"] == {"x-csrf-token": "{{ticket}}"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("active", "Berlin", "EUR", "in-stock", "listPrice", "OpenAPI", "item12", "2026-11-28"),
+        *("1080p", "10ms", "1.2.3", "v2", "utf-8", "iPhone", "12"),
+    ],
+)
+def test_what_may_be_the_same_by_chance_is_captured_only_as_a_secret(value: str) -> None:
+    csrf = Document({"x-csrf-token": "wordly" if len(value) < 4 else value})
+    first, second, third = requests_of(
+        one(url="https://shop.example/start", answer=json.dumps({"state": value})),
+        one(url=f"https://shop.example/list/{value}?sort={value}"),
+        one(**csrf),
+    )
+    assert second["path"] == f"/list/{value}?sort={value}"
+    if len(value) < 4:
+        assert "captures" not in first
+    else:
+        assert third["headers"] == {"x-csrf-token": "{{state}}"}
+
+
 def test_a_number_is_an_id_only_where_both_say_so() -> None:
     created = json.dumps({"id": 12, "count": 3})
     first, second, third, fourth = requests_of(

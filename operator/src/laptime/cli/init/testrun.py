@@ -141,6 +141,14 @@ def translated(document: Document) -> Translation:
     }
     if generator := _generator(spec, runner, into):
         run["spec"]["generator"] = generator
+    runners, rate = spec.get("parallelism"), values.options.get("rate")
+    if rate and isinstance(runners, int) and runners > 1:
+        # Each runner had all of it by itself; generators of a run share it.
+        script["options"]["rate"] = runners * rate
+        into.to_write.append(
+            f"spec.loads[0].script.options.rate: whether {rate} requests per second of each of "
+            f"{runners} runners are meant; the generators of a run share its rate"
+        )
     if names := _pull_secrets(runner, into):
         run["spec"]["imagePullSecrets"] = [{"name": name} for name in names]
     for key in spec:

@@ -34,6 +34,12 @@ _NO_SECRET = re.compile(
 _NO_URI = re.compile(r"%(?![0-9a-fA-F]{2})|[^-!$%&'()*+,./:;=?@\[\]_~0-9A-Za-z]")
 _IDS = ("id", "uuid", "guid", "key", "slug", "sku", "code", "number", "ref")
 _RANDOM = re.compile(r"(?=.*\d)[-\w.~+/=]{16,}")
+_TOKEN = re.compile(r"[-\w.~+/=]{4,}", re.ASCII)
+_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# A digit before letters, but for 10ms and 1080p.
+_DIGIT_FIRST = re.compile(r"(?!\d+[A-Za-z]{1,2}\Z).*\d[A-Za-z]")
+_SHORTEST_PART = 3
+"""Letters that words have on average which are written together, as in camelCase."""
 _SEGMENT_ID = re.compile(r"\d+|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MOST_HEADERS = 16
 _MOST_CAPTURES = 8
@@ -158,13 +164,18 @@ class Filling:
         if not token:
             word, space, token = "", "", word
         called = "token" if name == "authorization" else name
-        found = self._known(token) or self._secret(called, token, f"the header {name}", entry)
+        known = self._known(token, secret_here=True)
+        found = known or self._secret(called, token, f"the header {name}", entry)
         return f"{word}{space}{{{{{found}}}}}"
 
     def _sent_cookies(self, entry: Entry) -> Iterator[tuple[str, str]]:
         for name, value in entry.cookies.items():
             found = self._cookies.get(name)
-            known = self._captured(found) if found is not None else self._known(unquote(value))
+            known = (
+                self._captured(found)
+                if found is not None
+                else self._known(unquote(value), secret_here=_is_secret(name))
+            )
             if known is not None:
                 yield name, f"{{{{{known}}}}}"
             elif _is_secret(name):
@@ -235,7 +246,8 @@ class Filling:
     def _value(self, key: str, value: str, entry: Entry) -> Template | None:
         """Return the template of a value that has a name; None: it stands as it is."""
         words = words_of(key)
-        known = self._known(value, id_here=bool(words) and words[-1] in _IDS)
+        is_id = bool(words) and words[-1] in _IDS
+        known = self._known(value, id_here=is_id, secret_here=_is_secret(key))
         if known is not None and value in self._secrets and not _is_secret(key):
             self._doubt(known, f"the field {key}", entry)
         if known is None and _is_secret(key) and value:
@@ -244,15 +256,19 @@ class Filling:
 
     # What values are called ---------------------------------------------------------------
 
-    def _known(self, value: str, *, id_here: bool = False) -> str | None:
+    def _known(self, value: str, *, id_here: bool = False, secret_here: bool = False) -> str | None:
         """Return the name of a value that an answer has had.
 
-        One that may be the same by chance, such as 1, has to be an id there and here.
+        One that may be the same by chance, such as 1, has to be an id there and here; a word has to
+        be a secret here.
         """
         if value in self._secrets:
             return self._secrets[value]
         found = self._answered.get(value)
-        if found is None or not (_RANDOM.fullmatch(value) or (found.is_id and id_here)):
+        if found is None:
+            return None
+        secret = secret_here and len(value) >= _SHORTEST_SECRET
+        if not (secret or (found.is_id and id_here) or _is_drawn(value)):
             return None
         return self._captured(found)
 
@@ -287,6 +303,25 @@ class Filling:
             name = f"{plain}{number}"
         self._names.add(name)
         return name
+
+
+def _is_drawn(value: str) -> bool:
+    """Return whether a value looks like nothing that somebody writes: a token, however short.
+
+    A long one with digits; a digit before letters, as in `a7Fk`; letters in no case of words, as in
+    `kQzTbW`. Words, numbers, dates, versions and `item12` may be the same by chance.
+    """
+    if _RANDOM.fullmatch(value):
+        return True
+    if not _TOKEN.fullmatch(value):
+        return False
+    return any(map(_is_no_word, re.split(r"[-_.~+/=]+", value)))
+
+
+def _is_no_word(chunk: str) -> bool:
+    parts = _PARTS.findall(chunk)
+    mixed = len(parts) > 2 and sum(map(len, parts)) < _SHORTEST_PART * len(parts)
+    return mixed or _DIGIT_FIRST.match(chunk) is not None
 
 
 def _is_secret(name: str) -> bool:
