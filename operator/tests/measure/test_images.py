@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from laptime.api.doubts import OTHER_IMAGE
 from laptime.api.results import Figures, TrialOutcome, TrialResult, Validity
 from laptime.measure import of_the_same_bits
 
@@ -31,6 +32,25 @@ def test_each_server_is_compared_with_itself() -> None:
     assert invalid(result(1, "a", server="x"), result(2, "b", server="y")) == {}
     said = invalid(result(2, "a", server="y"), result(1, "a", server="x"))
     assert said == {"t2": ["server a ran y, and x in trial t1: they are not the same"]}
+
+
+def test_a_trial_that_was_asked_for_again_does_not_make_those_of_before_invalid() -> None:
+    """The first that was measured is what all are compared with, wherever it is in the plan."""
+    good = [result(n, "a", server="x") for n in (2, 3)]
+    again = result(1, "a", server="y").model_copy(update={"retry": 1})
+    said = "server a ran y, and x in trial t2, which was measured before it: they are not the same"
+    assert invalid(again, *good) == {"t1": [said]}
+    assert OTHER_IMAGE.said(said)
+    late = [
+        one.model_copy(update={"finished_at": f"2026-01-01T00:0{minute}:00Z"})
+        for one, minute in zip([result(1, "a", server="y"), *good], (5, 1, 2), strict=True)
+    ]
+    assert invalid(*late) == {"t1": [said]}
+
+
+def test_a_trial_that_measured_nothing_is_compared_with_nothing() -> None:
+    nothing = result(1, "a", server="y").model_copy(update={"figures": None})
+    assert invalid(nothing, result(2, "a", server="x"), result(3, "a", server="x")) == {}
 
 
 def test_tiers_and_generators_are_those_of_the_whole_run() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from laptime.api import doubts
 from laptime.api.results import TrialResult, Validity
+from laptime.plan import in_time
 
 SERVER = "server"
 SCRIPT = "script"
@@ -15,13 +16,15 @@ SCRIPT = "script"
 def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
     """Return results, invalid where another image ran than in the first trial that says so.
 
-    An image is known by what the kubelet says it runs, not by its tag. A server is compared with
+    The first is the first that was measured: a trial that was asked for again is the odd one out,
+    and not all that were measured before it. Those that measured nothing are left as they are. An
+    image is known by what the kubelet says it runs, not by its tag. A server is compared with
     itself, so is the script of a load, all other parts with those of the whole run. Results of
     older versions say nothing.
     """
     first: dict[tuple[str, str], TrialResult] = {}
-    judged = []
-    for result in sorted(results, key=lambda one: one.ordinal):
+    judged: dict[str, TrialResult] = {}
+    for result in in_time(results):
         reasons = []
         for part, image in sorted(result.images.items()):
             whose = {SERVER: result.server, SCRIPT: result.load}
@@ -29,17 +32,22 @@ def of_the_same_bits(results: Sequence[TrialResult]) -> list[TrialResult]:
             known = first.setdefault(key, result)
             if known.images[part] != image:
                 what = f"{part} {whose[part]}" if part in whose else part
+                # By its name the reader would take it for a later one.
+                before = ", which was measured before it" if known.ordinal > result.ordinal else ""
                 reasons.append(
                     doubts.OTHER_IMAGE.says(
-                        what=what, image=image, before=known.images[part], trial=known.trial
+                        what=what,
+                        image=image,
+                        before=known.images[part],
+                        trial=f"{known.trial}{before}",
                     )
                 )
-        if reasons and result.figures is not None:
+        if reasons:
             result = result.model_copy(
                 update={
                     "validity": Validity.INVALID,
                     "validity_reasons": [*reasons, *result.validity_reasons],
                 }
             )
-        judged.append(result)
-    return judged
+        judged[result.trial] = result
+    return [judged.get(one.trial, one) for one in sorted(results, key=lambda one: one.ordinal)]

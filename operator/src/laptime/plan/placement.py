@@ -108,4 +108,4 @@ def in_time(results: Iterable[TrialResult]) -> list[TrialResult]:
     It is not that of the plan where one was asked for again.
     """
     measured = (one for one in results if one.figures is not None)
-    return sorted(measured, key=lambda one: (one.finished_at or "", one.ordinal))
+    return sorted(measured, key=lambda one: (one.retry, one.finished_at or "", one.ordinal))
