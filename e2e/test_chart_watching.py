@@ -258,6 +258,7 @@ FILES = "/var/run/secrets/laptime.dev/prometheus"
             [{"serviceAccountToken": {"path": "token", "audience": "thanos"}}],
         ),
         ({"headers": {"X-Scope-OrgID": "bench"}}, []),
+        ({"matchers": {"cluster": "east"}}, []),
     ],
 )
 def test_credentials_and_certificates_of_ones_own_prometheus_are_files(
@@ -283,6 +284,7 @@ def test_credentials_and_certificates_of_ones_own_prometheus_are_files(
     access = PrometheusAccess.from_wire(_url(rendered), json.loads(said))
     assert str(access.files) == FILES
     assert access.headers == prometheus.get("headers", {})
+    assert access.matchers == prometheus.get("matchers", {})
     kind = prometheus.get("auth", {}).get("type", "")
     assert access.authentication == kind
     # It has no right to read Secrets: the kubelet does.
@@ -310,6 +312,7 @@ BEARER = {"type": "bearer", "existingSecret": "client"}
         ({"url": "http://prometheus.example", "auth": BEARER}, "write an https:// address"),
         ({"url": "http://prometheus.example", "tls": {"secret": "ca"}}, "is for an https://"),
         ({"auth": BEARER}, "write its address in prometheus.url"),
+        ({"matchers": {"cluster": "east"}}, "write its address in prometheus.url"),
         ({"headers": {"X-Scope-OrgID": "bench"}}, "write its address in prometheus.url"),
         ({"url": OTHER, "auth": {"type": "bearer"}}, "name the Secret with the token"),
         ({"url": OTHER, "auth": {"type": "basic"}}, "the Secret with username and password"),

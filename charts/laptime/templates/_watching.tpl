@@ -34,7 +34,7 @@ http://{{ include "laptime.prometheus" . }}.{{ .Release.Namespace }}.svc.{{ .Val
 {{- end }}
 
 {{/*
-How that one is asked: auth, tls and headers as the operator reads them; empty when there is nothing to
+How that one is asked: auth, tls, headers and matchers as the operator reads them; empty when there is nothing to
 say. What contradicts itself fails here, without showing what may be secret.
 */}}
 {{- define "laptime.prometheusAccess" -}}
@@ -66,9 +66,9 @@ say. What contradicts itself fails here, without showing what may be secret.
 {{- fail (printf "prometheus.headers: %s cannot be written there; credentials belong in a Secret, which prometheus.auth names" $name) -}}
 {{- end -}}
 {{- end -}}
-{{- if or $auth.type $certificates $prometheus.headers -}}
+{{- if or $auth.type $certificates $prometheus.headers $prometheus.matchers -}}
 {{- if not $prometheus.url -}}
-{{- fail "prometheus.auth, prometheus.tls and prometheus.headers are for a Prometheus of your own: write its address in prometheus.url" -}}
+{{- fail "prometheus.auth, prometheus.tls, prometheus.headers and prometheus.matchers are for a Prometheus of your own: write its address in prometheus.url" -}}
 {{- end -}}
 {{- if and $auth.type (not (hasPrefix "https:" $prometheus.url)) -}}
 {{- fail "prometheus.url begins with http://, by which everybody on the way can read the credentials of prometheus.auth: write an https:// address" -}}
@@ -76,7 +76,7 @@ say. What contradicts itself fails here, without showing what may be secret.
 {{- if and $certificates (not (hasPrefix "https:" $prometheus.url)) -}}
 {{- fail "prometheus.tls is for an https:// address, and prometheus.url begins with http://" -}}
 {{- end -}}
-{{- dict "auth" $auth "tls" $tls "headers" $prometheus.headers | toJson -}}
+{{- dict "auth" $auth "tls" $tls "headers" $prometheus.headers "matchers" $prometheus.matchers | toJson -}}
 {{- end -}}
 {{- end }}
 

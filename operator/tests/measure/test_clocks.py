@@ -80,7 +80,10 @@ async def test_without_what_agents_say_of_their_clocks_it_does_and_that_is_said(
 
 
 async def test_on_one_node_nothing_has_to_be_known_of_its_clock() -> None:
-    usage = (await read([], {"n1": 0.0, "n2": 0.0}, {"generator": ["n2"], "server": ["n2"]})).usage
+    pods = [busy("n2", "server", 0.0), busy("n2", "generator", 0.0, 0.5)]
+    together = {PODS: pods, "laptime_node_cpus": list(node("n2"))}
+    nodes = {"generator": ["n2"], "server": ["n2"]}
+    usage = (await read([], {"n1": 0.0, "n2": 0.0}, nodes, **together)).usage
     assert (usage.complete, usage.gaps) == (True, [])
 
 

@@ -363,6 +363,7 @@ def test_the_settings_are_what_the_chart_says(
         "auth": {"type": "serviceAccount", "existingSecret": "", "audience": "thanos"},
         "tls": {"configMap": "", "secret": "ca", "key": "tls.crt"},
         "headers": {"X-Scope-OrgID": "bench"},
+        "matchers": {"cluster": "east"},
     }
     _environment(monkeypatch, tmp_path, "https://prometheus.example", json.dumps(said))
     assert load_settings().prometheus == PrometheusAccess(
@@ -370,6 +371,7 @@ def test_the_settings_are_what_the_chart_says(
         Authentication.SERVICE_ACCOUNT,
         authorities="key tls.crt of Secret ca",
         headers={"X-Scope-OrgID": "bench"},
+        matchers={"cluster": "east"},
     )
     _environment(monkeypatch, tmp_path, "", "")
     assert load_settings().prometheus is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from pydantic import Field
@@ -247,6 +248,12 @@ class TrialUsage(TolerantModel):
             if one.component == name and (server is None or one.server in (server, None))
         ]
         return next(iter(found), None)
+
+    def missing(self, gaps: Iterable[str]) -> TrialUsage:
+        """Return the same without what these gaps tell of, each of which is told once."""
+        every = list(dict.fromkeys([*self.gaps, *gaps]))
+        complete = self.complete and every == self.gaps
+        return self.model_copy(update={"complete": complete, "gaps": every})
 
 
 class RowUsage(TolerantModel):

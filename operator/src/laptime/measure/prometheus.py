@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -32,6 +32,7 @@ from laptime.measure.promql import (
     Query,
     TrialWindow,
     any_of,
+    on_nodes,
     query_samples,
     selector,
 )
@@ -146,14 +147,17 @@ async def trial_usage(
         query, agent_query(wanted), wanted.window.end + AGENT_MARGIN_SECONDS
     )
     clocks = clocks or Clocks()
-    of_run = _pods_of_agent(clocks.in_the_windows_time(found))
+    ours, foreign = on_nodes(clocks.in_the_windows_time(found), clocks.asked, wanted)
+    of_run = _pods_of_agent(ours)
     own = {name: pod for name, pod in of_run.items() if pod.trial in ("", wanted.trial)}
     if any("cpu" in pod.series for pod in own.values()):
         usage = _usage(wanted, own, Source.AGENT, AGENT_LONGEST_GAP_SECONDS, [])
         seen = {pod.node for pod in own.values() if pod.node}
     else:
-        usage, seen = await _usage_of_kubelet(query, wanted), set()
-    return await _with_nodes(query, wanted, usage, seen, of_run, clocks)
+        usage, more = await _usage_of_kubelet(query, wanted, clocks.asked)
+        foreign, seen = foreign or more, set()
+    usage = await _with_nodes(query, wanted, usage, seen, of_run, clocks)
+    return usage.missing(foreign)
 
 
 def not_watched(namespace: str) -> str:
@@ -298,16 +302,22 @@ def component_of_pod(pod: str, wanted: TrialWindow) -> tuple[str, str | None] | 
     return None
 
 
-async def _usage_of_kubelet(query: Query, wanted: TrialWindow) -> TrialUsage:
+async def _usage_of_kubelet(
+    query: Query, wanted: TrialWindow, nodes: Collection[str]
+) -> tuple[TrialUsage, list[str]]:
+    """Return what the kubelets tell of the pods on these nodes, and what was left out, in words."""
     found = await query_samples(
         query, kubelet_query(wanted), wanted.window.end + KUBELET_MARGIN_SECONDS
     )
-    pods = _pods_of_kubelet(found, wanted)
+    of_trial = [one for one in found if component_of_pod(one[0]["pod"], wanted) is not None]
+    ours, foreign = on_nodes(of_trial, nodes, wanted)
+    pods = _pods_of_kubelet(ours, wanted)
     if any("cpu" in pod.series for pod in pods.values()):
         gaps = ["only the kubelet's figures"]
-        return _usage(wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, gaps)
+        usage = _usage(wanted, pods, Source.KUBELET, KUBELET_LONGEST_GAP_SECONDS, gaps)
+        return usage, foreign
     gaps = ["neither the agent nor the kubelet has a sample of this window"]
-    return TrialUsage(source=Source.NOBODY, complete=False, gaps=gaps)
+    return TrialUsage(source=Source.NOBODY, complete=False, gaps=gaps), foreign
 
 
 async def _with_nodes(

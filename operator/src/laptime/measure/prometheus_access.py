@@ -23,6 +23,7 @@ FILES = Path("/var/run/secrets/laptime.dev/prometheus")
 """Where the chart mounts what is asked with: token, or username and password; ca.crt."""
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_LABEL_NAME = re.compile(r"([A-Za-z]|_[A-Za-z0-9])[A-Za-z0-9_]*")
 _OURS = frozenset(("authorization", "content-length", "content-type", "host", "transfer-encoding"))
 
 
@@ -51,6 +52,8 @@ class PrometheusAccess:
     authorities: str | None = None
     """Where the trusted certificates are from, in words; None: those that everybody trusts."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    matchers: Mapping[str, str] = field(default_factory=dict)
+    """Labels of all series that are asked for, where it has those of other clusters too."""
     files: Path = FILES
 
     def __post_init__(self) -> None:
@@ -98,12 +101,23 @@ class PrometheusAccess:
                 raise ValueError(
                     f"prometheus.headers: the value of {name} is not one line of plain ASCII"
                 )
+        for name, value in self.matchers.items():
+            if not _LABEL_NAME.fullmatch(name):
+                raise ValueError(
+                    f"prometheus.matchers: {name!r} is not the name of a label: write letters, "
+                    "digits and _, no digit first and no __"
+                )
+            if not value:
+                raise ValueError(
+                    f"prometheus.matchers: {name} has no value: write the one that the series of "
+                    "this cluster have, or leave it out"
+                )
 
     @classmethod
     def from_wire(
         cls, url: str, document: Mapping[str, Any], files: Path = FILES
     ) -> PrometheusAccess:
-        """Return what the chart's value `prometheus` says: its auth, tls and headers.
+        """Return what the chart's value `prometheus` says: its auth, tls, headers and matchers.
 
         Raises:
             ValueError: a field is unknown, has no such form, or contradicts another one.
@@ -115,8 +129,12 @@ class PrometheusAccess:
         sources = [("ConfigMap", tls.pop("configMap", "")), ("Secret", tls.pop("secret", ""))]
         named = [f"{what} {name}" for what, name in sources if name]
         key = tls.pop("key", "ca.crt")
-        headers = {str(name): str(value) for name, value in (document.get("headers") or {}).items()}
-        unknown = sorted({*document} - {"auth", "tls", "headers"} | {*auth} | {*tls})
+        headers, matchers = (
+            {str(name): str(value) for name, value in (document.get(key) or {}).items()}
+            for key in ("headers", "matchers")
+        )
+        known = {"auth", "tls", "headers", "matchers"}
+        unknown = sorted({*document} - known | {*auth} | {*tls})
         if unknown:
             raise ValueError(f"unknown fields: {', '.join(unknown)}")
         if kind not in list(Authentication):
@@ -125,7 +143,7 @@ class PrometheusAccess:
         if len(named) > 1:
             raise ValueError("prometheus.tls: write a configMap or a secret, not both")
         authorities = f"key {key} of {named[0]}" if named else None
-        return cls(url, Authentication(kind), str(secret), authorities, headers, files)
+        return cls(url, Authentication(kind), str(secret), authorities, headers, matchers, files)
 
     def identity(self) -> Identity:
         """Return as whom the next question is asked.

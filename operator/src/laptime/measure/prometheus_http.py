@@ -12,7 +12,7 @@ import httpx
 
 from laptime.api.text import shown
 from laptime.measure.prometheus_access import Identity, PrometheusAccess
-from laptime.measure.promql import PrometheusError
+from laptime.measure.promql import PrometheusError, narrowed
 
 TIMEOUT_SECONDS = 10.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
@@ -36,6 +36,8 @@ class PrometheusClient:
     async def query(self, path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
         """Ask a path with parameters and return the answer's JSON.
 
+        Of the series that a query names, those alone that have the labels of `access.matchers`.
+
         Raises:
             PrometheusError: Prometheus cannot be reached or trusted, does not let the operator in,
                 says nothing in time or something else than JSON. What it refuses by itself, such
@@ -43,6 +45,9 @@ class PrometheusClient:
         """
         access = self._access
         url = access.url.rstrip("/")
+        data = dict(parameters)
+        if "query" in data:
+            data["query"] = narrowed(data["query"], access.matchers)
         try:
             identity, client = access.identity(), self._client()
         except PrometheusError as error:
@@ -52,7 +57,7 @@ class PrometheusClient:
             async with client.stream(
                 "POST",
                 url + path,
-                data=dict(parameters),
+                data=data,
                 headers=identity.headers,
                 timeout=TIMEOUT_SECONDS,
             ) as response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ QUERY_PATH = "/api/v1/query"
 AGENT_MARGIN_SECONDS = 5.0
 """How far beyond the window samples are asked for: the ends need a sample on each side."""
 
+_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*"|\{')
+_MOST_NODES = 3
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -66,6 +68,23 @@ def selector(labels: Mapping[str, tuple[str, str]], seconds: float) -> str:
     return f"{{{matchers}}}[{int(1000 * seconds) + 1}ms]"
 
 
+def narrowed(promql: str, matchers: Mapping[str, str]) -> str:
+    """Return a query all of whose selectors ask for labels with exactly these values too.
+
+    Raises:
+        ValueError: it has no selector in braces, so that it would be asked of everybody.
+    """
+    if not matchers:
+        return promql
+    more = "".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}," for name, value in matchers.items()
+    )
+    found = _STRING_OR_BRACE.sub(lambda one: "{" + more if one[0] == "{" else one[0], promql)
+    if found == promql:
+        raise ValueError(f"{promql!r} has no selector that matchers could be added to")
+    return found
+
+
 def any_of(names: Iterable[str]) -> str:
     """Return a pattern that matches these names and no others."""
     return "|".join(re.escape(name) for name in sorted(names))
@@ -89,3 +108,33 @@ async def query_samples(
         raise PrometheusError(f"expected a matrix, got {data.get('resultType')!r}")
     # Labels may be those of somebody else's pods.
     return [(plain_tree(one["metric"]), Series.of(one["values"])) for one in data["result"]]
+
+
+def on_nodes(
+    found: Iterable[tuple[Mapping[str, str], Series]], nodes: Collection[str], wanted: TrialWindow
+) -> tuple[list[tuple[Mapping[str, str], Series]], list[str]]:
+    """Return the samples of pods without those on other nodes than a trial ran on, and the gap.
+
+    Names of runs are those of one cluster, and a Prometheus of several has the pods of each. What
+    runs beside the trial may be elsewhere; where it is not known where the trial ran, all are kept.
+    """
+    if not nodes:
+        return list(found), []
+    kept, foreign = [], set()
+    for labels, series in found:
+        node = labels.get("node")
+        beside = wanted.beside is not None and labels.get("trial") == wanted.beside
+        if not node or node in nodes or beside:
+            kept.append((labels, series))
+        elif series.covered(wanted.window) > 0.0:
+            foreign.add(node)
+    if not foreign:
+        return kept, []
+    names = ", ".join(sorted(foreign)[:_MOST_NODES])
+    more = len(foreign) - _MOST_NODES
+    return kept, [
+        f"Prometheus has pods of a run of this name on {shown(names, 300)}"
+        f"{f' and {more} more nodes' if more > 0 else ''}, where no part of this trial ran: series "
+        "of another cluster answer too. They are left out; write what tells the clusters apart in "
+        "prometheus.matchers of the chart (docs/watching.md)"
+    ]

@@ -30,11 +30,10 @@ async def trial_readings(
     # What exporters say has the time at which they were asked.
     asked = replace(wanted, window=clocks.in_prometheus_time(wanted.window))
     usage, (tiers, gaps) = await asyncio.gather(
-        trial_usage(query, wanted, clocks), tier_evidence(query, asked, server, pool)
+        trial_usage(query, wanted, clocks),
+        tier_evidence(query, asked, server, pool, clocks.asked),
     )
-    if gaps:
-        usage = usage.model_copy(update={"complete": False, "gaps": [*usage.gaps, *gaps]})
-    return TrialReadings(trial=wanted.trial, usage=usage, tiers=tiers)
+    return TrialReadings(trial=wanted.trial, usage=usage.missing(gaps), tiers=tiers)
 
 
 def no_readings(trial: str, why: str) -> TrialReadings:
