@@ -13,6 +13,7 @@ import pytest
 from laptime.measure.each_second import (
     KINDS,
     NO_ERROR,
+    REQUESTS,
     TrialSeconds,
     stored,
     trial_seconds,
@@ -224,6 +225,23 @@ async def test_prometheus_is_asked_what_it_has(count: int, problem: str | None) 
     assert asked[0]["time"] == "1700000003.250"
     # A Prometheus that takes no native histograms lacks nothing that pictures draw.
     assert len(asked) == 1
+
+
+async def test_copies_of_a_second_do_not_count_for_one_that_is_missing() -> None:
+    """A pair of Prometheus behind one Thanos has each series twice, with a label that tells whose.
+
+    Of two copies with half of the seconds each a sum is all of them; the copies are of one phase.
+    """
+    asked: list[str] = []
+
+    async def query(path: str, parameters: Mapping[str, str]) -> Mapping[str, Any]:
+        asked.append(parameters["query"])
+        return {"status": "success", "data": {"resultType": "vector", "result": []}}
+
+    await stored(query, seconds([row(0, 10, []), row(1, 3, [])]))
+    (promql,) = asked
+    # What tells series of one trial apart that are no copies: the phase, and seconds in part.
+    assert promql.startswith(f"sum(max by (phase, whole) (count_over_time({REQUESTS}{{")
 
 
 async def test_an_answer_that_is_none_is_an_error() -> None:
