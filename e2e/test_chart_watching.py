@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,37 @@ def test_credentials_and_certificates_of_ones_own_prometheus_are_files(
         for one in (one for one in rendered.objects if one["kind"] == kind):
             for rule in one.get("rules") or []:
                 assert "secrets" not in rule["resources"] or rule["verbs"] == ["create"]
+
+
+def test_the_operator_gets_what_was_written_with_every_dollar(render: Any) -> None:
+    """Kubernetes expands $(NAME) in the values of variables, and makes one $ of two."""
+    text = "a$$b$(POD_IP)$"
+    placement = {"description": text}
+    rendered = render(
+        prometheus={
+            "enabled": False,
+            "url": f"{OTHER}/$(POD_IP)",
+            "headers": {"X-A": text},
+            "matchers": {"cluster": text},
+        },
+        placements={"one": placement},
+    )
+    (container,) = _pod(rendered, "Deployment", "laptime-operator")["containers"]
+    found = {one["name"]: _expanded(one["value"]) for one in container["env"] if "value" in one}
+    access = json.loads(found["LAPTIME_PROMETHEUS_ACCESS"])
+    assert (access["headers"], access["matchers"]) == ({"X-A": text}, {"cluster": text})
+    assert found["LAPTIME_PROMETHEUS_URL"] == f"{OTHER}/$(POD_IP)"
+    assert json.loads(found["LAPTIME_PLACEMENTS"]) == {"one": placement}
+
+
+def _expanded(value: str) -> str:
+    """Return what a container gets where a pod says this of a variable, and no $(NAME) is meant."""
+
+    def one(found: re.Match[str]) -> str:
+        assert found[0] == "$$", f"Kubernetes expands {found[0]}"
+        return "$"
+
+    return re.sub(r"\$\$|\$\(\w+\)", one, value)
 
 
 def test_the_charts_own_prometheus_is_asked_without_credentials(render: Any) -> None:

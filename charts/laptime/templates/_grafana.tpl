@@ -33,7 +33,8 @@ datasources:
     uid: laptime-prometheus
     type: prometheus
     access: proxy
-    url: {{ include "laptime.prometheusUrl" . }}
+    {{- /* Grafana puts variables in the place of what begins with a $. */}}
+    url: {{ include "laptime.prometheusUrl" . | include "laptime.literal" }}
     isDefault: true
     editable: false
     jsonData:
@@ -50,7 +51,6 @@ datasources:
 {{- $names := keys $prometheus.headers | sortAlpha }}
 {{- range $at, $name := $names }}
       httpHeaderName{{ add1 $at }}: {{ $name | quote }}
-{{- /* Grafana puts variables in the place of what begins with a $. */}}
 {{- $_ := set $secure (printf "httpHeaderValue%d" (add1 $at)) (get $prometheus.headers $name | replace "$" "$$") }}
 {{- end }}
 {{- if eq $prometheus.auth.type "bearer" }}

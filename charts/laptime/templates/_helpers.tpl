@@ -91,6 +91,12 @@ seccompProfile:
 {{- end }}
 
 {{/*
+A text as the value of an environment variable that has it as it is: Kubernetes puts variables in the
+place of $(NAME), and one $ in that of two.
+*/}}
+{{- define "laptime.literal" -}}{{ . | replace "$" "$$" | quote }}{{- end }}
+
+{{/*
 What pods of runs may reach and be reached from, as the operator reads it.
 */}}
 {{- define "laptime.network" -}}
