@@ -128,6 +128,16 @@ def test_a_status_of_another_version_stays_readable() -> None:
     assert status["properties"]["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
 
 
+def test_what_a_list_is_a_map_by_is_required_or_has_a_default() -> None:
+    """Else an API server refuses the whole CRD."""
+    lists = [node for node in _nodes(SCHEMA) if "x-kubernetes-list-map-keys" in node]
+    assert len(lists) > 3
+    for node in lists:
+        items = node["items"]
+        for key in node["x-kubernetes-list-map-keys"]:
+            assert key in items.get("required", ()) or "default" in items["properties"][key], node
+
+
 RUN = {
     "scenario": "users",
     "servers": [{"name": "a", "preset": "axum-sqlx"}],

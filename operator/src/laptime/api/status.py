@@ -178,10 +178,6 @@ class RunStatus(TolerantModel):
     scripts: list[KeptScript] | None = Field(
         None,
         description="The ConfigMaps of scripts that the run began with and keeps copies of.",
-        json_schema_extra={
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["configMap"],
-        },
     )
     progress: Progress | None = Field(None, description="How far the run is.")
     current_trial: str | None = Field(
