@@ -516,6 +516,27 @@ def test_the_order_of_a_server_without_a_figure_is_not_known(silent: str, said: 
     assert summary.verdict == f"{said}; under closed the order is not known after 3 repetitions"
 
 
+@pytest.mark.parametrize(
+    ("trials", "said"),
+    [
+        (4, "all orders under closed are known after 2 repetitions"),
+        # What is half done is no repetition.
+        (5, "all orders under closed are known after 2 repetitions"),
+        (2, "under closed the order is not known after 1 repetition"),
+    ],
+)
+def test_of_a_run_that_was_cancelled_the_orders_rest_on_what_was_measured(
+    trials: int, said: str
+) -> None:
+    spec = make_spec("a", "b", repetitions=3, stopWhen="decided")
+    planned, results, payloads = run(
+        spec, lambda trial: Outcome(1000 * 2.0 ** (trial.server == "b"))
+    )
+    done = results[:trials]
+    summary = summarise(spec, planned, done, payloads, None, {}, "Cancelled")
+    assert summary.verdict.endswith(f"; the run ended early (Cancelled); {said}")
+
+
 def test_what_is_told_apart_without_a_server_that_crashed_is_a_tie_beside_it() -> None:
     """Ranks, ties and verdict compare the same servers."""
     wobble = (0.05, 0.082, 0.018, 0.08, 0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -104,6 +105,7 @@ def summarise(
         and (trial.server, trial.load) not in failed_loads
     ]
     left = duet.with_partners(left, results)
+    unfinished = {(trial.load, trial.repetition) for trial in left}
     early = bool(left) and ended is not None
     if early:
         left = []
@@ -125,7 +127,8 @@ def summarise(
         notes += duet.said(first.scores if first and paired else {}, results)
     measured = [server.name for server in spec.servers if server.name not in failures]
     if finished and spec.stop_when is not None:
-        notes += _orders(spec, trials, counted)
+        whole = {(trial.load, trial.repetition) for trial in trials} - unfinished
+        notes += _orders(spec, Counter(load for load, _ in whole), counted)
     if finished:
         # Before that more repetitions come anyway, and the next look costs the operator something.
         for one in rankings:
@@ -217,10 +220,10 @@ def _earlier(spec: BenchmarkRunSpec, name: str, cells: Mapping[str, Cell]) -> li
 
 def _orders(
     spec: BenchmarkRunSpec,
-    trials: Sequence[Trial],
+    repetitions: Mapping[str, int],
     results: Sequence[TrialResult],
 ) -> Iterator[str]:
-    """Yield under which loads all orders are known, and after how many repetitions.
+    """Yield under which loads all orders are known, and after how many whole repetitions.
 
     Of all servers of the run: that of one without a figure is not known.
     """
@@ -228,15 +231,19 @@ def _orders(
     pairs = math.comb(len(servers), 2)
     known: dict[int, list[str]] = {}
     for load in spec.loads:
-        made = max((one.repetition for one in trials if one.load == load.name), default=0)
+        made = repetitions.get(load.name, 0)
         left = undecided(spec, compared(spec, load.name, results)[1], servers)
         if not left:
             known.setdefault(made, []).append(load.name)
             continue
         of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
-        yield f"under {load.name} {of} not known after {made} repetitions"
+        yield f"under {load.name} {of} not known after {_repetitions(made)}"
     for made, loads in known.items():
-        yield f"all orders under {wording.listing(loads)} are known after {made} repetitions"
+        yield f"all orders under {wording.listing(loads)} are known after {_repetitions(made)}"
+
+
+def _repetitions(count: int) -> str:
+    return "1 repetition" if count == 1 else f"{count} repetitions"
 
 
 def _notes(
