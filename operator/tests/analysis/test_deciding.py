@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -80,6 +81,23 @@ def test_two_trials_at_the_same_time_take_their_time_once() -> None:
     assert seconds_of_repetition(pairs) == 120
     # Of the first one nobody knows what lies between it and the next.
     assert seconds_of_repetition(pairs[:2]) == 40
+
+
+def test_each_load_takes_its_own_time_whatever_others_take_beside_it() -> None:
+    """A search of minutes beside a load of seconds, which was decided after two repetitions."""
+    results: list[TrialResult] = []
+    clock = datetime(2026, 11, 23, 10)
+    for repetition in (1, 2, 3, 4, 5):
+        for load, warmup, lasts in (("search", 20, 600), ("short", 5, 10)):
+            for server in "ab" if load == "search" or repetition < 3 else "":
+                begin = clock + timedelta(seconds=warmup)
+                clock = begin + timedelta(seconds=lasts)
+                one = trial(len(results), 0, server)
+                times = {"started_at": begin.isoformat(), "finished_at": clock.isoformat()}
+                results.append(one.model_copy(update={"load": load, **times}))
+    assert seconds_of_repetition(results, "search") == 2 * 620
+    assert seconds_of_repetition(results, "short") == 2 * 15
+    assert seconds_of_repetition(results) == 2 * (620 + 15)
 
 
 def test_what_no_run_could_find_is_not_promised() -> None:

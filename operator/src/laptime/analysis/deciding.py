@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import combinations, pairwise
-from statistics import median
+from itertools import combinations
+from statistics import fmean, median_low
 
 from laptime.analysis import wording
 from laptime.analysis.comparing import Comparison
@@ -28,27 +28,42 @@ _NAMED = 3
 def seconds_of_repetition(results: Sequence[TrialResult], load: str | None = None) -> float | None:
     """Return how long a repetition of all servers took; None where nobody knows.
 
-    Of all loads, or of one. What lies between two trials counts as it mostly was: longer ones are
-    attempts that were lost, or a run that was suspended. Trials at the same time count once.
+    Of all loads, or of one. Each server takes its own time under each load: a search takes minutes
+    where others take seconds, and loads may have different numbers of repetitions. So does what
+    lies before a trial, where its warm-up is. It counts as it mostly was: longer ones are attempts
+    that were lost, or a run that was suspended. Trials at the same time count once.
     """
     times = sorted(
-        (datetime.fromisoformat(one.started_at), datetime.fromisoformat(one.finished_at))
+        (
+            datetime.fromisoformat(one.started_at),
+            datetime.fromisoformat(one.finished_at),
+            (one.server, one.load),
+        )
         for one in results
         if one.started_at and one.finished_at
     )
     if len(times) < 2:
         return None
-    spans = [times[0]]
-    for begin, end in times[1:]:
-        if begin < spans[-1][1]:
-            spans[-1] = spans[-1][0], max(end, spans[-1][1])
-        else:
-            spans.append((begin, end))
-    lasted = sum((end - begin).total_seconds() for begin, end in spans) / len(spans)
-    gaps = [(after[0] - one[1]).total_seconds() for one, after in pairwise(spans)]
-    between = max(0.0, median(gaps)) if gaps else 0.0
-    a_repetition = {(one.server, one.load) for one in results if load in (None, one.load)}
-    return (lasted + between) * len(a_repetition) * len(spans) / len(times)
+    lasted: dict[tuple[str, str], list[float]] = {}
+    gaps: dict[str, list[float]] = {}
+    spans, until = 0, times[0][0]
+    for begin, end, cell in times:
+        lasted.setdefault(cell, []).append((end - begin).total_seconds())
+        if begin >= until:
+            if spans:
+                gaps.setdefault(cell[1], []).append((begin - until).total_seconds())
+            spans += 1
+        until = max(until, end)
+    every = [gap for of_load in gaps.values() for gap in of_load]
+
+    def before(of: str) -> float:
+        known = gaps.get(of, [])
+        known = known if len(known) > 1 else every
+        return median_low(known) if known else 0.0
+
+    a_repetition = [cell for cell in lasted if load in (None, cell[1])]
+    seconds = sum(fmean(lasted[cell]) + before(cell[1]) for cell in a_repetition)
+    return seconds * spans / len(times)
 
 
 def worth_knowing(spec: BenchmarkRunSpec) -> float:
