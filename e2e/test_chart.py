@@ -565,6 +565,51 @@ def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str)
     assert "values don't meet the specifications of the schema" in done.stderr
 
 
+def test_names_that_look_like_numbers_are_names(helm: Tool, tmp_path: Path) -> None:
+    """What YAML takes for a number, a truth or nothing is refused by the API server as a name."""
+    pod = {"priorityClassName": "1"}
+    storage = {"persistence": {"enabled": True, "storageClass": "2"}}
+    values = {
+        "runNamespaces": ["123", "true", "null"],
+        "images": {"pullSecrets": ["4"]},
+        "operator": pod,
+        "agent": pod,
+        "prometheus": {
+            "enabled": True,
+            "url": "https://prometheus.example",
+            "auth": {"type": "bearer", "existingSecret": "5"},
+            "tls": {"configMap": "6"},
+            **pod,
+            **storage,
+        },
+        "grafana": {"enabled": True, "dashboards": {"namespace": "7"}, **pod, **storage},
+        "monitors": {"enabled": True, "alerts": True},
+        "networkPolicy": {"enabled": True},
+    }
+    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    file = str(tmp_path / "values.yaml")
+    text = helm("template", RELEASE, str(CHART), "-n", "123", "-f", file)
+    objects = [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
+    kinds = {one["kind"] for one in objects}
+    assert {"RoleBinding", "PersistentVolumeClaim", "PodMonitor", "NetworkPolicy"} <= kinds
+    names = {"name", "namespace", "claimName", "priorityClassName", "storageClassName"}
+    for one in objects:
+        if one["kind"] != "CustomResourceDefinition":
+            assert [found for found in _named(one, names) if not isinstance(found, str)] == [], one
+
+
+def _named(tree: Any, keys: set[str]) -> Iterator[Any]:
+    """Yield what has one of these keys, wherever it stands."""
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            if key in keys:
+                yield value
+            yield from _named(value, keys)
+    elif isinstance(tree, list):
+        for one in tree:
+            yield from _named(one, keys)
+
+
 def test_every_value_is_described() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
 

@@ -91,7 +91,7 @@ root context, and whether a pod starts before they are there.
 {{- with $prometheus.auth -}}
 {{- if .existingSecret }}
 - secret:
-    name: {{ .existingSecret }}
+    name: {{ .existingSecret | quote }}
     optional: {{ $.optional }}
     items:
       {{- range eq .type "basic" | ternary (list "username" "password") (list "token") }}
@@ -109,7 +109,7 @@ root context, and whether a pod starts before they are there.
 {{- with $prometheus.tls }}
 {{- if or .configMap .secret }}
 - {{ empty .configMap | ternary "secret" "configMap" }}:
-    name: {{ .configMap | default .secret }}
+    name: {{ .configMap | default .secret | quote }}
     optional: {{ $.optional }}
     items:
       - {key: {{ .key }}, path: ca.crt}
@@ -122,7 +122,7 @@ nodeSelector, affinity, tolerations and priorityClassName of a pod. Takes its va
 */}}
 {{- define "laptime.placement" -}}
 {{- with .priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .nodeSelector }}
 nodeSelector:
@@ -152,7 +152,7 @@ kind: {{ eq . "*" | ternary "ClusterRoleBinding" "RoleBinding" }}
 metadata:
   name: {{ $account }}
   {{- if ne . "*" }}
-  namespace: {{ . }}
+  namespace: {{ . | quote }}
   {{- end }}
   labels:
     {{- include "laptime.labels" $root | nindent 4 }}
@@ -163,7 +163,7 @@ roleRef:
 subjects:
   - kind: ServiceAccount
     name: {{ $account }}
-    namespace: {{ $root.Release.Namespace }}
+    namespace: {{ $root.Release.Namespace | quote }}
 {{- end }}
 {{- end }}
 
