@@ -565,6 +565,40 @@ def test_a_wrong_value_is_refused_by_its_name(helm: Tool, value: str, says: str)
     assert "values don't meet the specifications of the schema" in done.stderr
 
 
+def test_a_value_can_be_taken_away_unless_it_is_refused_by_its_name(
+    helm: Tool, tmp_path: Path
+) -> None:
+    """null takes a default away: what the schema does not require, the templates do without."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    taken = _taken_away(defaults, schema)
+    assert taken["operator"]["resources"] is None
+    # Each of them has a schema of its own, which says what of it there has to be.
+    del taken["images"]
+    taken["grafana"] |= {"enabled": True}
+    taken["prometheus"] |= {"enabled": True}
+    for monitors in (True, False):
+        taken["monitors"] |= {"enabled": monitors}
+        taken["networkPolicy"] |= {"enabled": monitors}
+        assert Rendered(helm, tmp_path, taken).objects
+    for name in ("runNamespaces", "prometheus.headers", "watching"):
+        done = helm.run("template", RELEASE, str(CHART), "--set", f"{name}=null")
+        assert done.returncode != 0
+        assert f"missing property '{name.split('.')[-1]}'" in done.stderr
+
+
+def _taken_away(defaults: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return null for each value that is not required, alone or with all that is in it."""
+    required, known = schema.get("required", []), schema.get("properties", {})
+    found: dict[str, Any] = {}
+    for name, value in defaults.items():
+        if name not in required:
+            found[name] = None
+        elif isinstance(value, dict) and name in known:
+            found[name] = _taken_away(value, known[name])
+    return found
+
+
 def test_names_that_look_like_numbers_are_names(helm: Tool, tmp_path: Path) -> None:
     """What YAML takes for a number, a truth or nothing is refused by the API server as a name."""
     pod = {"priorityClassName": "1"}
