@@ -12,12 +12,14 @@ from scipy import stats
 from laptime.analysis.two_runs import (
     Change,
     compare_runs,
+    count_less,
     measured_in_one,
     paired_otherwise,
     speeds_apart,
     welch_interval,
     what_differs,
 )
+from laptime.api.attempts import Fault
 from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
@@ -106,7 +108,7 @@ def test_one_repetition_without_a_right_answer_leaves_the_others_as_they_are() -
     assert changes(trials(), mixed)["axum", Metric.REQUESTS_PER_SECOND] is Change.BETTER
 
 
-@pytest.mark.parametrize("silent_ones", [3, 4])
+@pytest.mark.parametrize("silent_ones", [1, 3, 4])
 def test_repetitions_without_a_right_answer_are_in_no_percentile_faster_than_others(
     silent_ones: int,
 ) -> None:
@@ -117,7 +119,19 @@ def test_repetitions_without_a_right_answer_are_in_no_percentile_faster_than_oth
         for one in compare_runs(ONE, trials(), mixed, ONE)
         if (one.server, one.metric) == ("axum", Metric.P50)
     )
-    assert (p50.change, p50.failed_after) == (Change.NOT_KNOWN, silent_ones)
+    assert (p50.change, p50.failed_after) == (Change.WORSE, silent_ones)
+    (back,) = (
+        one
+        for one in compare_runs(ONE, mixed, trials(), ONE)
+        if (one.server, one.metric) == ("axum", Metric.P50)
+    )
+    assert (back.change, back.may_be_worse) == (Change.NOT_KNOWN, False)
+    (again,) = (
+        one
+        for one in compare_runs(ONE, mixed, mixed, ONE)
+        if (one.server, one.metric) == ("axum", Metric.P50)
+    )
+    assert (again.change, again.may_be_worse) == (Change.NOT_KNOWN, True)
 
 
 def test_what_variables_hold_is_not_said_and_no_setting_is_endless() -> None:
@@ -143,15 +157,32 @@ def test_what_variables_hold_is_not_said_and_no_setting_is_endless() -> None:
 
 def test_a_server_of_both_runs_without_a_trial_in_one_is_named() -> None:
     only = [trial for trial in trials() if trial.server == "sync"]
-    assert measured_in_one(ONE, trials(), trials(), ONE) == []
-    assert measured_in_one(ONE, trials(), only, ONE) == [
-        "axum under closed has trials in the earlier one only"
-    ]
-    assert measured_in_one(ONE, only, trials(), ONE) == [
-        "axum under closed has trials in the later one only"
-    ]
+    assert measured_in_one(ONE, trials(), trials(), ONE) == ([], [])
+    assert measured_in_one(ONE, trials(), only, ONE) == ([("axum", "closed")], [])
+    assert measured_in_one(ONE, only, trials(), ONE) == ([], [("axum", "closed")])
     # What is not in both specs is said there.
-    assert measured_in_one(ONE, trials(), only, make_spec("sync")) == []
+    assert measured_in_one(ONE, trials(), only, make_spec("sync")) == ([], [])
+
+
+@pytest.mark.parametrize("crashed", [1, 4])
+def test_trials_that_no_longer_count_are_said(crashed: int) -> None:
+    def crashes(fault: Fault) -> list[TrialResult]:
+        lost = Outcome(0.0, failure=("ServerCrashed", "exit 137"), fault=fault)
+        rates = steady({"axum": 1000.0, "sync": 500.0})
+        return run(
+            ONE,
+            lambda one: lost if one.server == "axum" and one.repetition <= crashed else rates(one),
+        )[1]
+
+    assert count_less(trials(), trials()) == []
+    assert count_less(trials(), crashes(Fault.SERVER)) == [
+        f"axum under closed: {5 - crashed} of 5 trials count in the later run, "
+        "5 of 5 in the earlier one"
+    ]
+    assert count_less(crashes(Fault.SERVER), trials()) == []
+    assert count_less(crashes(Fault.SERVER), crashes(Fault.SERVER)) == []
+    # A node that was lost says nothing of the server.
+    assert count_less(trials(), crashes(Fault.NODE)) == []
 
 
 def test_only_what_both_runs_have_is_compared() -> None:

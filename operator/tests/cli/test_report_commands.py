@@ -22,6 +22,7 @@ from laptime.manifests import archive
 from laptime.manifests.archive import archive_config_maps
 from laptime.report import Report, to_json, to_markdown
 from laptime.report.archive import pack
+from laptime.report.contents import End
 from laptime.report.table import COLUMNS
 from tests import version_1
 from tests.manifests.runs import context
@@ -554,7 +555,7 @@ class TestCompare:
         ]
         after.write_text(to_json(replace(REPORT, trials=trials)))
         code, out, _ = laptime("compare", before, after, "--fail-if-worse")
-        assert code == 0
+        assert code == 3
         assert said in " ".join(out.split())
 
     def test_a_server_that_was_not_measured_again_is_named(
@@ -563,9 +564,46 @@ class TestCompare:
         before, after = tmp_path / "before.json", tmp_path / "after.json"
         before.write_text(to_json(REPORT))
         trials = [one for one in REPORT.trials if one.server != "axum"]
+        rows = [
+            row.model_copy(update={"reason": "WrongAnswer", "message": "GET /: wrong"})
+            if row.server == "axum"
+            else row
+            for row in REPORT.summary.rows
+        ]
+        summary = replace(REPORT.summary, rows=tuple(rows))
+        end = End("Failed", "ServersFailed", "axum")
+        later = replace(REPORT, trials=trials, summary=summary, end=end)
+        after.write_text(to_json(later))
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 3
+        assert "axum under closed has trials in the earlier one only" in said
+        assert "axum under closed: WrongAnswer: GET /: wrong" in said
+        assert "The run ended as Failed: ServersFailed: axum" in said
+        assert "What was not measured again cannot be judged." in said
+        assert "No difference found:" not in said
+        assert laptime("compare", before, after)[0] == 0
+        # The other way round nothing got worse.
+        assert laptime("compare", after, before, "--fail-if-worse")[0] == 0
+
+    def test_a_server_that_crashes_now_and_then_does_not_pass_a_gate(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(REPORT))
+        lost = {"figures": None, "outcome": "Failed", "fault": "server", "reason": "ServerCrashed"}
+        trials = [
+            TrialResult.model_validate({**one.to_wire(), **lost})
+            if one.server == "axum" and one.repetition < 3
+            else one
+            for one in REPORT.trials
+        ]
         after.write_text(to_json(replace(REPORT, trials=trials)))
-        _, out, _ = laptime("compare", before, after)
-        assert "axum under closed has trials in the earlier one only" in " ".join(out.split())
+        code, out, _ = laptime("compare", before, after, "--fail-if-worse")
+        said = " ".join(out.split())
+        assert code == 3
+        assert "axum under closed: 3 of 5 trials count in the later run, 5 of 5 in the" in said
+        assert "What has fewer trials that count than before cannot be judged." in said
 
     def test_runs_in_different_placements_are_not_compared_without_a_word(
         self, laptime: Laptime, tmp_path: Path

@@ -24,7 +24,7 @@ from laptime.analysis.statistics import NOTICEABLE_RATIO
 from laptime.api.base import Model
 from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
-from laptime.api.results import Interval, TrialResult
+from laptime.api.results import Figures, Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.text import shown
@@ -71,6 +71,13 @@ class Comparison:
     """Repetitions in which it fell among the requests without a right answer, or none was right."""
     failed_after: int = 0
 
+    @property
+    def may_be_worse(self) -> bool:
+        """Whether nobody can say if it is as good as in the earlier run, which had it."""
+        if self.change is not Change.NOT_KNOWN:
+            return False
+        return self.before is not None or (self.failed_before > 0 and self.after is None)
+
 
 def compare_runs(
     spec: BenchmarkRunSpec,
@@ -111,8 +118,8 @@ def measured_in_one(
     before: Sequence[TrialResult],
     after: Sequence[TrialResult],
     later: BenchmarkRunSpec,
-) -> list[str]:
-    """Return which servers and loads of both runs have trials in one of them only.
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return which servers and loads of both specs have trials in the earlier, or later, run only.
 
     Such as a server whose answers were wrong in the later run, so that nothing of it was measured.
     """
@@ -121,11 +128,34 @@ def measured_in_one(
         {(server.name, load.name) for server in one.servers for load in one.loads}
         for one in (spec, later)
     ]
+    both = asked[0] & asked[1]
+    return sorted(both & trials[0] - trials[1]), sorted(both & trials[1] - trials[0])
+
+
+def count_less(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> list[str]:
+    """Return of which servers and loads a smaller part of the trials counts in the later run.
+
+    What counts in both may look as it did then, while the server is about to break. Trials that say
+    nothing of it, such as those of a lost node, are none of it.
+    """
+    counts = [_counts(trials) for trials in (before, after)]
     return [
-        f"{server} under {load} has trials in the {'earlier' if first else 'later'} one only"
-        for server, load in sorted(asked[0] & asked[1])
-        if (first := (server, load) in trials[0]) != ((server, load) in trials[1])
+        f"{server} under {load}: {later[0]} of {later[1]} trials count in the later run, "
+        f"{earlier[0]} of {earlier[1]} in the earlier one"
+        for server, load in sorted(counts[0].keys() & counts[1].keys())
+        if (earlier := counts[0][server, load]) and (later := counts[1][server, load])
+        if 0 < later[0] * earlier[1] < earlier[0] * later[1]
     ]
+
+
+def _counts(trials: Sequence[TrialResult]) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how many trials of a server under a load count, and how many there are."""
+    found: dict[tuple[str, str], list[bool]] = {}
+    for one in trials:
+        if not one.lost:
+            counts = one.has_rate or (one.figures is not None and _is_silent(one.figures))
+            found.setdefault((one.server, one.load), []).append(counts)
+    return {pair: (sum(each), len(each)) for pair, each in found.items()}
 
 
 def welch_interval(before: Sequence[float], after: Sequence[float], confidence: float) -> Interval:
@@ -364,7 +394,8 @@ def _compare(
         change = Change.NOT_KNOWN
         if all(lost):
             change = Change.NONE_FOUND
-        elif lost[1] and known[0] is not None:
+        elif failed[1] and known[0] is not None:
+            # It failed in no repetition before. How often it does now is said beside it.
             change = Change.WORSE
         elif lost[0] and known[1] is not None:
             change = Change.BETTER
@@ -403,12 +434,13 @@ def _logs(trials: Sequence[TrialResult], server: str, load: str, metric: Metric)
     ):
         return Logs({})
     every = {block_of(one): one.figures for one in own if one.figures is not None}
-    silent = {
-        block
-        for block, one in every.items()
-        if one.requests == one.errors >= fewest_answers(metric)
-    }
+    silent = {block for block, one in every.items() if _is_silent(one, fewest_answers(metric))}
     known = logs_of(own, metric)
     if not silent or (not metric.is_latency and len(silent) < len(every)):
         return known
     return Logs({**known, **dict.fromkeys(silent, math.inf)}, known.within, known.endless)
+
+
+def _is_silent(figures: Figures, fewest: int = 1) -> bool:
+    """Return whether none of so many requests at least had a right answer."""
+    return figures.requests == figures.errors >= fewest

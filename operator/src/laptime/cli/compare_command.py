@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from laptime.cli.stored_results import Stored
 
 _WORSE_EXIT_CODE = 2
+_NOT_KNOWN_EXIT_CODE = 3
 
 
 class ComparisonFormat(StrEnum):
@@ -53,7 +54,12 @@ def compare(
         typer.Option("--output", "-o", help="For people, for a pull request, or for programs."),
     ] = ComparisonFormat.TABLE,
     fail_if_worse: Annotated[
-        bool, typer.Option("--fail-if-worse", help="Exit with 2 when any figure got worse.")
+        bool,
+        typer.Option(
+            "--fail-if-worse",
+            help="Exit with 2 when any figure got worse, with 3 when none did for sure and any may "
+            "have.",
+        ),
     ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -67,6 +73,7 @@ def compare(
     from laptime.analysis.two_runs import (
         Change,
         compare_runs,
+        count_less,
         measured_in_one,
         paired_otherwise,
         speeds_apart,
@@ -82,12 +89,24 @@ def compare(
     both = _in_both(earlier, later)
     if not both:
         raise Mistake(f"{before} and {after} have no server and load in common.")
+    gone, new = measured_in_one(
+        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
+    )
+    not_compared = _not_compared(both, found)
+    fewer = count_less(earlier.report.trials, later.report.trials)
+    ends = [
+        f"{name}: {said}"
+        for name, stored in ((before, earlier), (after, later))
+        if (said := stored.report.end_said)
+    ]
     doubts = [
-        *_not_compared(both, found),
+        *ends,
+        *not_compared,
+        *fewer,
         *(
             f"{name}: {doubt}"
             for name, stored in ((before, earlier), (after, later))
-            for doubt in _doubts(stored, both)
+            for doubt in _doubts(stored, both.union(gone, new))
         ),
     ]
     if not found:
@@ -101,22 +120,27 @@ def compare(
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
-    differences += measured_in_one(
-        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
-    )
+    differences += [
+        f"{server} under {load} has trials in the {which} one only"
+        for which, pairs in (("earlier", gone), ("later", new))
+        for server, load in pairs
+    ]
     differences += paired_otherwise(earlier.report.trials, later.report.trials)
     if apart := speeds_apart(earlier.report.trials, later.report.trials):
         differences.append(apart)
+    sentence = _sentence(found, _not_judged(bool(gone), bool(not_compared), bool(fewer)))
     if output is ComparisonFormat.TABLE:
-        print_all(_lines(found, before, after, differences, doubts))
+        print_all(_lines(found, before, after, sentence, differences, doubts))
     elif output is ComparisonFormat.MARKDOWN:
         headings, cells = _table(found, before, after)
         differ = [_differ(differences)] if differences else []
-        say(comparison_to_markdown(headings, cells, _sentence(found), [*differ, *doubts]))
+        say(comparison_to_markdown(headings, cells, sentence, [*differ, *doubts]))
     else:
         print_document(_document(found, before, after, differences, doubts), Output(output.value))
     if fail_if_worse and any(one.change is Change.WORSE for one in found):
         raise typer.Exit(_WORSE_EXIT_CODE)
+    if fail_if_worse and (gone or not_compared or fewer or any(one.may_be_worse for one in found)):
+        raise typer.Exit(_NOT_KNOWN_EXIT_CODE)
 
 
 def _results(
@@ -158,13 +182,15 @@ def _not_compared(both: set[tuple[str, str]], found: Sequence[Comparison]) -> li
 
 
 def _doubts(stored: Stored, both: set[tuple[str, str]]) -> list[str]:
-    """Return why figures of what both runs have may be off."""
-    return [
-        f"{row.server} under {row.load} is {row.validity}: {reason}"
-        for row in stored.report.summary.rows
-        if (row.server, row.load) in both
-        for reason in row.validity_reasons
-    ]
+    """Return why figures of what both runs have may be off, or are not there."""
+    said = []
+    for row in stored.report.summary.rows:
+        if (row.server, row.load) in both:
+            where = f"{row.server} under {row.load}"
+            if why := ": ".join(part for part in (row.reason, row.message) if part):
+                said.append(f"{where}: {why}")
+            said += [f"{where} is {row.validity}: {reason}" for reason in row.validity_reasons]
+    return said
 
 
 def _table(
@@ -200,6 +226,7 @@ def _lines(
     found: Sequence[Comparison],
     before: str,
     after: str,
+    sentence: str,
     differences: Sequence[str],
     doubts: Sequence[str],
 ) -> list[Any]:
@@ -214,7 +241,7 @@ def _lines(
         (*line[:-1], Text(line[-1], styles[one.change]))
         for one, line in zip(found, cells, strict=True)
     ]
-    lines: list[Any] = [plain_table(headings, rows), Text(_sentence(found))]
+    lines: list[Any] = [plain_table(headings, rows), Text(sentence)]
     if differences:
         lines.append(Text(_differ(differences), "yellow"))
     lines += [Text(f"  {doubt}", "yellow") for doubt in doubts]
@@ -232,7 +259,17 @@ def _figure_name(one: Comparison) -> str:
     return "requests/s" if one.metric is Metric.REQUESTS_PER_SECOND else wording.metric(one.metric)
 
 
-def _sentence(found: Sequence[Comparison]) -> str:
+def _not_judged(gone: bool, not_compared: bool, fewer: bool) -> set[str]:
+    """Return what nobody can judge, but for single figures: the end of "what ..."."""
+    said = {
+        "was not measured again": gone,
+        "has no trial that counts": not_compared,
+        "has fewer trials that count than before": fewer,
+    }
+    return {words for words, is_so in said.items() if is_so}
+
+
+def _sentence(found: Sequence[Comparison], not_judged: set[str]) -> str:
     from laptime.analysis import wording
     from laptime.analysis.two_runs import Change
 
@@ -245,7 +282,7 @@ def _sentence(found: Sequence[Comparison]) -> str:
         ]
         if names:
             said.append(f"{change}: {wording.listing(names)}")
-    unknown = {_why_not_known(one) for one in found if one.change is Change.NOT_KNOWN}
+    unknown = not_judged | {_why_not_known(one) for one in found if one.change is Change.NOT_KNOWN}
     if unknown:
         said.append(f"what {wording.listing(sorted(unknown), 'or')} cannot be judged")
     if not said:
@@ -284,6 +321,8 @@ def _document(
                 "figure": _figure_name(one),
                 "before": wire(one.before),
                 "after": wire(one.after),
+                "failedBefore": one.failed_before,
+                "failedAfter": one.failed_after,
                 "ratio": wire(one.ratio),
                 "change": str(one.change),
             }
