@@ -336,17 +336,13 @@ func (m *Meeting) question(what url.Values) string {
 func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (told, error) {
 	where := m.question(url.Values{"round": {name}})
 	var last error
-	var best *told
 	heard := time.Now()
 	for {
 		said, err := m.askOnce(ctx, where)
-		if err == nil && (best == nil || said.roundTrip < best.roundTrip) {
-			m.answered, best = true, &said
-		}
 		switch {
-		case best != nil && (best.roundTrip <= goodRoundTrip || time.Until(best.start) < 2*best.roundTrip+askEvery):
-			return *best, nil
-		case best != nil: // it is asked again
+		case err == nil:
+			m.answered = true
+			return m.askBetter(ctx, where, said), nil
 		case errors.Is(err, errOthersMissing):
 			m.answered, heard, last = true, time.Now(), err
 		case m.answered && time.Since(heard) > lostAfter:
@@ -361,14 +357,33 @@ func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (
 			if cause := context.Cause(ctx); !errors.Is(cause, ErrIncomplete) {
 				return told{}, cause
 			}
-			if best != nil {
-				return *best, nil
-			}
 			return told{}, fmt.Errorf("%w: generator %d waited %s for the %s; generator 0 (%s): %v",
 				ErrIncomplete, m.index, longest, name, m.address, last)
 		case <-time.After(askEvery):
 		}
 	}
+}
+
+// askBetter asks again for a start that was heard of slowly, until shortly before it, and gives what was heard
+// of fastest.
+func (m *Meeting) askBetter(ctx context.Context, where string, best told) told {
+	for best.roundTrip > goodRoundTrip && time.Until(best.start) > askEvery {
+		// The next answer may take longer than there is time.
+		soon, cancel := context.WithDeadline(ctx, best.start.Add(-askEvery))
+		said, err := m.askOnce(soon, where)
+		if err == nil && said.roundTrip < best.roundTrip {
+			best = said
+		}
+		select {
+		case <-soon.Done():
+		case <-time.After(askEvery):
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return best
+		}
+	}
+	return best
 }
 
 func (m *Meeting) askOnce(ctx context.Context, where string) (told, error) {

@@ -141,6 +141,31 @@ func TestAStartThatWasHeardSlowlyIsAskedForAgain(t *testing.T) {
 	}
 }
 
+func TestAStartIsNotMissedForABetterAnswer(t *testing.T) {
+	start := time.Now().Add(time.Second)
+	var asked atomic.Int64
+	zero := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) > 1 {
+			<-r.Context().Done() // it never answers again
+			return
+		}
+		left := time.Until(start)
+		time.Sleep(30 * time.Millisecond)
+		_, _ = fmt.Fprintf(w, "%d\n", left.Nanoseconds())
+	}))
+	defer zero.Close()
+	one := join(t, "demo", 1, 2, zero.Listener.Addr().String())
+	if _, err := one.Wait(context.Background(), "warm-up", time.Minute, nil); err != nil {
+		t.Fatal(err)
+	}
+	if late := time.Since(start); late > 500*time.Millisecond {
+		t.Errorf("it waited until %s after the start", late)
+	}
+	if asked.Load() < 2 {
+		t.Error("it did not ask again")
+	}
+}
+
 func TestAMissingGeneratorIsNamed(t *testing.T) {
 	address := freeAddress(t)
 	zero, one := join(t, "demo", 0, 3, address), join(t, "demo", 1, 3, address)
