@@ -167,3 +167,16 @@ def test_two_runs_are_not_told_apart_by_where_a_search_was_ended() -> None:
     assert change(spec, above, ended) is Change.NOT_KNOWN
     assert change(spec, ended, below) is Change.WORSE
     assert change(spec, below, ended) is Change.BETTER
+
+
+def test_response_times_at_two_rates_are_not_compared() -> None:
+    spec = searching("axum")
+
+    def at(rate: float, microseconds: int) -> list[TrialResult]:
+        search = {"low": rate, "high": rate * 1.04, "p99Seconds": 0.05, "errorRate": 0.0}
+        return run(spec, lambda _: Outcome(rate, (microseconds,) * 2000, search=search))[1]
+
+    slower, faster = at(1000.0, 20_000), at(2000.0, 40_000)
+    for asked in (spec, make_spec("axum", loads=("limit",))):
+        found = {one.metric: one.change for one in compare_runs(asked, slower, faster, spec)}
+        assert found == {Metric.REQUESTS_PER_SECOND: Change.BETTER}

@@ -53,6 +53,9 @@ _MOST_OF_A_SETTING = 120
 METRICS = (Metric.REQUESTS_PER_SECOND, Metric.P50, Metric.P99, Metric.P999)
 """The figures that are compared."""
 
+_METRICS_OF_SEARCHES = (Metric.REQUESTS_PER_SECOND,)
+"""Response times are those at the rate that was met, and a better server meets a higher one."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -98,6 +101,8 @@ def compare_runs(
         for server in spec.servers
         if (server.name, load.name) in both
     ]
+    asked = (*spec.loads, *(later or spec).loads)
+    searched = {load.name for load in asked if load.saturation is not None}
     figures = [
         (
             server,
@@ -107,7 +112,7 @@ def compare_runs(
             _logs(after, server, load, metric),
         )
         for server, load in pairs
-        for metric in METRICS
+        for metric in (_METRICS_OF_SEARCHES if load in searched else METRICS)
     ]
     of = sum(1 for *_, one, other in figures if one and other)
     return tuple(_compare(*figure, of, looks) for figure in figures if figure[-1] or figure[-2])
