@@ -294,6 +294,13 @@ def test_the_notes_say_that_runs_that_go_on_are_ended_before_the_chart_goes(helm
         assert '--type=merge -p \'{"spec":{"cancel":true}}\'' in _notes(helm, value)
 
 
+def test_the_notes_say_how_to_see_whether_agents_were_let_in(helm: Tool) -> None:
+    """A namespace that enforces a level refuses their pods, and Helm waits for none of them."""
+    look = f"kubectl get daemonset -n {OPERATOR_NAMESPACE} laptime-agent"
+    assert look in _notes(helm)
+    assert look not in _notes(helm, "agent.enabled=false")
+
+
 def _notes(helm: Tool, *values: str) -> str:
     """Return what an installation with these values would say at its end."""
     flags = [flag for value in values for flag in ("--set", value)]
