@@ -88,6 +88,28 @@ func TestGroupsNamedAsSetupAreLoad(t *testing.T) {
 	}
 }
 
+// A script may give the tag another value while it runs: what it does is its scenario's all the same.
+func TestAScenarioThatIsTaggedOtherwiseIsLoad(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {})
+	out, _ := own(t, []string{"TARGET=" + server.URL}, write(t, `
+		import http from 'k6/http';
+		import exec from 'k6/execution';
+		export const options = { iterations: 10 };
+		export function setup() { http.get(__ENV.TARGET + '/once'); }
+		export default function () {
+			exec.vu.metrics.tags.scenario = 'browse';
+			http.get(__ENV.TARGET + '/right');
+		}`))
+	p := out.result.Phases["measured"]
+	if p.Requests != 10 || out.result.Phases["setup"].Requests != 1 {
+		t.Errorf("measured %d requests, setup %d", p.Requests, out.result.Phases["setup"].Requests)
+	}
+	if out.result.Generator.WallSeconds <= 0 {
+		t.Errorf("the measured part took no time: %+v", out.result.Generator)
+	}
+}
+
 // What tells phases, endpoints and errors apart are k6's tags, whichever of them the script wants.
 func TestTheTagsThatCountingNeedsAreThere(t *testing.T) {
 	t.Parallel()

@@ -151,7 +151,7 @@ func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, 
 	ctx, cancel := context.WithTimeoutCause(ctx, longest, ErrIncomplete)
 	defer cancel()
 	if m.index != 0 {
-		return m.ask(ctx, name, longest)
+		return m.ask(ctx, name, longest, handing)
 	}
 	r := m.come(name, 0)
 	if err := m.complete(ctx, r, name, longest); err != nil {
@@ -333,7 +333,7 @@ func (m *Meeting) question(what url.Values) string {
 }
 
 // ask asks generator 0 until it tells the start.
-func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (told, error) {
+func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration, handing bool) (told, error) {
 	where := m.question(url.Values{"round": {name}})
 	var last error
 	heard := time.Now()
@@ -342,6 +342,9 @@ func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration) (
 		switch {
 		case err == nil:
 			m.answered = true
+			if handing { // it is the data that matters
+				return said, nil
+			}
 			return m.askBetter(ctx, where, said), nil
 		case errors.Is(err, errOthersMissing):
 			m.answered, heard, last = true, time.Now(), err

@@ -90,8 +90,9 @@ func (o *Output) read(s *source, tags *metrics.TagSet) {
 	scenario, found := tags.Get("scenario")
 	group, _ := tags.Get("group")
 	// A script may have groups of these names, too. What it does in them is tagged with the scenario; only a tag of its
-	// own can be there in setup().
-	s.scenario = found && o.params.ScriptOptions.Scenarios[scenario] != nil
+	// own can be there in setup(). Elsewhere a script may have given the tag another value: it is a scenario's still.
+	known := o.params.ScriptOptions.Scenarios[scenario] != nil
+	s.scenario = found && (known || !within(group, setupGroup) && !within(group, teardownGroup))
 	s.parts = o.ownTags(tags)
 	switch {
 	case !s.scenario && within(group, setupGroup):
