@@ -326,6 +326,38 @@ def _expanded(value: str) -> str:
     return re.sub(r"\$\$|\$\(\w+\)", one, value)
 
 
+@pytest.mark.parametrize(
+    ("size", "retention", "fits"),
+    [
+        ("2Gi", "1638MB", True),
+        ("2Gi", "1639MB", False),
+        ("2Gi", "50GB", False),
+        ("1.5T", "1GB", True),
+        (2147483648, "1638MB", True),
+        (2147483648, "1639MB", False),
+    ],
+)
+def test_prometheus_keeps_no_more_than_its_volume_has_room_for(
+    helm: Tool, tmp_path: Path, size: str | int, retention: str, fits: bool
+) -> None:
+    """Over the limit of an emptyDir the kubelet evicts the pod, and its samples are gone."""
+    persistence: dict[str, Any] = {"size": size}
+
+    def said() -> tuple[int, str]:
+        file = tmp_path / "values.yaml"
+        prometheus = {"retentionSize": retention, "persistence": persistence}
+        file.write_text(yaml.safe_dump({"prometheus": prometheus}))
+        done = helm.run("template", RELEASE, str(CHART), "-f", str(file))
+        return done.returncode, done.stderr
+
+    code, error = said()
+    assert (code == 0) is fits, error
+    assert fits or "prometheus.retentionSize is" in error
+    # How large a claim is that was there before, its size does not say.
+    persistence |= {"enabled": True, "existingClaim": "mine"}
+    assert said()[0] == 0
+
+
 def test_the_charts_own_prometheus_is_asked_without_credentials(render: Any) -> None:
     pod = _pod(render(), "Deployment", "laptime-operator")
     assert not [one for one in pod["volumes"] if "projected" in one]

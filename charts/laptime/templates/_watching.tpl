@@ -24,6 +24,16 @@ The namespaces with runs to watch, as JSON; ["*"] for all.
 {{- end }}
 
 {{/*
+How many bytes a quantity is.
+*/}}
+{{- define "laptime.bytes" -}}
+{{- $text := toString . -}}
+{{- $suffix := regexFind "[A-Za-z]*$" $text -}}
+{{- $of := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 -}}
+{{- mulf (trimSuffix $suffix $text | float64) (get $of $suffix) | printf "%.0f" -}}
+{{- end }}
+
+{{/*
 Where the operator asks for figures; empty when there is no Prometheus.
 */}}
 {{- define "laptime.prometheusUrl" -}}
