@@ -88,20 +88,41 @@ def test_repetitions_are_not_added_for_what_the_step_leaves_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("smallest", "goes_on"),
+    ("smallest", "said"),
     [
         # One may be at the lower end of the step of 5 %, and the other at the upper one.
-        ("4%", True),
-        ("6%", False),
+        (
+            "4%",
+            "under limit the order is not known after 3 repetitions: its searches leave 5.00% open",
+        ),
+        ("6%", "all orders under limit are known after 3 repetitions"),
     ],
 )
 def test_searches_are_not_proven_alike_within_what_their_step_leaves_open(
-    smallest: str, goes_on: bool
+    smallest: str, said: str
 ) -> None:
+    """Nor are they repeated for it: no further repetition would make it less."""
     more = {"repetitions": 3, "maxRepetitions": 12, "smallestDifference": smallest}
     spec = searching("axum", "go", stopWhen="decided", **more)
-    _, results, _ = run(spec, found(dict.fromkeys(("axum", "go"), (4800.0, 5040.0))))
-    assert repetitions_needed(spec, results) == {"limit": 4 if goes_on else 3}
+    script = found(dict.fromkeys(("axum", "go"), (4800.0, 5040.0)))
+    _, results, _ = run(spec, script)
+    assert repetitions_needed(spec, results) == {"limit": 3}
+    assert said in summary_of(spec, script).verdict
+
+
+def test_searches_that_may_still_be_told_apart_are_repeated() -> None:
+    """By noise: what they leave open says nothing yet of how far their means are apart."""
+    more = {"repetitions": 3, "maxRepetitions": 12, "smallestDifference": "4%"}
+    spec = searching("axum", "go", stopWhen="decided", **more)
+
+    def script(trial: Trial) -> Outcome:
+        noise = 1 + 0.1 * (trial.repetition - 2) * (trial.server == "go")
+        return found(dict.fromkeys(("axum", "go"), (4800 * noise, 5040 * noise)))(trial) or Outcome(
+            0
+        )
+
+    _, results, _ = run(spec, script)
+    assert repetitions_needed(spec, results) == {"limit": 4}
 
 
 def test_the_control_says_what_searches_cannot_find() -> None:

@@ -133,18 +133,25 @@ class Comparison:
 
         With the same certainty as they are told apart: all such answers of a table hold at once.
         """
-        both = self._scores.get(one, {}), self._scores.get(other, {})
-        if has_no_end(*both):
+        if has_no_end(self._scores.get(one, {}), self._scores.get(other, {})):
             return False
-        within = left_open(*both)
-        bounds = [at_least(found, within) for found in self._at_once(one, other)]
+        within = self.left_open(one, other)
         return any(
-            found.low is not None
-            and found.high is not None
-            and 1 / ratio < found.low
-            and found.high < ratio
-            for found in bounds
+            _is_within(at_least(found, within), ratio) for found in self._at_once(one, other)
         )
+
+    def is_in_vain(self, one: str, other: str, ratio: float) -> bool:
+        """Return whether no further repetition would tell two servers apart or prove them alike.
+
+        That is: what their figures leave open however often they are measured is as large as the
+        ratio, and as far as chance goes they differ by less than it for sure.
+        """
+        open_anyway = self.left_open(one, other) >= math.log(ratio)
+        return open_anyway and any(_is_within(found, ratio) for found in self._at_once(one, other))
+
+    def left_open(self, one: str, other: str) -> float:
+        """Return what the figures of two servers leave open of their ratio, as a logarithm."""
+        return left_open(self._scores.get(one, {}), self._scores.get(other, {}))
 
     def _at_once(self, one: str, other: str) -> list[Interval]:
         """Return intervals of the ratio of two servers that hold at once with those of all pairs.
@@ -278,6 +285,12 @@ class Comparison:
             return claimed + student_quantile(count - 1, POWER) * error > math.log(ratio)
 
         return bisect_left(range(1, most + 1), True, key=lambda more: not too_few(more)) + 1
+
+
+def _is_within(found: Interval, ratio: float) -> bool:
+    """Return whether the whole interval of a ratio is nearer to 1 than this one, to either side."""
+    known = found.low is not None and found.high is not None
+    return known and 1 / ratio < (found.low or 0.0) and (found.high or math.inf) < ratio
 
 
 def critical(servers: int, repetitions: int, errors: float, in_model: int | None = None) -> float:

@@ -113,10 +113,16 @@ def _asks_for_more(
     results: Sequence[TrialResult],
     cells: Collection[tuple[str, str]],
 ) -> bool:
-    """Return whether an order is not known of servers that are still measured and have figures."""
+    """Return whether an order is not known of servers that are still measured and have figures.
+
+    No more repetitions for what a search leaves open however often it is made.
+    """
     _, comparison = compared(spec, load, results)
-    return bool(
-        undecided(spec, comparison, [one for one in comparison.servers if (one, load) in cells])
+    measured = [one for one in comparison.servers if (one, load) in cells]
+    smallest = spec.smallest_difference_share
+    return any(
+        not (smallest and comparison.is_in_vain(*pair, 1 + smallest))
+        for pair in undecided(spec, comparison, measured)
     )
 
 

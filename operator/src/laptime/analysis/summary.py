@@ -232,12 +232,21 @@ def _orders(
     known: dict[int, list[str]] = {}
     for load in spec.loads:
         made = repetitions.get(load.name, 0)
-        left = undecided(spec, compared(spec, load.name, results)[1], servers)
+        comparison = compared(spec, load.name, results)[1]
+        left = undecided(spec, comparison, servers)
         if not left:
             known.setdefault(made, []).append(load.name)
             continue
         of = f"{len(left)} of {pairs} orders are" if pairs > 1 else "the order is"
-        yield f"under {load.name} {of} not known after {_repetitions(made)}"
+        said = f"under {load.name} {of} not known after {_repetitions(made)}"
+        smallest = spec.smallest_difference_share or 0.0
+        widest = math.expm1(max(comparison.left_open(*pair) for pair in left))
+        # Where the smallest difference may be found, so may all orders, with more of them.
+        yield (
+            f"{said}: its searches leave {wording.share(widest)} open"
+            if 0 < smallest <= widest
+            else said
+        )
     for made, loads in known.items():
         yield f"all orders under {wording.listing(loads)} are known after {_repetitions(made)}"
 
