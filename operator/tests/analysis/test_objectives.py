@@ -213,6 +213,23 @@ def test_what_was_not_measured_is_not_known() -> None:
     assert result.measured == "not measured: WrongAnswer"
 
 
+@pytest.mark.parametrize(
+    ("metric", "bound"),
+    [
+        ("errorRate", {"atMost": "0.01"}),
+        ("p99", {"atMost": "1s"}),
+        ("requestsPerSecond", {"atLeast": "1"}),
+    ],
+)
+def test_where_the_server_was_asked_nothing_no_bound_is_kept_or_missed(
+    metric: str, bound: dict[str, object]
+) -> None:
+    """A script may send all its requests to another host."""
+    said = evaluated(metric, lambda _: Measured(0.0, ()), bound)
+    assert (said.outcome, said.reason) == (NOT_KNOWN, "NotMeasured")
+    assert "no request was counted" in said.measured
+
+
 def test_without_a_right_answer_no_latency_is_good() -> None:
     result = evaluated("p99", lambda _: Measured(0, latencies=(), errors=9), {"atMost": "5m"})
     assert (result.outcome, result.measured) == (MISSED, "no right answer")

@@ -81,6 +81,9 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     nothing = _why_nothing(row)
     if row is None or cell is None or nothing is not None:
         return _Said(Outcome.NOT_KNOWN, "NotMeasured", nothing or "not measured yet", nothing)
+    if not row.requests:
+        why = "no request was counted, so the server was asked nothing"
+        return _Said(Outcome.NOT_KNOWN, "NotMeasured", why, why)
     trials = [one.figures for one in cell.measured if one.figures is not None]
     errors = error_rate(trials)
     if metric is Metric.ERROR_RATE:
