@@ -757,6 +757,16 @@ def test_a_run_with_control_can_be_repeated_as_it_is_printed() -> None:
     assert groups == {"axum": "A", "fastapi": "B", "fastapi-control": "-"}
 
 
+def test_a_run_that_was_cancelled_is_repeated_to_its_end() -> None:
+    spec = make_spec("fastapi", "axum")
+    ended = {"cancel": True, "suspend": True, "retry": 3, "ttl_seconds_after_finished": 60}
+    report = replace(REPORT, spec=spec.model_copy(update=ended))
+    *_, printed = yaml.safe_load_all(manifest_to_repeat(report))
+    assert BenchmarkRunSpec.model_validate(printed["spec"]) == spec.model_copy(
+        update={"seed": report.seed}
+    )
+
+
 def test_of_a_single_server_nobody_says_that_it_was_measured_once() -> None:
     spec = make_spec("axum")
     trials, results, payloads = run(spec, steady({"axum": 900.0}))

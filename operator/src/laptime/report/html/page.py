@@ -37,6 +37,9 @@ _TRIALS_LEFT_OUT = (
     "The trials did not fit into the results of the run: what each part used is not shown here."
 )
 
+_ORDERS = ("cancel", "suspend", "retry", "ttlSecondsAfterFinished")
+"""Of a spec: what became of this run. Another one that has them ends at once, waits or is gone."""
+
 
 def to_html(report: Report, payloads: Mapping[str, str], profiles: Sequence[Profile] = ()) -> str:
     """Return the report as HTML, the same for the same report.
@@ -87,6 +90,8 @@ def manifest_to_repeat(report: Report) -> str:
     rows of its feeders, is said in comments at the beginning.
     """
     spec: dict[str, Any] = {**report.spec.to_wire(), "seed": report.seed}
+    for name in _ORDERS:
+        spec.pop(name, None)
     # The operator adds the control itself, and refuses a server of that name.
     spec["servers"] = [one for one in spec["servers"] if one["name"] != report.spec.control_name]
     document = {
