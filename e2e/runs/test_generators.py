@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laptime.analysis.two_runs import compare_runs
+from laptime.analysis.two_runs import Change, compare_runs
 from laptime.api.metrics import Metric
 from laptime.report import read_results
 from laptime.report.results import Results
@@ -200,8 +200,10 @@ def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
         if one.load == "steady" and one.metric in (Metric.REQUESTS_PER_SECOND, Metric.P50)
     ]
     assert len(steady) == 2
-    # They ran one after the other on a machine that others use: what three generators give alone
-    # may not be another figure than that of one.
-    ratios = {one.metric: one.ratio.value for one in steady if one.ratio}
-    assert ratios[Metric.REQUESTS_PER_SECOND] == pytest.approx(1, rel=0.02), steady
-    assert 0.5 < ratios[Metric.P50] < 2, steady
+    # They ran one after the other on a machine that others use: three that are alike by chance make
+    # an interval of no width, and a small difference is one of the machine.
+    near = {Metric.REQUESTS_PER_SECOND: 1.02, Metric.P50: 2.0}
+    for one in steady:
+        assert one.ratio is not None, one
+        by_machine = 1 / near[one.metric] < one.ratio.value < near[one.metric]
+        assert one.change is Change.NONE_FOUND or by_machine, steady

@@ -110,6 +110,21 @@ def test_searches_are_not_proven_alike_within_what_their_step_leaves_open(
     assert said in summary_of(spec, script).verdict
 
 
+@pytest.mark.parametrize(
+    ("go", "late"), [((100_000.0, 0.0), ""), ((9600.0, 9900.0), "axum")], ids=["both", "slower"]
+)
+@pytest.mark.parametrize("smallest", [None, "6%"])
+def test_searches_without_an_upper_end_are_not_repeated_for_an_order(
+    go: tuple[float, float], late: str, smallest: str | None
+) -> None:
+    """Whatever is measured again: the slower one may do any amount more than was found."""
+    more = {"repetitions": 3, "maxRepetitions": 12, "smallestDifference": smallest}
+    spec = searching("axum", "go", stopWhen="decided", **more)
+    axum = (4800.0, 5000.0) if late else (100_000.0, 0.0)
+    _, results, _ = run(spec, found({"axum": axum, "go": go}, late=late))
+    assert repetitions_needed(spec, results) == {"limit": 3}
+
+
 def test_searches_that_may_still_be_told_apart_are_repeated() -> None:
     """By noise: what they leave open says nothing yet of how far their means are apart."""
     more = {"repetitions": 3, "maxRepetitions": 12, "smallestDifference": "4%"}

@@ -140,12 +140,20 @@ class Comparison:
             _is_within(at_least(found, within), ratio) for found in self._at_once(one, other)
         )
 
-    def is_in_vain(self, one: str, other: str, ratio: float) -> bool:
+    def is_in_vain(self, one: str, other: str, ratio: float | None) -> bool:
         """Return whether no further repetition would tell two servers apart or prove them alike.
 
         That is: what their figures leave open however often they are measured is as large as the
-        ratio, and as far as chance goes they differ by less than it for sure.
+        ratio, and as far as chance goes they differ by less than it for sure. Or the slower one may
+        do any amount more than was found, or both: that stays so.
         """
+        endless = [has_no_end(self._scores.get(name, {})) for name in (one, other)]
+        if any(endless):
+            found = self.ratio(one, other)
+            slower = 1 if found is None or found.value > 1 else 0
+            return all(endless) or endless[slower]
+        if ratio is None:
+            return False
         open_anyway = self.left_open(one, other) >= math.log(ratio)
         return open_anyway and any(_is_within(found, ratio) for found in self._at_once(one, other))
 

@@ -121,7 +121,7 @@ def _asks_for_more(
     measured = [one for one in comparison.servers if (one, load) in cells]
     smallest = spec.smallest_difference_share
     return any(
-        not (smallest and comparison.is_in_vain(*pair, 1 + smallest))
+        not comparison.is_in_vain(*pair, 1 + smallest if smallest else None)
         for pair in undecided(spec, comparison, measured)
     )
 

@@ -66,7 +66,8 @@ def leads_out(situation: Situation) -> Decision | None:
 def own_scripts(situation: Situation) -> Decision | None:
     """Have the run keep its scripts; fail it when it has lost one that is another by now."""
     sources = situation.observed.script_sources
-    if not sources or situation.measured():
+    # A profile needs them as trials do.
+    if not sources or situation.nothing_left():
         return None
     status = situation.run.status
     # One that had its turn goes on where it is: tiers that servers were verified on stay.
