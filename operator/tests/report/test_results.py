@@ -29,8 +29,9 @@ from laptime.report import (
     to_json,
     to_markdown,
 )
-from laptime.report.html import manifest_to_repeat
+from laptime.report.html import manifest_to_repeat, to_html
 from tests.analysis import runs
+from tests.report.html_tree import parse
 from tests.report.sample import SPEC, recorded
 
 REPORT, _ = recorded()
@@ -128,6 +129,15 @@ def test_a_scenario_that_was_left_out_is_not_taken_for_laptimes_of_that_name() -
     assert ours.left_out == ("scenario.document",)
     assert ours.published == scenarios()["users"].published
     assert f"- Scenario: users, work {scenarios()['users'].hash};" in to_markdown(ours)
+
+
+def test_the_version_that_measured_is_said_and_not_the_one_that_writes_the_page() -> None:
+    document = json.loads(to_json(REPORT))
+    _, report = read_results(json.dumps({**document, "laptimeVersion": "0.0.7"}))
+    assert json.loads(to_json(report))["laptimeVersion"] == "0.0.7"
+    assert "; Laptime 0.0.7\n" in to_markdown(report)
+    shown = parse(to_html(report, {})).by_id("environment").text
+    assert "Laptime 0.0.7" in " ".join(shown.split())
 
 
 def test_the_manifest_to_repeat_says_that_its_scenario_is_not_there() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from laptime import __version__
 from laptime.analysis import Summary, wording
 from laptime.analysis.duet import pairing_said
 from laptime.api.node_path import NodePath
@@ -90,6 +91,8 @@ class Report:
     """How it ended; None where nobody knows."""
     experiments: Sequence[Experiment] = ()
     """What was tried since of what limits its servers."""
+    laptime_version: str = __version__
+    """Of the Laptime that measured it."""
 
     def experiments_on(self, row: ResultRow) -> list[Experiment]:
         """Return those on the server of a row, under its load."""

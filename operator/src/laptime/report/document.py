@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from laptime import __version__
 from laptime.analysis import Summary
 from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
@@ -88,7 +87,7 @@ def _document(report: Report) -> dict[str, Any]:
     begin, end = report.measured_between
     return {
         "schemaVersion": SCHEMA_VERSION,
-        "laptimeVersion": __version__,
+        "laptimeVersion": report.laptime_version,
         "run": {
             "name": report.name,
             "namespace": report.namespace,

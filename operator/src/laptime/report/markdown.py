@@ -79,7 +79,8 @@ def _facts(report: Report) -> Iterator[str]:
     spec, summary = report.spec, report.summary
     begin, end = report.measured_between
     yield f"- Scenario: {scenario_said(report)}; baseline: {spec.baseline_name}"
-    yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(report)}"
+    version = _plain(report.laptime_version)
+    yield f"- Run: {report.namespace}/{report.name}; tiers: {tiers(report)}; Laptime {version}"
     yield f"- Trials: {report.trials_said}, shuffled with seed {report.seed}"
     if spec.precision:
         yield f"- Precision: {spec.precision} asked for, {_widest(report)} reached"

@@ -204,6 +204,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         placement=run.placement,
         node_paths=tuple(run.node_paths),
         end=End(run.state, run.reason or "", run.message or "") if run.state else None,
+        laptime_version=results.laptime_version,
     )
 
 
