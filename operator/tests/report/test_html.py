@@ -191,6 +191,27 @@ class TestFigures:
         assert shown["99.9 %"] == wording.latency(latency.p999_seconds)
         assert shown["100 %"] == wording.latency(latency.max_seconds)
 
+    def test_percentiles_are_of_all_requests_in_rows_table_and_curve(self) -> None:
+        """A server that sheds a third of its load has not the curve of one that is well."""
+        times = tuple(range(1001, 2001))
+        spec = make_spec("a", "b", repetitions=3)
+        trials, results, payloads = run(
+            spec, lambda t: Outcome(1000.0, times, errors=500 if t.server == "a" else 0)
+        )
+        summary = summarise(spec, trials, results, payloads, None, {})
+        page = to_html(Report("demo", "default", spec, 1, summary, results), payloads)
+        load = parse(page).by_id("load-closed")
+        head, row, _ = table(load.all("table")[0])
+        shares, percentiles, of_b = table(load.all("details")[0].all("table")[0])
+        in_row = dict(zip(head, row, strict=True))
+        in_table = dict(zip(shares, percentiles, strict=True))
+        assert in_row["p50"].startswith(f"{in_table['50 %']} ")
+        assert in_row["p90"] == "failed (3x)"
+        assert [in_table[one] for one in ("75 %", "90 %", "100 %")] == ["failed"] * 3
+        assert "failed" not in of_b
+        assert f"a: half of the requests within {in_table['50 %']}, 99 % failed; b: " in page
+        assert "there a curve ends" in load.text
+
     def test_times_from_due_stand_beside_those_from_sent(self) -> None:
         due, sent = "p99, due", "p99, sent"
         head, *lines = table(whole_page().by_id("load-open").all("table")[1])
@@ -595,7 +616,7 @@ class TestWhatIsMissing:
 
     def test_charts_without_figures_are_left_out(self) -> None:
         assert factor_chart([], ["a"], "x") is None
-        assert latency_chart({"a": Histogram()}, ["a"], "x") is None
+        assert latency_chart({"a": Histogram()}, {}, ["a"], "x") is None
         assert throughput_chart({"a": [{0: 5}]}, ["a"], "x") is None
         assert cpu_chart({"a": [{0: 0.5}]}, ["a"], "x") is None
 
@@ -703,7 +724,7 @@ def test_the_largest_number_of_servers_fits_its_legend() -> None:
     histograms = {
         name: Histogram.of_microseconds([1000 + n * 50] * 500) for n, name in enumerate(servers)
     }
-    chart = latency_chart(histograms, servers, "many")
+    chart = latency_chart(histograms, {}, servers, "many")
     assert chart is not None
     drawn: Element = parse(chart.narrow)
     assert all(server in drawn.text for server in servers)

@@ -109,6 +109,17 @@ class Histogram:
             values.append(highest / 1e6)
         return values
 
+    def quantiles_with(self, failed: int, qs: Sequence[float]) -> list[float | None]:
+        """Return the quantiles over these right answers and `failed` requests that had none.
+
+        Those count as slower than all others: a share, in ascending order, that falls on one is
+        None.
+        """
+        total = self.total
+        ranks = [_rank(q, total + failed) for q in qs]
+        known = self.quantiles_seconds([rank / total for rank in ranks if rank <= total])
+        return [*known, *[None] * (len(ranks) - len(known))]
+
     def mean_seconds(self) -> float:
         """Return the mean, each value taken as the middle of its cell. 0 for no values."""
         total = self.total
@@ -126,21 +137,15 @@ class Histogram:
         answers = self.latency()
         if answers is None:
             return None
-        total = self.total
-        all_requests = total + failed
-
-        def within(q: float) -> float | None:
-            rank = _rank(q, all_requests)
-            return self.quantile_seconds(rank / total) if rank <= total else None
-
+        p50, p80, p90, p99, p999 = self.quantiles_with(failed, (0.5, 0.8, 0.9, 0.99, 0.999))
         return ResponseTimes(
             min_seconds=answers.min_seconds,
             mean_seconds=answers.mean_seconds,
-            p50_seconds=within(0.5),
-            p80_seconds=within(0.8),
-            p90_seconds=within(0.9),
-            p99_seconds=within(0.99),
-            p999_seconds=within(0.999),
+            p50_seconds=p50,
+            p80_seconds=p80,
+            p90_seconds=p90,
+            p99_seconds=p99,
+            p999_seconds=p999,
             max_seconds=answers.max_seconds,
         )
 

@@ -21,6 +21,7 @@ WIDE, NARROW = 920, 350
 _LOG_FROM_RATIO = 5.0
 """Figures that differ by more than this are drawn on a logarithmic axis."""
 _FEW_ANSWERS = 10
+_ENDS = " Requests without a right answer are slower than all others: there a curve ends."
 _POINTS_PER_CURVE = 160
 
 
@@ -89,29 +90,43 @@ def factor_chart(rows: Sequence[ResultRow], servers: Sequence[str], name: str) -
 
 
 def latency_chart(
-    histograms: Mapping[str, Histogram], servers: Sequence[str], name: str
+    histograms: Mapping[str, Histogram],
+    failed: Mapping[str, int],
+    servers: Sequence[str],
+    name: str,
 ) -> Chart | None:
-    """Return the response times by percentile, of all repetitions merged; None without any."""
+    """Return the response times by percentile, of all repetitions merged; None without any.
+
+    Of all requests: the `failed` ones had no right answer, and a curve ends where they begin.
+    """
     shown = {server: one for server, one in histograms.items() if one.total > 1}
     if not shown:
         return None
-    most = max(one.total for one in shown.values())
+    requests = {server: one.total + failed.get(server, 0) for server, one in shown.items()}
+    most = max(requests.values())
+
+    def within(server: str, share: float) -> str:
+        (time,) = shown[server].quantiles_with(failed.get(server, 0), [share])
+        return "failed" if time is None else f"within {wording.latency(time)}"
+
     said = "; ".join(
-        f"{server}: half of the answers within {wording.latency(one.quantile_seconds(0.5))}, "
-        f"99 % within {wording.latency(one.quantile_seconds(0.99))}"
-        for server, one in shown.items()
+        f"{server}: half of the requests {within(server, 0.5)}, 99 % {within(server, 0.99)}"
+        for server in shown
     )
 
     def draw(figure: Figure, axes: Axes, narrow: bool) -> None:
         values: list[float] = []
         for server, histogram in shown.items():
             style = look(servers, server)
-            steps = [
-                histogram.total ** (n / _POINTS_PER_CURVE) for n in range(_POINTS_PER_CURVE + 1)
-            ]
-            times = histogram.quantiles_seconds([1 - 1 / step for step in steps])
+            asked = requests[server]
+            steps = [asked ** (n / _POINTS_PER_CURVE) for n in range(_POINTS_PER_CURVE + 1)]
+            quantiles = histogram.quantiles_with(
+                asked - histogram.total, [1 - 1 / s for s in steps]
+            )
+            times = [time for time in quantiles if time is not None]
+            steps = steps[: len(times)]
             values += times
-            sure = sum(1 for step in steps if step <= max(2, histogram.total / _FEW_ANSWERS))
+            sure = sum(1 for step in steps if step <= max(2, asked / _FEW_ANSWERS))
             axes.plot(
                 steps[:sure], times[:sure], color=style.colour, linestyle=style.dash, linewidth=2,
                 marker=style.marker, markevery=(12, 32), markersize=6, label=server,
@@ -128,7 +143,7 @@ def latency_chart(
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticklabels(list(near.values()))
         _scale(axes, "y", values, "", from_zero=True, seconds=True)
-        axes.set_xlabel("share of the answers within this time")
+        axes.set_xlabel("share of the requests answered within this time")
         axes.set_ylabel("response time")
         axes.grid(True)
         _legend(figure, axes, narrow)
@@ -138,7 +153,8 @@ def latency_chart(
         *_both(draw, heights, name, "Response times by percentile", said),
         "Response times by percentile",
         "From the merged histograms of all repetitions, warm-up left out. The axis gives each "
-        "further nine the same room. Thin: fewer than ten answers are slower, so chance rules.",
+        "further nine the same room. Thin: fewer than ten requests are slower, so chance rules."
+        + (_ENDS if any(failed.get(server) for server in shown) else ""),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,7 +95,7 @@ class Section:
     part_charts: tuple[Chart, ...]
     """CPU over time of every part but the servers."""
     percentiles: Mapping[str, Sequence[str]]
-    """By server, one response time for each of `SHARES`."""
+    """By server, one response time for each of `SHARES`, over all requests as in its row."""
     limits: tuple[Limit, ...]
     usage: tuple[Use, ...]
     advice: Mapping[str, str]
@@ -116,14 +117,14 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
     groups = tie_groups(known, looks_of(report.spec))
     limited = limits(report, load.name)
     shown = counted(trials, servers)
-    histograms, seconds = _of_generator(shown, payloads)
+    histograms, failed, seconds = _of_generator(shown, payloads)
     published = report.published
     # It comes into styles. The API server lets no other name in, but results can be tampered with.
     identifier = f"chart-{re.sub('[^-a-z0-9]', '-', load.name)}"
     cores = cores_by_second(shown)
     charts = (
         factor_chart(rows, servers, f"{identifier}-factors"),
-        latency_chart(histograms, servers, f"{identifier}-latency"),
+        latency_chart(histograms, failed, servers, f"{identifier}-latency"),
         throughput_chart(seconds, servers, f"{identifier}-throughput", load.ramp or load.stairs),
         cpu_chart(cores.pop(SERVER, {}), servers, f"{identifier}-cpu"),
     )
@@ -149,7 +150,10 @@ def section(report: Report, load: Load, payloads: Mapping[str, str]) -> Section:
         charts=tuple(chart for chart in charts if chart is not None),
         part_charts=tuple(chart for chart in part_charts if chart is not None),
         percentiles={
-            server: [wording.latency(value) for value in one.quantiles_seconds(SHARES)]
+            server: [
+                "failed" if value is None else wording.latency(value)
+                for value in one.quantiles_with(failed[server], SHARES)
+            ]
             for server, one in histograms.items()
             if one.total
         },
@@ -178,9 +182,14 @@ def _groups_said(
 
 def _of_generator(
     trials: Sequence[TrialResult], payloads: Mapping[str, str]
-) -> tuple[dict[str, Histogram], dict[str, list[dict[int, int]]]]:
-    """Return merged response times, and answers by second of each repetition, by server."""
+) -> tuple[dict[str, Histogram], dict[str, int], dict[str, list[dict[int, int]]]]:
+    """Return what there is by server.
+
+    Merged response times, the number of requests without a right answer beside them, and right
+    answers by second of each repetition.
+    """
     times: dict[str, list[Histogram]] = {}
+    failed: Counter[str] = Counter()
     seconds: dict[str, list[dict[int, int]]] = {}
     for trial in trials:
         parsed = parse_payload(payloads.get(trial.trial, ""))
@@ -191,8 +200,10 @@ def _of_generator(
             times.setdefault(trial.server, []).append(latency_histogram(phase))
         except HistogramError:
             continue
+        failed[trial.server] += trial.figures.errors
         seconds.setdefault(trial.server, []).append(right_answers_by_second(phase))
-    return {server: Histogram.merged(all_of) for server, all_of in times.items()}, seconds
+    merged = {server: Histogram.merged(all_of) for server, all_of in times.items()}
+    return merged, failed, seconds
 
 
 def _line(
