@@ -80,6 +80,30 @@ def test_bound_and_figure_are_said_in_words() -> None:
     assert (result.bound, result.measured) == ("requestsPerSecond at least 500", "1,000")
 
 
+@pytest.mark.parametrize(
+    ("metric", "script", "bound", "outcome", "measured"),
+    [
+        ("requestsPerSecond", lambda _: Measured(999.7), {"atLeast": "1000"}, MISSED, "999.7"),
+        ("requestsPerSecond", lambda _: Measured(1000.2), {"atLeast": "1000"}, MET, "1,000.2"),
+        ("p99", around(*[20_040] * 5), {"atMost": "20ms"}, MISSED, "20.05 ms"),
+        ("p99", around(*[999] * 5), {"atMost": "1ms"}, MET, "999 us"),
+        ("errorRate", around(*[1000] * 5, errors=10), {"atMost": "0.0099"}, NOT_KNOWN, "0.00990"),
+    ],
+)
+def test_a_figure_has_the_digits_that_tell_it_from_its_bound(
+    metric: str, script: Script, bound: dict[str, object], outcome: Outcome, measured: str
+) -> None:
+    said = evaluated(metric, script, bound)
+    assert said.outcome is outcome
+    assert said.measured.startswith(measured)
+
+
+def test_the_share_of_errors_is_shown_with_its_interval() -> None:
+    said = evaluated("errorRate", around(*[1000] * 5, errors=1), {"atMost": "0.001"})
+    assert said.outcome is NOT_KNOWN
+    assert said.measured == "0.000999 (0.000427 to 0.00234)"
+
+
 def test_fast_answers_to_some_requests_do_not_meet_a_bound_that_most_of_them_miss() -> None:
     wrong = Measured(1000.0, latencies=(1000,) * 400, errors=600)
     result = evaluated("p99", lambda _: wrong, {"atMost": "5ms"})
@@ -194,7 +218,7 @@ def test_what_failed_by_the_generators_doing_misses_no_bound(
 
 def test_what_failed_is_counted_whatever_else_is_doubtful() -> None:
     result = evaluated("errorRate", lambda _: Measured(1000.0, errors=100), {"atMost": "0.1"})
-    assert (result.outcome, result.measured) == (MISSED, "0.2")
+    assert (result.outcome, result.measured) == (MISSED, "0.2 (0.185 to 0.216)")
 
 
 def test_errors_that_come_in_heaps_have_a_wide_interval() -> None:

@@ -87,7 +87,8 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     trials = [one.figures for one in cell.measured if one.figures is not None]
     errors = error_rate(trials)
     if metric is Metric.ERROR_RATE:
-        return _by_interval(objective, row, errors, f"{errors.value:.3g}")
+        written = wording.beside(_limit(objective), "{:.3g}".format)
+        return _by_interval(objective, row, errors, wording.with_interval(errors, "", written))
     if row.requests == row.errors:
         nothing = "no right answer"
         return _missed_by_errors(row, "NoRightAnswer", nothing, nothing)
@@ -97,7 +98,8 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     if metric is Metric.REQUESTS_PER_SECOND:
         rate = row.requests_per_second
         assert rate is not None  # only an invalid row has none
-        return _by_interval(objective, row, rate, wording.with_interval(rate))
+        written = wording.beside(_limit(objective))
+        return _by_interval(objective, row, rate, wording.with_interval(rate, "", written))
     return _latency(objective, row, [one.figures for one in cell.counted if one.figures], errors)
 
 
@@ -107,7 +109,7 @@ def _latency(
     """Judge a response time: of all requests, of which few enough may be without a right answer."""
     metric, allowed = objective.metric, objective.allowed_error_rate
     figure = row.response_time(metric)
-    measured = wording.latency_figure(figure, ends=True)
+    measured = wording.latency_figure(figure, ends=True, bound=_limit(objective))
     failing = f"{wording.share(errors.value)} of the requests had no right answer"
     limit = f"{wording.share(allowed)} may" if allowed else "none may"
     low, high = errors.low or 0.0, errors.high or 0.0
@@ -146,14 +148,18 @@ def _in_doubt(row: ResultRow, against: Bearing, metric: Metric, measured: str) -
     return None
 
 
+def _limit(objective: Objective) -> float:
+    bound = (objective.at_least if objective.at_most is None else objective.at_most) or "0"
+    return parse_duration(bound) if objective.metric.is_latency else float(bound)
+
+
 def _by_interval(objective: Objective, row: ResultRow, figure: Interval, measured: str) -> _Said:
     """Judge by where the whole interval lies, and by the doubts that bear on the outcome."""
     if figure.low is None or figure.high is None:
         why = "measured only once: nobody knows how far chance goes"
         return _Said(Outcome.NOT_KNOWN, "MeasuredOnce", measured, why)
     at_most = objective.at_most is not None
-    bound = (objective.at_most if at_most else objective.at_least) or "0"
-    limit = parse_duration(bound) if objective.metric.is_latency else float(bound)
+    limit = _limit(objective)
     # Figures come out of means of logarithms: one that is kept exactly is off by the last digits.
     above, below = limit * (1 + ROUNDING), limit * (1 - ROUNDING)
     met = figure.high <= above if at_most else figure.low >= below

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
+from laptime.analysis.logs import ROUNDING
 from laptime.api.attempts import LostAttempt
 from laptime.api.causes import Cause
 from laptime.api.durations import format_duration
@@ -87,16 +89,24 @@ def factor(interval: Interval) -> str:
     low, high = interval.low, interval.high
     if low is None or high is None or low <= 1 <= high:
         return with_interval(interval, "x")
-    return with_interval(interval, "x", _beside_one)
+    return with_interval(interval, "x", beside(1.0))
 
 
-def _beside_one(value: float) -> str:
-    """Return a number with as many digits as tell it from 1."""
-    text, digits = number(value), 2
-    while value != 1 and text == f"{1:.{digits}f}":
-        digits += 1
-        text = f"{value:.{digits}f}"
-    return text
+def beside(bound: float, written: Callable[[float], str] = number) -> Callable[[float], str]:
+    """Return how to write numbers that are judged by a bound: with the digits that tell them apart.
+
+    `1,000` beside another bound, `999.7` beside one of 1,000.
+    """
+
+    def digits_of(value: float) -> str:
+        text, digits = written(value), None
+        limit = written(bound)
+        while text == limit and not math.isclose(value, bound, rel_tol=ROUNDING):
+            digits = len(text.partition(".")[2]) + 1 if digits is None else digits + 1
+            text, limit = (f"{one:,.{digits}f}" for one in (value, bound))
+        return text
+
+    return digits_of
 
 
 def latency(seconds: float | None) -> str:
@@ -132,8 +142,12 @@ def node_path(path: NodePath) -> str:
     return f"{where} {there}, back {answers}"
 
 
-def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:
+def latency_figure(
+    figure: LatencyFigure | None, *, ends: bool = False, bound: float | None = None
+) -> str:
     """Return a response time over repetitions, `15.4 ms`; with `ends` `15.4 ms (14.9 to 16.0)`.
+
+    With the digits that tell it from a `bound` in seconds.
 
     `failed` where it fell among the requests without a right answer, `failed (2x)` where it did so
     in two repetitions; `-` where there is none.
@@ -143,15 +157,16 @@ def latency_figure(figure: LatencyFigure | None, *, ends: bool = False) -> str:
     interval = figure.seconds
     if interval is None:
         return f"failed ({figure.failed}x)" if figure.failed else "failed"
-    text = latency(interval.value)
+    # All three in the unit of the value.
+    unit = latency(interval.value).partition(" ")[2]
+    scale = _UNITS[unit]
+    written = number if bound is None else beside(bound * scale)
+    text = f"{written(interval.value * scale)} {unit}"
     if not ends or interval.low is None or interval.high is None:
         return text
     if interval.low == interval.high:
         return text
-    # All three in the unit of the value.
-    unit = text.partition(" ")[2]
-    scale = _UNITS[unit]
-    low, high = (number(end * scale) for end in (interval.low, interval.high))
+    low, high = (written(end * scale) for end in (interval.low, interval.high))
     return f"{text} ({low} to {high})"
 
 
