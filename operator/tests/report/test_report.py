@@ -50,6 +50,7 @@ from laptime.report import (
 from laptime.report.contents import LEFT_OUT
 from laptime.report.html import to_html
 from laptime.report.markdown import _plain, describe_load, tiers
+from laptime.report.status import MAX_STATUS_BYTES
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
 from tests.report.html_tree import parse
 from tests.report.sample import recorded
@@ -634,12 +635,31 @@ def test_rows_of_the_largest_run_fit_into_the_status_with_all_figures(largest: R
     assert len(rows) == 512
     for row, original in zip(rows, largest.summary.rows, strict=True):
         assert row.requests_per_second == original.requests_per_second
-        assert row.latency == original.latency
+        assert row.latency is not None
+        assert original.latency is not None
+        assert row.latency.mean_seconds == original.latency.mean_seconds
+        assert row.latency.max_seconds == original.latency.max_seconds
         assert row.saturation == original.saturation
         assert row.limited_by is not None
         assert row.limited_by.cause is Cause.DATABASE_CONNECTIONS
         assert row.usage is not None
         assert row.usage.cores_mean == 0.333333
+
+
+def test_what_failed_in_the_report_is_no_time_in_a_status_that_is_too_large() -> None:
+    spec = make_spec("a", "b")
+
+    def script(trial: Trial) -> Outcome:
+        bad = trial.server == "a" and trial.repetition == 1
+        return Outcome(1000.0, (1000,) * 2000, errors=60 if bad else 0)
+
+    rows = summary_of(spec, script).rows
+    whole, short = (
+        [wording.latency_figure(row.response_time(Metric.P99)) for row in status_rows(rows, most)]
+        for most in (MAX_STATUS_BYTES, 10)
+    )
+    assert sorted(whole) == ["1.00 ms", "failed (1x)"]
+    assert sorted(short) == ["1.00 ms", "failed"]
 
 
 def test_shapes_are_described() -> None:

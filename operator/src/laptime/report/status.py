@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
+from laptime.analysis.repeated import LATENCIES
 from laptime.analysis.script import first_metrics
-from laptime.api.results import ResultRow
+from laptime.api.results import ResponseTimes, ResultRow
 from laptime.api.script import ScriptFigures
 from laptime.report.scripts import says_more
 
@@ -60,9 +61,29 @@ def _shorter_and_shorter(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]
         ]
         yield shorter
     of_sent = ("uncorrected_latency", "uncorrected_figures")
-    for parts in (of_sent, ("script",), ("latency_figures",)):
+    for parts in (of_sent, ("script",)):
         shorter = [row.model_copy(update=dict.fromkeys(parts)) for row in shorter]
         yield shorter
+    yield [
+        row.model_copy(update={"latency": _together(row), "latency_figures": None})
+        for row in shorter
+    ]
+
+
+def _together(row: ResultRow) -> ResponseTimes | None:
+    """Return the response times of all repetitions together, which stand alone from here on.
+
+    What fell among failed requests in some repetitions is *failed* in the report, and is here too.
+    """
+    if row.latency is None or row.latency_figures is None:
+        return row.latency
+    failed = [
+        metric
+        for metric in LATENCIES
+        if metric.share is not None
+        if (figure := row.latency_figures.of(metric)) is not None and figure.failed
+    ]
+    return row.latency.model_copy(update={f"{metric.value}_seconds": None for metric in failed})
 
 
 def _with_metrics(script: ScriptFigures, most: int) -> ScriptFigures:
