@@ -14,6 +14,7 @@ from laptime.analysis.two_runs import (
     compare_runs,
     count_less,
     measured_in_one,
+    other_images,
     paired_otherwise,
     speeds_apart,
     welch_interval,
@@ -279,6 +280,27 @@ def test_in_which_settings_a_server_and_its_tiers_differ_is_said_with_both_value
     many = [{"name": f"V{n}", "value": "x"} for n in range(12)]
     (_, said) = what_differs(before, of("registry.example/shop:42", env=many))
     assert said.endswith("env.V6.value is another one, 5 more")
+
+
+def test_other_images_under_the_same_names_are_said() -> None:
+    def of(server: str, postgres: str, k6: str = "k6@sha256:17") -> list[TrialResult]:
+        images = {"server": server, "postgres": postgres, "generator": k6}
+        return [one.model_copy(update={"images": images}) for one in trials()]
+
+    first = of("axum@sha256:1", "postgres@sha256:17")
+    assert other_images(ONE, first, first, ONE) == []
+    assert other_images(ONE, first, of("axum@sha256:1", "postgres@sha256:18", "k6@2"), ONE) == [
+        "the image of generator: k6@sha256:17 and k6@2",
+        "the image of postgres: postgres@sha256:17 and postgres@sha256:18",
+    ]
+    moved = of("axum@sha256:2", "postgres@sha256:17")
+    assert other_images(ONE, first, moved, ONE) == [
+        f"the image of server {name}: axum@sha256:1 and axum@sha256:2" for name in ("axum", "sync")
+    ]
+    # What the specs say themselves is not said twice, and of an older run nobody knows.
+    named = [one.model_copy(update={"image": "registry.example/a:2"}) for one in ONE.servers]
+    assert other_images(ONE, first, moved, ONE.model_copy(update={"servers": named})) == []
+    assert other_images(ONE, trials(), first, ONE) == []
 
 
 def test_a_run_on_one_node_and_one_on_several_differ() -> None:

@@ -619,6 +619,15 @@ class TestCompare:
         _, out, _ = laptime("compare", after, after)
         assert "differ in more" not in out
 
+    def test_runs_of_two_versions_of_laptime_are_not_compared_without_a_word(
+        self, laptime: Laptime, tmp_path: Path
+    ) -> None:
+        before, after = tmp_path / "before.json", tmp_path / "after.json"
+        before.write_text(to_json(replace(REPORT, laptime_version="0.0.7")))
+        after.write_text(to_json(replace(REPORT, laptime_version="0.0.8")))
+        _, out, _ = laptime("compare", before, after)
+        assert "The runs differ in more: the version of Laptime: 0.0.7 and 0.0.8." in out
+
     @pytest.mark.parametrize("all_of_them", [True, False])
     def test_a_server_of_which_no_trial_counts_is_named_and_is_in_both_runs(
         self, laptime: Laptime, tmp_path: Path, all_of_them: bool

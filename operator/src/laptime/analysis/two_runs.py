@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -311,6 +311,43 @@ def what_differs(
         "load", {one.name: one for one in before.loads}, {one.name: one for one in after.loads}
     )
     return said
+
+
+def other_images(
+    spec: BenchmarkRunSpec,
+    before: Sequence[TrialResult],
+    after: Sequence[TrialResult],
+    later: BenchmarkRunSpec,
+) -> list[str]:
+    """Return which images were other ones, of those that the specs name in one way or not at all.
+
+    By their IDs: a tag may have moved, and those of tiers, generators and presets come with a
+    version of Laptime. Older versions do not say them.
+    """
+    named = [{one.name: one.image for one in each.servers} for each in (spec, later)]
+    moved = {name for name in named[0] if name in named[1] and named[0][name] == named[1][name]}
+    used = [_images(trials, moved) for trials in (before, after)]
+    return [
+        f"the image of {part}: {' and '.join(_image_ids(each[part]) for each in used)}"
+        for part in sorted(used[0].keys() & used[1].keys())
+        if used[0][part] != used[1][part]
+    ]
+
+
+def _images(trials: Sequence[TrialResult], servers: Collection[str]) -> dict[str, set[str]]:
+    """Return the IDs of images by what they are for, of servers only those of these names."""
+    found: dict[str, set[str]] = {}
+    for one in trials:
+        for part, image in one.images.items():
+            if part != "server":
+                found.setdefault(shown(part), set()).add(image)
+            elif one.server in servers:
+                found.setdefault(f"server {one.server}", set()).add(image)
+    return found
+
+
+def _image_ids(images: Collection[str]) -> str:
+    return " or ".join(shown(one, _MOST_OF_A_SETTING) for one in sorted(images))
 
 
 def placed_otherwise(before: RunPlacement | None, after: RunPlacement | None) -> list[str]:

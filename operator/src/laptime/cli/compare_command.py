@@ -75,6 +75,7 @@ def compare(
         compare_runs,
         count_less,
         measured_in_one,
+        other_images,
         paired_otherwise,
         speeds_apart,
         what_differs,
@@ -117,6 +118,12 @@ def compare(
         (earlier.report.scenario_hash, later.report.scenario_hash),
         (earlier.report.placement, later.report.placement),
     )
+    differences += other_images(
+        earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec
+    )
+    versions = [one.report.laptime_version for one in (earlier, later)]
+    if versions[0] != versions[1]:
+        differences.append(f"the version of Laptime: {' and '.join(versions)}")
     nodes = [_nodes(one) for one in (earlier, later)]
     if all(nodes) and nodes[0] != nodes[1]:
         differences.append(f"the nodes: {', '.join(nodes[0])} and {', '.join(nodes[1])}")
