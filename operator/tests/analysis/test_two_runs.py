@@ -70,6 +70,27 @@ def test_less_than_one_percent_is_no_change() -> None:
     assert found["axum", Metric.P50] is Change.NONE_FOUND
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [(60, 61, Change.NONE_FOUND), (60, 63, Change.WORSE), (150, 153, Change.WORSE)],
+)
+def test_times_one_microsecond_apart_are_known_no_better_than_they_are_counted(
+    before: int, after: int, change: Change
+) -> None:
+    found = compare_runs(ONE, trials(microseconds=before), trials(microseconds=after))
+    (p50,) = (one for one in found if (one.server, one.metric) == ("axum", Metric.P50))
+    assert p50.change is change
+    assert p50.ratio is not None
+    assert p50.ratio.low is not None
+    assert p50.ratio.high is not None
+    assert (p50.ratio.low < p50.ratio.value < p50.ratio.high) is (before < 100)
+    rows = summary_of(
+        ONE, lambda one: Outcome(500.0, ((before if one.server == "axum" else after),) * 400)
+    ).rows
+    ranks = {row.latency_figures and row.latency_figures.p50.rank for row in rows}  # type: ignore[union-attr]
+    assert ranks == ({1} if change is Change.NONE_FOUND else {1, 2})
+
+
 def test_a_single_repetition_tells_nothing() -> None:
     first = [trial for trial in trials() if trial.repetition == 1]
     found = compare_runs(ONE, first, trials(axum=3000.0))

@@ -2,7 +2,8 @@
 
 What is measured is what it is, and repetitions say how it varies. What a search finds lies between
 two rates, the one that was met and the one that was missed: that is left open however often and
-however steadily it is found. So no interval of it is narrower.
+however steadily it is found. So no interval of it is narrower. Nor is one of very short response
+times narrower than the microsecond that they are counted in.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class Logs(dict[int, float]):
     """Logarithms of a figure by repetition.
 
     `within` is how far to each side of them the figure may lie, as a logarithm and on average over
-    the repetitions: 0 but for what was searched. `endless`: in one of them at least it may be any
-    amount higher, since a search found no rate that the server itself missed.
+    the repetitions: 0 but for what was searched, and very short response times. `endless`: in one
+    of them at least it may be any amount higher, since a search found no rate that the server
+    itself missed.
     """
 
     def __init__(self, logs: ByRepetition, within: float = 0.0, endless: bool = False) -> None:

@@ -26,6 +26,10 @@ from laptime.api.script import ComparedBy
 from laptime.api.spec import BenchmarkRunSpec
 
 LATENCIES = (Metric.MEAN, Metric.P50, Metric.P90, Metric.P99, Metric.P999)
+_HALF_A_CELL = 0.5e-6
+_COARSE_BELOW = 100e-6
+"""Seconds. Generators count in microseconds: below, one of them is more than the 1 % that counts as
+a difference, and servers whose repetitions all fall into one cell seem not to vary at all."""
 COMPARED = (Metric.REQUESTS_PER_SECOND, *LATENCIES)
 
 
@@ -219,7 +223,11 @@ def _log(figures: Figures, metric: Metric, sent: bool) -> tuple[float | None, fl
     seconds: float | None = getattr(latency, f"{metric.value}_seconds")
     if seconds is None:
         return math.inf, 0.0
-    return (math.log(seconds) if seconds > 0 else None), 0.0
+    if seconds <= 0:
+        return None, 0.0
+    # A mean is of many requests, and falls between the cells.
+    coarse = metric is not Metric.MEAN and seconds < _COARSE_BELOW
+    return math.log(seconds), _HALF_A_CELL / seconds if coarse else 0.0
 
 
 def _log_of_rate(figures: Figures) -> tuple[float, float]:
