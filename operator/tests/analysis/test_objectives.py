@@ -104,6 +104,22 @@ def test_the_share_of_errors_is_shown_with_its_interval() -> None:
     assert said.measured == "0.000999 (0.000427 to 0.00234)"
 
 
+def test_an_objective_does_not_depend_on_the_servers_beside() -> None:
+    """In rows the bars of servers that are not told apart overlap."""
+    times = {"axum": (19_707, 19_917, 19_783), "base": (20_422, 20_270, 20_421)}
+
+    def script(trial: Trial) -> Measured:
+        return Measured(1000.0, (times[trial.server][trial.repetition - 1],) * 200)
+
+    objective = {"server": "axum", "load": "closed", "metric": "p99", "atMost": "20080us"}
+    alone, beside = (
+        summary_of(make_spec(*servers, repetitions=3, objectives=[objective]), script).objectives
+        for servers in (["axum"], ["axum", "base"])
+    )
+    assert alone == beside
+    assert alone[0].outcome is MET
+
+
 def test_fast_answers_to_some_requests_do_not_meet_a_bound_that_most_of_them_miss() -> None:
     wrong = Measured(1000.0, latencies=(1000,) * 400, errors=600)
     result = evaluated("p99", lambda _: wrong, {"atMost": "5ms"})

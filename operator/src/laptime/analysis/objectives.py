@@ -13,8 +13,9 @@ from statistics import NormalDist, fmean, stdev
 
 from laptime.analysis import wording
 from laptime.analysis.distributions import student_quantile
-from laptime.analysis.logs import ROUNDING
-from laptime.analysis.repeated import fewest_answers
+from laptime.analysis.logs import ROUNDING, interval_of
+from laptime.analysis.looks import Looks
+from laptime.analysis.repeated import fewest_answers, logs_of
 from laptime.analysis.rows import Cell
 from laptime.analysis.statistics import CONFIDENCE
 from laptime.api.doubts import Bearing, bearing
@@ -24,6 +25,7 @@ from laptime.api.objectives import Objective
 from laptime.api.results import (
     Figures,
     Interval,
+    LatencyFigure,
     ObjectiveResult,
     Outcome,
     ResultRow,
@@ -48,22 +50,24 @@ def evaluate(
     objectives: Sequence[Objective],
     rows: Sequence[ResultRow],
     cells: Mapping[tuple[str, str], Cell],
+    looks: Looks,
 ) -> list[ObjectiveResult]:
     """Return each objective with what was measured and what came of it."""
     by_pair = {(row.server, row.load): row for row in rows}
-    return [_evaluate(one, by_pair, cells) for one in objectives]
+    return [_evaluate(one, by_pair, cells, looks) for one in objectives]
 
 
 def _evaluate(
     objective: Objective,
     rows: Mapping[tuple[str, str], ResultRow],
     cells: Mapping[tuple[str, str], Cell],
+    looks: Looks,
 ) -> ObjectiveResult:
     pair = objective.server, objective.load
     row, cell = rows.get(pair), cells.get(pair)
     bound = objective.at_most if objective.at_most is not None else objective.at_least
     side = "at least" if objective.at_most is None else "at most"
-    said = _judged(objective, row, cell)
+    said = _judged(objective, row, cell, looks)
     return ObjectiveResult(
         server=objective.server,
         load=objective.load,
@@ -76,7 +80,7 @@ def _evaluate(
     )
 
 
-def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _Said:
+def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None, looks: Looks) -> _Said:
     metric = objective.metric
     nothing = _why_nothing(row)
     if row is None or cell is None or nothing is not None:
@@ -84,8 +88,7 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     if not row.requests:
         why = "no request was counted, so the server was asked nothing"
         return _Said(Outcome.NOT_KNOWN, "NotMeasured", why, why)
-    trials = [one.figures for one in cell.measured if one.figures is not None]
-    errors = error_rate(trials)
+    errors = error_rate([one.figures for one in cell.measured if one.figures is not None])
     if metric is Metric.ERROR_RATE:
         written = wording.beside(_limit(objective), "{:.3g}".format)
         return _by_interval(objective, row, errors, wording.with_interval(errors, "", written))
@@ -98,17 +101,34 @@ def _judged(objective: Objective, row: ResultRow | None, cell: Cell | None) -> _
     if metric is Metric.REQUESTS_PER_SECOND:
         rate = row.requests_per_second
         assert rate is not None  # only an invalid row has none
+        rate = _alone(rate, cell, metric, looks)
         written = wording.beside(_limit(objective))
         return _by_interval(objective, row, rate, wording.with_interval(rate, "", written))
-    return _latency(objective, row, [one.figures for one in cell.counted if one.figures], errors)
+    figure = row.response_time(metric)
+    if figure is not None and figure.seconds is not None:
+        own = _alone(figure.seconds, cell, metric, looks)
+        figure = figure.model_copy(update={"seconds": own})
+    trials = [one.figures for one in cell.counted if one.figures]
+    return _latency(objective, row, figure, trials, errors)
+
+
+def _alone(drawn: Interval, cell: Cell, metric: Metric, looks: Looks) -> Interval:
+    """Return a figure as it is: in a row it reaches as far as to servers it is not told from."""
+    if drawn.low is None or drawn.high is None:
+        return drawn
+    logs = logs_of(cell.counted, metric)
+    return interval_of(logs, 1 - looks.errors_of([logs]))
 
 
 def _latency(
-    objective: Objective, row: ResultRow, trials: Sequence[Figures], errors: Interval
+    objective: Objective,
+    row: ResultRow,
+    figure: LatencyFigure | None,
+    trials: Sequence[Figures],
+    errors: Interval,
 ) -> _Said:
     """Judge a response time: of all requests, of which few enough may be without a right answer."""
     metric, allowed = objective.metric, objective.allowed_error_rate
-    figure = row.response_time(metric)
     measured = wording.latency_figure(figure, ends=True, bound=_limit(objective))
     failing = f"{wording.share(errors.value)} of the requests had no right answer"
     limit = f"{wording.share(allowed)} may" if allowed else "none may"

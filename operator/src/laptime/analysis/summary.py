@@ -147,7 +147,10 @@ def summarise(
         fastest=wording.listing(first.leaders, "or") if first else None,
         fastest_factor=f"{wording.number(factor.value)}x" if factor else None,
         verdict=verdict(spec, rankings, rows, failures, finished, vain, notes),
-        objectives=(*evaluate(spec.objectives, rows, cells), *threshold_objectives(rows)),
+        objectives=(
+            *evaluate(spec.objectives, rows, cells, looks_of(spec)),
+            *threshold_objectives(rows),
+        ),
         control=control,
         ties=ties(spec, counted, measured) if finished else (),
         half_width=width,
