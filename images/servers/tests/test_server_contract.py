@@ -29,12 +29,15 @@ SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 # What the first process has started are its workers, and with uvicorn one that tidies up for them.
+# It stands still before, so that whoever has asked it for a sign of life waits for it.
 KILL_A_WORKER = """
-import os, pathlib
+import os, pathlib, signal, time
 for process in pathlib.Path("/proc").glob("[0-9]*"):
     parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
     if parent == "1" and "resource_tracker" not in (process / "cmdline").read_text():
-        os.kill(int(process.name), 9)
+        os.kill(int(process.name), signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(int(process.name), signal.SIGKILL)
         break
 else:
     raise SystemExit("there is no worker")

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from multiprocessing.connection import wait
 from typing import Any
 
 import uvicorn
@@ -25,9 +26,18 @@ class Workers(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         """Look after the workers; called twice a second."""
+        ends = {worker.process.sentinel: worker for worker in self.processes}
         for worker in self.processes:
-            if not self.should_exit.is_set() and not worker.is_alive(limits.WORKER_SILENCE_SECONDS):
-                print(f"worker {worker.pid} ended, and so does the server", file=sys.stderr)
+            if self.should_exit.is_set():
+                return
+            worker.parent_conn.send(b"ping")
+            # Not for its answer alone: for that of one that ends before it uvicorn waits in vain.
+            ready = wait([worker.parent_conn, *ends], limits.WORKER_SILENCE_SECONDS)
+            ended = next((ends[one] for one in ready if one in ends), None if ready else worker)
+            if ended is None:
+                worker.parent_conn.recv()
+            elif not self.should_exit.is_set():
+                print(f"worker {ended.pid} ended, and so does the server", file=sys.stderr)
                 os._exit(1)
 
 
