@@ -1,12 +1,27 @@
 """Run other programs, and turn their failures into messages a person can act on."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 
 class ClusterError(Exception):
     """Something that keeps the cluster from working; the message says what to do about it."""
+
+
+_first: Callable[[], None] | None = None
+
+
+@contextmanager
+def each_first(do: Callable[[], None]) -> Iterator[None]:
+    """Have `do` called by each process that `run` starts meanwhile, before it is the program."""
+    global _first
+    _first = do
+    try:
+        yield
+    finally:
+        _first = None
 
 
 def run(
@@ -33,6 +48,7 @@ def run(
             env=dict(environment) if environment is not None else None,
             cwd=cwd,
             timeout=timeout_seconds,
+            preexec_fn=_first,
             check=False,
         )
     except FileNotFoundError as error:

@@ -11,6 +11,7 @@ from laptime_cluster import (
     builds,
     certificates,
     cgroups,
+    commands,
     components,
     configuration,
     disks,
@@ -165,16 +166,18 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     cgroups.create(CONTROL, _cpus_of_control())
     for node in nodes:
         cgroups.create(node, node.cpus)
-    namespaces.create_networks(nodes)
-    namespaces.create_mount_points()
-    for node in nodes:
-        if DISK:
-            disks.create(node, DISK)
-        namespaces.create_mounts(node)
-    certificates.issue_all(nodes)
-    configuration.write_all(nodes)
-    for node in nodes:
-        store.provide(node.containerd_root)
+    # Who removes the folders after this program was killed finds what still writes into them.
+    with commands.each_first(lambda: cgroups.enter(CONTROL)):
+        namespaces.create_networks(nodes)
+        namespaces.create_mount_points()
+        for node in nodes:
+            if DISK:
+                disks.create(node, DISK)
+            namespaces.create_mounts(node)
+        certificates.issue_all(nodes)
+        configuration.write_all(nodes)
+        for node in nodes:
+            store.provide(node.containerd_root)
     say("starting etcd, containerd and the API server")
     _start_daemons((*components.BEFORE_API, *map(components.containerd, nodes)))
     for node in nodes:

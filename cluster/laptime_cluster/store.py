@@ -28,8 +28,6 @@ _CONTENT = STORE / "content.json"
 _WANTED = CACHE / "containerd-images.json"
 """Names of all archives that any cluster had loaded."""
 _DATABASES = "*/*.db"
-_WITH_US = ("setpriv", "--pdeathsig", "KILL")
-"""Ends a program when this one is killed: nothing may write into a folder that is cleaned up."""
 _START_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 
@@ -74,7 +72,7 @@ def provide(root: Path) -> None:
     if not _read(_CONTENT):
         return
     try:
-        run([*_WITH_US, "cp", "--archive", "--link", _ROOT, root])
+        run(["cp", "--archive", "--link", _ROOT, root])
         for database in root.glob(_DATABASES):
             copy = database.with_suffix(".copy")
             shutil.copy2(database, copy)
@@ -83,6 +81,16 @@ def provide(root: Path) -> None:
         # On another file system than the cache, say.
         say(f"images are loaded anew: {error}")
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _with_us() -> tuple[str, ...]:
+    """What ends a program when this one is killed: nothing may write into a folder made anew.
+
+    The kernel tells of a death only who has asked for it before: so who the parent is, is looked
+    at after asking.
+    """
+    if_we_live = f'[ "$PPID" = {os.getpid()} ] && exec "$@"'
+    return ("setpriv", "--pdeathsig", "KILL", "sh", "-c", if_we_live, "sh")
 
 
 @contextmanager
@@ -107,7 +115,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.a
         open(STORE / "log", "wb") as log,
         subprocess.Popen(
             # What it mounts goes with it, however it ends.
-            [*_WITH_US, "unshare", "--mount", "--propagation=private", "--kill-child", "--fork",
+            [*_with_us(), "unshare", "--mount", "--propagation=private", "--kill-child", "--fork",
              "containerd", f"--config={config}", "--log-level=warn"],
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,10 +51,14 @@ class Machine:
                 new.addfile(member, io.BytesIO(data))
         (self.cache / "images" / "tiny.digest").write_text(variant)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "LAPTIME_CLUSTER_NAME": NAME, "LAPTIME_CACHE": str(self.cache)}
+
     def __call__(self, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, str(PROGRAM), *arguments],
-            env={**os.environ, "LAPTIME_CLUSTER_NAME": NAME, "LAPTIME_CACHE": str(self.cache)},
+            env=self.environment,
             text=True,
             capture_output=True,
             timeout=300,
@@ -79,6 +84,14 @@ class Machine:
         subprocess.run(
             [*kubectl, "wait", "--for=condition=Ready", "pod/tiny", "--timeout=30s"], check=True
         )
+
+
+# What ends this shell alone does not end the one that it waits for.
+LONG_COPY = """#!/bin/sh
+for folder; do :; done
+touch {began}
+sh -c 'i=0; while [ $i -lt 50000 ]; do i=$((i+1)); mkdir -p "$0/$i/in/it"; done' "$folder"
+"""
 
 
 @pytest.fixture
@@ -109,3 +122,25 @@ def test_the_next_cluster_has_what_the_last_one_loaded(machine: Machine) -> None
     assert "loading docker.io/laptime/tiny:1" not in machine("up")
     assert "loaded tiny" in machine("load", "tiny")
     machine.run_pod()
+
+
+def test_what_still_copies_when_up_was_killed_is_in_nobodys_way(
+    machine: Machine, tmp_path: Path
+) -> None:
+    (machine.cache / "containerd-images.json").write_text('{"tiny": ""}')
+    began = tmp_path / "began"
+    copy = tmp_path / "bin" / "cp"
+    copy.parent.mkdir()
+    copy.write_text(LONG_COPY.format(began=began))
+    copy.chmod(0o755)
+    environment = {**machine.environment, "PATH": f"{copy.parent}:{os.environ['PATH']}"}
+    with subprocess.Popen([sys.executable, str(PROGRAM), "up"], env=environment) as up:
+        while not began.exists():
+            assert up.poll() is None, "up ended before it copied"
+            time.sleep(0.01)
+        time.sleep(0.2)
+        up.kill()
+
+    machine("down")
+
+    assert not Path("/var/lib", NAME).exists()
