@@ -67,7 +67,7 @@ def test_a_server_measured_on_another_day_is_not_paired_with_those_of_before() -
     assert summary.fastest == "a"
     assert summary.verdict == (
         "a served 1,002 (1,000 to 1,005) requests/s under closed; "
-        "under closed asked for again (`retry`), and so no rank: b"
+        "under closed measured at another time than most (`retry`), and so no rank: b"
     )
     assert summary.ties == ()
 
@@ -80,6 +80,24 @@ def test_it_says_of_the_later_one_that_nothing_is_known_of_the_difference() -> N
     assert "than a and c" in reason
     assert b.validity is Validity.DOUBTFUL
     assert (a.validity, c.validity) == (Validity.VALID, Validity.VALID)
+
+
+def test_a_baseline_that_was_not_asked_again_with_the_others_is_not_said_to_have_been() -> None:
+    spec = make_spec("a", "b", "c")
+    rounds = {(name, repetition): 1 for name in "bc" for repetition in range(1, 6)}
+    summary = summary_of(spec, faster_by(rounds, 0.09), rounds)
+    assert [row.rank for row in summary.rows] == [None, 1, 1]
+    assert summary.verdict.endswith(
+        "under closed measured at another time than most (`retry`), and so no rank: a"
+    )
+
+
+def test_one_pair_of_several_repetitions_is_no_factor() -> None:
+    spec = make_spec("a", "b", repetitions=3)
+    rounds = {("b", repetition): 1 for repetition in (1, 2)}
+    summary = summary_of(spec, faster_by(rounds, 0.09), rounds)
+    assert summary.rows[1].factor is None
+    assert any(map(doubts.ASKED_AGAIN.said, summary.rows[1].validity_reasons))
 
 
 def test_a_lone_trial_of_another_day_says_nothing_of_differences_and_all_of_its_server() -> None:
@@ -180,7 +198,9 @@ def test_over_several_loads_only_what_was_measured_together_under_each_is_paired
     alone = asked_again({("b", "two")})
     assert alone.fastest == "a or b"
     assert "a and b cannot be told apart by throughput under one;" in alone.verdict
-    assert "under two asked for again (`retry`), and so no rank: b" in alone.verdict
+    assert (
+        "under two measured at another time than most (`retry`), and so no rank: b" in alone.verdict
+    )
 
 
 def test_a_block_of_several_loads_is_shared_where_each_is() -> None:

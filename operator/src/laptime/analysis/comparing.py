@@ -88,8 +88,11 @@ class Comparison:
     def ratio(self, one: str, other: str) -> Interval | None:
         """Return the ratio of two servers' figures with its interval; None without a pair.
 
-        Never narrower than what the figures themselves leave open.
+        Never narrower than what the figures themselves leave open. None, too, of two that have too
+        few of their repetitions from one time: a ratio without an interval is for a single one.
         """
+        if measured_apart(self._scores.get(one, {}), self._scores.get(other, {})):
+            return None
         found = self._by_chance(one, other)
         if found is None or one == other:
             return found

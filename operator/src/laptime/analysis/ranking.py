@@ -382,6 +382,8 @@ def _without_place(ranking: Ranking) -> Iterator[str]:
     enough = min(2, ranking.repetitions)
     apart = [name for name in without if len(ranking.scores.get(name, ())) >= enough]
     few = [name for name in without if name not in apart]
-    for who, why in ((few, "fewer than two repetitions"), (apart, "asked for again (`retry`)")):
+    # Not always who was asked for again: where that were most, it is who was not.
+    at_another_time = "measured at another time than most (`retry`)"
+    for who, why in ((few, "fewer than two repetitions"), (apart, at_another_time)):
         if who:
             yield f"{_where(ranking)} {why}, and so no rank: {wording.listing(who)}"
