@@ -103,6 +103,26 @@ def test_a_run_of_that_name_that_measures_stays(
     assert RUN in fake.objects
 
 
+def test_a_check_that_somebody_wrote_stays_and_one_of_this_command_is_replaced(
+    laptime: Laptime, fake: Any, kubeconfig: Path, manifest_file: Path
+) -> None:
+    made = checking(yaml.safe_load(manifest_file.read_text()), [])
+    over = made | {"status": status("Succeeded", axum="Verified")}
+    fake.put(RUN, over | {"metadata": {"name": "demo-verify"}})
+    command = ("verify", manifest_file, "--kubeconfig", kubeconfig)
+    code, _, err = laptime(*command)
+    assert code == 1
+    assert "demo-verify is there already, and was not made by `verify` for demo" in err
+    assert RUN in fake.objects
+
+    fake.put(RUN, over)
+    answers_of(fake, "other", RIGHT)
+    answers_of(fake, "axum", RIGHT)
+    fake.statuses = [status("Succeeded", axum="Verified", other="Verified")]
+    assert laptime(*command)[0] == 0
+    assert len(fake.applied) == 1
+
+
 def test_what_goes_on_is_counted_in_servers(manifest: dict[str, Any]) -> None:
     metadata = {"name": "demo-verify", "namespace": "team", "uid": "u"}
     progress = {"state": "Verifying", "progress": {"completed": 1, "total": 2}}

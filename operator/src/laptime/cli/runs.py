@@ -7,11 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from laptime.api import GROUP
 from laptime.api.experiment import ABOUT_ANNOTATION, EXPLAINS_LABEL
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import RunStatus, State
 from laptime.cli.mistakes import NewerVersion
 
+CHECKS_ANNOTATION = f"{GROUP}/checks-run"
 _STATES = frozenset(State)
 
 
@@ -30,6 +32,8 @@ class Run:
     """When it was applied, RFC 3339."""
     explains: str | None = None
     """Of an experiment: the uid of the run that it is about."""
+    checks: str | None = None
+    """Of one that `verify` made: the name of the run whose servers it checks."""
     about: str | None = None
     """Of an experiment: `run/server`, the names of both; None: an earlier version made it."""
 
@@ -55,6 +59,7 @@ def parse_run(found: Any) -> Run:
         UnreadStatus: a newer version wrote its status.
     """
     metadata = found["metadata"]
+    annotations = metadata.get("annotations") or {}
     try:
         spec = BenchmarkRunSpec.model_validate(found.get("spec") or {}).with_control()
     except ValidationError:
@@ -75,7 +80,8 @@ def parse_run(found: Any) -> Run:
         status=status,
         created=metadata.get("creationTimestamp", ""),
         explains=(metadata.get("labels") or {}).get(EXPLAINS_LABEL),
-        about=(metadata.get("annotations") or {}).get(ABOUT_ANNOTATION),
+        checks=annotations.get(CHECKS_ANNOTATION),
+        about=annotations.get(ABOUT_ANNOTATION),
     )
     if unread is not None:
         raise UnreadStatus(run) from unread

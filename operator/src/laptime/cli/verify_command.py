@@ -118,6 +118,8 @@ def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
     Raises:
         Mistake: it has no server of such a name.
     """
+    from laptime.cli.runs import CHECKS_ANNOTATION
+
     spec = run.get("spec") or {}
     there = [one for one in spec.get("servers") or [] if isinstance(one, dict)]
     names = [one.get("name") for one in there]
@@ -126,9 +128,10 @@ def checking(run: dict[str, Any], servers: Sequence[str]) -> dict[str, Any]:
             raise Mistake(f"there is no server {name}; there is {', '.join(map(str, names))}")
     chosen = [one for one in there if not servers or one.get("name") in servers]
     kept = {key: spec[key] for key in _KEPT if key in spec}
+    name = str(run["metadata"]["name"])
     return {
         **{key: run[key] for key in ("apiVersion", "kind")},
-        "metadata": {"name": name_beside(str(run["metadata"]["name"]), _SUFFIX)},
+        "metadata": {"name": name_beside(name, _SUFFIX), "annotations": {CHECKS_ANNOTATION: name}},
         "spec": {**kept, "servers": chosen, "verifyOnly": True},
     }
 
@@ -147,10 +150,16 @@ def _followed(
     from laptime.cli.printing import PlainConsole
 
     name = str(wanted["metadata"]["name"])
+    about = str(manifest.run["metadata"]["name"])
     before = cluster.run(namespace, name)
     if before is not None:
         if before.spec is None or not before.spec.verify_only:
             raise Mistake(f"{name} is there already, and measures: give the run another name")
+        if before.checks != about:
+            raise Mistake(
+                f"{name} is there already, and was not made by `verify` for {about}: give the run "
+                f"another name, or delete it:  kubectl delete br {name} -n {namespace}"
+            )
         if not before.over and not before.deleting:
             # It may be a colleague's, or that of a job of CI.
             raise Mistake(
