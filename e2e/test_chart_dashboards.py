@@ -144,6 +144,9 @@ def test_grafana_asks_the_prometheus_of_the_chart_or_the_named_one(render: Any) 
     own = source(render(grafana=_grafana()))
     assert own["url"] == "http://laptime-prometheus.laptime-system.svc.cluster.local:9090"
     assert own["jsonData"]["timeInterval"] == "1s"
+    # Its Prometheus packs no answer while something is measured.
+    assert own["jsonData"]["httpHeaderName1"] == "Accept-Encoding"
+    assert own["secureJsonData"] == {"httpHeaderValue1": "identity"}
     other = {"enabled": False, "url": "http://prometheus.example:9090/"}
     named = source(render(grafana=_grafana(), prometheus=other))
     assert named["url"] == "http://prometheus.example:9090"

@@ -16,8 +16,6 @@ from urllib.parse import urlencode
 DASHBOARD = Path(__file__).parents[2] / "charts/laptime/files/dashboards/laptime-run.json"
 REFRESH_SECONDS = 5.0
 """The most often that the dashboards offer."""
-_RANGE_SECONDS = 900
-"""What a dashboard of a run shows at first."""
 _IN_SIGHT = 22
 """Rows of the grid down to the first pictures of each second: Grafana asks for a panel when it
 comes into sight, and who looks at a run that goes on looks at these as well."""
@@ -29,10 +27,12 @@ class Question:
 
     path: str
     parameters: Mapping[str, str]
+    range_seconds: float
+    """What the dashboard shows at first."""
 
     def at(self, now: float) -> str:
         """Return the path with the parameters and the time range that ends at a Unix time."""
-        times = {"start": f"{now - _RANGE_SECONDS:.0f}", "end": f"{now:.0f}"}
+        times = {"start": f"{now - self.range_seconds:.0f}", "end": f"{now:.0f}"}
         if self.path == "/api/v1/query":
             times = {"time": f"{now:.0f}"}
         return f"{self.path}?{urlencode({**self.parameters, **times})}"
@@ -42,9 +42,13 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
     """Return what a refresh of the first screen of a dashboard asks, the variables included.
 
     `values` has the values of the dashboard's variables. Steps are those of panels on a screen of
-    1366 px, where a step of a second fits into a quarter of an hour.
+    1366 px, where each second of ten minutes has a pixel, and one of a quarter of an hour is not
+    rounded away.
     """
     document = json.loads(dashboard.read_text())
+    begin = re.fullmatch(r"now-(\d+)m", document["time"]["from"])
+    assert begin is not None, document["time"]
+    shown = 60.0 * int(begin[1])
     filled = {"__interval": "1s", "__rate_interval": "4s", **values}
 
     def fill(text: str) -> str:
@@ -56,21 +60,22 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
             text = variable["query"]["query"]
             result = re.fullmatch(r"query_result\((.*)\)", text)
             if result is not None:
-                found.append(Question("/api/v1/query", {"query": fill(result[1])}))
+                found.append(Question("/api/v1/query", {"query": fill(result[1])}, shown))
                 continue
             told = re.fullmatch(r"label_values\((.*), (\w+)\)", text)
             assert told is not None, variable
             found.append(
-                Question(f"/api/v1/label/{told[2]}/values", {"match[]": fill(told[1])}),
+                Question(f"/api/v1/label/{told[2]}/values", {"match[]": fill(told[1])}, shown),
             )
     for panel in document["panels"]:
         for target in panel.get("targets") or [] if panel["gridPos"]["y"] <= _IN_SIGHT else []:
             asked = {"query": fill(target["expr"])}
             if target.get("instant"):
-                found.append(Question("/api/v1/query", asked))
+                found.append(Question("/api/v1/query", asked, shown))
             else:
-                step = fill(target.get("interval") or "1s").removesuffix("s")
-                found.append(Question("/api/v1/query_range", {**asked, "step": step}))
+                least = float(fill(target.get("interval") or "1s").removesuffix("s"))
+                step = f"{least * (target.get('intervalFactor') or 1):g}"
+                found.append(Question("/api/v1/query_range", {**asked, "step": step}, shown))
     return tuple(found)
 
 
@@ -124,7 +129,9 @@ class Viewers:
             connection.close()
 
     def _ask(self, connection: HTTPConnection, question: Question) -> Any:
-        connection.request("GET", self._prefix + question.at(time.time()))
+        # As the chart's Grafana does; for one without it Prometheus packs each answer.
+        asked = {"Accept-Encoding": "identity"}
+        connection.request("GET", self._prefix + question.at(time.time()), headers=asked)
         answer = connection.getresponse()
         body = answer.read()
         if answer.status != 200:

@@ -29,6 +29,7 @@ class Prometheus(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[str] = []
+        self.encodings: set[str | None] = set()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -37,6 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
+        self.server.encodings.add(self.headers["Accept-Encoding"])
         body = b'{"status": "success"}'
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(body)))
@@ -72,6 +74,10 @@ def test_a_screen_asks_little_and_leaves_no_variable_open() -> None:
     for one in asked:
         parameters = parse_qs(urlsplit(one).query)
         assert parameters.get("time", parameters.get("end")) == ["1000"]
+    # The range that the dashboard begins with; of the trial of the moment every other second.
+    ranges = [parse_qs(urlsplit(one).query) for one in asked if "query_range" in one]
+    assert {one["start"][0] for one in ranges} == {"400"}
+    assert [one["step"][0] for one in ranges] == ["1", "2", "1"]
 
 
 def test_each_viewer_asks_all_of_it_at_once_and_goes_when_told(prometheus: Prometheus) -> None:
@@ -84,6 +90,7 @@ def test_each_viewer_asks_all_of_it_at_once_and_goes_when_told(prometheus: Prome
     viewers.end()
     assert len(prometheus.asked) == 3 * len(questions)
     assert all(one.startswith("/proxy/api/v1/") for one in prometheus.asked)
+    assert prometheus.encodings == {"identity"}
     assert viewers.ended_at >= viewers.began_at > 0
 
 

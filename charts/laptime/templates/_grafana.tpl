@@ -48,15 +48,20 @@ datasources:
       tlsAuthWithCACert: true
 {{- $_ := set $secure "tlsCACert" (printf "$__file{%s/ca.crt}" $files) }}
 {{- end }}
-{{- $names := keys $prometheus.headers | sortAlpha }}
-{{- range $at, $name := $names }}
-      httpHeaderName{{ add1 $at }}: {{ $name | quote }}
-{{- $_ := set $secure (printf "httpHeaderValue%d" (add1 $at)) (get $prometheus.headers $name | replace "$" "$$") }}
+{{- $headers := dict }}
+{{- range $name, $value := $prometheus.headers }}
+{{- $_ := set $headers $name ($value | replace "$" "$$") }}
 {{- end }}
 {{- if eq $prometheus.auth.type "bearer" }}
-{{- $at := len $names | add1 }}
-      httpHeaderName{{ $at }}: Authorization
-{{- $_ := set $secure (printf "httpHeaderValue%d" $at) (printf "Bearer $__file{%s/token}" $files) }}
+{{- $_ := set $headers "Authorization" (printf "Bearer $__file{%s/token}" $files) }}
+{{- end }}
+{{- /* To pack an answer takes more CPU than to find it, and the chart's Prometheus works beside runs. */}}
+{{- if $prometheus.enabled }}
+{{- $_ := set $headers "Accept-Encoding" "identity" }}
+{{- end }}
+{{- range $at, $name := keys $headers | sortAlpha }}
+      httpHeaderName{{ add1 $at }}: {{ $name | quote }}
+{{- $_ := set $secure (printf "httpHeaderValue%d" (add1 $at)) (get $headers $name) }}
 {{- end }}
 {{- if eq $prometheus.auth.type "basic" }}
     basicAuth: true

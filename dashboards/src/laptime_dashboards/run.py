@@ -11,7 +11,13 @@ from laptime_dashboards.panel_defaults import closed_row
 
 def build() -> dashboard.Dashboard:
     """Return the dashboard."""
-    made = frame("Run", RUN_UID, "One benchmark run: which server is faster, how sure, and why.")
+    made = frame(
+        "Run",
+        RUN_UID,
+        "One benchmark run: which server is faster, how sure, and why.",
+        # Each second has a pixel of its own in half of a screen of 1366 px, and no more are asked.
+        begin="now-10m",
+    )
     with_servers(since_its_creation(with_run(made)))
     for answer in (
         run_answer.verdict(),

@@ -65,7 +65,9 @@ def requests() -> timeseries.Panel:
                 ref="A",
                 step=SECOND,
             ),
-            of_run(scraped, "{{position}} {{server}}, {{load}}: live", ref="B"),
+            # Every other second: each point is of four, and costs Prometheus more than all others
+            # of the first screen while it measures. A Grafana that takes no factor asks for all.
+            of_run(scraped, "{{position}} {{server}}, {{load}}: live", ref="B").interval_factor(2),
         ],
     )
     in_server_colors(panel, {"A": SERVER_AND_LOAD, "B": f"{SERVER_AND_LOAD}: live"}, dashed=["B"])
