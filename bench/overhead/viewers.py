@@ -16,6 +16,8 @@ from urllib.parse import urlencode
 DASHBOARD = Path(__file__).parents[2] / "charts/laptime/files/dashboards/laptime-run.json"
 REFRESH_SECONDS = 5.0
 """The most often that the dashboards offer."""
+_WITH_THE_TIME_RANGE = 2
+"""How Grafana calls it that a variable is asked for again with each refresh."""
 _IN_SIGHT = 22
 """Rows of the grid down to the first pictures of each second: Grafana asks for a panel when it
 comes into sight, and who looks at a run that goes on looks at these as well."""
@@ -41,7 +43,8 @@ class Question:
 def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tuple[Question, ...]:
     """Return what a refresh of the first screen of a dashboard asks, the variables included.
 
-    `values` has the values of the dashboard's variables. Steps are those of panels on a screen of
+    `values` has the values of the dashboard's variables. Of these, those that are asked for when a
+    dashboard is loaded are no part of a refresh. Steps are those of panels on a screen of
     1366 px, where each second of ten minutes has a pixel, and one of a quarter of an hour is not
     rounded away.
     """
@@ -56,7 +59,7 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
 
     found: list[Question] = []
     for variable in document["templating"]["list"]:
-        if variable["type"] == "query":
+        if variable["type"] == "query" and variable["refresh"] == _WITH_THE_TIME_RANGE:
             text = variable["query"]["query"]
             result = re.fullmatch(r"query_result\((.*)\)", text)
             if result is not None:

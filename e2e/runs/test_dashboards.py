@@ -94,6 +94,7 @@ class Reader:
                 assert found or variable.get("multi"), f"{dashboard['title']}: {name} has no value"
                 assert name not in chosen or chosen[name] in found
                 every = f"({'|'.join(re.escape(one) for one in found)})".replace("\\", "\\\\")
+                every = variable.get("allValue") or every
                 # One that cannot have several values has the first of them.
                 values[name] = chosen.get(name) or (every if variable.get("multi") else found[0])
         return values

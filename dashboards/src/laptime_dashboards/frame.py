@@ -78,6 +78,8 @@ def with_run(dashboard: builders.Dashboard) -> builders.Dashboard:
     )
 
 
+EVERY = ".*"
+"""What all servers and all loads of a run match."""
 SINCE = "since"
 """Name of the variable with the time at which a run was created."""
 
@@ -106,7 +108,10 @@ def with_servers(dashboard: builders.Dashboard) -> builders.Dashboard:
         ("load", "Load", loads),
     ):
         variable = label_values(name, label, f"{label}s of the run", series, name)
-        dashboard.with_variable(several(variable))
+        # All are whichever the run has by then, so the list is asked for with the run alone, and
+        # not with each refresh: that costs Prometheus more than most queries.
+        once = variable.refresh(models.VariableRefresh.ON_DASHBOARD_LOAD).all_value(EVERY)
+        dashboard.with_variable(several(once))
     return dashboard
 
 
