@@ -25,6 +25,7 @@ from laptime.api.metrics import Metric
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.api.usage import ComponentUsage, NodeUsage, Source, TrialUsage
 from laptime.plan import Trial
 from tests.analysis.runs import Outcome, make_spec, run, steady, summary_of
@@ -415,6 +416,18 @@ def test_chance_is_rarely_taken_for_another_speed() -> None:
         before, after = (at_speed(200e-6, noise=0.06, chance=chance)[:6] for _ in range(2))
         wrong += speeds_apart(before, after) is not None
     assert wrong <= 20
+
+
+def test_a_script_that_was_edited_between_two_runs_is_said() -> None:
+    def kept(**hashes: str) -> list[KeptScript]:
+        return [KeptScript(config_map=name, hash=one) for name, one in hashes.items()]
+
+    before, after = kept(shop="0a", lib="1a"), kept(shop="0b", lib="1a", more="2a")
+    assert what_differs(ONE, ONE, scripts=(before, after)) == [
+        "the script: ConfigMap shop was changed between them (0a and 0b)"
+    ]
+    # An older version kept none: nothing is known of them.
+    assert what_differs(ONE, ONE, scripts=((), after)) == []
 
 
 def test_runs_in_different_placements_differ() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from .api_server import ApiServer
 from .nodes import working
 from .test_controller import operating, reason, run_manifest, state, until
 from .test_decide import world_that_leads
+from .test_folding import stored
 from .test_pause import patched
 from .test_scenarios import message
 
@@ -76,6 +78,8 @@ async def test_what_generators_run_is_the_script_that_the_run_began_with() -> No
     assert data is not None
     assert data["binaryData"] == {"rows.bin": "AAE="}
     assert scripts_of(server) == {"mine": script_hash(copy), "data": script_hash(data)}
+    told = json.loads(stored(server, "demo").files["results.json"])["run"]["scripts"]
+    assert {one["configMap"]: one["hash"] for one in told} == scripts_of(server)
 
 
 async def test_what_failed_is_measured_again_by_the_script_that_the_run_began_with() -> None:

@@ -27,6 +27,7 @@ from laptime.api.results import (
 )
 from laptime.api.script import ScriptFigures, ScriptMetric
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.api.usage import (
     ComponentUsage,
     CoresOverTime,
@@ -219,6 +220,14 @@ def test_the_placement_of_a_run_is_in_the_document_and_the_reports() -> None:
     assert "- Placement: isolated\n" in to_markdown(placed)
     assert "<dt>Placement</dt><dd>isolated</dd>" in to_html(placed, {})
     assert "Placement" not in MARKDOWN
+
+
+def test_the_scripts_that_a_run_began_with_are_in_the_document() -> None:
+    kept = replace(REPORT, scripts=(KeptScript(config_map="shop", hash="0a"),))
+    text = to_json(kept)
+    assert json.loads(text)["run"]["scripts"] == [{"configMap": "shop", "hash": "0a"}]
+    assert read_results(text)[1].scripts == kept.scripts
+    assert "scripts" not in json.loads(to_json(REPORT))["run"]
 
 
 def test_whether_nodes_were_quiet_is_in_the_document_and_the_reports() -> None:

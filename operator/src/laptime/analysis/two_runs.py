@@ -27,6 +27,7 @@ from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import Figures, Interval, TrialResult
 from laptime.api.server import Server
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.api.text import shown
 
 
@@ -280,11 +281,13 @@ def what_differs(
     after: BenchmarkRunSpec,
     works: tuple[str | None, str | None] = (None, None),
     placements: tuple[RunPlacement | None, RunPlacement | None] = (None, None),
+    scripts: tuple[Sequence[KeptScript], Sequence[KeptScript]] = ((), ()),
 ) -> list[str]:
     """Return what else the two runs differ in: then a change need not be one of the server.
 
     `works` are the hashes of their scenarios, None where nobody knows it; `placements` are where
-    they were let be measured, None where that was said of none.
+    they were let be measured, None where that was said of none; `scripts` are the ConfigMaps that
+    they began with, none where an older version measured.
     """
     said = []
     if before.scenario != after.scenario:
@@ -294,6 +297,13 @@ def what_differs(
             f"the work: scenario {before.scenario} was changed between them ({works[0]} and "
             f"{works[1]})"
         )
+    hashes = [{one.config_map: one.hash for one in each} for each in scripts]
+    said += [
+        f"the script: ConfigMap {name} was changed between them ({hashes[0][name]} and "
+        f"{hashes[1][name]})"
+        for name in sorted(hashes[0].keys() & hashes[1].keys())
+        if hashes[0][name] != hashes[1][name]
+    ]
     said += placed_otherwise(*placements)
     nodes = [one.nodes or Nodes.FIXED for one in (before, after)]
     if nodes[0] is not nodes[1]:

@@ -117,6 +117,7 @@ def compare(
         later.report.spec,
         (earlier.report.scenario_hash, later.report.scenario_hash),
         (earlier.report.placement, later.report.placement),
+        (earlier.report.scripts, later.report.scripts),
     )
     differences += other_images(
         earlier.report.spec, earlier.report.trials, later.report.trials, later.report.spec

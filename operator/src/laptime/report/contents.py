@@ -12,7 +12,7 @@ from laptime.api.node_path import NodePath
 from laptime.api.placement import Nodes, RunPlacement
 from laptime.api.results import ResultRow, TrialResult
 from laptime.api.spec import BenchmarkRunSpec
-from laptime.api.status import State
+from laptime.api.status import KeptScript, State
 from laptime.catalog import Published, Scenario
 from laptime.report.feeders import FeederKept
 
@@ -85,6 +85,8 @@ class Report:
     """The published benchmark behind it."""
     placement: RunPlacement | None = None
     """Where the administrator let it be measured; None: anywhere."""
+    scripts: Sequence[KeptScript] = ()
+    """The ConfigMaps of scripts as they were when it began; none where an older version did."""
     node_paths: Sequence[NodePath] = ()
     """What its nodes exchange, of each two that were apart."""
     end: End | None = None

@@ -13,6 +13,7 @@ from laptime.api.node_path import NodePath
 from laptime.api.placement import RunPlacement
 from laptime.api.results import TrialResult
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.catalog import Scenario, stored_document
 from laptime.report.contents import End, Report
 from laptime.report.feeders import feeders_kept, without_rows
@@ -37,6 +38,7 @@ def result_files(
     placement: RunPlacement | None = None,
     node_paths: Sequence[NodePath] = (),
     end: End | None = None,
+    scripts: Sequence[KeptScript] = (),
 ) -> dict[str, str]:
     """Return the files about the whole run, by name."""
     report = Report(
@@ -54,6 +56,7 @@ def result_files(
         placement=placement,
         node_paths=node_paths,
         end=end,
+        scripts=scripts,
     )
     return {JSON_FILE: to_json(report)}
 
@@ -97,6 +100,7 @@ def _document(report: Report) -> dict[str, Any]:
             "finishedAt": end,
             **(asdict(report.end) if report.end else {}),
             **({"placement": report.placement.to_wire()} if report.placement else {}),
+            **({"scripts": [one.to_wire() for one in report.scripts]} if report.scripts else {}),
             **({"nodePaths": paths} if (paths := [p.to_wire() for p in report.node_paths]) else {}),
         },
         "scenario": _scenario(report),

@@ -21,6 +21,7 @@ from laptime.api.results import (
     TrialResult,
 )
 from laptime.api.spec import BenchmarkRunSpec
+from laptime.api.status import KeptScript
 from laptime.api.text import plain_tree
 from laptime.catalog import Published, Scenario
 from laptime.report.contents import End, Report
@@ -52,6 +53,11 @@ class RunFacts(TolerantModel):
         None,
         description="The placement of its pods; left out where it had none, or where an older "
         "version measured it.",
+    )
+    scripts: list[KeptScript] = Field(
+        default_factory=list,
+        description="The ConfigMaps of its scripts as they were when it began, as in the run's "
+        "status; left out where it had none, or where an older version measured it.",
     )
     node_paths: list[NodePath] = Field(
         default_factory=list,
@@ -202,6 +208,7 @@ def read_results(text: str, spec: BenchmarkRunSpec | None = None) -> tuple[Resul
         # Not by the name of the scenario: one of the namespace may have that of another one.
         published=results.published,
         placement=run.placement,
+        scripts=tuple(run.scripts),
         node_paths=tuple(run.node_paths),
         end=End(run.state, run.reason or "", run.message or "") if run.state else None,
         laptime_version=results.laptime_version,

@@ -115,6 +115,7 @@ def _files(situation: Situation) -> dict[str, str]:
         run.status.placement,
         situation.node_paths,
         _end(situation),
+        run.status.scripts or (),
     )
 
 
