@@ -1,27 +1,12 @@
 """Run other programs, and turn their failures into messages a person can act on."""
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
 class ClusterError(Exception):
     """Something that keeps the cluster from working; the message says what to do about it."""
-
-
-_first: Callable[[], None] | None = None
-
-
-@contextmanager
-def each_first(do: Callable[[], None]) -> Iterator[None]:
-    """Have `do` called by each process that `run` starts meanwhile, before it is the program."""
-    global _first
-    _first = do
-    try:
-        yield
-    finally:
-        _first = None
 
 
 def run(
@@ -48,7 +33,6 @@ def run(
             env=dict(environment) if environment is not None else None,
             cwd=cwd,
             timeout=timeout_seconds,
-            preexec_fn=_first,
             check=False,
         )
     except FileNotFoundError as error:

@@ -11,7 +11,6 @@ from laptime_cluster import (
     builds,
     certificates,
     cgroups,
-    commands,
     components,
     configuration,
     disks,
@@ -164,20 +163,21 @@ def _start(count: int, pause_archive: images.Archive) -> None:
     RUN.mkdir(mode=0o711)
     nodes = places.record(count, cgroups.machine_cpus())
     cgroups.create(CONTROL, _cpus_of_control())
+    # With all that it runs from now on: who removes the folders after this program was killed
+    # finds what still writes into them.
+    cgroups.enter(CONTROL)
     for node in nodes:
         cgroups.create(node, node.cpus)
-    # Who removes the folders after this program was killed finds what still writes into them.
-    with commands.each_first(lambda: cgroups.enter(CONTROL)):
-        namespaces.create_networks(nodes)
-        namespaces.create_mount_points()
-        for node in nodes:
-            if DISK:
-                disks.create(node, DISK)
-            namespaces.create_mounts(node)
-        certificates.issue_all(nodes)
-        configuration.write_all(nodes)
-        for node in nodes:
-            store.provide(node.containerd_root)
+    namespaces.create_networks(nodes)
+    namespaces.create_mount_points()
+    for node in nodes:
+        if DISK:
+            disks.create(node, DISK)
+        namespaces.create_mounts(node)
+    certificates.issue_all(nodes)
+    configuration.write_all(nodes)
+    for node in nodes:
+        store.provide(node.containerd_root)
     say("starting etcd, containerd and the API server")
     _start_daemons((*components.BEFORE_API, *map(components.containerd, nodes)))
     for node in nodes:

@@ -7,12 +7,22 @@ import socket
 import struct
 import sys
 
+_TRIES = 3
+
 
 def resolve(server: str, name: str, timeout_seconds: float = 1.0) -> str | None:
     """The address of `name` as told by `server`, in whose family it is asked for.
 
-    None when it does not answer with one.
+    It is asked three times, as resolvers do: a datagram may be lost, and a busy machine slow. None
+    when it does not answer with one.
     """
+    for _ in range(_TRIES):
+        if (found := _ask(server, name, timeout_seconds)) is not None:
+            return found
+    return None
+
+
+def _ask(server: str, name: str, timeout_seconds: float) -> str | None:
     family = socket.AF_INET6 if ":" in server else socket.AF_INET
     kind, length = (28, 16) if family == socket.AF_INET6 else (1, 4)  # AAAA or A
     labels = b"".join(bytes([len(part)]) + part.encode() for part in name.rstrip(".").split("."))

@@ -82,7 +82,7 @@ class Machine:
         ]
         subprocess.run([*kubectl, "apply", "-f", "-"], input=pod, text=True, check=True)
         subprocess.run(
-            [*kubectl, "wait", "--for=condition=Ready", "pod/tiny", "--timeout=30s"], check=True
+            [*kubectl, "wait", "--for=condition=Ready", "pod/tiny", "--timeout=120s"], check=True
         )
 
 
