@@ -31,7 +31,6 @@ TEST = (
     Part("lint-chart", needs=("build-helm",), after=("verify",)),
     Part("unit-python", needs=("venv",), after=("verify",)),
     Part("unit-operator", needs=("venv",), after=("verify", "unit-python", "unit-k6")),
-    Part("unit-operator-timed", needs=("venv",), after=("unit-python",), place=0.2),
     # It mostly waits for loads to be over.
     Part("unit-k6", after=("verify",)),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
@@ -71,6 +70,7 @@ TEST = (
         quiet=True,
     ),
     Part("unit-k6-timed", after=("e2e-figures",), quiet=True),
+    Part("unit-operator-timed", needs=("venv",), after=("unit-k6-timed",), quiet=True),
     Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
 )
 """What proves a change."""

@@ -31,6 +31,7 @@ _LONGEST_REASON = 300
 _BEHIND = ("chrt", "--idle", "0")
 _NICEST = 19
 _MAKE_FAILED = 2
+_OF_MAKE = re.compile(r"^make(?:\[\d+\])?: ")
 _LAST_CODE = re.compile(r"^make(?:\[\d+\])?: \*\*\* \[.*\D(\d+)$")
 """How make says what its recipe ended with, in whatever language. It always ends with 2 itself."""
 _NAMED = re.compile(
@@ -252,11 +253,15 @@ def failed_tests(log: Sequence[str]) -> str:
     """Return the names of the tests that a log says failed, the first few, or nothing.
 
     What pytest says was wrong with the first of them follows: whoever has the summary alone must
-    be able to tell one chance failure from another.
+    be able to tell one chance failure from another. Where no test is named, the last that the part
+    said before make did.
     """
     names = list(
         dict.fromkeys(found[found.lastgroup or 0] for line in log if (found := _NAMED.match(line)))
     )
+    if not names:
+        said = [line.strip() for line in log if line.strip() and not _OF_MAKE.match(line)]
+        return said[-1][:_LONGEST_REASON] if said else ""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return "; ".join((", ".join(names[:_MOST_NAMED]) + more, *_reasons(log)[:_MOST_EXPLAINED]))
 

@@ -75,7 +75,7 @@ def test_a_failure_stops_what_needs_it_and_nothing_else(world: World) -> None:
     assert runner.entries["uses"].why == "needs build"
     assert "  | the compiler says no" in world.said
     lines = closing_lines(by_name(parts), runner.entries, 10.0, 0.1)
-    assert "FAILED: build" in lines
+    assert "FAILED: build (the compiler says no)" in lines
     assert "NOT RUN: uses (needs build)" in lines
     assert lines[-1] == "parts: 2 passed, 2 failed"
 
