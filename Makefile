@@ -813,8 +813,9 @@ arm64: venv ## the images for arm64, run (emulated where this is another CPU), a
 	cd images && LAPTIME_ARM64_IMAGES="$(ARM64_IMAGES)" $(CURDIR)/$(PYTHON) -m pytest --capture=no servers/tests/test_arm64.py
 
 .PHONY: fuzz
-fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends
+fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, and simulated to their ends; other examples in all tests that draw some
 	$(USE_CLUSTER)
+	(cd operator && LAPTIME_EXAMPLES=drawn ../$(PYTHON) -m pytest -m hypothesis --numprocesses auto --dist worksteal tests)
 	cd operator && ../$(PYTHON) -m tests.fuzz.run $(FUZZ)
 
 .PHONY: cache

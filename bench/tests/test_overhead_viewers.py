@@ -96,5 +96,8 @@ def test_a_viewer_without_an_answer_is_no_measurement(prometheus: Prometheus) ->
     prometheus.status = 503
     viewers = Viewers(1, first_screen(VALUES), prometheus.server_port, "")
     viewers.begin()
+    deadline = time.monotonic() + 20
+    while not prometheus.asked and time.monotonic() < deadline:
+        time.sleep(0.01)
     with pytest.raises(OSError, match="a viewer got no answer"):
         viewers.end()

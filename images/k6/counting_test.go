@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -118,12 +117,8 @@ func TestTheTagsThatCountingNeedsAreThere(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
 	})
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + closed.Addr().String()
-	_ = closed.Close()
+	// No port that was free: another test may take it meanwhile.
+	const nobody = "http://127.0.0.1:1"
 	const source = `
 		import http from 'k6/http';
 		import { check, group } from 'k6';
@@ -235,7 +230,8 @@ func TestWhatIsBeforeTheMeasuredScenariosIsNoTimeOfTheirs(t *testing.T) {
 		export function teardown() { sleep(2); http.get(__ENV.TARGET + '/once'); }`)
 	shown := map[string]time.Time{}
 	out := k6(t, []string{"TARGET=" + server.URL, "LAPTIME_METRICS_ADDRESS=" + address}, func(*os.Process) {
-		for deadline := time.Now().Add(6 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		// Until both were shown: on a full machine k6 takes its time to start.
+		for deadline := time.Now().Add(30 * time.Second); len(shown) < 2 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			answer, err := http.Get("http://" + address + "/metrics")
 			if err != nil {
 				continue
@@ -253,14 +249,15 @@ func TestWhatIsBeforeTheMeasuredScenariosIsNoTimeOfTheirs(t *testing.T) {
 		t.Fatalf("%s\n%s", out.stdout, out.stderr)
 	}
 	said := out.result.Script
-	// teardown() belongs to what counts, as k6 has it.
-	if said.Seconds < 3.5 || said.Seconds > 5 || said.Iterations < 39 {
+	// teardown() belongs to what counts, as k6 has it; with what is before it would be 9 s. An arrival that is due while
+	// nothing runs may find no VU.
+	if said.Seconds < 3.5 || said.Seconds > 7 || said.Iterations < 30 {
 		t.Errorf("%d iterations in %v s", said.Iterations, said.Seconds)
 	}
 	if one := said.Thresholds[0]; math.Abs(one.Value*said.Seconds-float64(said.Iterations)) > 0.5 {
 		t.Errorf("%+v", one)
 	}
-	if wall := out.result.Generator.WallSeconds; wall < 1 || wall > 2.6 {
+	if wall := out.result.Generator.WallSeconds; wall < 1 || wall > 4 {
 		t.Errorf("the measured phase of 2 s took %v s", wall)
 	}
 	if apart := shown["measured"].Sub(shown["warmup"]); shown["warmup"].IsZero() || apart < time.Second {

@@ -47,7 +47,8 @@ ENDS = 30.0
 not wait for lasts an hour, or for ever."""
 # Of who waits for the lock: on a full machine all of them take a while to come to it.
 PATIENT = 60
-MOST_PROFILES = 5
+# Where nothing was seen yet: one that never names its own code never does.
+MOST_PROFILES = 20
 every_kind = pytest.mark.parametrize("kind", kinds(), ids=str)
 with_database = pytest.mark.parametrize(
     "kind", [kind for kind in kinds() if kind.needs_database], ids=str
@@ -108,7 +109,7 @@ def test_is_healthy_before_its_database_and_answers_once_it_is_there(run: Run, k
         # Some pools keep trying to connect for their acquire time-out of 30 s.
         with contextlib.suppress(TimeoutError):
             assert server.send(kind.query.request, seconds=2) == 500
-        assert answers(server.port)
+        assert get(server.port, "/healthz", 60)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -141,8 +142,12 @@ def test_finishes_the_query_in_flight_and_ends_with_0(
             with locked(database, kind.query):
                 pending = client.submit(server.send, kind.query.request, seconds=PATIENT)
                 wait_for_queries(server, database, "1", pending)
+                # Servers give a query up some seconds after the signal: on a full machine to send
+                # it takes one of them.
+                signalled = time.monotonic()
                 server.container.signal(signal.SIGTERM)
-                time.sleep(1)  # a server that gives its queries up does it by now
+                time.sleep(max(0.0, signalled + 1 - time.monotonic()))
+                assert not pending.done(), "it gave its query up at once"
             assert pending.result() == 200
         assert server.container.wait(ENDS) == 0
         assert not answers(server.port)
@@ -183,7 +188,7 @@ def test_computes_on_its_workers_and_on_no_other_thread(run: Run, kind: Kind) ->
     with start(run, kind, WORKERS="1") as server:
         before = cpu_seconds(server)
         for _ in range(1000):
-            assert answers(server.port)
+            assert get(server.port, "/healthz", 60)[0] == 200
         used = {
             thread: spent - before.get(thread, 0) for thread, spent in cpu_seconds(server).items()
         }

