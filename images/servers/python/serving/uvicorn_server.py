@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
+import time
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, NoReturn
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
@@ -12,6 +13,9 @@ from uvicorn.supervisors import Multiprocess
 from serving import limits
 from serving.profile import allow_profile, serve_profiles
 from serving.settings import Settings
+
+_LOOK_SECONDS = 0.5
+"""How often uvicorn looks whether it is to end."""
 
 # Several workers import this module again, each in its own process.
 allow_profile(Settings.from_environment())
@@ -32,13 +36,22 @@ class Workers(Multiprocess):
                 return
             worker.parent_conn.send(b"ping")
             # Not for its answer alone: for that of one that ends before it uvicorn waits in vain.
-            ready = wait([worker.parent_conn, *ends], limits.WORKER_SILENCE_SECONDS)
-            ended = next((ends[one] for one in ready if one in ends), None if ready else worker)
+            silent_until = time.monotonic() + limits.WORKER_SILENCE_SECONDS
+            while not (ready := wait([worker.parent_conn, *ends], _LOOK_SECONDS)):
+                if self.signal_queue:
+                    return  # It is to end, which has not to wait for a worker that hangs.
+                if time.monotonic() > silent_until:
+                    _give_up(f"worker {worker.pid} says nothing")
+            ended = next((ends[one] for one in ready if one in ends), None)
             if ended is None:
                 worker.parent_conn.recv()
             elif not self.should_exit.is_set():
-                print(f"worker {ended.pid} ended, and so does the server", file=sys.stderr)
-                os._exit(1)
+                _give_up(f"worker {ended.pid} ended")
+
+
+def _give_up(why: str) -> NoReturn:
+    print(f"{why}, and so the server ends", file=sys.stderr)
+    os._exit(1)
 
 
 def serve(application: str, settings: Settings) -> None:

@@ -6,7 +6,12 @@ use serving::Failure;
 
 fn main() -> Result<(), Failure> {
     let config = Config::parse();
-    serving::log(&config.server, "warn");
+    // sqlx warns of each statement that takes a second and each wait of two for a connection. Under
+    // more than a server can do that is a line for a request, which no other server writes.
+    serving::log(
+        &config.server,
+        "warn,sqlx::query=error,sqlx::pool::acquire=error",
+    );
     let settings = config.server.clone();
     serving::run(&settings, async move {
         let pool = connect(&config.database)?;
