@@ -179,7 +179,9 @@ def test_ends_when_a_worker_does(run: Run, kind: Kind) -> None:
     """One in its place would be cold, and nobody would know of either."""
     with start(run, kind, WORKERS="2") as server:
         killed = server.container.execute("python3", "-c", KILL_A_WORKER)
-        assert killed.returncode == 0, killed.stderr
+        # With the server's first process the kernel ends whatever runs in its container, and so the
+        # program that killed the worker, where that has not ended yet.
+        assert killed.returncode in (0, 128 + signal.SIGKILL), killed.stderr
         assert server.container.wait(ENDS) == 1
         assert "ended" in server.container.output
 

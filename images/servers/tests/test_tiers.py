@@ -141,13 +141,13 @@ def test_pgbouncer_stops_while_a_client_is_connected(
         # psql stays connected while its shell command sleeps.
         client = threading.Thread(
             target=database.container.execute,
-            args=("psql", "-X", "-c", "SELECT 'a client'", "-c", r"\! sleep 60", bouncer.url),
+            args=("psql", "-X", "-c", "SELECT 'a client'", "-c", r"\! sleep 20", bouncer.url),
         )
         client.start()
         counting = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT ''a client'''"
         bouncer.container.wait_until(lambda: database.query(counting) == "1", READY)
         bouncer.container.signal(signal.SIGINT)
-        assert bouncer.container.wait(ENDS) == 0
+        assert bouncer.container.wait(15) == 0, "it waits for the client"
         client.join()
 
 
