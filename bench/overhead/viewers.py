@@ -44,9 +44,8 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
     """Return what a refresh of the first screen of a dashboard asks, the variables included.
 
     `values` has the values of the dashboard's variables. Of these, those that are asked for when a
-    dashboard is loaded are no part of a refresh. Steps are those of panels on a screen of
-    1366 px, where each second of ten minutes has a pixel, and one of a quarter of an hour is not
-    rounded away.
+    dashboard is loaded are no part of a refresh. Steps are those of panels on a screen of 1366 px,
+    where each second of ten minutes has a pixel.
     """
     document = json.loads(dashboard.read_text())
     begin = re.fullmatch(r"now-(\d+)m", document["time"]["from"])

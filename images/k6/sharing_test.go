@@ -107,6 +107,7 @@ func TestGeneratorsShareAScript(t *testing.T) {
 		t.Error("teardown() ran before the last iteration")
 	}
 	var sum, began, apart float64
+	soonest := math.Inf(1)
 	setups := 0
 	for index, out := range outcomes {
 		measured := out.result.Phases["measured"]
@@ -122,50 +123,69 @@ func TestGeneratorsShareAScript(t *testing.T) {
 		}
 		apart = max(apart, math.Abs(out.result.Segment.StartedAt-began))
 		// When a request began follows from its end and the parts that k6 took the time of, one by one: to a few milliseconds.
-		if late := measured.FirstRequestAt - out.result.Segment.StartedAt; late < -0.01 || late > 3 || measured.StartedAt > measured.FirstRequestAt {
+		late := measured.FirstRequestAt - out.result.Segment.StartedAt
+		soonest = min(soonest, late)
+		if late < -0.01 || late > 3 || measured.StartedAt > measured.FirstRequestAt {
 			t.Errorf("generator %d sent its first request %v s after the start, its phase began at %v", index, late, measured.StartedAt)
 		}
 	}
-	if sum != iterations || setups != 1 || apart > 0.1 {
-		t.Errorf("%v requests, setup was asked %d times, starts are %v s apart", sum, setups, apart)
+	if sum != iterations || setups != 1 || apart > 0.1 || soonest > 0.5 {
+		t.Errorf("%v requests, setup was asked %d times, starts are %v s apart, the first request came after %v s", sum, setups, apart, soonest)
 	}
+}
+
+// enough repeats a load until so many requests were due: a machine that stands still for a moment loses some of them, a
+// fault loses them each time.
+func enough(t *testing.T, least int64, try func() int64) {
+	t.Helper()
+	most := int64(0)
+	for range 3 {
+		if most = max(most, try()); most >= least || t.Failed() {
+			return
+		}
+	}
+	t.Errorf("%d requests at most, three times, expected %d", most, least)
 }
 
 // A rate of arrivals is divided without rounding, and a bound on requests as well; the warm-up is cut off at one moment.
 func TestGeneratorsShareRates(t *testing.T) {
-	server, seen := watched(t)
-	script := write(t, `
-		import http from 'k6/http';
-		export const options = { scenarios: { one: { executor: 'constant-arrival-rate', rate: 40, duration: '3s', preAllocatedVUs: 10, startTime: '500ms' } } };
-		export default function () { http.get(__ENV.TARGET + '/one'); }`)
-	outcomes := shared(t, 3, []string{"TARGET=" + server.URL, "LAPTIME_WARMUP_SECONDS=1"}, script)
-	var warm, measured, dropped int64
-	var cutAt float64
-	for index, out := range outcomes {
-		if out.result == nil {
-			t.Fatalf("generator %d: exit code %d\n%s\n%s", index, out.code, out.stdout, out.stderr)
+	// k6 neither runs nor counts as dropped what is due in a moment that is over the end.
+	enough(t, 119, func() int64 {
+		server, seen := watched(t)
+		script := write(t, `
+			import http from 'k6/http';
+			export const options = { scenarios: { one: { executor: 'constant-arrival-rate', rate: 40, duration: '3s', preAllocatedVUs: 10, startTime: '500ms' } } };
+			export default function () { http.get(__ENV.TARGET + '/one'); }`)
+		outcomes := shared(t, 3, []string{"TARGET=" + server.URL, "LAPTIME_WARMUP_SECONDS=1"}, script)
+		var warm, measured, dropped int64
+		var cutAt float64
+		for index, out := range outcomes {
+			if out.result == nil {
+				t.Fatalf("generator %d: exit code %d\n%s\n%s", index, out.code, out.stdout, out.stderr)
+			}
+			warm += out.result.Phases["warmup"].Requests
+			measured += out.result.Phases["measured"].Requests
+			for _, phase := range out.result.Phases {
+				dropped += phase.DroppedIterations
+			}
+			cutAt = out.result.Phases["measured"].StartedAt
+			if cut := out.result.Phases["measured"].StartedAt - out.result.Segment.StartedAt; math.Abs(cut-1.5) > 0.001 {
+				t.Errorf("generator %d measures from %v s after the start on", index, cut)
+			}
 		}
-		warm += out.result.Phases["warmup"].Requests
-		measured += out.result.Phases["measured"].Requests
-		for _, phase := range out.result.Phases {
-			dropped += phase.DroppedIterations
+		early := int64(0)
+		for _, at := range seen.at["/one"] {
+			if float64(at.UnixMicro())/1e6 < cutAt {
+				early++
+			}
 		}
-		cutAt = out.result.Phases["measured"].StartedAt
-		if cut := out.result.Phases["measured"].StartedAt - out.result.Segment.StartedAt; math.Abs(cut-1.5) > 0.001 {
-			t.Errorf("generator %d measures from %v s after the start on", index, cut)
+		const vus = 10 // of which each may be under way at the cut
+		total := int64(len(seen.at["/one"]))
+		if warm+measured != total || total+dropped > 121 || warm == 0 || max(early-warm, warm-early) > vus {
+			t.Errorf("%d requests, %d dropped, %d in the warm-up, %d measured, %d came before the cut", total, dropped, warm, measured, early)
 		}
-	}
-	early := int64(0)
-	for _, at := range seen.at["/one"] {
-		if float64(at.UnixMicro())/1e6 < cutAt {
-			early++
-		}
-	}
-	// k6 neither runs nor counts as dropped what is due in a moment that is over the end. Undivided it would be 360.
-	const vus = 10 // of which each may be under way at the cut
-	if total := int64(len(seen.at["/one"])); warm+measured != total || total+dropped < 100 || total+dropped > 121 || warm == 0 || max(early-warm, warm-early) > vus {
-		t.Errorf("%d requests, %d dropped, %d in the warm-up, %d measured, %d came before the cut", total, dropped, warm, measured, early)
-	}
+		return total + dropped
+	})
 }
 
 // What ends one generator early ends all.
@@ -234,20 +254,25 @@ func TestAGeneratorWithoutWork(t *testing.T) {
 
 // A bound on requests per second is divided where the run says it, and refused where the script does.
 func TestABoundOnRequestsIsShared(t *testing.T) {
-	server, seen := watched(t)
 	source := `
 		import http from 'k6/http';
 		export const options = { %s vus: 10, duration: '3s' };
 		export default function () { http.get(__ENV.TARGET + '/one'); }`
-	for index, out := range shared(t, 2, []string{"TARGET=" + server.URL}, write(t, fmt.Sprintf(source, "")), "--rps=21") {
-		if out.result == nil {
-			t.Fatalf("generator %d: exit code %d\n%s\n%s", index, out.code, out.stdout, out.stderr)
+	enough(t, 50, func() int64 {
+		server, seen := watched(t)
+		for index, out := range shared(t, 2, []string{"TARGET=" + server.URL}, write(t, fmt.Sprintf(source, "")), "--rps=21") {
+			if out.result == nil {
+				t.Fatalf("generator %d: exit code %d\n%s\n%s", index, out.code, out.stdout, out.stderr)
+			}
 		}
-	}
-	// Each VU may have one more that is due when the time is over; undivided it would be 126.
-	if total := len(seen.at["/one"]); total < 30 || total > 63+10+5 {
-		t.Errorf("%d requests in 3 s at 21 a second", total)
-	}
+		// Each VU may have one more that is due when the time is over.
+		total := int64(len(seen.at["/one"]))
+		if total > 63+10+5 {
+			t.Errorf("%d requests in 3 s at 21 a second", total)
+		}
+		return total
+	})
+	server, _ := watched(t)
 	out := shared(t, 2, []string{"TARGET=" + server.URL}, write(t, fmt.Sprintf(source, "rps: 20,")))[1]
 	if out.result != nil || !strings.Contains(out.stderr, "write options.rate in the run") {
 		t.Errorf("%+v\n%s", out.result, out.stderr)
