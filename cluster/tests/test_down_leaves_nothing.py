@@ -86,7 +86,9 @@ def panic() -> Iterator[str]:
     setting.write_text(before)
 
 
-def test_down_after_up_leaves_nothing_and_up_again_starts_nothing_anew(panic: str, before: Snapshot) -> None:
+def test_down_after_up_leaves_nothing_and_up_again_starts_nothing_anew(
+    panic: str, before: Snapshot
+) -> None:
     cluster("up")
     start_pods(pod("sleeper"))
     assert panic in before["settings"]
