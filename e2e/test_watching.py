@@ -24,7 +24,7 @@ from laptime.api.usage import Source, TrialUsage
 from laptime.measure.isolation import trial_isolation
 from laptime.measure.prometheus import trial_usage
 from laptime.measure.promql import TrialWindow
-from laptime.measure.timeseries import Window
+from laptime.measure.timeseries import Series, Window, growth
 from laptime.measure.validity import MAX_OTHERS_SHARE
 
 pytestmark = pytest.mark.operator
@@ -54,22 +54,32 @@ def burn(seconds):
     while time.monotonic() - began < seconds:
         pass
     return time.process_time() - used
+counted = []
+def mark():
+    counted.append((time.time(), counter()))
 time.sleep(6)
-start, before = time.time(), counter()
+mark()
 time.sleep(3)
-burst = burn(1)
+mark()
+burst = 0.0
+for _ in range(20):
+    burst += burn(0.05)
+    mark()
 time.sleep(3)
 for _ in range(30):
+    mark()
     burn(0.05)
+    mark()
     time.sleep(0.05)
-end, after = time.time(), counter()
+mark()
+(start, before), (end, after) = counted[0], counted[-1]
 # On as before: a window's end lies between two readings, and what is used in between is taken to
 # be used evenly.
 for _ in range(15):
     burn(0.05)
     time.sleep(0.05)
 print(json.dumps({"start": start, "end": end, "cpu": after - before, "burst": burst,
-                  "memory": peak()}), flush=True)
+                  "memory": peak(), "counted": counted}), flush=True)
 time.sleep(600)
 """
 
@@ -162,7 +172,7 @@ def _start_pod(
     return name
 
 
-def _truth(kubectl: Tool, namespace: str, pod: str) -> dict[str, float]:
+def _truth(kubectl: Tool, namespace: str, pod: str) -> dict[str, Any]:
     """Wait until the work is done and return what the pod wrote down."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -181,6 +191,27 @@ def _usage(prometheus: Prometheus, namespace: str, trial: str, truth: Any) -> Tr
     wanted = TrialWindow(namespace, RUN, f"{RUN}-{trial}", window)
     prometheus.recorded.clear()
     return asyncio.run(trial_usage(prometheus, wanted))
+
+
+def _of_what_was_seen(prometheus: Prometheus, truth: Mapping[str, Any]) -> float:
+    """Return the CPU time that the pod counted while there were samples, for the whole window.
+
+    The pod works unevenly: of seconds without samples nobody but itself knows what it did in them.
+    """
+    times = [
+        time
+        for asked in prometheus.recorded
+        for one in asked["answer"]["data"]["result"]
+        if one["metric"]["__name__"] == "laptime_pod_cpu_seconds_total"
+        and one["metric"].get("server") == "work"
+        for time, _ in one["values"]
+    ]
+    counted = Series.of(truth["counted"])
+    whole = Window(truth["start"], truth["end"])
+    seen = Window(max(min(times), whole.start), min(max(times), whole.end))
+    used = growth(counted, seen)
+    assert used is not None
+    return used * whole.seconds / seen.seconds
 
 
 @pytest.fixture
@@ -308,10 +339,11 @@ def test_killing_the_agent_leaves_figures_that_are_marked_or_right(
     assert work is not None
     # The next agent may be there before the killed one is gone: then nothing is missing.
     assert usage.complete == (not usage.gaps)
-    # The kernel went on counting while nobody looked: only the ends of the window may be rough.
-    share = 0.02 if usage.complete else 0.2
-    assert work.cpu_seconds is None or work.cpu_seconds == pytest.approx(truth["cpu"], rel=share)
-    assert work.cpu_seconds is not None or not usage.complete
+    # The kernel went on counting while nobody looked.
+    if usage.complete:
+        assert work.cpu_seconds == pytest.approx(truth["cpu"], rel=0.02)
+    elif work.cpu_seconds is not None:
+        assert work.cpu_seconds == pytest.approx(_of_what_was_seen(prometheus, truth), rel=0.05)
 
 
 def test_killing_prometheus_makes_the_figures_incomplete(
@@ -332,12 +364,9 @@ def test_killing_prometheus_makes_the_figures_incomplete(
     assert not usage.complete
     assert usage.gaps
     work = usage.component("server")
-    # What was kept across the gap has both ends of the window, and the kernel went on counting.
-    assert (
-        work is None
-        or work.cpu_seconds is None
-        or work.cpu_seconds == pytest.approx(truth["cpu"], rel=0.2)
-    )
+    # What the killed one had is gone with its pod, if the next one's store is not kept.
+    if work is not None and work.cpu_seconds is not None:
+        assert work.cpu_seconds == pytest.approx(_of_what_was_seen(prometheus, truth), rel=0.05)
 
 
 def _record(prometheus: Prometheus, namespace: str, truth: Any) -> None:
