@@ -59,6 +59,7 @@ MYPY = $(CURDIR)/$(VENV)/bin/mypy --no-error-summary --config-file $(CURDIR)/ope
 	--cache-dir "$(CACHE)/mypy/$$(basename "$$PWD")"
 GO_MODULES := cluster/go/coredns images/k6 images/exporter images/reference images/upstream images/delay images/servers/go-nethttp \
 	bench/generator/server bench/servers/go dashboards/linter
+UNIT_GO = $(filter-out images/k6,$(filter images/%,$(GO_MODULES)))
 RUST_SERVERS := images/servers/rust
 RUST_WORKSPACES := $(RUST_SERVERS) bench/servers/rust
 # Rust builds of the checks, kept from one checkout to the next.
@@ -318,9 +319,13 @@ unit-python: venv
 # goroutines: run again, it may fail.
 ANEW := -count=1
 
+.PHONY: build-unit-go build-unit-rust
+build-unit-go:
+	for module in $(UNIT_GO); do (cd $$module && go test -run '^$$' ./...); done
+
 unit-go:
 	$(SAY)
-	for module in $(filter-out images/k6,$(filter images/%,$(GO_MODULES))); do
+	for module in $(UNIT_GO); do
 		say "$$module"
 		(cd $$module && go test $(ANEW) ./...)
 	done
@@ -330,6 +335,9 @@ unit-k6:
 
 unit-k6-timed: # compares response times and rates with the truth: nothing else may run on the machine
 	cd images/k6 && go test $(ANEW) -run '^TestTimed' ./internal/loop ./bandwidth
+
+build-unit-rust:
+	cd $(RUST_SERVERS) && cargo test --quiet --locked --no-run
 
 unit-rust:
 	cd $(RUST_SERVERS) && cargo test --quiet --locked
