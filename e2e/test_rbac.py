@@ -6,6 +6,7 @@ The tables are read from the page itself, so the page and the rights cannot diff
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -62,6 +63,20 @@ def _granted(kubectl: Tool, account: str, namespace: str) -> Rights:
     return rights
 
 
+def _may(kubectl: Tool, who: str, verb: str, what: str, namespace: str) -> None:
+    """Wait until someone may do something: the API server hears of a binding a moment later.
+
+    Fails when they may not after ten seconds.
+    """
+    deadline = time.monotonic() + 10
+    while True:
+        done = kubectl.run("auth", "can-i", verb, what, f"--as={who}", "-n", namespace)
+        if done.stdout.strip() == "yes":
+            return
+        assert time.monotonic() < deadline, done
+        time.sleep(0.2)
+
+
 @pytest.fixture(scope="module")
 def enabled(kubectl: Tool, release: str, namespace: str) -> Iterator[str]:
     """A namespace whose admin has allowed runs, with the command of the page."""
@@ -71,7 +86,9 @@ def enabled(kubectl: Tool, release: str, namespace: str) -> Iterator[str]:
     kubectl(
         "create", "rolebinding", "the-admin", "--clusterrole=admin", "--user=ann", "-n", namespace
     )
+    _may(kubectl, "ann", "create", "rolebindings.rbac.authorization.k8s.io", namespace)
     kubectl("--as=ann", *arguments)
+    _may(kubectl, ACCOUNT, "create", "jobs.batch", namespace)
     yield namespace
     kubectl("delete", "rolebinding", "laptime", "-n", namespace)
 
@@ -170,8 +187,7 @@ def test_the_roles_of_the_cluster_cover_runs(
     )
     named = re.fullmatch(r"(\S+) \((\S+)\)(\S*)", resource)
     target = f"{named[1]}{named[3]}/{named[2]}" if named else resource
-    done = kubectl.run("auth", "can-i", verb, target, f"--as={user}", "-n", enabled)
-    assert done.stdout.strip() == "yes", done
+    _may(kubectl, user, verb, target, enabled)
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
@@ -180,6 +196,7 @@ def test_nobody_but_the_operator_writes_a_status(kubectl: Tool, enabled: str, ro
     kubectl.run(
         "create", "rolebinding", user, f"--clusterrole={role}", f"--user={user}", "-n", enabled
     )
+    _may(kubectl, user, "get", "benchmarkruns.laptime.dev", enabled)
     done = kubectl.run(
         *("auth", "can-i", "patch", "benchmarkruns.laptime.dev", "--subresource=status"),
         *(f"--as={user}", "-n", enabled),

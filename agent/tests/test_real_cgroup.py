@@ -14,12 +14,15 @@ from cgroup_maker import MOUNT, RealPod, real_pod
 from laptime_agent.hierarchy import Hierarchy
 from laptime_agent.node import Node
 from laptime_agent.pods import Pod
+from laptime_agent.readings import PodReading
 from laptime_agent.sampler import Sampler
+from laptime_agent.tracking import TrackedPod
 
 # Takes 60 MB, then uses the CPU for one second of the clock and says how much of it it got.
 BURN = """
 import sys, time
 memory = bytearray(60_000_000)
+print("ready", flush=True)
 sys.stdin.readline()
 begin, used = time.monotonic(), time.process_time()
 while time.monotonic() - begin < 1.0:
@@ -64,6 +67,18 @@ def sampler_of(made: RealPod, component: str = "") -> Sampler:
     return sampler
 
 
+def _read_since(sampler: Sampler, time_seconds: float) -> tuple[TrackedPod, PodReading]:
+    """Return the one pod with a reading that began after a Unix time, as soon as there is one."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for tracked in sampler.pods:
+            reading = tracked.newest
+            if reading is not None and reading.timestamp_ms > 1000 * time_seconds:
+                return tracked, reading
+        time.sleep(0.05)
+    pytest.fail("no reading in 60 s")
+
+
 def test_a_second_of_work_is_counted_and_shows_as_a_peak(pod: RealPod) -> None:
     sampler = sampler_of(pod)
     with subprocess.Popen(
@@ -76,17 +91,14 @@ def test_a_second_of_work_is_counted_and_shows_as_a_peak(pod: RealPod) -> None:
         assert burner.stdin is not None
         assert burner.stdout is not None
         threading.Thread(target=sampler.run_for_ever, daemon=True).start()
-        time.sleep(2.0)
-        (tracked,) = sampler.pods
-        idle = tracked.newest
-        assert idle is not None
+        assert burner.stdout.readline() == "ready\n"
+        tracked, idle = _read_since(sampler, time.time())
         tracked.peak.take("test")
         burner.stdin.write("go\n")
         burner.stdin.flush()
         used = float(burner.stdout.readline())
-        time.sleep(1.5)
-        now = tracked.newest
-        assert now is not None
+        # A second's window that has the end of the burst is over by then.
+        _, now = _read_since(sampler, time.time() + 1.5)
         kernel = pod.cpu_nanoseconds()
         burner.stdin.write("end\n")
         burner.stdin.flush()

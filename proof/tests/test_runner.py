@@ -49,6 +49,13 @@ class World:
         return (self.folder / "order").read_text().split()
 
 
+def until_begun(*parts: str) -> str:
+    """Return a command that is over soon after other parts have begun, or fails after a minute."""
+    begun = " && ".join(f"grep -q ^+{part}$ order" for part in parts)
+    waits = f"for _ in $(seq 1200); do {begun} && break; sleep 0.05; done"
+    return f"{waits}; {begun} && sleep 0.3"
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
@@ -108,7 +115,8 @@ def test_the_summary_names_the_tests_that_failed(world: World) -> None:
 
 def test_parts_run_beside_each_other_but_a_quiet_one_alone(world: World) -> None:
     parts = [Part("one"), Part("two"), Part("quiet", quiet=True, after=("one",)), Part("three")]
-    world.run(parts, {name: "sleep 0.4" for name in ("one", "two", "quiet")}, jobs=2)
+    commands = {"one": until_begun("two"), "two": until_begun("one"), "quiet": "sleep 0.4"}
+    world.run(parts, commands, jobs=2)
     order = world.order()
     assert set(order[:2]) == {"+one", "+two"}
     assert order.index("-quiet") == order.index("+quiet") + 1
@@ -116,7 +124,8 @@ def test_parts_run_beside_each_other_but_a_quiet_one_alone(world: World) -> None
 
 def test_what_mostly_waits_takes_less_than_a_place(world: World) -> None:
     waits = [Part(name, place=0.6) for name in ("a", "b", "c")]
-    world.run([*waits, Part("whole")], {name: "sleep 0.5" for name in "abc"}, jobs=2)
+    commands = {name: until_begun(*"abc") for name in "abc"}
+    world.run([*waits, Part("whole")], commands, jobs=2)
     order = world.order()
     assert set(order[:3]) == {"+a", "+b", "+c"}
     assert order.index("+whole") > 4, "beside two of them there is room for no whole one"
@@ -126,7 +135,8 @@ def test_what_computes_runs_behind_all_others_one_at_a_time(world: World) -> Non
     behind = [Part(name, behind=True) for name in ("first", "second")]
     parts = [Part("one"), Part("two"), *behind, Part("quiet", quiet=True)]
     said = "sleep 0.3; chrt --pid $$ >policy; cat /proc/self/autogroup >group || true"
-    world.run(parts, {"one": "sleep 1", "two": "sleep 1", "first": said}, jobs=2)
+    commands = {"one": until_begun("first"), "two": until_begun("first"), "first": said}
+    world.run(parts, commands, jobs=2)
     order = world.order()
     assert set(order[:3]) == {"+one", "+two", "+first"}, "no place is needed"
     assert order.index("+second") > order.index("-first")

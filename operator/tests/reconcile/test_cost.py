@@ -57,6 +57,19 @@ async def test_a_trial_costs_few_requests_and_is_measured_once() -> None:
     assert len(logs) == 10
 
 
+async def _nothing_asked(server: ApiServer) -> None:
+    """Wait until nobody has asked an API server for anything for as long as half a second."""
+    asked, turns = -1, 0
+
+    def still() -> bool:
+        nonlocal asked, turns
+        turns = turns + 1 if len(server.requests) == asked else 0
+        asked = len(server.requests)
+        return turns == 50
+
+    await until(still)
+
+
 async def test_runs_that_are_over_or_wait_cost_nothing() -> None:
     server = ApiServer()
     for number in range(300):
@@ -66,7 +79,7 @@ async def test_runs_that_are_over_or_wait_cost_nothing() -> None:
         server.add(queued(f"waits-{number:02d}"))
     async with operating(server):
         await until(lambda: state(server, "active") == "Deploying" and server.of("Deployment"))
-        await asyncio.sleep(0.5)
+        await _nothing_asked(server)
         server.requests.clear()
         await asyncio.sleep(2.5)
         assert [verb for verb, path in server.requests if "benchmarkruns" in path] == []
@@ -80,7 +93,7 @@ async def test_an_idle_operator_asks_and_writes_nothing() -> None:
         await until(
             lambda: ("watch", "/apis/laptime.dev/v1alpha1/benchmarkruns") in server.requests
         )
-        await asyncio.sleep(0.2)
+        await _nothing_asked(server)
         server.requests.clear()
         await asyncio.sleep(1.5)
         assert server.requests == []
