@@ -7,7 +7,17 @@ import json
 import time
 from typing import Any
 
-from .harness import ASYNC, AXUM, POSTGRES_ALONE, SYNC, Cluster, condition, light, run_manifest
+from .harness import (
+    ASYNC,
+    AXUM,
+    POSTGRES_ALONE,
+    SYNC,
+    Cluster,
+    condition,
+    light,
+    over,
+    run_manifest,
+)
 
 
 def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -> None:
@@ -59,17 +69,20 @@ def test_a_run_measures_compares_and_leaves_only_its_results(cluster: Cluster) -
 def test_two_runs_queue_and_one_with_a_time_to_live_deletes_itself(cluster: Cluster) -> None:
     small: dict[str, Any] = {"loads": light(), "topology": POSTGRES_ALONE, "repetitions": 1}
     first = cluster.apply(run_manifest("queue-a", [AXUM], **small))
-    short_lived = {**small, "ttlSecondsAfterFinished": 5}
+    short_lived = {**small, "ttlSecondsAfterFinished": 15}
     second = cluster.apply(run_manifest("queue-b", [AXUM], **short_lived))
     cluster.wait(second, "its place in the queue", lambda s: s.get("state") == "Queued", 20)
     queued = ("--field-selector", "status.state=Queued", "-n", cluster.namespace, "-o", "name")
     assert cluster.kubectl("get", "br", *queued).split() == [f"benchmarkrun.laptime.dev/{second}"]
-    while cluster.status(first).get("state") not in ("Succeeded", "Failed"):
-        assert not cluster.items("pods", f"laptime.dev/run={second}")
+    while True:
+        pods_of_second = cluster.items("pods", f"laptime.dev/run={second}")
+        if over(cluster.status(first)):
+            break
+        assert not pods_of_second
         time.sleep(0.5)
     assert cluster.status(first)["state"] == "Succeeded"
     assert cluster.wait_end(second, 120)["state"] == "Succeeded"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 90
     while cluster.find("benchmarkrun", second) is not None:
         assert time.monotonic() < deadline, "its time to live is over"
         time.sleep(0.5)

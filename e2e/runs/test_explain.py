@@ -20,6 +20,8 @@ def test_more_of_what_limits_a_server_is_measured_beside_it(
         "shop",
         [{**AXUM, "databaseConnections": 1}],
         topology={"postgres": {}, "delay": {"database": "10ms"}},
+        # A machine that stands still for half a second is an eighth of it.
+        loads=[{"name": "closed", "closed": {"connections": 4, "duration": "4s"}, "warmup": "1s"}],
         repetitions=1,
     )
     cluster.apply(manifest)

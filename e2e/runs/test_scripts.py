@@ -28,7 +28,7 @@ from .harness import (
     over,
     run_manifest,
 )
-from .test_dashboards import SCRAPES_OF_OPERATOR_SECONDS, Said
+from .test_dashboards import Said, wait_for_scrapes
 
 SCRIPTS = Path(__file__).parents[2] / "images" / "k6" / "testdata"
 SCRIPT = SCRIPTS / "as-documented.js"
@@ -139,7 +139,7 @@ def seen(kubectl: Any, kubeconfig: str, reader: Any, operator: str) -> Iterator[
             timeout=60,
             check=False,
         )
-        time.sleep(SCRAPES_OF_OPERATOR_SECONDS)
+        wait_for_scrapes(cluster, "scripts")
         began = datetime.fromisoformat(status["startedAt"]).timestamp()
         yield Seen(status, to_markdown(report), Said(cluster, "scripts", began), gate)
 

@@ -139,7 +139,7 @@ def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(
             assert node.probe_work
         doubtful = any(
             one.said(reason)
-            for one in (doubts.NEIGHBOURS, doubts.STOLEN_TIME)
+            for one in (doubts.NEIGHBOURS, doubts.STOLEN_TIME, doubts.STOOD_STILL)
             for reason in trial.validity_reasons
         )
         assert doubtful is (trial.isolation.word is Quietness.DISTURBED)
@@ -160,7 +160,7 @@ def test_the_run_and_each_trial_say_whether_their_nodes_were_quiet(
 
 @contextmanager
 def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
-    """Take a part of what watches away, and bring it back."""
+    """Take a part of what watches away, until its pods are gone, and bring it back."""
 
     def on(node: str | None) -> dict[str, Any]:
         return {"spec": {"template": {"spec": {"nodeSelector": {"laptime.dev/nowhere": node}}}}}
@@ -171,7 +171,12 @@ def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
         cluster.kubectl(*scale, "--replicas=0")
     else:
         cluster.kubectl(*patch, json.dumps(on("x")))
+    component = f"app.kubernetes.io/component={name.removeprefix('laptime-')}"
     try:
+        cluster.kubectl(
+            *("wait", "--for=delete", "pods", "-n", OPERATOR_NAMESPACE, "-l", component),
+            "--timeout=60s",
+        )
         yield
     finally:
         if kind == "deployment":
@@ -189,24 +194,19 @@ def gone(cluster: Cluster, kind: str, name: str) -> Iterator[None]:
 def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
     cluster: Cluster, kind: str, name: str
 ) -> None:
-    loads = light("10s", warmup="3s")
+    loads = light("20s", warmup="3s")
     run = cluster.apply(run_manifest(f"un{kind}", [AXUM], loads=loads, repetitions=1))
-    cluster.wait(
-        run,
-        "its first trial",
-        lambda s: (
-            bool(s.get("currentTrial"))
-            and any(
-                pod["status"].get("phase") == "Running"
-                for pod in cluster.items(
-                    "pods", f"laptime.dev/run={run},laptime.dev/component=generator"
-                )
-            )
-        ),
-        90,
-    )
+
+    def under_load() -> bool:
+        generators = f"laptime.dev/run={run},laptime.dev/component=generator"
+        return any(
+            pod["status"].get("phase") == "Running" for pod in cluster.items("pods", generators)
+        )
+
+    cluster.wait(run, "its first trial", lambda s: bool(s.get("currentTrial")) and under_load(), 90)
     time.sleep(4)
     with gone(cluster, kind, name):
+        assert under_load(), "the trial was over before nobody watched it"
         status = cluster.wait_end(run, 120)
     # What the generator measured is as good as ever; what was read of the pods is marked.
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
