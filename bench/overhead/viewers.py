@@ -45,7 +45,7 @@ def first_screen(values: Mapping[str, str], dashboard: Path = DASHBOARD) -> tupl
 
     `values` has the values of the dashboard's variables. Of these, those that are asked for when a
     dashboard is loaded are no part of a refresh. Steps are those of panels on a screen of 1366 px,
-    where each second of ten minutes has a pixel.
+    where each second of ten minutes would have a pixel.
     """
     document = json.loads(dashboard.read_text())
     begin = re.fullmatch(r"now-(\d+)m", document["time"]["from"])

@@ -74,7 +74,7 @@ def test_a_screen_asks_little_and_leaves_no_variable_open() -> None:
         assert parameters.get("time", parameters.get("end")) == ["1000"]
     # The range that the dashboard begins with; of the trial of the moment every fourth second.
     ranges = [parse_qs(urlsplit(one).query) for one in asked if "query_range" in one]
-    assert {one["start"][0] for one in ranges} == {"400"}
+    assert {one["start"][0] for one in ranges} == {"700"}
     assert [one["step"][0] for one in ranges] == ["1", "4", "1"]
 
 

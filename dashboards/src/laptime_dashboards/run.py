@@ -15,8 +15,8 @@ def build() -> dashboard.Dashboard:
         "Run",
         RUN_UID,
         "One benchmark run: which server is faster, how sure, and why.",
-        # Each second has a pixel of its own in half of a screen of 1366 px, and no more are asked.
-        begin="now-10m",
+        # Each second is a point, and each point costs Prometheus something while a run measures.
+        begin="now-5m",
     )
     with_servers(since_its_creation(with_run(made)))
     for answer in (
