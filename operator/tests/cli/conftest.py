@@ -51,8 +51,11 @@ class FakeApiServer:
         self.statuses: list[dict[str, Any]] = []
         """What the operator would write: each read of a run takes the next one, the last stays."""
         self.status_of_new: dict[str, Any] = {}
+        self.deleted: set[str] = set()
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
+        self.collected_after = 1
+        """At which look for the results of a deleted run they are gone."""
         self._uids = 0
 
     def put(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +76,7 @@ class FakeApiServer:
     def list(self, where: str, path: str) -> dict[str, Any]:
         """Return the objects of a collection by label, in pages of ten."""
         query = parse_qs(urlsplit(path).query)
+        self._collect_garbage(query)
         wanted = [one.split("=") for one in query.get("labelSelector", [""])[0].split(",") if one]
         found = []
         for name, document in sorted(self.objects.items()):
@@ -89,6 +93,18 @@ class FakeApiServer:
         start = int(query.get("continue", ["0"])[0])
         more = str(start + 10) if start + 10 < len(found) else ""
         return {"items": found[start : start + 10], "metadata": {"continue": more}}
+
+    def _collect_garbage(self, query: dict[str, Any]) -> None:
+        """Delete what a deleted run has left, when it was looked for so many times."""
+        if query.get("labelSelector", [""])[0].partition("=")[2] not in self.deleted:
+            return
+        self.collected_after -= 1
+        if self.collected_after > 0:
+            return
+        for path, document in list(self.objects.items()):
+            labels = document["metadata"].get("labels", {})
+            if self.deleted & {labels.get(f"laptime.dev/{it}") for it in ("run-uid", "archive-of")}:
+                del self.objects[path]
 
     def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any] | str]:
         self.requests.append((method, path))
@@ -141,6 +157,7 @@ class FakeApiServer:
                 "details": {"kind": kind, "name": name},
             }
         if method == "DELETE":
+            self.deleted.add(self.objects[where]["metadata"]["uid"])
             return 200, self.objects.pop(where)
         if where.startswith(RUNS) and self.statuses:
             status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]

@@ -146,6 +146,35 @@ def test_again_deletes_the_finished_run_and_only_that(
     assert fake.objects[RUN]["metadata"]["uid"] != old["metadata"]["uid"]
 
 
+@pytest.mark.parametrize("label", ["run-uid", "archive-of"])
+def test_again_waits_for_the_end_of_the_old_results_which_outlive_their_run(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+    label: str,
+) -> None:
+    old = fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    labels = {f"laptime.dev/{label}": old["metadata"]["uid"]}
+    results = "/api/v1/namespaces/team/configmaps/demo-results"
+    fake.put(results, {"metadata": {"labels": labels}})
+    fake.status_of_new = finished_status
+    fake.collected_after = 5
+    code, _, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert results not in fake.objects
+    deleted = [method for method, _ in fake.requests].index("DELETE")
+    began = next(
+        place
+        for place, (method, path) in enumerate(fake.requests)
+        if method == "PATCH" and place > deleted and "dryRun" not in path
+    )
+    looked = [path for _, path in fake.requests[deleted:began] if "/configmaps?" in path]
+    assert len([path for path in looked if old["metadata"]["uid"] in path]) >= 5
+
+
 REFUSED = (422, {"kind": "Status", "message": "spec.loads: Required value"})
 
 

@@ -29,7 +29,7 @@ from laptime.cli.mistakes import (
     is_outage,
 )
 from laptime.cli.runs import Run, parse_run
-from laptime.manifests.archive import archive_parts
+from laptime.manifests.archive import ARCHIVE_LABEL, archive_parts
 from laptime.manifests.context import COMPONENT_LABEL, TRIAL_LABEL, UID_LABEL, Component
 from laptime.manifests.result import PAYLOAD_KEY, read_answers, read_profile
 
@@ -407,9 +407,8 @@ class Cluster:
                     run.namespace,
                     PLURAL,
                     run.name,
-                    # Foreground: the next run of this name must not meet results of this one.
                     body=client.V1DeleteOptions(
-                        propagation_policy="Foreground",
+                        propagation_policy="Background",
                         preconditions=client.V1Preconditions(uid=run.uid),
                     ),
                     _request_timeout=_TIMEOUT_SECONDS,
@@ -418,10 +417,34 @@ class Cluster:
                 if error.status != 404:
                     raise
         deadline = time.monotonic() + timeout_seconds
-        while (left := self.run(run.namespace, run.name)) is not None and left.uid == run.uid:
+        while self._is_left(run):
             if time.monotonic() > deadline:
                 raise Mistake(f"{KIND} {run.name} is still being deleted: try again in a while")
             sleep(0.25)
+
+    def _is_left(self, run: Run) -> bool:
+        left = self.run(run.namespace, run.name)
+        if left is not None and left.uid == run.uid:
+            return True
+        # Whatever a deletion asks for, the garbage collector takes what blocks no deletion after
+        # its owner; and the next run of this name must not meet results of this one.
+        with _readable(f"see whether the results of {run.name} are gone"):
+            for label in (UID_LABEL, ARCHIVE_LABEL):
+                try:
+                    found: Any = self._core.list_namespaced_config_map(
+                        run.namespace,
+                        label_selector=f"{label}={run.uid}",
+                        limit=1,
+                        _request_timeout=_TIMEOUT_SECONDS,
+                    )
+                except ApiException as error:
+                    # Who may not look cannot wait.
+                    if error.status != 403:
+                        raise
+                else:
+                    if found.items:
+                        return True
+        return False
 
     def stored(self, run: Run) -> Archive:
         """Return all that a run has stored, wherever that is; read once.
