@@ -216,7 +216,7 @@ def namespace_for_runs(reader: Any, level: str = "restricted") -> Iterator[str]:
     try:
         reader.create(f"/apis/{rbac}/v1/namespaces/{name}/rolebindings", binding)
         deadline = time.monotonic() + 30
-        while not _may_run(reader, name):
+        while not may_run(reader, name):
             assert time.monotonic() < deadline, "the operator may do nothing in a new namespace"
             time.sleep(0.05)
         yield name
@@ -224,8 +224,8 @@ def namespace_for_runs(reader: Any, level: str = "restricted") -> Iterator[str]:
         reader.delete(f"/api/v1/namespaces/{name}", missing_ok=True)
 
 
-def _may_run(reader: Any, namespace: str) -> bool:
-    """Whether the API server knows already that the operator may start Jobs in a namespace."""
+def may_run(reader: Any, namespace: str) -> bool:
+    """Return whether the API server knows that the operator may start Jobs in a namespace."""
     asked = {"namespace": namespace, "verb": "create", "group": "batch", "resource": "jobs"}
     user = f"system:serviceaccount:{_OPERATOR_NAMESPACE}:{_OPERATOR}"
     review = {"spec": {"user": user, "resourceAttributes": asked}}

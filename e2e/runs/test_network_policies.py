@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -80,7 +81,7 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
     outside = start("outside", {})
     egress = [{"cidr": str(ip_network(outside)), "ports": [8001]}]
     # Long enough to try all ways while it is measured.
-    small: dict[str, Any] = {"loads": light("15s"), "topology": POSTGRES_ALONE, "repetitions": 1}
+    small: dict[str, Any] = {"loads": light("30s"), "topology": POSTGRES_ALONE, "repetitions": 1}
     manifest = run_manifest("alone", [AXUM], egress=egress, **small)
     run = cluster.apply(manifest)
     cluster.wait(run, "its first trial", lambda status: status.get("state") == "Running", 90)
@@ -100,6 +101,10 @@ def test_a_run_is_alone_with_what_it_names(cluster: Cluster, kubectl: Tool, imag
         # Whoever is of no run is left alone.
         ("outside", "kubernetes.default.svc", 443): True,
     }
+    # A policy comes to hold a moment after its pods have their addresses, as Kubernetes says.
+    deadline = time.monotonic() + 15
+    while reaches("inside", outside, 8000) or reaches("outside", inside, 8000):
+        assert time.monotonic() < deadline, "the policies do not come to hold"
     with ThreadPoolExecutor(len(expected)) as at_once:
         found = at_once.map(lambda way: reaches(*way), expected)
         assert dict(zip(expected, found, strict=True)) == expected
@@ -122,7 +127,10 @@ const token = (() => {{
 }})();
 export const options = {{
   scenarios: {{
-    attempts: {{ executor: 'per-vu-iterations', vus: 1, iterations: 1, exec: 'attempts' }},
+    // A policy comes to hold a moment after its pod has an address.
+    attempts: {{
+      executor: 'per-vu-iterations', vus: 1, iterations: 1, exec: 'attempts', startTime: '4s',
+    }},
     load: {{ executor: 'constant-vus', vus: 1, duration: '12s' }},
   }},
 }};

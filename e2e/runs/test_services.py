@@ -125,7 +125,7 @@ def test_a_pod_that_is_replaced_in_mid_trial_makes_the_trial_be_repeated(
     kubectl("rollout", "status", "deployment/replaced", "-n", cluster.namespace)
     servers = [{"name": "mine", "service": {"name": "replaced", "port": 80}}]
     manifest = run_manifest(
-        "replaced", servers, scenario="hello", topology={}, loads=light("6s"), repetitions=1
+        "replaced", servers, scenario="hello", topology={}, loads=light("12s"), repetitions=1
     )
     # Names that the run would use: that of the policy to the Service, and of the second attempt.
     theirs = [
@@ -142,7 +142,8 @@ def test_a_pod_that_is_replaced_in_mid_trial_makes_the_trial_be_repeated(
         ),
         90,
     )
-    kubectl("delete", "pod", "-l", "app=replaced", "-n", cluster.namespace, "--now")
+    replaced = {"labelSelector": "app=replaced", "gracePeriodSeconds": "1"}
+    cluster.reader.delete(cluster.path("pods"), **replaced)
     assert cluster.wait_end(run, 180)["state"] == "Succeeded"
     (result,) = cluster.documents(run).values()
     assert [one["reason"] for one in result["lostAttempts"]] == ["ServiceUnsteady"]

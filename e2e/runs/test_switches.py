@@ -72,9 +72,9 @@ class Place:
             label = f"pod-security.kubernetes.io/enforce={level}"
             self.kubectl("label", "namespace", name, label, "--overwrite")
 
-    def measured(self, run: str, seconds: int = 5, **values: Any) -> dict[str, Any]:
-        """Install the chart with values, measure a server, and return the trial's readings."""
-        file = self.values.with_name(f"{run}.yaml")
+    def install(self, **values: Any) -> None:
+        """Install the chart with these values."""
+        file = self.values.with_name("more.yaml")
         file.write_text(yaml.safe_dump({"runNamespaces": [self.team], **values}))
         self.helm(
             *("upgrade", "--install", OTHER_RELEASE, str(CHART), "-n", self.tools),
@@ -82,6 +82,9 @@ class Place:
             # The CRD has stayed, and is the other release's.
             "--take-ownership",
         )
+
+    def measured(self, run: str, seconds: int = 5) -> dict[str, Any]:
+        """Measure a server, and return the trial's readings."""
         cluster = Cluster(self.kubectl, self.reader, self.team)
         # A full node's agent may need some seconds to find a new pod.
         loads = light(f"{seconds}s", warmup="3s")
@@ -129,16 +132,23 @@ class Place:
 def test_other_names_and_a_prometheus_that_is_there_already(place: Place) -> None:
     place.enforce("privileged")
     with place.own_prometheus() as url:
-        readings = place.measured("another", prometheus={"enabled": False, "url": url})
-    assert readings["usage"]["source"] == "agent"
-    assert readings["usage"]["complete"], readings["usage"]["gaps"]
+        place.install(prometheus={"enabled": False, "url": url})
+        # An agent that has no CPU for a second and a half leaves a gap, which is said; whoever asks
+        # for the wrong names has one each time.
+        for number in range(3):
+            usage = place.measured(f"another-{number}")["usage"]
+            assert usage["source"] == "agent"
+            if usage["complete"]:
+                break
+    assert usage["complete"], usage["gaps"]
 
 
 def test_at_the_restricted_level_kubelets_stand_in_for_the_agent(place: Place) -> None:
     place.enforce("restricted")
     off = {"enabled": False}
     # Kubelets look at a pod every 10 s or so, and one look is none.
-    readings = place.measured("kubelets", seconds=30, agent=off, grafana=off)
+    place.install(agent=off, grafana=off)
+    readings = place.measured("kubelets", seconds=30)
     assert readings["usage"]["source"] == "kubelet"
     assert not readings["usage"]["complete"]
 
@@ -146,5 +156,6 @@ def test_at_the_restricted_level_kubelets_stand_in_for_the_agent(place: Place) -
 def test_without_anything_that_watches_there_are_figures_still(place: Place) -> None:
     place.enforce("restricted")
     off = {"enabled": False}
-    readings = place.measured("unwatched", agent=off, prometheus=off, grafana=off)
+    place.install(agent=off, prometheus=off, grafana=off)
+    readings = place.measured("unwatched")
     assert readings == {} or readings["usage"] is None
