@@ -303,7 +303,7 @@ unit: unit-operator unit-operator-timed unit-python unit-go unit-k6 unit-k6-time
 unit-operator: venv
 	# One process for each core where there are thousands; some take half a minute, and whoever is
 	# through takes tests from the other.
-	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal tests
+	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m 'not timed' --numprocesses auto --dist worksteal --durations 30 tests
 
 unit-operator-timed: venv # asks for times: not beside tests that take all of the CPUs
 	cd operator && $(CURDIR)/$(PYTHON) -m pytest -m timed tests
