@@ -56,6 +56,8 @@ class ApiServer:
     """What pods have written, by their name."""
     forbidden: set[str] = field(default_factory=set)
     """Namespaces in which everything but runs is refused."""
+    forbidden_from: str = ""
+    """From the first object of this kind on that is to be created, nothing is allowed beside it."""
     fault: Fault | None = None
     """Asked first: what it returns is the answer."""
     breaking_off: bool = False
@@ -171,6 +173,8 @@ class ApiServer:
         kind = _KIND_OF[found["group"] or "", found["plural"]]
         namespace, name, sub = found["namespace"], found["name"], found["sub"]
         watching = request.query.get("watch") == "true"
+        if request.method == "POST" and kind == self.forbidden_from:
+            self.forbidden.add(namespace)
         if namespace in self.forbidden and kind != "BenchmarkRun":
             return _refusal(403, "Forbidden", f"you may do nothing in {namespace}")
         if watching:

@@ -165,6 +165,19 @@ async def test_a_namespace_that_is_enabled_later_has_its_runs_measured() -> None
         await until(lambda: _state_elsewhere(server) == "Deploying", 15)
 
 
+async def test_rights_that_are_gone_before_its_watches_end_are_no_refused_object() -> None:
+    # Watches that are open go on for half a minute.
+    server = ApiServer(forbidden_from="Deployment")
+    server.add(
+        {**run_manifest("demo"), "spec": {**run_manifest("demo")["spec"], "startupTimeout": "1s"}}
+    )
+    async with operating(server):
+        await until(lambda: _refusal(server, "demo") == "NamespaceNotEnabled")
+        server.forbidden_from = ""
+        server.forbidden.clear()
+        await until(lambda: state(server, "demo") == "Deploying", 15)
+
+
 def _refusal(server: ApiServer, name: str) -> str | None:
     found = server.get("BenchmarkRun", "default", name) or {}
     for condition in (found.get("status") or {}).get("conditions") or []:

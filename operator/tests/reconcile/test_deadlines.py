@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -14,6 +14,7 @@ from laptime.api.attempts import Fault
 from laptime.api.results import TrialOutcome
 from laptime.api.spec import BenchmarkRunSpec
 from laptime.api.status import Condition, ConditionStatus, ConditionType, State
+from laptime.reconcile.readings import Patience
 from laptime.reconcile.views import ContainerView, Observed, PodView
 
 from .simulated_cluster import START
@@ -169,6 +170,26 @@ def test_readings_that_never_come_end_the_run_all_the_same(
     monkeypatch.setattr(world, "observe", without_readings)
     until(world, over)
     assert world.run.status.state is State.SUCCEEDED
+
+
+def test_the_last_readings_are_waited_for_as_long_as_a_slow_prometheus_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(spec_of(1, 1, 1), Random(1))
+    observe, measured = world.observe, list[datetime]()
+
+    def late() -> Observed:
+        found = observe()
+        if found.results and not measured:
+            measured.append(world.now)
+        waited = (world.now - measured[0]).total_seconds() if measured else 0.0
+        if waited > Patience().fetched_seconds:
+            return found
+        return replace(found, readings={}, unread=frozenset(found.results))
+
+    monkeypatch.setattr(world, "observe", late)
+    until(world, over)
+    assert world.readings_written
 
 
 def test_a_tier_that_never_is_as_wanted_ends_the_run() -> None:

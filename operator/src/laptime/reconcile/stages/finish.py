@@ -12,6 +12,7 @@ from laptime.manifests.result import answers_name, readings_name, results_name
 from laptime.manifests.scenario import scenario_name
 from laptime.reconcile.actions import Decision, Delete, Fold
 from laptime.reconcile.diagnose import Problem
+from laptime.reconcile.readings import Patience
 from laptime.reconcile.stages.profiles import say_profiled
 from laptime.reconcile.stages.readings import store_readings
 from laptime.reconcile.stages.situation import Situation
@@ -27,8 +28,8 @@ _ONLY_VERIFIED = (
 _NAMED = 20
 _MOST_OF_A_MESSAGE = 1024
 """As conditions have it."""
-# Prometheus is asked for half as long.
-_READING_SECONDS = 60.0
+# Usage and seconds of a trial come together: who gives up before, loses both of the last trials.
+_READING_SECONDS = Patience().fetched_seconds + 15.0
 # After the readings, longer than a pod on a lost node is waited for.
 LONGEST_SECONDS = 240.0
 """So long what a run has deployed may take to go."""
