@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"laptime.dev/k6/internal/freeport"
 	"laptime.dev/k6/internal/result"
 )
 
@@ -210,7 +211,7 @@ func TestManyTrendsOfVeryDifferentValuesFit(t *testing.T) {
 func TestWhatIsBeforeTheMeasuredScenariosIsNoTimeOfTheirs(t *testing.T) {
 	t.Parallel()
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	address := free(t)
+	address := freeport.Address(t)
 	script := write(t, `
 		import http from 'k6/http';
 		import { sleep } from 'k6';

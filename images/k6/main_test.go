@@ -28,6 +28,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"laptime.dev/k6/internal/freeport"
 	"laptime.dev/k6/internal/result"
 )
 
@@ -245,7 +246,7 @@ func TestATargetWithCredentialsACertificateAndAHealthPathOfItsOwn(t *testing.T) 
 	if err := os.WriteFile(trusted, certificate, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf(`{"trial":"t","target":%q,"healthPath":"/ready?full=1","waitSeconds":1,"requests":[{"name":"a","path":"/"}],
+	text := fmt.Sprintf(`{"trial":"t","target":%q,"healthPath":"/ready?full=1","waitSeconds":5,"requests":[{"name":"a","path":"/"}],
 		"load":{"closed":{"connections":2,"requests":100,"keepAlive":true}}}`, server.URL)
 	known := []string{"LAPTIME_TRIAL=" + text, "LAPTIME_AUTHORIZATION=Bearer secret", "SSL_CERT_FILE=" + trusted}
 	out := k6(t, known, nil, "trial.js")
@@ -308,16 +309,6 @@ func TestOpenTrial(t *testing.T) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
 // Generators that share a load send together exactly what one would, in the same window.
 func TestGeneratorsShareALoadExactly(t *testing.T) {
 	const count = 3
@@ -327,7 +318,7 @@ func TestGeneratorsShareALoadExactly(t *testing.T) {
 		`{"closed":{"connections":3,"durationSeconds":0.5,"requests":null,"keepAlive":false}}`: 0,
 	} {
 		server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) })
-		more := fmt.Sprintf(`,"waitSeconds":20,"generators":{"count":%d,"meet":%q}`, count, freeAddress(t))
+		more := fmt.Sprintf(`,"waitSeconds":20,"generators":{"count":%d,"meet":%q}`, count, freeport.Address(t))
 		results := make(chan outcome, count)
 		for index := range count {
 			environment := append(trial(t, server.URL, load, more), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))
@@ -358,7 +349,7 @@ func TestGeneratorsShareALoadExactly(t *testing.T) {
 // servers comes, and each has its own load.
 func TestTwoTrialsAreMeasuredAtTheSameTime(t *testing.T) {
 	const each = 2
-	meet, segments := freeAddress(t), fmt.Sprintf(`"generators":{"count":%d,"meet":"nobody:1"}`, each)
+	meet, segments := freeport.Address(t), fmt.Sprintf(`"generators":{"count":%d,"meet":"nobody:1"}`, each)
 	load := `{"open":{"rate":200,"durationSeconds":1,"maxConnections":20,"keepAlive":true}}`
 	results, servers := make(chan outcome, 2*each), []*target{}
 	for member := range 2 {
@@ -400,7 +391,7 @@ func TestTwoTrialsAreMeasuredAtTheSameTime(t *testing.T) {
 func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	load := `{"closed":{"connections":1,"durationSeconds":1,"keepAlive":true}}`
-	more := fmt.Sprintf(`,"waitSeconds":0.5,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeAddress(t))
+	more := fmt.Sprintf(`,"waitSeconds":0.5,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeport.Address(t))
 	out := k6(t, trial(t, server.URL, load, more), nil, "trial.js")
 	if out.code != 6 || out.result != nil || !strings.Contains(out.stdout, "generator 1 of 2 did not come") {
 		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
@@ -412,7 +403,7 @@ func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
 
 func TestOneOfSeveralGeneratorsGivesUp(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	more := fmt.Sprintf(`,"waitSeconds":0.5,"generators":{"count":2,"meet":%q}`, freeAddress(t))
+	more := fmt.Sprintf(`,"waitSeconds":0.5,"generators":{"count":2,"meet":%q}`, freeport.Address(t))
 	load := `{"closed":{"connections":2,"requests":10,"keepAlive":true}}`
 	for index, says := range []string{"generator 1 of 2 did not come", "refused"} {
 		environment := append(trial(t, server.URL, load, more), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))
@@ -454,16 +445,12 @@ func TestSaturationIsFound(t *testing.T) {
 }
 
 func TestTrialWaitsForAServerThatComesLate(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	address := freeport.Address(t)
 	go func() {
 		time.Sleep(1500 * time.Millisecond)
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
+			t.Error(err)
 			return
 		}
 		_ = http.Serve(listener, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -593,12 +580,7 @@ func TestOwnScriptThatIsTerminatedLeavesNoResult(t *testing.T) {
 func TestLiveFigures(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) })
 	load := `{"closed":{"connections":2,"durationSeconds":1.5,"keepAlive":true}}`
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
+	address := freeport.Address(t)
 	count := regexp.MustCompile(`(?m)^laptime_generator_requests_total\{endpoint="[^"]+",phase="measured"\} (\d+)$`)
 	var seen []int
 	out := k6(t, append(trial(t, server.URL, load, `,"warmupSeconds":0.3`), "LAPTIME_METRICS_ADDRESS="+address), func(*os.Process) {

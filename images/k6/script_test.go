@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"laptime.dev/k6/internal/freeport"
 	"laptime.dev/k6/internal/result"
 )
 
@@ -407,7 +408,7 @@ func TestAScriptIsShownWhileItRuns(t *testing.T) {
 			sleep(3);
 			http.get(__ENV.TARGET + '/', { tags: { name: 'list' } });
 		}`)
-	address := free(t)
+	address := freeport.Address(t)
 	wanted := []string{
 		"laptime_generator_requests_total{endpoint=\"list\",phase=\"measured\"} 40", "laptime_generator_requests_total{endpoint=\"bad\",phase=\"measured\"} 1",
 		"laptime_generator_requests_total{endpoint=\"list\",phase=\"warmup\"} 1", "laptime_generator_errors_total{kind=\"status\",phase=\"measured\"} 1",

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,29 +11,21 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-func free(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
+	"laptime.dev/k6/internal/freeport"
+)
 
 // shared runs a script in several generators at once, as the pods of an Indexed Job do.
 func shared(t *testing.T, count int, environment []string, script string, flags ...string) []outcome {
 	t.Helper()
-	meet := free(t)
+	meet := freeport.Address(t)
 	outcomes := make([]outcome, count)
 	var all sync.WaitGroup
 	for index := range count {
 		all.Go(func() {
 			own := slices.Concat(environment, []string{
 				"LAPTIME_GENERATORS=" + strconv.Itoa(count), "JOB_COMPLETION_INDEX=" + strconv.Itoa(index), "LAPTIME_MEET=" + meet,
-				"LAPTIME_WAIT_SECONDS=20", "LAPTIME_TRIAL_NAME=demo-trial-001", "K6_ADDRESS=" + free(t),
+				"LAPTIME_WAIT_SECONDS=20", "LAPTIME_TRIAL_NAME=demo-trial-001", "K6_ADDRESS=" + freeport.Address(t),
 			})
 			outcomes[index] = k6(t, own, nil, append(slices.Clone(flags), script)...)
 		})

@@ -161,6 +161,9 @@ func (m *Meeting) meet(ctx context.Context, name string, longest time.Duration, 
 	if err != nil {
 		return told{}, err
 	}
+	if !handing {
+		m.hearAgain(ctx, r)
+	}
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	start := time.Now()
@@ -225,6 +228,23 @@ func (m *Meeting) complete(ctx context.Context, r *round, name string, longest t
 		return fmt.Errorf("%w: within %s generator %s of %d did not come to the %s",
 			ErrIncomplete, longest, m.missing(r), m.count, name)
 	}
+}
+
+// hearAgain waits until each of the others has asked again, and not longer than one question may take: whoever
+// stands still just now would hear of the start when it is over.
+func (m *Meeting) hearAgain(ctx context.Context, r *round) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for since := time.Now(); m.quietSince(r, since) && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// quietSince says whether another generator has asked nothing since then.
+func (m *Meeting) quietSince(r *round, since time.Time) bool {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return slices.ContainsFunc(r.asked[1:], since.After)
 }
 
 // come notes that a generator has come to a round.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -12,17 +11,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-)
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
+	"laptime.dev/k6/internal/freeport"
+)
 
 func join(t *testing.T, trial string, index, count int, address string) *Meeting {
 	t.Helper()
@@ -41,7 +32,7 @@ type answered struct {
 
 func TestAllGeneratorsLearnTheSameStart(t *testing.T) {
 	const count = 4
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	answers := make(chan answered, count)
 	prepared := false
 	for index := range count {
@@ -96,7 +87,7 @@ func TestOneGeneratorWaitsForNobody(t *testing.T) {
 }
 
 func TestTheStartIsFurtherAwayWhereGeneratorsAskSlowly(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
 	ask := func() error {
 		_, err := one.askOnce(context.Background(), one.question(url.Values{"round": {"warm-up"}}))
@@ -166,15 +157,34 @@ func TestAStartIsNotMissedForABetterAnswer(t *testing.T) {
 	}
 }
 
+func TestWhoStandsStillWhenTheLastOneComesIsWaitedFor(t *testing.T) {
+	zero := join(t, "demo", 0, 2, freeport.Address(t))
+	zero.come("warm-up", 1)
+	const still = 700 * time.Millisecond
+	began := time.Now()
+	go func() {
+		time.Sleep(still)
+		zero.come("warm-up", 1)
+	}()
+	start, err := zero.Wait(context.Background(), "warm-up", time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if earliest := began.Add(still + lead); start.Before(earliest) {
+		t.Errorf("it begins %s before who stood still has had its lead", earliest.Sub(start))
+	}
+}
+
 func TestAMissingGeneratorIsNamed(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, one := join(t, "demo", 0, 3, address), join(t, "demo", 1, 3, address)
 	other := make(chan error, 1)
+	zero.come("warm-up", 1) // if it is slow to
 	go func() {
-		_, err := one.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil)
+		_, err := one.Wait(context.Background(), "warm-up", time.Second, nil)
 		other <- err
 	}()
-	_, err := zero.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil)
+	_, err := zero.Wait(context.Background(), "warm-up", time.Second, nil)
 	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "generator 2 of 3") {
 		t.Errorf("generator 0 says %v", err)
 	}
@@ -184,7 +194,7 @@ func TestAMissingGeneratorIsNamed(t *testing.T) {
 }
 
 func TestWithoutGeneratorZeroTheOthersGiveUp(t *testing.T) {
-	m := join(t, "demo", 1, 2, freeAddress(t))
+	m := join(t, "demo", 1, 2, freeport.Address(t))
 	_, err := m.Wait(context.Background(), "warm-up", 200*time.Millisecond, nil)
 	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("%v", err)
@@ -192,7 +202,7 @@ func TestWithoutGeneratorZeroTheOthersGiveUp(t *testing.T) {
 }
 
 func TestGeneratorsOfAnotherTrialDoNotCount(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, stranger := join(t, "demo-trial-002", 0, 2, address), join(t, "demo-trial-001", 1, 2, address)
 	go func() { _, _ = stranger.Wait(context.Background(), "warm-up", 200*time.Millisecond, nil) }()
 	if _, err := zero.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil); !errors.Is(err, ErrIncomplete) {
@@ -201,7 +211,7 @@ func TestGeneratorsOfAnotherTrialDoNotCount(t *testing.T) {
 }
 
 func TestWhoComesTooLateIsTold(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
 	zero.come("warm-up", 1)
 	start, err := zero.Wait(context.Background(), "warm-up", time.Minute, nil)
@@ -217,7 +227,7 @@ func TestWhoComesTooLateIsTold(t *testing.T) {
 func TestAStoppedGeneratorDoesNotWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	for index := range 2 {
 		m := join(t, "demo", index, 2, address)
 		if _, err := m.Wait(ctx, "warm-up", time.Minute, nil); !errors.Is(err, context.Canceled) {

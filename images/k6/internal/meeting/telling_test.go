@@ -5,10 +5,12 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"laptime.dev/k6/internal/freeport"
 )
 
 func TestWhatGenerator0MakesIsHandedOn(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	data := bytes.Repeat([]byte("\n0 of \"it\""), 100_000)
 	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
 	made := make(chan []byte, 1)
@@ -28,7 +30,7 @@ func TestWhatGenerator0MakesIsHandedOn(t *testing.T) {
 }
 
 func TestAStopIsToldToAll(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	// It is told even before generator 0 listens.
 	one := join(t, "demo", 1, 3, address)
 	heard := make(chan error, 1)
@@ -41,14 +43,14 @@ func TestAStopIsToldToAll(t *testing.T) {
 	if !zero.Stopped(context.Background()) || !two.Stopped(context.Background()) {
 		t.Error("the others have not heard of the stop")
 	}
-	other := join(t, "demo", 0, 2, freeAddress(t))
+	other := join(t, "demo", 0, 2, freeport.Address(t))
 	if other.Stopped(context.Background()) {
 		t.Error("nobody was stopped")
 	}
 }
 
 func TestGenerator0WaitsForTheEndOfAll(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
 	ended := make(chan error, 1)
 	go func() { ended <- zero.Finish(context.Background()) }()
@@ -66,7 +68,7 @@ func TestGenerator0WaitsForTheEndOfAll(t *testing.T) {
 }
 
 func TestGenerator0StaysUntilAllHaveHeardOfTheLastRound(t *testing.T) {
-	address := freeAddress(t)
+	address := freeport.Address(t)
 	zero, one := join(t, "demo", 0, 2, address), join(t, "demo", 1, 2, address)
 	nothing := func() ([]byte, error) { return nil, nil }
 	zero.come("end", 1) // it has asked once, and a full node lets it ask again only after a while
