@@ -14,7 +14,7 @@ from laptime.report import read_results
 from laptime.report.results import Results
 
 from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
-from .test_duet import late
+from .test_duet import late, under_load
 from .test_scripts import own_script
 
 GENERATORS = 2
@@ -39,11 +39,6 @@ LOADS = [
         "warmup": "0s",
     },
 ]
-
-
-def generator_pods(cluster: Cluster, trial: str) -> list[dict[str, Any]]:
-    selector = f"laptime.dev/trial={trial},laptime.dev/component=generator"
-    return cluster.items("pods", selector)
 
 
 def test_two_generators_send_one_load_together(cluster: Cluster) -> None:
@@ -86,18 +81,16 @@ def test_one_lost_generator_of_two_has_the_trial_repeated(cluster: Cluster) -> N
     )
     first = f"{run}-trial-001"
     deadline = time.monotonic() + 90
+    seen: set[str] = set()
     while True:
-        running = [
-            pod["metadata"]["name"]
-            for pod in generator_pods(cluster, first)
-            if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
-        ]
-        if len(running) == GENERATORS:
+        running = under_load(cluster, run, first)
+        if len(running) == GENERATORS and running == seen:
             break
+        # Those of an attempt that is lost at its start are gone a moment later.
+        seen = running
         assert time.monotonic() < deadline, cluster.status(run)
-        time.sleep(0.2)
-    time.sleep(3)
-    cluster.reader.delete(cluster.path("pods", running[0]), gracePeriodSeconds="0")
+        time.sleep(3 if len(running) == GENERATORS else 0.2)
+    cluster.reader.delete(cluster.path("pods", min(running)), gracePeriodSeconds="0")
     status = cluster.wait_end(run, 120)
     result = cluster.documents(run)[first]
     # Half of a load is no figure of this load.
@@ -166,7 +159,9 @@ def _of_one_and_of_three(
     for count, run in runs.items():
         status = cluster.wait_end(run, 300)
         assert status["state"] == "Succeeded", json.dumps(status, indent=1)
-        assert {one["outcome"] for one in status["objectives"]} == {"met"}, status["objectives"]
+        # Only the load that is a run of its own has thresholds.
+        outcomes = {one["outcome"] for one in status.get("objectives", [])}
+        assert outcomes == ({"met"} if len(loads) > 1 else set()), status
         found[count], _ = read_results(cluster.stored(run).files["results.json"])
         for readings in cluster.documents(run, "readings.json").values():
             parts = {one["component"]: one for one in readings["usage"]["components"]}

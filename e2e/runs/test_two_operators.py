@@ -147,7 +147,7 @@ def test_in_mid_trial_the_other_operator_takes_over_and_nothing_is_lost(
         started_once(cluster, selector, uids)
         follow_generators(cluster, selector, generators)
         new = set(generators.ready) - generators.done - acted_upon
-        # Another one has to be there that can take over: it has looked at the lease.
+        # Another one has to be there that can take over: it says that it stands by.
         if new and len(took) < len(acts) and _take_part(cluster.reader) == ["0.0", "1.0"]:
             acted_upon |= new
             took.append(_take_away(acts[len(took)], cluster.reader, core))

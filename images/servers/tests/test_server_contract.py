@@ -242,17 +242,16 @@ def test_finishes_the_wait_in_flight_and_ends_with_0(
     run: Run, kind: Kind, workers: str, name: str
 ) -> None:
     # The request is a second on its way, and nothing tells from outside that it has arrived: on a
-    # busy machine it may not have. Who gives it up does so each time.
-    for _ in range(3):
+    # busy machine it may not have, once.
+    finished: list[bool] = []
+    while finished in ([], [False], [False, True]):
         with start(run, kind, WORKERS=workers) as server, ThreadPoolExecutor(1) as client:
             pending = client.submit(server.send, scenarios()["sleep"].request(name))
             time.sleep(0.5)
             server.container.signal(signal.SIGTERM)
             assert server.container.wait(ENDS) == 0
-            finished = pending.exception() is None and pending.result() == 200
-        if finished:
-            break
-    assert finished
+            finished.append(pending.exception() is None and pending.result() == 200)
+    assert finished in ([True], [False, True, True])
 
 
 def wait_for_queries(server: Server, database: Database, number: str, request: Future[int]) -> None:

@@ -52,6 +52,7 @@ class FakeApiServer:
         """What the operator would write: each read of a run takes the next one, the last stays."""
         self.status_of_new: dict[str, Any] = {}
         self.deleted: set[str] = set()
+        self.may_list_results = True
         self.resizes = True
         """Whether it is of Kubernetes 1.33 or later."""
         self.collected_after = 1
@@ -147,6 +148,8 @@ class FakeApiServer:
             return 200, {"groupVersion": "v1", "resources": listed}
         if where == "/api/v1/nodes":
             return 403, {"kind": "Status", "message": "nodes is forbidden"}
+        if where.endswith("/configmaps") and not self.may_list_results:
+            return 403, {"kind": "Status", "message": "configmaps is forbidden"}
         if where.endswith(("/configmaps", "/benchmarkruns")):
             return 200, self.list(where, path)
         if where not in self.objects:

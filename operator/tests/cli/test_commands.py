@@ -175,6 +175,22 @@ def test_again_waits_for_the_end_of_the_old_results_which_outlive_their_run(
     assert len([path for path in looked if old["metadata"]["uid"] in path]) >= 5
 
 
+def test_who_may_not_look_for_the_old_results_does_not_wait_for_them(
+    laptime: Laptime,
+    fake: Any,
+    kubeconfig: Path,
+    manifest: Any,
+    manifest_file: Path,
+    finished_status: Any,
+) -> None:
+    fake.put(RUN, {"spec": manifest["spec"], "status": finished_status})
+    fake.status_of_new = finished_status
+    fake.may_list_results = False
+    code, out, _ = laptime("run", manifest_file, "--again", "--kubeconfig", kubeconfig)
+    assert code == 0
+    assert "Deleting the finished run demo" in out
+
+
 REFUSED = (422, {"kind": "Status", "message": "spec.loads: Required value"})
 
 

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// From the moment in which all are there to the start: enough for each to ask several times.
+	// From the moment in which all are there, and have asked again, to the start: enough for each to ask several times.
 	lead = 250 * time.Millisecond
 	// On a full node it is as many times the longest pause between two questions of one generator, to this limit.
 	leadByPause = 2
@@ -45,7 +45,7 @@ var ErrIncomplete = errors.New("not all generators came")
 
 // Meeting is one generator's side of the meetings of a trial.
 type Meeting struct {
-	// From the moment in which all are there to the start. It may be changed before the first round.
+	// From the moment in which all are there, and have asked again, to the start. It may be changed before the first round.
 	Lead         time.Duration
 	trial        string
 	index, count int

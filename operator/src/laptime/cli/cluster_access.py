@@ -407,8 +407,9 @@ class Cluster:
                     run.namespace,
                     PLURAL,
                     run.name,
+                    # Foreground: while not even the run is gone, whoever comes next sees that.
                     body=client.V1DeleteOptions(
-                        propagation_policy="Background",
+                        propagation_policy="Foreground",
                         preconditions=client.V1Preconditions(uid=run.uid),
                     ),
                     _request_timeout=_TIMEOUT_SECONDS,
@@ -419,7 +420,10 @@ class Cluster:
         deadline = time.monotonic() + timeout_seconds
         while self._is_left(run):
             if time.monotonic() > deadline:
-                raise Mistake(f"{KIND} {run.name} is still being deleted: try again in a while")
+                raise Mistake(
+                    f"{KIND} {run.name}, or a result of it, is still being deleted: try again in a "
+                    "while"
+                )
             sleep(0.25)
 
     def _is_left(self, run: Run) -> bool:
