@@ -89,6 +89,36 @@ def test_the_best_of_all_is_not_compared_as_if_it_had_been_named_before() -> Non
     assert len(wrong) < len(claimed_before)
 
 
+def test_who_is_faster_than_a_third_that_is_faster_is_faster() -> None:
+    # Trials are missing: b and c have three repetitions in common.
+    scores = {
+        "a": {1: 0.017, 2: 0.007, 3: 0.003, 4: -0.006, 5: 0.02},
+        "b": {1: -0.042, 2: -0.117, 3: -0.09, 4: -0.038, 5: -0.191},
+        "c": {2: 0.101, 3: 0.105, 5: 0.105},
+        "d": {1: 0.097, 2: 0.102, 3: 0.103, 5: 0.098},
+    }
+    comparison = Comparison(scores)
+    assert comparison.is_faster("c", "a")
+    assert comparison.is_faster("a", "b")
+    assert comparison.is_faster("c", "b")
+    assert not comparison.can_be_told_apart("c", "d")
+    factors = comparison.factors("a")
+    assert (factors["b"].high or 1) < 1 < (factors["c"].low or 1)
+    assert (comparison.factors("b")["c"].low or 0) > 1
+
+
+@given(SCORES, st.sampled_from("abcdef"))
+def test_what_is_told_apart_from_the_baseline_is_not_drawn_across_it(
+    scores: dict[str, dict[int, float]], baseline: str
+) -> None:
+    comparison = Comparison(scores)
+    for name, drawn in comparison.factors(baseline).items():
+        if name != baseline and drawn.low is not None and drawn.high is not None:
+            assert comparison.can_be_told_apart(name, baseline) is not (
+                drawn.low <= 1 <= drawn.high
+            )
+
+
 @given(SCORES, st.sampled_from("abcdef"))
 def test_intervals_that_do_not_overlap_are_never_a_tie(
     scores: dict[str, dict[int, float]], baseline: str

@@ -88,9 +88,30 @@ class Comparison:
     def ratio(self, one: str, other: str) -> Interval | None:
         """Return the ratio of two servers' figures with its interval; None without a pair.
 
-        Never narrower than what the figures themselves leave open. None, too, of two that have too
-        few of their repetitions from one time: a ratio without an interval is for a single one.
+        Never narrower than what the figures themselves leave open, and without 1 where one is
+        faster for sure by what both say of a third. None, too, of two that have too few of their
+        repetitions from one time: a ratio without an interval is for a single one.
         """
+        found = self._between(one, other)
+        if found is None or found.low is None or found.high is None:
+            return found
+        low = max([found.low, *self._steps(one, other)])
+        high = min([found.high, *(1 / step for step in self._steps(other, one))])
+        return found.model_copy(update={"low": low, "high": high})
+
+    def _steps(self, one: str, other: str) -> list[float]:
+        """Return how far apart two servers are at least, by each third that lies between for sure.
+
+        Above 1 each. All claims hold at once, so what follows from two of them does as well.
+        """
+        return [
+            (first.low or 1.0) * (second.low or 1.0)
+            for third in self._scores
+            if self._is_claimed(one, third) and self._is_claimed(third, other)
+            if (first := self._between(one, third)) and (second := self._between(third, other))
+        ]
+
+    def _between(self, one: str, other: str) -> Interval | None:
         if measured_apart(self._scores.get(one, {}), self._scores.get(other, {})):
             return None
         found = self._by_chance(one, other)
@@ -117,13 +138,18 @@ class Comparison:
 
         Never where the interval of their ratio holds 1: from as many repetitions on as that is one
         of signed ranks, it can be wider than what the model asks for. Nor where the other may do
-        any amount more than was found.
+        any amount more than was found. One that is faster than a third, which is faster than the
+        other, is: where trials are missing, those two may have too few in common to say it.
         """
+        return self._is_claimed(one, other) or bool(self._steps(one, other))
+
+    def _is_claimed(self, one: str, other: str) -> bool:
+        """Return whether what two servers did themselves says that one is faster."""
         if has_no_end(self._scores.get(other, {})):
             return False
         if (one, other) not in self._faster:
             faster = any(map(claims, self._at_once(one, other)))
-            ratio = self.ratio(one, other) if faster else None
+            ratio = self._between(one, other) if faster else None
             self._faster[one, other] = ratio is not None and (ratio.low or 0.0) > 1
         return self._faster[one, other]
 
