@@ -264,8 +264,8 @@ class Comparison:
     def _model(self) -> _Model | None:
         """Return the model of the servers that have all repetitions; None below three of them.
 
-        While a repetition goes on some have one more than others, which is left out. Who was asked
-        for again takes nothing from what the others say together.
+        While a repetition goes on some have one more than others, which is left out; and so is a
+        repetition that one of them lacks for good. Who lacks more is compared in pairs.
         """
         scores = fullest(self._scores)
         most = max((len(score) for score in scores.values()), default=0)

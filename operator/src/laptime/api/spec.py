@@ -294,7 +294,7 @@ class BenchmarkRunSpec(Model):
     )
     precision: str | None = Field(
         None,
-        description="Repeat until each factor (of a single server: its throughput) is known to "
+        description="Repeat until each factor (of a single server: its figure) is known to "
         "within this to each side, with 95 % confidence, such as 2%.",
         json_schema_extra=_PERCENTAGE,
     )
@@ -302,7 +302,7 @@ class BenchmarkRunSpec(Model):
         None,
         description="decided: look after each repetition, from the third or `repetitions` on, and "
         "measure no more under a load once any two servers are told apart, or proven to differ by "
-        "less than smallestDifference. All looks together err in at most 5 % of runs.",
+        "less than smallestDifference. All looks at a load together err in at most 5 % of runs.",
     )
     smallest_difference: str | None = Field(
         None,
