@@ -17,6 +17,7 @@ from laptime.reconcile import observe as observing
 from laptime.reconcile import worker as module
 from laptime.reconcile.controller import Controller
 from laptime.reconcile.metrics import Metrics
+from laptime.reconcile.stages import trials
 from laptime.settings import Settings
 
 from .api_server import ApiServer, serving
@@ -258,6 +259,8 @@ async def test_logs_that_nobody_gets_at_cost_attempts_and_hold_no_lane(
     status: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(observing, "_UNREADABLE_SECONDS", 0.2)
+    # Not half a minute before each attempt.
+    monkeypatch.setattr(trials, "_BACK_OFF_SECONDS", (0.2, 0.5))
     server = ApiServer()
     server.add(run_manifest("first"))
     server.add(run_manifest("second"))
