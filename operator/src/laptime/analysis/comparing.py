@@ -95,15 +95,21 @@ class Comparison:
         found = self._between(one, other)
         if found is None or found.low is None or found.high is None:
             return found
-        low = max([found.low, *self._steps(one, other)])
-        high = min([found.high, *(1 / step for step in self._steps(other, one))])
+        # Never beyond what it is around, whatever others say.
+        low = min(max([found.low, *self._steps(one, other)]), max(found.low, found.value))
+        above = [1 / step for step in self._steps(other, one)]
+        high = max(min([found.high, *above]), min(found.high, found.value))
         return found.model_copy(update={"low": low, "high": high})
 
     def _steps(self, one: str, other: str) -> list[float]:
         """Return how far apart two servers are at least, by each third that lies between for sure.
 
-        Above 1 each. All claims hold at once, so what follows from two of them does as well.
+        Above 1 each. All claims hold at once, so what follows from two of them does as well. None
+        where what the two did themselves says otherwise, as few repetitions in common can.
         """
+        own = self._between(one, other)
+        if own is None or own.value <= 1:
+            return []
         return [
             (first.low or 1.0) * (second.low or 1.0)
             for third in self._scores
@@ -247,6 +253,14 @@ class Comparison:
                 # Nobody compares them, and each is known as well as it was measured.
                 continue
             middle = math.sqrt(low * high)
+            if fixed is not None:
+                # Who is told apart from the baseline is not drawn across it, so the other one is
+                # drawn all the way; two on either side of it are told apart by that.
+                apart = self.is_faster(fixed, below), self.is_faster(above, fixed)
+                if all(apart):
+                    continue
+                middle = low if apart[0] and middle >= 1 else middle
+                middle = high if apart[1] and middle <= 1 else middle
             for name, end, place in ((below, middle, 1), (above, middle, 0)):
                 if fixed in pair:
                     end = 1.0  # the baseline's factor is exactly that
