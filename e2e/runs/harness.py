@@ -256,6 +256,18 @@ def operator_pids() -> list[int]:
     return found
 
 
+def under_load(cluster: Cluster, run: str, *trials: str) -> set[str]:
+    """Return the names of the generators that run for trials, whichever attempt it is."""
+    pods = cluster.items("pods", f"laptime.dev/run={run},laptime.dev/component=generator")
+    return {
+        pod["metadata"]["name"]
+        for pod in pods
+        if pod["metadata"]["labels"]["laptime.dev/trial"].partition("-attempt-")[0] in trials
+        and pod["status"]["phase"] == "Running"
+        and "deletionTimestamp" not in pod["metadata"]
+    }
+
+
 def over(status: dict[str, Any]) -> bool:
     """Whether a run is over."""
     return status.get("state") in ("Succeeded", "Failed", "Cancelled")

@@ -9,7 +9,7 @@ from typing import Any
 
 from laptime.measure.generator import GeneratorResult, parse_payload
 
-from .harness import Cluster, run_manifest
+from .harness import Cluster, run_manifest, under_load
 from .test_seconds import trials_of
 
 LOADS = [{"name": "closed", "closed": {"connections": 4, "duration": "2s"}, "warmup": "500ms"}]
@@ -58,18 +58,6 @@ def late(lost: dict[str, Any]) -> bool:
 def partner(result: dict[str, Any]) -> str:
     """Return the trial that was measured at the same time, whichever attempt of it that was."""
     return str(result["beside"]).partition("-attempt-")[0]
-
-
-def under_load(cluster: Cluster, run: str, *trials: str) -> set[str]:
-    """Return the names of the generators that run for trials, whichever attempt it is."""
-    pods = cluster.items("pods", f"laptime.dev/run={run},laptime.dev/component=generator")
-    return {
-        pod["metadata"]["name"]
-        for pod in pods
-        if pod["metadata"]["labels"]["laptime.dev/trial"].partition("-attempt-")[0] in trials
-        and pod["status"]["phase"] == "Running"
-        and "deletionTimestamp" not in pod["metadata"]
-    }
 
 
 def test_two_servers_are_measured_at_the_same_time(cluster: Cluster) -> None:

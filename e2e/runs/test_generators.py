@@ -13,8 +13,8 @@ from laptime.api.metrics import Metric
 from laptime.report import read_results
 from laptime.report.results import Results
 
-from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest
-from .test_duet import late, under_load
+from .harness import AXUM, POSTGRES_ALONE, Cluster, light, run_manifest, under_load
+from .test_duet import late
 from .test_scripts import own_script
 
 GENERATORS = 2

@@ -20,7 +20,16 @@ from laptime.api import doubts
 from laptime.api.isolation import Isolation, Quietness
 from laptime.report import read_results
 
-from .harness import AXUM, SYNC, Cluster, condition, light, namespace_for_runs, run_manifest
+from .harness import (
+    AXUM,
+    SYNC,
+    Cluster,
+    condition,
+    light,
+    namespace_for_runs,
+    run_manifest,
+    under_load,
+)
 
 LOADS = [
     {
@@ -196,17 +205,11 @@ def test_a_watcher_that_goes_in_mid_trial_leaves_a_figure_that_says_so(
 ) -> None:
     loads = light("20s", warmup="3s")
     run = cluster.apply(run_manifest(f"un{kind}", [AXUM], loads=loads, repetitions=1))
-
-    def under_load() -> bool:
-        generators = f"laptime.dev/run={run},laptime.dev/component=generator"
-        return any(
-            pod["status"].get("phase") == "Running" for pod in cluster.items("pods", generators)
-        )
-
-    cluster.wait(run, "its first trial", lambda s: bool(s.get("currentTrial")) and under_load(), 90)
+    trial = f"{run}-trial-001"
+    cluster.wait(run, "its first trial", lambda _: bool(under_load(cluster, run, trial)), 90)
     time.sleep(4)
     with gone(cluster, kind, name):
-        assert under_load(), "the trial was over before nobody watched it"
+        assert under_load(cluster, run, trial), "the trial was over before nobody watched it"
         status = cluster.wait_end(run, 120)
     # What the generator measured is as good as ever; what was read of the pods is marked.
     assert status["state"] == "Succeeded", json.dumps(status, indent=1)
