@@ -737,8 +737,8 @@ bench-orders: venv ## what a machine that drifts does to comparisons, by the ord
 	$(PYTHON) bench/comparing/orders.py $(BENCH)
 
 .PHONY: bench-truth
-bench-truth: venv ## what the load generator measures, beside the truth of a server that is known
-	$(PYTHON) bench/truth/run.py
+bench-truth: venv ## what the load generator measures, beside the truth of a server that is known (RUNS=1)
+	PYTHONPATH=bench:proof $(PYTHON) bench/truth/run.py $(if $(RUNS),--runs $(RUNS))
 
 .PHONY: bench-agent
 bench-agent: venv ## what the node agent takes of one core, with 20 pods at one scrape a second

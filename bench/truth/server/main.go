@@ -3,7 +3,7 @@
 // each request arrived and when its answer left.
 //
 // It prints its address and serves until its standard input ends; then it writes a line
-// "<arrived> <left>" (unix time in nanoseconds) for each request to the file of -record.
+// "<arrived> <left> <endpoint>" (unix time in nanoseconds) for each request to the file of -record.
 package main
 
 import (
@@ -24,6 +24,9 @@ var answer = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Leng
 
 func main() {
 	services := flag.String("services", "1:2ms", "share:time of each class of requests, comma-separated")
+	var named endpoints
+	flag.Var(&named, "endpoint", "name=share:time,...: what /name takes, in place of -services; as often as wanted")
+	pieces := flag.Int("pieces", 1, "of an answer: more than one leave as chunks, evenly over its time")
 	workers := flag.Int("workers", 0, "requests served at a time; 0: any number")
 	stallAfter := flag.Duration("stall-after", 0, "from the first request to the stall")
 	stall := flag.Duration("stall", 0, "how long no request is begun")
@@ -40,12 +43,13 @@ func main() {
 	// Go's scheduler or for the collector.
 	runtime.GOMAXPROCS(256)
 	debug.SetGCPercent(-1)
-	script := &Script{Classes: classes, StallAfter: *stallAfter, Stall: *stall, Vary: *vary, free: make([]int64, *workers)}
+	named = append(named, &Endpoint{Name: "list", Classes: classes})
+	script := &Script{Endpoints: named, StallAfter: *stallAfter, Stall: *stall, Vary: *vary, free: make([]int64, *workers)}
 	listener, port, err := listen()
 	if err != nil {
 		fatal(err)
 	}
-	how := &protocol{second: *second}
+	how := &protocol{second: *second, pieces: *pieces}
 	if *encrypt {
 		if how.tls, err = secured(*second); err != nil {
 			fatal(err)
@@ -152,6 +156,7 @@ func write(path string, served []Served) error {
 		line = strconv.AppendInt(line[:0], one.Arrived, 10)
 		line = append(line, ' ')
 		line = strconv.AppendInt(line, one.Left, 10)
+		line = append(append(line, ' '), one.Of.Name...)
 		_, _ = out.Write(append(line, '\n')) // Flush says whether it worked
 	}
 	if err := out.Flush(); err != nil {

@@ -37,13 +37,37 @@ func parseClasses(text string) ([]Class, error) {
 	return classes, nil
 }
 
-// Served is one request: when it arrived and when its answer left, in unix time, nanoseconds.
-type Served struct{ Arrived, Left int64 }
+// Endpoint is what is asked for under one path.
+type Endpoint struct {
+	Name    string
+	Classes []Class
+	count   int64
+}
+
+// endpoints are those of flags "name=share:time,..."; a name is a path without its slash.
+type endpoints []*Endpoint
+
+// String implements flag.Value.
+func (e *endpoints) String() string { return "" }
+
+// Set implements flag.Value.
+func (e *endpoints) Set(text string) error {
+	name, services, _ := strings.Cut(text, "=")
+	classes, err := parseClasses(services)
+	*e = append(*e, &Endpoint{Name: name, Classes: classes})
+	return err
+}
+
+// Served is one request: which, when it arrived and when its answer left, in unix time, nanoseconds.
+type Served struct {
+	Of            *Endpoint
+	Arrived, Left int64
+}
 
 // Script decides when each request ends. The schedule does not depend on how quickly threads wake
 // up, so that service times and capacity are exact.
 type Script struct {
-	Classes           []Class
+	Endpoints         []*Endpoint
 	StallAfter, Stall time.Duration
 	// What a worker does in a time is more or less by up to this share, anew in each stretch of time and on
 	// average exactly what it is without.
@@ -52,25 +76,34 @@ type Script struct {
 	mutex  sync.Mutex
 	free   []int64 // when each worker is free; none: as many workers as needed
 	first  int64
-	count  int64
 	served []Served
 }
 
 // The fractional parts of its multiples fill 0…1 evenly in any stretch of requests.
 const goldenRatio = 0.6180339887498949
 
+// Of gives the endpoint of a path; the last one is that of all paths that have none.
+func (s *Script) Of(path string) *Endpoint {
+	for _, one := range s.Endpoints {
+		if strings.TrimPrefix(path, "/") == one.Name {
+			return one
+		}
+	}
+	return s.Endpoints[len(s.Endpoints)-1]
+}
+
 // Begin takes in a request that arrived now and gives the moment at which its answer leaves.
-func (s *Script) Begin(arrived int64) int64 {
+func (s *Script) Begin(of *Endpoint, arrived int64) int64 {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.first == 0 {
 		s.first = arrived
 	}
-	s.count++
-	place := float64(s.count) * goldenRatio
+	of.count++
+	place := float64(of.count) * goldenRatio
 	place -= float64(int64(place))
-	took := s.Classes[len(s.Classes)-1].Time
-	for _, class := range s.Classes {
+	took := of.Classes[len(of.Classes)-1].Time
+	for _, class := range of.Classes {
 		if place < class.UpTo {
 			took = class.Time
 			break
@@ -106,13 +139,13 @@ func (s *Script) pace(at int64) float64 {
 
 // End notes a request whose answer has left, and that arrived, where it is not 0, with its
 // connection. It waits for the notes of others: before an answer it would make that late.
-func (s *Script) End(arrived, accepted, left int64) {
+func (s *Script) End(of *Endpoint, arrived, accepted, left int64) {
 	if accepted != 0 {
 		arrived = min(arrived, accepted)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.served = append(s.served, Served{arrived, left})
+	s.served = append(s.served, Served{of, arrived, left})
 }
 
 // Served gives all requests so far.

@@ -22,6 +22,7 @@ import (
 // protocol is how connections are spoken to.
 type protocol struct {
 	second bool        // HTTP/2
+	pieces int         // of an answer over HTTP/1.1: more than one leave as chunks, evenly over its time
 	tls    *tls.Config // nil: none
 }
 
@@ -116,18 +117,50 @@ func (p *protocol) serve(w *wire, accepted int64, script *Script) {
 			}
 			held += n
 		}
-		arrived, asked := w.arrived, !bytes.HasPrefix(buffer, []byte("GET /healthz "))
-		if asked {
-			sleepUntil(script.Begin(arrived))
+		arrived := w.arrived
+		_, path, _ := bytes.Cut(buffer[:held], []byte(" "))
+		path, _, _ = bytes.Cut(path, []byte(" "))
+		if string(path) == "/healthz" {
+			if _, err := connection.Write(answer); err != nil {
+				return
+			}
+			accepted = 0
+			continue
 		}
-		if _, err := connection.Write(answer); err != nil {
-			return
+		of := script.Of(string(path))
+		end := script.Begin(of, arrived)
+		if p.pieces > 1 {
+			if p.trickle(connection, arrived, end) != nil {
+				return
+			}
+		} else {
+			sleepUntil(end)
+			if _, err := connection.Write(answer); err != nil {
+				return
+			}
 		}
-		if asked {
-			script.End(arrived, accepted, w.left)
-		}
+		script.End(of, arrived, accepted, w.left)
 		accepted = 0
 	}
+}
+
+// trickle sends an answer in pieces, the last one at the end.
+func (p *protocol) trickle(to io.Writer, begin, end int64) error {
+	for n := 1; n <= p.pieces; n++ {
+		var piece []byte
+		if n == 1 {
+			piece = append(piece, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"...)
+		}
+		piece = append(piece, "2\r\nok\r\n"...)
+		if n == p.pieces {
+			piece = append(piece, "0\r\n\r\n"...)
+		}
+		sleepUntil(begin + (end-begin)*int64(n)/int64(p.pieces))
+		if _, err := to.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // counted counts how often something was read.
@@ -180,20 +213,21 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 			if source.times > 1 {
 				with = 0
 			}
-			asked := f.PseudoValue("path") != "/healthz"
+			path := f.PseudoValue("path")
+			asked, of := path != "/healthz", script.Of(path)
 			// Whoever measures opened it for this request. Others that waited for it were due later: taken
 			// for as early, they would make the whole schedule begin before it did.
 			accepted = 0
 			go func() {
 				if asked {
-					sleepUntil(script.Begin(arrived))
+					sleepUntil(script.Begin(of, arrived))
 				}
 				left := send(func() {
 					_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: ok, EndHeaders: true})
 					_ = framer.WriteData(stream, true, answer[len(answer)-2:])
 				})
 				if asked {
-					script.End(arrived, with, left)
+					script.End(of, arrived, with, left)
 				}
 			}()
 		}
