@@ -355,8 +355,7 @@ func (m *Meeting) question(what url.Values) string {
 // ask asks generator 0 until it tells the start.
 func (m *Meeting) ask(ctx context.Context, name string, longest time.Duration, handing bool) (told, error) {
 	where := m.question(url.Values{"round": {name}})
-	var last error
-	heard := time.Now()
+	last, heard := errors.New("no answer"), time.Now()
 	for {
 		said, err := m.askOnce(ctx, where)
 		switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -198,8 +199,21 @@ func TestAMissingGeneratorIsNamed(t *testing.T) {
 
 func TestWithoutGeneratorZeroTheOthersGiveUp(t *testing.T) {
 	m := join(t, "demo", 1, 2, freeport.Address(t))
-	_, err := m.Wait(context.Background(), "warm-up", 200*time.Millisecond, nil)
+	_, err := m.Wait(context.Background(), "warm-up", 2*time.Second, nil)
 	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestWhoGetsNoAnswerAtAllSaysSo(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	m := join(t, "demo", 1, 2, silent.Addr().String())
+	_, err = m.Wait(context.Background(), "warm-up", 300*time.Millisecond, nil)
+	if !errors.Is(err, ErrIncomplete) || !strings.HasSuffix(err.Error(), ": no answer") {
 		t.Errorf("%v", err)
 	}
 }
