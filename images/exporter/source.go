@@ -12,7 +12,7 @@ import (
 )
 
 // A scrape a second leaves this much; who is slower than that has the answer that there is none.
-const queryTimeout = 800 * time.Millisecond
+const patience = 800 * time.Millisecond
 
 // result is one result set as the server wrote it, its columns found by their name.
 type result struct {
@@ -51,6 +51,7 @@ type source struct {
 	mutex      sync.Mutex
 	connection *pgconn.PgConn
 	lastError  string
+	patience   time.Duration
 }
 
 func makeSource(name, connect string, queries []string, collect collect) *source {
@@ -62,6 +63,7 @@ func makeSource(name, connect string, queries []string, collect collect) *source
 		up:      prometheus.NewDesc("laptime_"+name+"_up", "Whether "+name+" answered.", nil, nil),
 		seconds: prometheus.NewDesc("laptime_"+name+"_scrape_seconds",
 			"How long "+name+" took to answer.", nil, nil),
+		patience: patience,
 	}
 }
 
@@ -87,7 +89,7 @@ func (s *source) Collect(out chan<- prometheus.Metric) {
 }
 
 func (s *source) ask() ([]result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	if s.connection == nil || s.connection.IsClosed() {
 		connection, err := pgconn.Connect(ctx, s.connect)
@@ -117,7 +119,7 @@ func (s *source) disconnect() {
 	if s.connection == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	_ = s.connection.Close(ctx)
 	s.connection = nil

@@ -391,7 +391,7 @@ func TestTwoTrialsAreMeasuredAtTheSameTime(t *testing.T) {
 func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	load := `{"closed":{"connections":1,"durationSeconds":1,"keepAlive":true}}`
-	more := fmt.Sprintf(`,"waitSeconds":0.5,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeport.Address(t))
+	more := fmt.Sprintf(`,"waitSeconds":2,"together":{"name":"both","first":0,"count":2,"meet":%q}`, freeport.Address(t))
 	out := k6(t, trial(t, server.URL, load, more), nil, "trial.js")
 	if out.code != 6 || out.result != nil || !strings.Contains(out.stdout, "generator 1 of 2 did not come") {
 		t.Errorf("exit code %d\n%s\n%s", out.code, out.stdout, out.stderr)
@@ -403,7 +403,7 @@ func TestATrialWhosePartnerDoesNotComeGivesUp(t *testing.T) {
 
 func TestOneOfSeveralGeneratorsGivesUp(t *testing.T) {
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
-	more := fmt.Sprintf(`,"waitSeconds":0.5,"generators":{"count":2,"meet":%q}`, freeport.Address(t))
+	more := fmt.Sprintf(`,"waitSeconds":2,"generators":{"count":2,"meet":%q}`, freeport.Address(t))
 	load := `{"closed":{"connections":2,"requests":10,"keepAlive":true}}`
 	for index, says := range []string{"generator 1 of 2 did not come", "refused"} {
 		environment := append(trial(t, server.URL, load, more), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))
@@ -523,7 +523,7 @@ func TestOwnScriptLeavesTheSameResult(t *testing.T) {
 		import http from 'k6/http';
 		export const options = { noConnectionReuse: true, scenarios: {
 			warmup: { executor: 'per-vu-iterations', vus: 1, iterations: 3 },
-			steady: { executor: 'per-vu-iterations', vus: 2, iterations: 20, startTime: '1s' },
+			steady: { executor: 'per-vu-iterations', vus: 2, iterations: 20, startTime: '3s' },
 		}, thresholds: { http_req_duration: ['max<1'] } };
 		export default function () {
 			http.get(__ENV.TARGET + '/', { tags: { name: 'list' } });

@@ -72,9 +72,9 @@ TEST = (
         after=("e2e-runs-a", "e2e-api", "e2e-down-b", "e2e-down-c", "e2e-cluster", "e2e-servers"),
         quiet=True,
     ),
-    Part("unit-k6-timed", after=("e2e-figures",), quiet=True),
-    Part("unit-operator-timed", needs=("venv",), after=("unit-k6-timed",), quiet=True),
     Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
+    Part("unit-k6-timed", after=("e2e-figures", "e2e-down-a"), quiet=True),
+    Part("unit-operator-timed", needs=("venv",), after=("unit-k6-timed",), quiet=True),
 )
 """What proves a change."""
 

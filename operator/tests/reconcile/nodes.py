@@ -45,6 +45,8 @@ class Nodes:
         self.path = PATH
         """What is found of the network between two nodes."""
         self.paths_measured: list[str] = []
+        self.still = False
+        """Whether nothing goes on."""
         self.admission: Callable[[Object], None] = lambda _: None
         """What webhooks and LimitRanges make of a pod before it is stored."""
         self._count = 0
@@ -183,7 +185,8 @@ async def working(server: ApiServer) -> AsyncIterator[Nodes]:
 
     async def work() -> None:
         while True:
-            nodes.step()
+            if not nodes.still:
+                nodes.step()
             await asyncio.sleep(0.02)
 
     task: asyncio.Task[Any] = asyncio.create_task(work())

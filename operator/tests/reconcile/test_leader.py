@@ -431,7 +431,11 @@ async def test_a_process_that_is_stopped_or_killed_in_mid_trial(how: int, tmp_pa
             stack.push_async_callback(second.end)
             server.add(long_run("a", 4))
             await until(lambda: len(nodes.generators_started) == 2)
+            # Not in mid write: what becomes of one that is sent too late is another test's.
+            nodes.still = True
+            await until(lambda: boot_seconds() - traffic.writes[-1][0] > 0.3)
             process.send_signal(how)
+            nodes.still = False
             await until(lambda: second.leads)
             taken_over = boot_seconds()
             await until(lambda: state(server, "a") == "Succeeded")

@@ -188,14 +188,21 @@ func TestTimedClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 		time.Sleep(200 * time.Millisecond)
 		hello(w, nil)
 	})
-	p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Duration: 500 * time.Millisecond, KeepAlive: true})
-	if p.Requests != 12 || requests.Load() != 12 || p.CompletedInWindow != 8 || p.WindowSeconds != 0.5 {
-		t.Errorf("%d requests (server %d), %d within %v s; expected 12, 8 of them within 0.5 s",
-			p.Requests, requests.Load(), p.CompletedInWindow, p.WindowSeconds)
-	}
-	if took := p.LastResponseAt - p.FirstRequestAt; took < 0.6 || took > 0.9 {
-		t.Errorf("first request to last response took %v s, expected 0.6 s", took)
-	}
+	untilTrue(t, func(noise func() float64) (wrong []string) {
+		requests.Store(0)
+		p := drive(t, server.Listener.Addr().String(), Plan{Connections: 4, Duration: 500 * time.Millisecond, KeepAlive: true})
+		if p.Requests != requests.Load() || p.WindowSeconds != 0.5 || p.CompletedInWindow >= p.Requests {
+			t.Errorf("%d requests (server %d), %d within %v s", p.Requests, requests.Load(), p.CompletedInWindow, p.WindowSeconds)
+		}
+		// A third round begins 0.1 s before the end.
+		if rounds := noise() < 100e3; rounds && (p.Requests != 12 || p.CompletedInWindow != 8) {
+			wrong = append(wrong, fmt.Sprintf("%d requests, expected 12, and %d of 8 in the window", p.Requests, p.CompletedInWindow))
+		}
+		if took := p.LastResponseAt - p.FirstRequestAt; took < 0.4 || took > 0.9+noise()/1e6 {
+			wrong = append(wrong, fmt.Sprintf("first request to last response took %v s, expected 0.6 s", took))
+		}
+		return wrong
+	})
 }
 
 func TestTimedOpenLoadHasItsRateWhenAnswersTakeLong(t *testing.T) {
@@ -524,12 +531,13 @@ func TestTimedConnectionsAreOpenedOneAfterTheOtherBeforeTheLoad(t *testing.T) {
 			only(t, p, "", 0)
 			mutex.Lock()
 			defer mutex.Unlock()
-			if len(opened) != count {
+			if len(opened) > count {
 				t.Errorf("%s: %d connections", name, len(opened))
 			}
+			wrong = append(wrong, unopened(int64(len(opened)), count, over, noise)...)
 			used := decode(t, p.Endpoints["list"].Connect).TotalCount()
-			if used != count {
-				t.Errorf("%s: %d times to connect are known, expected %d", name, used, count)
+			if used != int64(len(opened)) {
+				t.Errorf("%s: %d times to connect are known, expected %d", name, used, len(opened))
 			}
 			for i, at := range opened {
 				late := at.Sub(opened[0]) - time.Duration(i)*over/count

@@ -69,6 +69,16 @@ func watchNoise() func() float64 {
 	})
 }
 
+// unopened complains of connections that were not opened over the time before the load, each when it is due.
+// More than wanted is none: one that is not there in time is made anew.
+func unopened(opened, wanted int64, over time.Duration, noise func() float64) []string {
+	due := float64(over.Microseconds()) / float64(wanted)
+	if missing := float64(wanted - opened); missing > noise()/due {
+		return []string{fmt.Sprintf("%d connections were opened over %s, expected %d", opened, over, wanted)}
+	}
+	return nil
+}
+
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)]
 }
