@@ -286,8 +286,8 @@ $(VENV_STAMP):
 # Which parts there are, and what each needs, stands in proof/laptime_proof/catalogue.py.
 PROVE := python3 proof/prove.py
 .PHONY: test
-test: ## everything: lint, verify, unit, e2e (ONLY=unit,e2e-runs: these; FAILED=1: what failed last)
-	$(PROVE) test $(if $(FAILED),--failed) $(ONLY)
+test: ## everything: lint, verify, unit, e2e (ONLY=unit,e2e-runs: these; FAILED=1, CHANGED=1: what failed last, or may since)
+	$(PROVE) test $(if $(FAILED),--failed) $(if $(CHANGED),--changed) $(ONLY)
 
 .PHONY: prove
 prove: ## what takes hours: benches and examples, going on where it stopped (ONLY=bench-truth: this)

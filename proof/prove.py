@@ -3,6 +3,7 @@
 
 usage:
   proof/prove.py test [PART...]    what proves a change (make test); PART: lint, unit, e2e-runs, ...
+  proof/prove.py test --changed    of that, what reads files that have changed since it passed
   proof/prove.py long [PART...]    what takes hours (make prove): benches, examples
   proof/prove.py standing          when each part last passed, on which commit, how often
 """
@@ -17,7 +18,15 @@ import time
 from pathlib import Path
 
 from laptime_proof import catalogue
-from laptime_proof.journal import Journal, Outcome, commit_of, failed_last, passed_on
+from laptime_proof.journal import (
+    Journal,
+    Outcome,
+    commit_of,
+    failed_last,
+    passed_last,
+    passed_on,
+    same_as,
+)
 from laptime_proof.machine import cpu_times
 from laptime_proof.parts import Part, PartsError, by_name, select
 from laptime_proof.runner import Runner
@@ -54,6 +63,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--failed", action="store_true", help="only what did not pass the last time"
     )
+    parser.add_argument(
+        "--changed", action="store_true", help="only what reads files that differ since it passed"
+    )
     parser.add_argument("--jobs", type=int, default=catalogue.JOBS, help="parts at a time")
     options = parser.parse_args(arguments)
     journal = Journal(CACHE / "proof" / "journal.jsonl")
@@ -69,6 +81,11 @@ def main(arguments: list[str]) -> int:
             if not names:
                 print("nothing failed the last time")
                 return 0
+        if options.changed:
+            names = changed(select(parts, names), journal)
+            if not names:
+                print("nothing that any part reads has changed since it passed")
+                return 0
         if options.what == "long" and not names:
             # Hours of it fit into several sittings: what passed on this commit is not run again.
             over = passed_on(journal.entries(), commit())
@@ -81,6 +98,22 @@ def main(arguments: list[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return run(parts, journal, options.jobs)
+
+
+def changed(parts: dict[str, Part], journal: Journal) -> list[str]:
+    """Return the checks to be run: all but those whose files are what they last passed on."""
+    last = passed_last(journal.entries())
+    found = []
+    for part in parts.values():
+        if not part.check:
+            continue
+        paths = (*part.reads, *catalogue.READ_BY_ALL) if part.reads else SUBJECT
+        commit = last.get(part.name, "")
+        if commit and same_as(ROOT, commit, *paths):
+            say(f"{part.name:<20} passed on {commit}, and nothing that it reads has changed")
+        else:
+            found.append(part.name)
+    return found
 
 
 def run(parts: dict[str, Part], journal: Journal, jobs: int) -> int:

@@ -19,6 +19,19 @@ _LEFT = JOBS - 3 * _WAITS
 
 _BUILT = ("build-node", "build-helm", "build-chart-images", "build-test-images")
 
+READ_BY_ALL = ("Makefile", "VERSION", "operator/requirements-dev.lock")
+"""What each part depends on, beside what it names itself."""
+_GO = tuple(f":(top,glob)**/{name}" for name in ("*.go", "go.mod", "go.sum"))
+_RUST = ("images/servers/rust", "bench/servers/rust")
+_OF_THE_PRODUCT = (":(top)", ":(top,exclude)bench", ":(top,exclude)proof")
+"""All that is not of benches and of this alone: the operator's tests compare documents, images and
+the chart with it as well."""
+_ON_CLUSTERS = (
+    *_OF_THE_PRODUCT,
+    *(f":(top,exclude){folder}/tests" for folder in ("operator", "agent", "dashboards", "cluster")),
+    ":(top,exclude)README.md",
+)
+
 # Of parts that could begin, the one that stands first does: the longest come early.
 TEST = (
     Part("venv", check=False),
@@ -28,11 +41,16 @@ TEST = (
     Part("build-test-images", check=False, needs=("build-chart-images",)),
     # It writes files anew that those read which come after it.
     Part("verify", needs=("venv",)),
-    Part("lint-chart", needs=("build-helm",), after=("verify",)),
+    Part("lint-chart", needs=("build-helm",), after=("verify",), reads=("charts", "cluster")),
     Part("unit-python", needs=("venv",), after=("verify",)),
-    Part("unit-operator", needs=("venv",), after=("verify", "unit-python", "unit-k6")),
+    Part(
+        "unit-operator",
+        needs=("venv",),
+        after=("verify", "unit-python", "unit-k6"),
+        reads=_OF_THE_PRODUCT,
+    ),
     # It mostly waits for loads to be over.
-    Part("unit-k6", after=("verify",)),
+    Part("unit-k6", after=("verify",), reads=("images/k6",)),
     # It looks at the whole machine for what a cluster left there: no other cluster, no container
     # and no network namespace may come or go meanwhile. Half of it is waiting, so that the
     # operator's tests, which have none of them, run beside it: behind the clusters some of these
@@ -41,6 +59,7 @@ TEST = (
         "e2e-cluster",
         needs=("venv", "build-node", "build-helm"),
         after=(*_BUILT, "verify", "unit-python", "unit-k6"),
+        reads=("cluster", "images", "charts"),
     ),
     Part(
         "e2e-up-a",
@@ -50,31 +69,55 @@ TEST = (
     ),
     Part("e2e-up-b", needs=("e2e-up-a",), check=False, place=0.8),
     Part("e2e-up-c", needs=("e2e-up-b",), check=False, place=0.8),
-    Part("e2e-runs-a", needs=("e2e-up-a",), place=_WAITS),
-    Part("e2e-runs-b", needs=("e2e-up-b",), place=_WAITS),
-    Part("e2e-runs-c", needs=("e2e-up-c",), place=_WAITS),
-    Part("e2e-servers", needs=("venv", "build-test-images"), after=("e2e-up-c",), place=_LEFT),
-    Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT),
+    Part("e2e-runs-a", needs=("e2e-up-a",), place=_WAITS, reads=_ON_CLUSTERS),
+    Part("e2e-runs-b", needs=("e2e-up-b",), place=_WAITS, reads=_ON_CLUSTERS),
+    Part("e2e-runs-c", needs=("e2e-up-c",), place=_WAITS, reads=_ON_CLUSTERS),
+    Part(
+        "e2e-servers",
+        needs=("venv", "build-test-images"),
+        after=("e2e-up-c",),
+        place=_LEFT,
+        reads=("images", "cluster", "operator/src", "operator/pyproject.toml"),
+    ),
+    Part("e2e-api", needs=("e2e-up-a",), after=("e2e-up-c",), place=_LEFT, reads=_ON_CLUSTERS),
     Part("e2e-down-b", needs=("e2e-up-b",), after=("e2e-runs-b",), check=False, always=True),
     Part("e2e-down-c", needs=("e2e-up-c",), after=("e2e-runs-c",), check=False, always=True),
-    Part("lint-python", needs=("venv",), after=("verify", "e2e-cluster"), behind=True),
-    Part("lint-rust", behind=True),
-    Part("lint-go", behind=True),
-    Part("lint-dashboards", after=("verify",), behind=True),
+    Part(
+        "lint-python",
+        needs=("venv",),
+        after=("verify", "e2e-cluster"),
+        behind=True,
+        reads=(":(top,glob)**/*.py", ":(top,glob)**/*.toml"),
+    ),
+    Part("lint-rust", behind=True, reads=_RUST),
+    Part("lint-go", behind=True, reads=_GO),
+    Part(
+        "lint-dashboards",
+        after=("verify",),
+        behind=True,
+        reads=("dashboards/linter", "dashboards/lint.yaml", "charts/laptime/files/dashboards"),
+    ),
     # Compiling waits for nobody; the tests ask how long something takes.
     Part("build-unit-rust", after=("lint-rust",), check=False, behind=True),
     Part("build-unit-go", after=("lint-go",), check=False, behind=True),
-    Part("unit-rust", needs=("build-unit-rust",), after=("verify",), place=_LEFT),
-    Part("unit-go", needs=("build-unit-go",), after=("verify",), place=_LEFT),
+    Part("unit-rust", needs=("build-unit-rust",), after=("verify",), place=_LEFT, reads=_RUST),
+    Part("unit-go", needs=("build-unit-go",), after=("verify",), place=_LEFT, reads=("images",)),
     Part(
         "e2e-figures",
         needs=("e2e-up-a",),
         after=("e2e-runs-a", "e2e-api", "e2e-down-b", "e2e-down-c", "e2e-cluster", "e2e-servers"),
         quiet=True,
+        reads=_ON_CLUSTERS,
     ),
     Part("e2e-down-a", needs=("e2e-up-a",), after=("e2e-figures",), check=False, always=True),
-    Part("unit-k6-timed", after=("e2e-figures", "e2e-down-a"), quiet=True),
-    Part("unit-operator-timed", needs=("venv",), after=("unit-k6-timed",), quiet=True),
+    Part("unit-k6-timed", after=("e2e-figures", "e2e-down-a"), quiet=True, reads=("images/k6",)),
+    Part(
+        "unit-operator-timed",
+        needs=("venv",),
+        after=("unit-k6-timed",),
+        quiet=True,
+        reads=_OF_THE_PRODUCT,
+    ),
 )
 """What proves a change."""
 

@@ -58,6 +58,22 @@ def commit_of(folder: Path, *paths: str) -> str:
     return commit + ("+" if git("status", "--porcelain", "--", *named) else "")
 
 
+def same_as(folder: Path, commit: str, *paths: str) -> bool:
+    """Return whether the files of `paths` are those of a commit, new ones among them.
+
+    Of a commit that is none, or that this checkout has not got, nothing is the same.
+    """
+    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
+    told = subprocess.run(
+        ["git", "diff", "--quiet", commit, "--", *named], cwd=folder, capture_output=True
+    )
+    new = subprocess.run(
+        ["git", "ls-files", "--others", "--exclude-standard", "--full-name", "--", *named],
+        cwd=folder, capture_output=True,
+    )  # fmt: skip
+    return told.returncode == new.returncode == 0 and not new.stdout
+
+
 class Journal:
     """Entries in a file, oldest first."""
 
@@ -79,6 +95,12 @@ def failed_last(entries: Iterable[Entry]) -> list[str]:
     """Return the parts that did not pass when they were run, or wanted, for the last time."""
     last = {entry.part: entry for entry in entries}
     return [name for name, entry in last.items() if entry.outcome is not Outcome.PASSED]
+
+
+def passed_last(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the parts that passed when they were last run, and on which commit."""
+    last = {entry.part: entry for entry in entries if entry.outcome is not Outcome.NOT_RUN}
+    return {name: entry.commit for name, entry in last.items() if entry.outcome is Outcome.PASSED}
 
 
 def passed_on(entries: Iterable[Entry], commit: str) -> set[str]:

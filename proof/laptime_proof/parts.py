@@ -29,6 +29,8 @@ class Part:
     """It tidies up: it is run whatever became of the parts before it, once those were begun."""
     place: float = 1.0
     """How much of a place among those at a time it takes: less where it mostly waits."""
+    reads: tuple[str, ...] = ()
+    """Paths (git's pathspecs, from the top) on which its outcome depends; none: on all files."""
     behind: bool = False
     """It computes and waits for nothing: it has the processor time that others leave, beside any
     that is not quiet, and takes no place. One of these runs at a time."""

@@ -1,6 +1,7 @@
 """Which parts belong together."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ def test_every_part_of_the_project_is_a_target_of_its_makefile(parts: tuple[Part
         for word in found[1].split()
     }
     assert set(by_name(parts)) <= targets
+
+
+@pytest.mark.parametrize(
+    "part", [one for one in catalogue.TEST if one.reads], ids=lambda one: one.name
+)
+def test_what_a_part_reads_is_there(part: Part) -> None:
+    root = Path(__file__).resolve().parents[2]
+    for path in (*part.reads, *catalogue.READ_BY_ALL):
+        named = path.replace(":(top,exclude)", ":(top)") if path[:2] == ":(" else f":(top){path}"
+        command = ["git", "ls-files", "--", named]
+        found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+        assert found.stdout, path
 
 
 def test_whatever_says_what_it_is_doing_has_been_given_the_word_for_it() -> None:

@@ -73,6 +73,74 @@ def test_what_chose_a_part_chooses_nothing_within_it(
     assert prove.main(["test", "choosy"]) == 0
 
 
+def commit_all(checkout: Path) -> None:
+    """Commit all files, in a repository that is made if there is none."""
+    who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
+    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "all"]):
+        subprocess.run(["git", *command], cwd=checkout, check=True)
+
+
+def test_what_reads_nothing_that_changed_since_it_passed_is_not_run_again(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = (
+        Part("good", reads=("docs",)),
+        Part("choosy"),
+        Part("bad", reads=("docs",)),
+        Part("needy", needs=("brings",), reads=("images",)),
+        Part("brings", check=False),
+    )
+    monkeypatch.setattr(catalogue, "TEST", parts)
+    (checkout / "Makefile").write_text(f"{MAKEFILE}brings needy:\n\t@true\n")
+    (checkout / ".gitignore").write_text("cache\n")
+    (checkout / "docs").mkdir()
+    (checkout / "docs/one.md").write_text("one\n")
+    commit_all(checkout)
+
+    def run_again() -> list[str]:
+        file = checkout / "cache/proof/journal.jsonl"
+        before = len(file.read_text().splitlines()) if file.exists() else 0
+        prove.main(["test", "--changed"])
+        return sorted(json.loads(line)["part"] for line in file.read_text().splitlines()[before:])
+
+    assert run_again() == ["bad", "brings", "choosy", "good", "needy"]
+    # Nothing has changed; what failed is run again all the same.
+    assert run_again() == ["bad"]
+    assert "good                 passed on " in capsys.readouterr().out
+    # A file that nobody has named, committed or not, is read by whoever names none.
+    (checkout / "README.md").write_text("new\n")
+    assert run_again() == ["bad", "choosy"]
+    commit_all(checkout)
+    # What passed while files differed from the commit passed on no commit.
+    assert run_again() == ["bad", "choosy"]
+    assert run_again() == ["bad"]
+    (checkout / "docs/two.md").write_text("two\n")
+    assert run_again() == ["bad", "choosy", "good"]
+    commit_all(checkout)
+    assert run_again() == ["bad", "choosy", "good"]
+    (checkout / "docs/one.md").write_text("other\n")
+    commit_all(checkout)
+    assert run_again() == ["bad", "choosy", "good"]
+    # What all read.
+    (checkout / "VERSION").write_text("2\n")
+    commit_all(checkout)
+    assert run_again() == ["bad", "brings", "choosy", "good", "needy"]
+
+
+def test_where_no_part_reads_what_changed_nothing_is_run(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalogue, "TEST", (Part("good"),))
+    (checkout / ".gitignore").write_text("cache\n")
+    commit_all(checkout)
+    assert prove.main(["test", "--changed"]) == 0
+    assert prove.main(["test", "--changed"]) == 0
+    assert "nothing that any part reads has changed" in capsys.readouterr().out
+    # Without the word for it everything is run.
+    assert prove.main(["test"]) == 0
+    assert "parts: 1 passed, 0 failed" in capsys.readouterr().out
+
+
 def test_what_parts_write_themselves_is_not_what_they_run(
     checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,9 +148,7 @@ def test_what_parts_write_themselves_is_not_what_they_run(
     for name in ("bench/alike/journal.jsonl", "docs/results/users.md", ".gitignore"):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
         (checkout / name).write_text("cache\n")
-    who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
-    for command in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "all"]):
-        subprocess.run(["git", *command], cwd=checkout, check=True)
+    commit_all(checkout)
     assert prove.main(["long"]) == 0
     assert prove.commit() not in ("unknown", "unknown+")
     assert prove.main(["long"]) == 0
