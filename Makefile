@@ -37,6 +37,9 @@ endif
 ifneq ($(origin FAILED),command line)
 FAILED :=
 endif
+ifneq ($(origin CHANGED),command line)
+CHANGED :=
+endif
 
 CLUSTER := python3 cluster/cluster.py
 IMAGES := python3 images/build.py $(if $(ENGINE),--engine $(ENGINE))

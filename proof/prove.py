@@ -50,7 +50,7 @@ def commit() -> str:
 
 def make(part: Part) -> list[str]:
     """The command of a part, all of it: what chose parts would choose within it as well."""
-    return ["make", "--no-print-directory", "ONLY=", "FAILED=", part.name]
+    return ["make", "--no-print-directory", "ONLY=", "FAILED=", "CHANGED=", part.name]
 
 
 def main(arguments: list[str]) -> int:
@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
         "--changed", action="store_true", help="only what reads files that differ since it passed"
     )
     parser.add_argument("--jobs", type=int, default=catalogue.JOBS, help="parts at a time")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     journal = Journal(CACHE / "proof" / "journal.jsonl")
     if options.what == "standing":
         for line in standing([*catalogue.TEST, *catalogue.LONG], journal.entries()):

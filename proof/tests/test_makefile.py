@@ -74,9 +74,11 @@ def test_what_passed_before_is_run_again(tmp_path: Path, part: str) -> None:
 
 
 def test_an_environment_never_shortens_what_is_checked(tmp_path: Path) -> None:
-    shortened = {"FAILED": "1", "ONLY": "lint"}
+    shortened = {"FAILED": "1", "CHANGED": "1", "ONLY": "lint"}
     for target, words in (("test", "test"), ("prove", "long")):
         asked = make(tmp_path, "--dry-run", target, **shortened).stdout
         assert asked.split() == ["python3", "proof/prove.py", words]
         asked = make(tmp_path, "--dry-run", target, "ONLY=lint", "FAILED=1").stdout
         assert asked.split() == ["python3", "proof/prove.py", words, "--failed", "lint"]
+    asked = make(tmp_path, "--dry-run", "test", "CHANGED=1").stdout
+    assert asked.split() == ["python3", "proof/prove.py", "test", "--changed"]

@@ -28,7 +28,7 @@ bad:
 noisy:
 \t@exit 75
 choosy:
-\t@test -z "$(ONLY)$(FAILED)"
+\t@test -z "$(ONLY)$(FAILED)$(CHANGED)"
 writes:
 \t@echo {} >>bench/alike/journal.jsonl; echo of today >docs/results/users.md
 edits:
@@ -65,11 +65,16 @@ def test_what_did_not_pass_is_all_that_is_run_again(checkout: Path) -> None:
     assert sorted(json.loads(line)["part"] for line in lines) == ["bad", "bad", "good"]
 
 
+@pytest.mark.parametrize("flag", ["--failed", "--changed"])
+def test_what_is_wanted_may_stand_behind_what_chooses_of_it(checkout: Path, flag: str) -> None:
+    assert prove.main(["test", flag, "good"]) == 0
+
+
 def test_what_chose_a_part_chooses_nothing_within_it(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As a make on whose command line they stand hands them on.
-    monkeypatch.setenv("MAKEFLAGS", " -- ONLY=choosy FAILED=1")
+    monkeypatch.setenv("MAKEFLAGS", " -- ONLY=choosy FAILED=1 CHANGED=1")
     assert prove.main(["test", "choosy"]) == 0
 
 
