@@ -55,6 +55,9 @@ func main() {
 			fatal(err)
 		}
 	}
+	if how.callers, err = watchCallers(port); err != nil {
+		fatal(fmt.Errorf("seeing who calls needs the right to see packets (CAP_NET_RAW): %w", err))
+	}
 	go accept(listener, script, how)
 	fmt.Printf("127.0.0.1:%d\n", port)
 	_, _ = io.Copy(io.Discard, os.Stdin)
@@ -90,10 +93,10 @@ func listen() (fd, port int, err error) {
 
 func accept(listener int, script *Script, how *protocol) {
 	for {
-		fd, _, err := syscall.Accept4(listener, syscall.SOCK_CLOEXEC)
+		fd, from, err := syscall.Accept4(listener, syscall.SOCK_CLOEXEC)
 		switch err {
 		case nil:
-			go how.serve(&wire{fd: fd}, now(), script)
+			go how.serve(&wire{fd: fd}, from.(*syscall.SockaddrInet4).Port, script)
 		case syscall.EINTR, syscall.ECONNABORTED:
 		default:
 			fatal(fmt.Errorf("accept: %w", err))

@@ -137,11 +137,11 @@ func (s *Script) pace(at int64) float64 {
 	return 1 + s.Vary*(2*place-1)
 }
 
-// End notes a request whose answer has left, and that arrived, where it is not 0, with its
-// connection. It waits for the notes of others: before an answer it would make that late.
-func (s *Script) End(of *Endpoint, arrived, accepted, left int64) {
-	if accepted != 0 {
-		arrived = min(arrived, accepted)
+// End notes a request whose answer has left, and that arrived with its connection, where it is said
+// when that was asked for. It waits for the notes of others: before an answer it would make that late.
+func (s *Script) End(of *Endpoint, arrived, called, left int64) {
+	if called != 0 {
+		arrived = min(arrived, called)
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

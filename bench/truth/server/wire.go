@@ -24,6 +24,8 @@ type protocol struct {
 	second bool        // HTTP/2
 	pieces int         // of an answer over HTTP/1.1: more than one leave as chunks, evenly over its time
 	tls    *tls.Config // nil: none
+	// When each connection was asked for.
+	callers *callers
 }
 
 func secured(second bool) (*tls.Config, error) {
@@ -95,7 +97,7 @@ func (*wire) SetWriteDeadline(time.Time) error { return nil }
 
 // serve answers the requests of one connection. The first one arrived with the connection, since
 // whoever measures counts its set-up.
-func (p *protocol) serve(w *wire, accepted int64, script *Script) {
+func (p *protocol) serve(w *wire, caller int, script *Script) {
 	defer func() { _ = syscall.Close(w.fd) }()
 	_ = syscall.SetsockoptInt(w.fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	// Without it the moment of waking up has to do.
@@ -105,7 +107,7 @@ func (p *protocol) serve(w *wire, accepted int64, script *Script) {
 		connection = tls.Server(w, p.tls)
 	}
 	if p.second {
-		serveStreams(connection, w, accepted, script)
+		p.serveStreams(connection, w, caller, script)
 		return
 	}
 	buffer := make([]byte, 4096)
@@ -124,7 +126,7 @@ func (p *protocol) serve(w *wire, accepted int64, script *Script) {
 			if _, err := connection.Write(answer); err != nil {
 				return
 			}
-			accepted = 0
+			caller = 0
 			continue
 		}
 		of := script.Of(string(path))
@@ -139,8 +141,8 @@ func (p *protocol) serve(w *wire, accepted int64, script *Script) {
 				return
 			}
 		}
-		script.End(of, arrived, accepted, w.left)
-		accepted = 0
+		script.End(of, arrived, p.callers.since(caller), w.left)
+		caller = 0
 	}
 }
 
@@ -179,7 +181,7 @@ func (c *counted) Read(to []byte) (int, error) {
 var ok = []byte{0x88, 0x0f, 0x0d, 0x01, '2'}
 
 // serveStreams answers requests of HTTP/2, each in a thread of its own.
-func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) {
+func (p *protocol) serveStreams(connection net.Conn, w *wire, caller int, script *Script) {
 	source := &counted{Reader: connection}
 	reader := bufio.NewReader(source)
 	var out bytes.Buffer
@@ -209,7 +211,7 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 				send(func() { _ = framer.WriteSettingsAck() })
 			}
 		case *http2.MetaHeadersFrame:
-			stream, arrived, with := f.StreamID, w.arrived, accepted
+			stream, arrived, with := f.StreamID, w.arrived, caller
 			if source.times > 1 {
 				with = 0
 			}
@@ -217,7 +219,7 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 			asked, of := path != "/healthz", script.Of(path)
 			// Whoever measures opened it for this request. Others that waited for it were due later: taken
 			// for as early, they would make the whole schedule begin before it did.
-			accepted = 0
+			caller = 0
 			go func() {
 				if asked {
 					sleepUntil(script.Begin(of, arrived))
@@ -227,7 +229,7 @@ func serveStreams(connection net.Conn, w *wire, accepted int64, script *Script) 
 					_ = framer.WriteData(stream, true, answer[len(answer)-2:])
 				})
 				if asked {
-					script.End(of, arrived, with, left)
+					script.End(of, arrived, p.callers.since(with), left)
 				}
 			}()
 		}
