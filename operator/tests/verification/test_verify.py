@@ -371,7 +371,7 @@ def test_what_cannot_be_reached_in_time_is_said() -> None:
     found = verify(Task(target=target, health_path=None, wait_seconds=0.1, checks=[CHECK]))
     assert (found.ok, found.reason) == (False, "NotReachable")
     assert found.message.startswith(target)
-    assert found.message.endswith("(waited 1s)")
+    assert found.message.endswith("(waited 0.1s)")
 
 
 @pytest.mark.parametrize("encoding", [None, "gzip"])
