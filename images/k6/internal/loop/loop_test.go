@@ -194,11 +194,14 @@ func TestTimedClosedLoadByDurationFinishesWhatIsUnderWay(t *testing.T) {
 		if p.Requests != requests.Load() || p.WindowSeconds != 0.5 || p.CompletedInWindow >= p.Requests {
 			t.Errorf("%d requests (server %d), %d within %v s", p.Requests, requests.Load(), p.CompletedInWindow, p.WindowSeconds)
 		}
-		// A third round begins 0.1 s before the end.
-		if rounds := noise() < 100e3; rounds && (p.Requests != 12 || p.CompletedInWindow != 8) {
+		// A third round begins 0.1 s before the end, unless all of that is lost.
+		if noise() > 100e3 {
+			return nil
+		}
+		if p.Requests != 12 || p.CompletedInWindow != 8 {
 			wrong = append(wrong, fmt.Sprintf("%d requests, expected 12, and %d of 8 in the window", p.Requests, p.CompletedInWindow))
 		}
-		if took := p.LastResponseAt - p.FirstRequestAt; took < 0.4 || took > 0.9+noise()/1e6 {
+		if took := p.LastResponseAt - p.FirstRequestAt; took < 0.6 || took > 0.9 {
 			wrong = append(wrong, fmt.Sprintf("first request to last response took %v s, expected 0.6 s", took))
 		}
 		return wrong
