@@ -213,6 +213,13 @@ def test_the_share_is_that_of_the_busiest_generator() -> None:
     assert "97%" in figures.validity_reasons[0]
 
 
+def test_answers_that_waited_to_be_read_are_those_of_all_generators() -> None:
+    results = [printed(phase([1000]), (n, 2), unreadSeconds=0.5 + n) for n in (0, 1)]
+    assert merged(results).unread_seconds == pytest.approx(2.0)
+    # An older generator, or a kernel that does not tell.
+    assert merged([printed(phase([1000]), (n, 2)) for n in (0, 1)]).unread_seconds == 0.0
+
+
 def test_the_network_is_that_of_all_generators_together() -> None:
     def seen(trip: float, sent: int, again: int, late: int) -> dict[str, float]:
         return {

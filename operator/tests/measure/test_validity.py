@@ -128,6 +128,14 @@ def test_time_between_requests_that_the_generator_worked_is_no_violation() -> No
     assert reasons(result_of(worked)) == ""
 
 
+def test_time_that_answers_waited_to_be_read_is_no_violation() -> None:
+    # Ten connections for ten seconds; of each answer's 10 ms one was the generator's.
+    late = {"unreadSeconds": 9.0, "wallSeconds": 10.0}
+    assert reasons(result_of(document(busy(0.9), **late))) == ""
+    assert "Little" in reasons(result_of(document(busy(0.8), **late)))
+    assert "Little" in reasons(result_of(document(busy(1.06), **late)))
+
+
 def test_a_load_with_many_errors_says_errors_and_not_littles_law() -> None:
     assert reasons(result_of(document(busy(0.5, errors=500)))).count(";") == 0
 

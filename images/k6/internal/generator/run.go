@@ -109,6 +109,7 @@ func Run(ctx context.Context, trial *spec.Trial, segment spec.Segment, stdout, s
 	out.Phases["measured"], out.Statements = phase, database.Since(before, after)
 	out.Generator = process.Describe(cost.CPU, cost.Wall)
 	out.Generator.Threads, out.Generator.BusiestThread = cost.Threads, cost.BusiestThread
+	out.Generator.UnreadSeconds = cost.Unread.Seconds()
 	out.Generator.Took(cost.Path.Shortest, cost.Path.Sent, cost.Path.SentAgain, cost.Path.OutOfOrder)
 	if !result.Claim() {
 		return fmt.Errorf("this process has printed a result already: one trial per run")

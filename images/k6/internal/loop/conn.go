@@ -84,6 +84,7 @@ func (e *engine) dial(id int32, c *conn) (fresh bool, errno unix.Errno) {
 			return fresh, errno
 		}
 		c.fd, c.gen, c.writable = int(fd), c.gen+1, false
+		stampArrivals(c.fd)
 		if e.longRequests || e.plan.TLS != nil {
 			// What follows something that is not acknowledged is held back by Nagle's algorithm: the rest of a
 			// request of several segments, and the first request after a handshake, whose last words are the client's.
@@ -269,17 +270,21 @@ func (e *engine) sendSecured(id int32, c *conn) {
 	}
 }
 
-// read reads what has arrived on a connection into the buffer.
-func (e *engine) read(c *conn) (int, unix.Errno) {
-	if c.secure != nil {
-		return c.secure.read(e.buffer)
+// read reads what has arrived on a connection, or else on its TLS, into the buffer.
+func (e *engine) read(fd int, secure *secure) (int, moment, unix.Errno) {
+	from := &e.reader
+	var n int
+	var errno unix.Errno
+	if secure != nil {
+		from = &secure.reader
+		n, errno = secure.read(e.buffer)
+	} else {
+		n, errno = from.read(fd, e.buffer)
 	}
-	return read(c.fd, e.buffer)
-}
-
-func read(fd int, b []byte) (int, unix.Errno) {
-	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-	return int(n), errno
+	if errno != 0 {
+		return n, moment{}, errno
+	}
+	return n, e.moment(from.stamp), 0
 }
 
 func write(fd int, b []byte) (int, unix.Errno) {
@@ -318,7 +323,7 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 	case idle:
 		if c.secure != nil && events&unix.EPOLLIN != 0 && !ended {
 			// Of TLS itself, such as a ticket, and nothing else.
-			if _, errno := e.read(c); errno == unix.EAGAIN {
+			if _, _, errno := e.read(c.fd, c.secure); errno == unix.EAGAIN {
 				return
 			}
 		}
@@ -332,7 +337,7 @@ func (e *engine) handle(id int32, c *conn, events uint32) {
 // receive reads what has arrived; ended says that the server has closed its side.
 func (e *engine) receive(id int32, c *conn, ended bool) {
 	for {
-		n, errno := e.read(c)
+		n, at, errno := e.read(c.fd, c.secure)
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -343,30 +348,30 @@ func (e *engine) receive(id int32, c *conn, ended bool) {
 			return
 		case n == 0:
 			if c.parser.end() {
-				e.finish(id, c, e.now(), ended)
+				e.finish(id, c, moment{at.read, at.read}, ended)
 			} else {
 				e.broken(id, c)
 			}
 			return
 		}
-		now := e.now()
+		at = at.since(c.begun)
 		if c.first == 0 {
-			c.first = now
+			c.first = at.arrived
 		}
 		c.received += int64(n)
 		rest, err := c.parser.feed(e.buffer[:n], e.plan.Requests[c.endpoint].HeadOnly)
 		if c.parser.interim {
 			c.parser.interim = false
-			if c.first = now; !c.parser.begun() {
+			if c.first = at.arrived; !c.parser.begun() {
 				c.first = 0
 			}
 		}
 		switch {
 		case err != nil || len(rest) > 0:
-			e.fail(id, c, now, result.Body)
+			e.fail(id, c, at.read, result.Body)
 			return
 		case c.parser.state == complete:
-			e.finish(id, c, now, ended)
+			e.finish(id, c, at, ended)
 			return
 		case c.secure == nil && n < len(e.buffer) && !ended:
 			return // drained: the next bytes bring an event of their own
@@ -389,7 +394,7 @@ func (e *engine) broken(id int32, c *conn) {
 }
 
 // finish counts a complete answer and goes on.
-func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
+func (e *engine) finish(id int32, c *conn, at moment, ended bool) {
 	kind := result.OK
 	request := &e.plan.Requests[c.endpoint]
 	if c.parser.status != request.ExpectStatus {
@@ -399,10 +404,11 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 	} else if c.parser.keeping && !e.plan.Work.Capture(&c.user, c.endpoint, c.parser.keptHead, c.parser.keptBody) {
 		kind = result.Capture
 	}
-	e.record(c, now, kind)
+	e.unread += at.read - at.arrived
+	e.record(c, at.arrived, kind)
 	if e.places != nil {
 		l := e.endStream(c)
-		e.proceed(id, c, now, kind == result.OK)
+		e.proceed(id, c, at.read, kind == result.OK)
 		e.settleLink(l)
 		return
 	}
@@ -411,7 +417,7 @@ func (e *engine) finish(id int32, c *conn, now int64, ended bool) {
 	if !e.plan.KeepAlive || c.parser.closeAfter || ended || unsent {
 		e.disconnect(c)
 	}
-	e.proceed(id, c, now, kind == result.OK)
+	e.proceed(id, c, at.read, kind == result.OK)
 }
 
 // proceed goes on after an answer: with the user's next request, at once or after a while, or, in the
@@ -474,9 +480,10 @@ func (e *engine) fail(id int32, c *conn, now int64, kind result.Kind) {
 	e.resting = append(e.resting, rest{id, now + restAfterFailure})
 }
 
-func (e *engine) record(c *conn, now int64, kind result.Kind) {
+// record counts a request that was over at a moment.
+func (e *engine) record(c *conn, done int64, kind result.Kind) {
 	sample := result.Sample{
-		Endpoint: c.endpoint, Issued: c.due, Before: c.due - c.began, Done: now, Server: c.first - c.begun, Connect: c.set,
+		Endpoint: c.endpoint, Issued: c.due, Before: c.due - c.began, Done: done, Server: c.first - c.begun, Connect: c.set,
 		Late: c.issued - c.due, Bytes: c.received, Kind: kind,
 	}
 	if c.parser.state == complete {

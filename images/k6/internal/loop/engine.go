@@ -70,7 +70,9 @@ type engine struct {
 	resting      []rest  // connections that failed, in the order they may try again
 	thinking     thinkers
 	random       *rand.Rand // of think times
+	reader       reader
 	buffer       []byte
+	unread       int64  // from an answer's arrival to its reading, of all answers together
 	scratch      []byte // where bodies are put together
 	addresses    [][]byte
 	families     []int
@@ -279,25 +281,30 @@ func (e *engine) run() {
 			e.stop.Store(true)
 			return
 		}
-		for i := range events {
-			ev := &events[i]
-			if ev.Fd == doorbellID {
-				e.secured()
-				continue
-			}
-			if e.places != nil {
-				if l := e.links[ev.Fd]; l != nil && l.gen == ev.Pad {
-					e.handleLink(l, ev.Events)
-				}
-				continue
-			}
-			if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
-				e.handle(ev.Fd, c, ev.Events)
-			}
-		}
+		e.act(events)
 		if e.completed != e.reported {
 			e.done.Add(e.completed - e.reported)
 			e.reported = e.completed
+		}
+	}
+}
+
+// act deals with what has happened to connections.
+func (e *engine) act(events []unix.EpollEvent) {
+	for i := range events {
+		ev := &events[i]
+		if ev.Fd == doorbellID {
+			e.secured()
+			continue
+		}
+		if e.places != nil {
+			if l := e.links[ev.Fd]; l != nil && l.gen == ev.Pad {
+				e.handleLink(l, ev.Events)
+			}
+			continue
+		}
+		if c := &e.conns[ev.Fd]; c.gen == ev.Pad && c.fd >= 0 {
+			e.handle(ev.Fd, c, ev.Events)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func missing(b []byte) int {
 func frameLength(b []byte) int { return headerSize + int(b[0])<<16 + int(b[1])<<8 + int(b[2]) }
 
 // feed deals with the frames in what was read; what is there of the last one is kept.
-func (e *engine) feed(l *link, b []byte, now int64) error {
+func (e *engine) feed(l *link, b []byte, at moment) error {
 	for l.fd >= 0 {
 		piece := b
 		if len(l.in) > 0 {
@@ -180,7 +180,7 @@ func (e *engine) feed(l *link, b []byte, now int64) error {
 		} else {
 			b = b[length:]
 		}
-		if err := e.frame(l, piece[:length], now); err != nil {
+		if err := e.frame(l, piece[:length], at); err != nil {
 			var wrong http2.StreamError
 			if !errors.As(err, &wrong) {
 				return err
@@ -193,15 +193,15 @@ func (e *engine) feed(l *link, b []byte, now int64) error {
 
 // frame deals with one frame. The two kinds that answers are made of are read where they lie, since the framer
 // copies each and allocates; those with something rare about them are left to it, and all other kinds.
-func (e *engine) frame(l *link, b []byte, now int64) error {
+func (e *engine) frame(l *link, b []byte, at moment) error {
 	kind, flags, stream := http2.FrameType(b[3]), http2.Flags(b[4]), binary.BigEndian.Uint32(b[5:])&math.MaxInt32
 	const rare = http2.FlagDataPadded | http2.FlagHeadersPriority
 	if l.greeted && !l.halfway && flags&rare == 0 {
 		switch {
 		case kind == http2.FrameData:
-			return e.data(l, stream, b[headerSize:], len(b), flags.Has(http2.FlagDataEndStream), now)
+			return e.data(l, stream, b[headerSize:], len(b), flags.Has(http2.FlagDataEndStream), at)
 		case kind == http2.FrameHeaders && flags.Has(http2.FlagHeadersEndHeaders):
-			return e.headers(l, stream, b[headerSize:], len(b), flags, now)
+			return e.headers(l, stream, b[headerSize:], len(b), flags, at)
 		}
 	}
 	if kind == http2.FrameHeaders || kind == http2.FrameContinuation {
@@ -212,21 +212,21 @@ func (e *engine) frame(l *link, b []byte, now int64) error {
 	if err != nil {
 		return err
 	}
-	return e.rareFrame(l, frame, len(b), now)
+	return e.rareFrame(l, frame, len(b), at)
 }
 
 // rareFrame deals with one frame of so many bytes.
-func (e *engine) rareFrame(l *link, frame http2.Frame, length int, now int64) error {
+func (e *engine) rareFrame(l *link, frame http2.Frame, length int, at moment) error {
 	if settings, is := frame.(*http2.SettingsFrame); !l.greeted && (!is || settings.IsAck()) {
 		return errProtocol
 	}
 	switch f := frame.(type) {
 	case *http2.DataFrame:
-		return e.data(l, f.StreamID, f.Data(), length, f.StreamEnded(), now)
+		return e.data(l, f.StreamID, f.Data(), length, f.StreamEnded(), at)
 	case *http2.HeadersFrame:
-		return e.headers(l, f.StreamID, f.HeaderBlockFragment(), length, f.Flags, now)
+		return e.headers(l, f.StreamID, f.HeaderBlockFragment(), length, f.Flags, at)
 	case *http2.ContinuationFrame:
-		return e.headPart(l, f.HeaderBlockFragment(), f.HeadersEnded(), length, now)
+		return e.headPart(l, f.HeaderBlockFragment(), f.HeadersEnded(), length, at)
 	case *http2.SettingsFrame:
 		return e.settings(l, f)
 	case *http2.WindowUpdateFrame:
@@ -324,8 +324,8 @@ func (e *engine) unblock(l *link) {
 }
 
 // data takes a piece of a body, from a frame of so many bytes.
-func (e *engine) data(l *link, stream uint32, body []byte, length int, ends bool, now int64) error {
-	l.heard = now
+func (e *engine) data(l *link, stream uint32, body []byte, length int, ends bool, at moment) error {
+	l.heard = at.read
 	// Padding counts in both windows.
 	taken := int64(length - headerSize)
 	if l.received -= taken; l.received < 0 || l.idleStream(stream) {
@@ -351,7 +351,7 @@ func (e *engine) data(l *link, stream uint32, body []byte, length int, ends bool
 		return http2.StreamError{StreamID: stream, Code: http2.ErrCodeFlowControl}
 	}
 	if ends {
-		return e.whole(l, id, c, now)
+		return e.whole(l, id, c, at)
 	}
 	if dealt := streamWindow - c.takes; dealt >= streamWindow/2 {
 		_ = l.framer.WriteWindowUpdate(stream, uint32(dealt))
@@ -361,12 +361,12 @@ func (e *engine) data(l *link, stream uint32, body []byte, length int, ends bool
 }
 
 // headers takes header fields, or the first of them, from a frame of so many bytes.
-func (e *engine) headers(l *link, stream uint32, fragment []byte, length int, flags http2.Flags, now int64) error {
+func (e *engine) headers(l *link, stream uint32, fragment []byte, length int, flags http2.Flags, at moment) error {
 	if l.idleStream(stream) {
 		return errProtocol
 	}
 	e.beginHead(l, stream, flags.Has(http2.FlagHeadersEndStream))
-	return e.headPart(l, fragment, flags.Has(http2.FlagHeadersEndHeaders), length, now)
+	return e.headPart(l, fragment, flags.Has(http2.FlagHeadersEndHeaders), length, at)
 }
 
 // beginHead makes ready for header fields: of an answer, an interim one, or of what follows a body.
@@ -382,16 +382,16 @@ func (e *engine) beginHead(l *link, stream uint32, ends bool) {
 }
 
 // headPart reads header fields, and deals with them when they are all there.
-func (e *engine) headPart(l *link, fragment []byte, last bool, length int, now int64) error {
+func (e *engine) headPart(l *link, fragment []byte, last bool, length int, at moment) error {
 	h := &l.head
-	l.heard = now
+	l.heard = at.read
 	if h.bytes += length; h.bytes > 2*maxHead {
 		return errTooLong
 	}
 	if h.user >= 0 {
 		c := &e.conns[h.user]
 		if c.first == 0 {
-			c.first = now
+			c.first = at.since(c.begun).arrived
 		}
 		c.received += int64(length)
 	}
@@ -421,7 +421,7 @@ func (e *engine) headPart(l *link, fragment []byte, last bool, length int, now i
 		c.parser.status, c.parser.left = h.status, h.length
 	}
 	if h.ends {
-		return e.whole(l, id, c, now)
+		return e.whole(l, id, c, at)
 	}
 	return nil
 }
@@ -465,26 +465,21 @@ func (l *link) field(f hpack.HeaderField) {
 }
 
 // whole deals with an answer that is all there.
-func (e *engine) whole(l *link, id int32, c *conn, now int64) error {
+func (e *engine) whole(l *link, id int32, c *conn, at moment) error {
 	empty := e.plan.Requests[c.endpoint].HeadOnly || c.parser.status == 204 || c.parser.status == 304
 	if c.parser.left >= 0 && !empty && c.parser.bodyBytes != c.parser.left {
 		return http2.StreamError{StreamID: c.stream, Code: http2.ErrCodeProtocol}
 	}
 	c.parser.state = complete
 	l.served = true
-	e.finish(id, c, now, false)
+	e.finish(id, c, at.since(c.begun), false)
 	return nil
 }
 
 // receiveLink reads what has arrived; ended says that the server has closed its side.
 func (e *engine) receiveLink(l *link, ended bool) {
 	for l.fd >= 0 {
-		n, errno := 0, unix.Errno(0)
-		if l.secure != nil {
-			n, errno = l.secure.read(e.buffer)
-		} else {
-			n, errno = read(l.fd, e.buffer)
-		}
+		n, at, errno := e.read(l.fd, l.secure)
 		switch {
 		case errno == unix.EINTR:
 			continue
@@ -494,7 +489,7 @@ func (e *engine) receiveLink(l *link, ended bool) {
 			e.severed(l)
 			return
 		}
-		if err := e.feed(l, e.buffer[:n], e.now()); err != nil && l.fd >= 0 {
+		if err := e.feed(l, e.buffer[:n], at); err != nil && l.fd >= 0 {
 			code := http2.ErrCodeProtocol
 			var wrong http2.ConnectionError
 			if errors.As(err, &wrong) {

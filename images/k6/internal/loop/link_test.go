@@ -49,7 +49,7 @@ func BenchmarkAnswerOverHTTP2(b *testing.B) {
 		head := answer.Len()
 		_ = framer.WriteData(stream, true, make([]byte, 65))
 		for _, piece := range [][]byte{answer.Bytes()[:head], answer.Bytes()[head:]} {
-			if err := e.feed(l, piece, e.now()); err != nil {
+			if err := e.feed(l, piece, e.moment(0)); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -83,7 +83,9 @@ type Cost struct {
 	Wall          time.Duration
 	Threads       int
 	BusiestThread float64 // CPU share of the busiest loop, or of all that does handshakes where that is more, 0…1
-	Path          Path
+	// From an answer's arrival to its reading, of all answers of the phase together.
+	Unread time.Duration
+	Path   Path
 }
 
 // ProgressEvery is the time between two calls of Plan.Progress.
@@ -210,6 +212,7 @@ func Run(ctx context.Context, plan *Plan) (*result.Phase, Cost, error) {
 		loops += e.cpuUsed
 		e.seePath()
 		cost.Path.add(e.path)
+		cost.Unread += time.Duration(e.unread)
 		recorders = append(recorders, e.rec)
 	}
 	if plan.TLS != nil {

@@ -27,6 +27,7 @@ type secure struct {
 	err     error         // of the handshake
 	drained bool          // nothing is to be read until the next event
 	rest    []byte        // what the socket did not take
+	reader  reader
 }
 
 // Of a secure: who closes its socket depends on who has done with it first.
@@ -80,7 +81,7 @@ func (s *secure) Read(to []byte) (int, error) {
 		if s.drained {
 			return 0, errAgain
 		}
-		n, errno := read(s.fd, to)
+		n, errno := s.reader.read(s.fd, to)
 		switch {
 		case errno == unix.EINTR:
 		case errno == unix.EAGAIN:
@@ -180,7 +181,7 @@ func (d *doorbell) take() []*secure {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	var count [8]byte
-	_, _ = read(d.fd, count[:])
+	_, _ = unix.Read(d.fd, count[:])
 	over := d.over
 	d.over = nil
 	return over

@@ -55,6 +55,7 @@ func (e *engine) dialLink(place int, now int64) (l *link, errno unix.Errno) {
 	}
 	l = newLink(place, len(e.plan.Requests))
 	l.fd, l.began, l.state, l.writable = int(fd), now, connecting, true
+	stampArrivals(l.fd)
 	// Frames are written as they come: none may wait for the acknowledgement of another.
 	_ = unix.SetsockoptInt(l.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	if len(e.spareLinks) > 0 {

@@ -54,6 +54,9 @@ type Generator struct {
 	BusiestThread   float64 `json:"busiestThread"` // CPU share 0…1 of the busiest load thread
 	PeakMemoryBytes int64   `json:"peakMemoryBytes"`
 	Version         string  `json:"version"`
+	// From an answer's arrival to its reading, of all answers together; absent where the kernel does not stamp
+	// what arrives, and of scripts.
+	UnreadSeconds float64 `json:"unreadSeconds,omitempty"`
 	// Of the way to the servers, as the kernel knows it; absent where it does not tell.
 	RoundTripSeconds   float64 `json:"roundTripSeconds,omitempty"` // the shortest
 	SegmentsSent       int64   `json:"segmentsSent,omitempty"`

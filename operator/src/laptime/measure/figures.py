@@ -340,7 +340,9 @@ def _judged(
     if figures.latency is None:
         # Why nothing came back may be the generator's doing.
         return answers.and_also(
-            judge_generator(figures, phase, result.cores, share, load, thinking)
+            judge_generator(
+                figures, phase, result.cores, share, load, thinking, result.unread_seconds
+            )
         )
     if answers.validity is Validity.INVALID:
         return answers
@@ -348,7 +350,9 @@ def _judged(
         answers = answers.and_also(judge_search(result.search))
         if answers.validity is Validity.INVALID:
             return answers
-    said = judge_generator(figures, phase, result.cores, share, load, thinking)
+    said = judge_generator(
+        figures, phase, result.cores, share, load, thinking, result.unread_seconds
+    )
     judgement = answers.and_also(said)
     if load is None or result.statements is None or result.search is not None:
         return judgement

@@ -113,6 +113,9 @@ class GeneratorCost(TolerantModel):
     max_procs: Count = 0
     busiest_thread: Seconds = Field(0.0, description="Share of one core, 0 … 1.")
     peak_memory_bytes: Count = 0
+    unread_seconds: Seconds = Field(
+        0.0, description="From an answer's arrival to its reading, of all answers together."
+    )
     version: str = ""
     round_trip_seconds: Seconds | None = Field(
         None, description="To the servers and back: the shortest that the kernel saw."
@@ -255,6 +258,11 @@ class GeneratorResult:
         """CPU time of all generators in the measured phase, divided by its length."""
         wall = max(cost.wall_seconds for cost in self.costs)
         return sum(cost.cpu_seconds for cost in self.costs) / wall if wall > 0 else 0.0
+
+    @property
+    def unread_seconds(self) -> float:
+        """From an answer's arrival to its reading, of all answers of all generators together."""
+        return sum(cost.unread_seconds for cost in self.costs)
 
 
 @dataclass(frozen=True)

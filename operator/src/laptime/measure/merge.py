@@ -406,7 +406,7 @@ def _seconds(parts: list[Document]) -> Document:
 def _cost(costs: list[Document]) -> Document:
     """Return what all generators cost together; `generators` keeps what each cost."""
     segments = ("segmentsSent", "segmentsSentAgain", "segmentsOutOfOrder")
-    added = ("cpuSeconds", "maxProcs", "threads", *segments)
+    added = ("cpuSeconds", "maxProcs", "threads", "unreadSeconds", *segments)
     highest = ("wallSeconds", "busiestThread", "peakMemoryBytes")
     round_trips = [cost["roundTripSeconds"] for cost in costs if "roundTripSeconds" in cost]
     return {

@@ -211,17 +211,18 @@ def judge_generator(
     share: float,
     load: Load | None,
     thinking: tuple[float, float] = (0.0, 0.0),
+    unread: float = 0.0,
 ) -> Judgement:
     """Judge by what the generator says of itself: whether it sent the load that was asked for.
 
     `cores` is the CPU time of all generators divided by the length of the measured phase, `share`
     how much of its CPU the busiest one used, `thinking` the mean and the longest think time, in
-    seconds.
+    seconds, `unread` the seconds from an answer's arrival to its reading, of all together.
     """
     doubtful = [_no_head_room(share), _no_port(figures)]
     if load is not None and figures.latency is not None:
         doubtful += [
-            _breaks_littles_law(figures, cores, load, thinking),
+            _breaks_littles_law(figures, cores, load, thinking, unread),
             _rate_not_held(figures, load),
             _late(figures, phase, load),
             _not_steady(phase.seconds, figures.window_seconds) if load.closed else None,
@@ -254,14 +255,15 @@ def _no_port(figures: Figures) -> Said | None:
 
 
 def _breaks_littles_law(
-    figures: Figures, cores: float, load: Load, thinking: tuple[float, float]
+    figures: Figures, cores: float, load: Load, thinking: tuple[float, float], unread: float
 ) -> Said | None:
     """Compare the connections with throughput times mean response and think time.
 
     In a closed load each connection always has a request under way, or a user who thinks, but for
-    the time that the generator needs between two of them, which its CPU time bounds. At the end
-    requests and thoughts reach beyond the window, or connections have none left: by one response
-    time and one think time at most. Where think times are drawn, their mean is off by chance.
+    the time until the generator reads an answer that is there, which it counts, and what it needs
+    until the next request, which its CPU time bounds. At the end requests and thoughts reach beyond
+    the window, or connections have none left: by one response time and one think time at most.
+    Where think times are drawn, their mean is off by chance.
     """
     latency, window = figures.latency, figures.window_seconds
     connections = load.users
@@ -272,7 +274,7 @@ def _breaks_littles_law(
     answers, (mean, longest) = figures.requests - figures.errors, thinking
     busy = (answers * latency.mean_seconds + figures.requests * mean) / window
     at_the_end = (latency.max_seconds + longest) / window
-    between = cores / connections
+    between = cores / connections + unread / window / connections
     by_chance = _DRAWS_OFF * (longest - mean) * math.sqrt(figures.requests) / window / connections
     allowed = at_the_end + by_chance + _LITTLE_MARGIN + _HISTOGRAM_WIDTH
     if 1.0 - between - allowed <= busy / connections <= 1.0 + allowed:
