@@ -33,8 +33,12 @@ from laptime_proof.runner import Runner
 from laptime_proof.summary import closing_lines, standing
 
 ROOT = Path(__file__).resolve().parent.parent
-SUBJECT = (":(top)", ":(top,exclude,glob)bench/*/journal.jsonl", ":(top,exclude)docs/results")
-"""What parts are run on. The rest is what some of them write there themselves."""
+ALL = (":(top)",)
+SUBJECT = {
+    "test": (),
+    "long": (*ALL, ":(top,exclude,glob)bench/*/journal.jsonl", ":(top,exclude)docs/results"),
+}
+"""What parts are run on: all files, but what benches and examples write there themselves."""
 CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptime")
 
 
@@ -43,9 +47,9 @@ def say(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}" if text else "", flush=True)
 
 
-def commit() -> str:
+def commit(what: str) -> str:
     """Return the commit of what is run now, with `+` behind it where files differ from it."""
-    return commit_of(ROOT, *SUBJECT)
+    return commit_of(ROOT, *SUBJECT[what])
 
 
 def make(part: Part) -> list[str]:
@@ -88,7 +92,7 @@ def main(arguments: list[str]) -> int:
                 return 0
         if options.what == "long" and not names:
             # Hours of it fit into several sittings: what passed on this commit is not run again.
-            over = passed_on(journal.entries(), commit())
+            over = passed_on(journal.entries(), commit(options.what))
             names = [name for name in parts if name not in over]
             if not names:
                 print("all of it passed on this commit")
@@ -97,7 +101,7 @@ def main(arguments: list[str]) -> int:
     except PartsError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return run(parts, journal, options.jobs)
+    return run(options.what, parts, journal, options.jobs)
 
 
 def changed(parts: dict[str, Part], journal: Journal) -> list[str]:
@@ -107,18 +111,19 @@ def changed(parts: dict[str, Part], journal: Journal) -> list[str]:
     for part in parts.values():
         if not part.check:
             continue
-        paths = (*part.reads, *catalogue.READ_BY_ALL) if part.reads else SUBJECT
-        commit = last.get(part.name, "")
-        if commit and same_as(ROOT, commit, *paths):
-            say(f"{part.name:<20} passed on {commit}, and nothing that it reads has changed")
+        paths = (*part.reads, *catalogue.READ_BY_ALL) if part.reads else ALL
+        passed = last.get(part.name, "")
+        if passed and same_as(ROOT, passed, *paths):
+            say(f"{part.name:<20} passed on {passed}, and nothing that it reads has changed")
         else:
             found.append(part.name)
     return found
 
 
-def run(parts: dict[str, Part], journal: Journal, jobs: int) -> int:
+def run(what: str, parts: dict[str, Part], journal: Journal, jobs: int) -> int:
     """Run parts and print the summary; returns the exit code."""
-    runner = Runner(make, ROOT, CACHE / "proof" / "logs", journal, commit, jobs, say)
+    logs = CACHE / "proof" / "logs"
+    runner = Runner(make, ROOT, logs, journal, lambda: commit(what), jobs, say)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: runner.stop())
     began, cpu = time.monotonic(), cpu_times()
