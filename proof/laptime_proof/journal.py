@@ -47,15 +47,13 @@ def commit_of(folder: Path, *paths: str) -> str:
     words beside that may change meanwhile.
     """
 
-    def git(*arguments: str) -> str:
-        done = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, check=False
-        )
+    def said(*arguments: str) -> str:
+        done = _git(folder, paths, *arguments)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
-    commit = git("log", "-1", "--format=%h", "--abbrev=12", "--", *named) or UNKNOWN
-    return commit + ("+" if git("status", "--porcelain", "--", *named) else "")
+    commit = said("log", "-1", "--format=%h", "--abbrev=12") or UNKNOWN
+    differs = said("status", "--porcelain", "--untracked-files=normal")
+    return commit + ("+" if differs else "")
 
 
 def same_as(folder: Path, commit: str, *paths: str) -> bool:
@@ -63,15 +61,18 @@ def same_as(folder: Path, commit: str, *paths: str) -> bool:
 
     Of a commit that is none, or that this checkout has not got, nothing is the same.
     """
-    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
-    told = subprocess.run(
-        ["git", "diff", "--quiet", commit, "--", *named], cwd=folder, capture_output=True
-    )
-    new = subprocess.run(
-        ["git", "ls-files", "--others", "--exclude-standard", "--full-name", "--", *named],
-        cwd=folder, capture_output=True,
-    )  # fmt: skip
+    told = _git(folder, paths, "diff", "--quiet", commit)
+    new = _git(folder, paths, "ls-files", "--others", "--exclude-standard", "--full-name")
     return told.returncode == new.returncode == 0 and not new.stdout
+
+
+def _git(folder: Path, paths: Iterable[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Ask git, which leaves out what the project says, and not what its user hides elsewhere."""
+    named = [f":(top){path}" if path[:2] != ":(" else path for path in paths]
+    return subprocess.run(
+        ["git", "-c", "core.excludesFile=/dev/null", *arguments, "--", *named],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 class Journal:

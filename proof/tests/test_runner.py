@@ -6,7 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
-from laptime_proof.journal import Entry, Journal, Outcome, commit_of, failed_last, passed_on
+from laptime_proof.journal import (
+    Entry,
+    Journal,
+    Outcome,
+    commit_of,
+    failed_last,
+    passed_on,
+    same_as,
+)
 from laptime_proof.parts import Part, by_name
 from laptime_proof.runner import Runner, code_of_recipe
 from laptime_proof.summary import closing_lines, standing
@@ -301,3 +309,26 @@ def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path)
     (tmp_path / "code" / "two").touch()
     assert commit_of(tmp_path / "docs", *code) == first + "+"
     assert commit_of(tmp_path, "nothing") == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("status.showUntrackedFiles", "no"), ("core.excludesFile", "hidden")]
+)
+def test_no_setting_of_git_hides_a_new_file(tmp_path: Path, setting: str, value: str) -> None:
+    who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
+    hidden = tmp_path / "hidden"
+    hidden.write_text("*.py\n")
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    value = str(hidden) if value == "hidden" else value
+    for command in (
+        ["init", "-q"],
+        [*who, "commit", "-qm", "all", "--allow-empty"],
+        ["config", setting, value],
+    ):
+        subprocess.run(["git", *command], cwd=checkout, check=True)
+    commit = commit_of(checkout)
+    assert same_as(checkout, commit)
+    (checkout / "new.py").touch()
+    assert commit_of(checkout) == f"{commit}+"
+    assert not same_as(checkout, commit)
