@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from laptime_proof import catalogue
+from laptime_proof import catalogue, turn
 from laptime_proof.journal import (
     Journal,
     Outcome,
@@ -77,31 +77,41 @@ def main(arguments: list[str]) -> int:
         for line in standing([*catalogue.TEST, *catalogue.LONG], journal.entries()):
             print(line)
         return 0
+    names = [name for word in options.names for name in word.replace(",", " ").split()]
     try:
         parts = by_name(catalogue.TEST if options.what == "test" else catalogue.LONG)
-        names = [name for word in options.names for name in word.replace(",", " ").split()]
-        if options.failed:
-            names += [name for name in failed_last(journal.entries()) if name in parts]
-            if not names:
-                print("nothing failed the last time")
-                return 0
-        if options.changed:
-            names = changed(select(parts, names), journal)
-            if not names:
-                print("nothing that any part reads has changed since it passed")
-                return 0
-        if options.what == "long" and not names:
-            # Hours of it fit into several sittings: what passed on this commit is not run again.
-            over = passed_on(journal.entries(), commit(options.what))
-            names = [name for name in parts if name not in over]
-            if not names:
-                print("all of it passed on this commit")
-                return 0
-        parts = select(parts, names)
-    except PartsError as error:
+        select(parts, names)
+        # What another run has found out until then counts as well.
+        with turn.taken(say):
+            chosen = choose(parts, names, options, journal)
+            return run(options.what, chosen, journal, options.jobs) if chosen else 0
+    except (PartsError, turn.BusyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return run(options.what, parts, journal, options.jobs)
+
+
+def choose(
+    parts: dict[str, Part], names: list[str], options: argparse.Namespace, journal: Journal
+) -> dict[str, Part]:
+    """Return what is to be run of what is wanted by name; where that is nothing, it is said why."""
+    if options.failed:
+        names = [*names, *(name for name in failed_last(journal.entries()) if name in parts)]
+        if not names:
+            print("nothing failed the last time")
+            return {}
+    if options.changed:
+        names = changed(select(parts, names), journal)
+        if not names:
+            print("nothing that any part reads has changed since it passed")
+            return {}
+    if options.what == "long" and not names:
+        # Hours of it fit into several sittings: what passed on this commit is not run again.
+        over = passed_on(journal.entries(), commit(options.what))
+        names = [name for name in parts if name not in over]
+        if not names:
+            print("all of it passed on this commit")
+            return {}
+    return select(parts, names)
 
 
 def changed(parts: dict[str, Part], journal: Journal) -> list[str]:
