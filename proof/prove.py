@@ -30,6 +30,7 @@ from laptime_proof.journal import (
 from laptime_proof.machine import cpu_times
 from laptime_proof.parts import Part, PartsError, by_name, select
 from laptime_proof.runner import Runner
+from laptime_proof.session import end_with
 from laptime_proof.summary import closing_lines, standing
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,7 +45,15 @@ CACHE = Path(os.environ.get("LAPTIME_CACHE") or Path.home() / ".cache" / "laptim
 
 def say(text: str) -> None:
     """Print a line with the time of day, at once."""
-    print(f"[{time.strftime('%H:%M:%S')}] {text}" if text else "", flush=True)
+    show(f"[{time.strftime('%H:%M:%S')}] {text}" if text else "")
+
+
+def show(line: str) -> None:
+    """Print a line at once. A terminal that was closed is no reason to end without tidying up."""
+    try:
+        print(line, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def commit(what: str) -> str:
@@ -134,15 +143,31 @@ def run(what: str, parts: dict[str, Part], journal: Journal, jobs: int) -> int:
     """Run parts and print the summary; returns the exit code."""
     logs = CACHE / "proof" / "logs"
     runner = Runner(make, ROOT, logs, journal, lambda: commit(what), jobs, say)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: runner.stop())
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        # A hangup that is ignored was to be, by nohup.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: runner.stop())
     began, cpu = time.monotonic(), cpu_times()
     runner.run(parts)
     stolen = cpu_times().stolen_since(cpu)
     for line in closing_lines(parts, runner.entries, time.monotonic() - began, stolen):
-        say(line) if not line.startswith("parts: ") else print(line, flush=True)
+        say(line) if not line.startswith("parts: ") else show(line)
     return int(any(one.outcome is not Outcome.PASSED for one in runner.entries.values()))
 
 
+def of_a_make(parent: int) -> bool:
+    """Return whether a process is a make."""
+    try:
+        return Path(f"/proc/{parent}/comm").read_text() == "make\n"
+    except OSError:
+        return False
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Where its make was killed nobody hears of a run any more, while it keeps others waiting.
+    if of_a_make(os.getppid()) and not end_with(os.getppid()):
+        sys.exit(1)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

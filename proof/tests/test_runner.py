@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from laptime_proof import runner as runner_of_parts
 from laptime_proof.journal import (
     Entry,
     Journal,
@@ -193,6 +194,93 @@ def test_who_is_stopped_ends_what_runs_and_tidies_up(world: World) -> None:
     }
     table = standing(parts[1:2], world.journal.entries())
     assert table[1].split()[:4] == ["check", "0", "of", "0"]
+
+
+def test_who_is_stopped_lets_a_part_put_back_what_it_changed(world: World) -> None:
+    """As pytest does on an interrupt, and on no other signal."""
+    wait = "import time\ntry:\n time.sleep(600)\nfinally:\n open('restored', 'w')"
+    (world.folder / "Makefile").write_text("check:\n\t@python3 wait.py\n")
+    (world.folder / "wait.py").write_text(f"open('begun', 'w')\n{wait}\n")
+    runner = world.runner({"check": "exec make check"})
+
+    def stop_soon() -> None:
+        while not (world.folder / "begun").exists():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name([Part("check")]))
+    assert (world.folder / "restored").exists()
+
+
+def test_what_listens_to_no_signal_is_killed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_of_parts, "_STOP_SECONDS", 0.5)
+    deaf = "trap '' INT TERM; touch begun; for _ in $(seq 6000); do sleep 0.1; done; touch over"
+    runner = world.runner({"check": deaf})
+
+    def stop_soon() -> None:
+        while not (world.folder / "begun").exists():
+            time.sleep(0.02)
+        runner.stop()
+
+    threading.Thread(target=stop_soon).start()
+    runner.run(by_name([Part("check")]))
+    assert outcomes(runner) == {"check": "not run"}
+    assert not (world.folder / "over").exists()
+
+
+UP_AND_DOWN = [
+    Part("up", check=False),
+    Part("check", needs=("up",)),
+    Part("down", needs=("up",), after=("check",), always=True, check=False),
+]
+
+
+def test_a_journal_that_cannot_be_written_ends_nothing(world: World) -> None:
+    world.journal.file.symlink_to("/dev/full")
+    runner = world.run(UP_AND_DOWN, {})
+    assert outcomes(runner) == {"up": "passed", "check": "passed", "down": "passed"}
+    assert sum("is not in the journal: [Errno 28] No space" in line for line in world.said) == 3
+
+
+def test_without_room_for_its_log_a_part_is_run_and_tidied_up(world: World) -> None:
+    (world.folder / "logs").write_text("no folder")
+    runner = world.run(UP_AND_DOWN, {"check": "false"})
+    assert outcomes(runner) == {"up": "passed", "check": "failed", "down": "passed"}
+    assert sum("has no log: " in line for line in world.said) == 3
+
+
+def test_a_part_that_cannot_be_begun_has_failed_and_is_tidied_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = subprocess.Popen
+
+    def popen(command: list[str], **options: object) -> object:
+        if "+check" in command[-1]:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return begin(command, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    runner = world.run(UP_AND_DOWN, {})
+    assert outcomes(runner) == {"up": "passed", "check": "failed", "down": "passed"}
+    assert runner.entries["check"].why.startswith("did not begin: [Errno 11]")
+
+
+def test_a_runner_that_breaks_ends_what_runs_and_tidies_up_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = world.runner({"check": "sleep 600"})
+    look = runner._look
+
+    def broken() -> None:
+        if "check" in runner._running and not runner._stopped.is_set():
+            raise RuntimeError("a mistake")
+        look()
+
+    monkeypatch.setattr(runner, "_look", broken)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        runner.run(by_name(UP_AND_DOWN))
+    assert outcomes(runner) == {"up": "passed", "check": "not run", "down": "passed"}
 
 
 def test_what_was_interrupted_while_it_came_up_is_taken_down(world: World) -> None:
