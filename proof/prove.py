@@ -104,9 +104,15 @@ def choose(
 ) -> dict[str, Part]:
     """Return what is to be run of what is wanted by name; where that is nothing, it is said why."""
     if options.failed:
-        names = [*names, *(name for name in failed_last(journal.entries()) if name in parts)]
+        failed = failed_last(journal.entries(), str(ROOT))
+        if not names and not failed.keys() & parts.keys():
+            raise PartsError(f"nothing was run yet in {ROOT}, so that nothing is known of it")
+        names = [*names, *(name for name in parts if failed.get(name))]
         if not names:
-            print("nothing failed the last time")
+            never = [name for name, part in parts.items() if part.check and name not in failed]
+            print("nothing that was run here failed the last time")
+            if never:
+                print(f"never run here: {', '.join(never)}")
             return {}
     if options.changed:
         names = changed(select(parts, names), journal)

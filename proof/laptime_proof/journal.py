@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     NOT_JUDGED = "not judged"
     """The machine was too noisy for figures: no pass, and no miss."""
     NOT_RUN = "not run"
-    """Something that it needs failed."""
+    """Something that it needs failed, or whoever ran it was ended before."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Entry:
     stolen: float
     busy: float = 0.0
     why: str = ""
+    checkout: str = ""
+    """The folder that it was run in: the journal is of all of them. Earlier entries have none."""
 
 
 def commit_of(folder: Path, *paths: str) -> str:
@@ -92,10 +94,15 @@ class Journal:
         )
 
 
-def failed_last(entries: Iterable[Entry]) -> list[str]:
-    """Return the parts that did not pass when they were run, or wanted, for the last time."""
-    last = {entry.part: entry for entry in entries}
-    return [name for name, entry in last.items() if entry.outcome is not Outcome.PASSED]
+def failed_last(entries: Iterable[Entry], checkout: str) -> dict[str, bool]:
+    """Return of each part that was run, or wanted, in a checkout, whether it did not pass the last
+    time.
+    """
+    return {
+        entry.part: entry.outcome is not Outcome.PASSED
+        for entry in entries
+        if entry.checkout == checkout
+    }
 
 
 def passed_last(entries: Iterable[Entry]) -> dict[str, str]:
@@ -105,13 +112,9 @@ def passed_last(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def passed_on(entries: Iterable[Entry], commit: str) -> set[str]:
-    """Return the parts that passed on this very commit; none where files differ from it, or where
-    it is unknown which one it is.
+    """Return the parts that passed when they were last run on this very commit; none where files
+    differ from it, or where it is unknown which one it is.
     """
     if commit.endswith("+") or commit == UNKNOWN:
         return set()
-    return {
-        entry.part
-        for entry in entries
-        if entry.commit == commit and entry.outcome is Outcome.PASSED
-    }
+    return set(passed_last(entry for entry in entries if entry.commit == commit))

@@ -96,6 +96,14 @@ class Runner:
     def run(self, parts: Mapping[str, Part]) -> None:
         """Run the parts. What became of each is in `entries` and in the journal afterwards."""
         waiting = dict(parts)
+        for name in parts:
+            # Of a run that is killed nothing else says what it was to run.
+            self._write(
+                Entry(
+                    name, Outcome.NOT_RUN, time.time(), 0.0, self._commit, 0.0,
+                    why="not over", checkout=str(self._folder),
+                )
+            )  # fmt: skip
         try:
             self._until_over(waiting)
         except BaseException:
@@ -242,16 +250,21 @@ class Runner:
             stolen, busy = now.stolen_since(running.cpu), now.busy_since(running.cpu)
         if changed:
             commit = commit.rstrip("+") + "+"
-        entry = Entry(part.name, outcome, began, seconds, commit, stolen, busy, why)
+        entry = Entry(
+            part.name, outcome, began, seconds, commit, stolen, busy, why, str(self._folder)
+        )
         self.entries[part.name] = entry
-        try:
-            self._journal.add(entry)
-        except OSError as error:
-            self._say(f"{part.name:<20} is not in the journal: {error}")
+        self._write(entry)
         reason = f" ({why})" if why else ""
         self._say(f"{part.name:<20} {outcome}{reason}, {seconds:4.0f} s")
         if changed:
             self._say(f"{part.name:<20} files changed since the begin: it is of no commit")
+
+    def _write(self, entry: Entry) -> None:
+        try:
+            self._journal.add(entry)
+        except OSError as error:
+            self._say(f"{entry.part:<20} is not in the journal: {error}")
 
     def _only_tidying(self, waiting: dict[str, Part]) -> None:
         for part in list(waiting.values()):

@@ -54,6 +54,9 @@ class World:
         file = self.folder / "commit"
         return file.read_text() if file.exists() else "abc"
 
+    def over(self) -> list[Entry]:
+        return [one for one in self.journal.entries() if one.why != "not over"]
+
     def order(self) -> list[str]:
         return (self.folder / "order").read_text().split()
 
@@ -240,7 +243,7 @@ def test_a_journal_that_cannot_be_written_ends_nothing(world: World) -> None:
     world.journal.file.symlink_to("/dev/full")
     runner = world.run(UP_AND_DOWN, {})
     assert outcomes(runner) == {"up": "passed", "check": "passed", "down": "passed"}
-    assert sum("is not in the journal: [Errno 28] No space" in line for line in world.said) == 3
+    assert sum("is not in the journal: [Errno 28] No space" in line for line in world.said) == 6
 
 
 def test_without_room_for_its_log_a_part_is_run_and_tidied_up(world: World) -> None:
@@ -343,9 +346,10 @@ def test_the_journal_remembers_what_did_not_pass_the_last_time(tmp_path: Path) -
         journal.add(Entry(part, outcome, 0.0, 1.0, "abc", 0.0))
     # What a process that was killed left half written.
     journal.file.write_text(journal.file.read_text() + '{"part": "li')
-    assert failed_last(journal.entries()) == ["unit", "e2e"]
+    assert failed_last(journal.entries(), "") == {"lint": False, "unit": True, "e2e": True}
     journal.add(Entry("unit", Outcome.PASSED, 0.0, 1.0, "abc", 0.0))
-    assert failed_last(journal.entries()) == ["e2e"]
+    assert failed_last(journal.entries(), "") == {"lint": False, "unit": False, "e2e": True}
+    assert failed_last(journal.entries(), "/other") == {}
 
 
 def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() -> None:
@@ -355,6 +359,12 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
         Entry("examples", Outcome.PASSED, 0.0, 1.0, "other", 0.0),
         Entry("bench-agent", Outcome.PASSED, 0.0, 1.0, "abc+", 0.0),
         Entry("bench-scale", Outcome.PASSED, 0.0, 1.0, "unknown", 0.0),
+        # By chance it passes.
+        Entry("bench-duet", Outcome.PASSED, 0.0, 1.0, "abc", 0.0),
+        Entry("bench-duet", Outcome.FAILED, 0.0, 1.0, "abc", 0.0),
+        # That it failed on another commit, or was wanted and not begun, says nothing of this one.
+        Entry("bench-truth", Outcome.FAILED, 0.0, 1.0, "other", 0.0),
+        Entry("bench-truth", Outcome.NOT_RUN, 0.0, 0.0, "abc", 0.0),
     ]
     assert passed_on(entries, "abc") == {"bench-truth"}
     assert passed_on(entries, "abc+") == passed_on(entries, "unknown") == set()
@@ -363,12 +373,12 @@ def test_what_passed_on_this_commit_is_over_and_on_changed_files_nothing_is() ->
 def test_a_part_that_ran_on_other_files_is_of_no_commit(world: World) -> None:
     parts = [Part("before"), Part("during", needs=("before",)), Part("after", needs=("during",))]
     world.run(parts, {"during": "printf def >commit"})
-    assert [one.commit for one in world.journal.entries()] == ["abc", "abc+", "abc+"]
+    assert [one.commit for one in world.over()] == ["abc", "abc+", "abc+"]
     assert passed_on(world.journal.entries(), "abc") == {"before"}
     assert passed_on(world.journal.entries(), "def") == set()
     assert sum("of no commit" in line for line in world.said) == 2
     world.run(parts, {"before": "printf def+ >commit"})
-    assert [one.commit for one in world.journal.entries()][3:] == ["def+"] * 3
+    assert [one.commit for one in world.over()][3:] == ["def+"] * 3
 
 
 def test_a_proof_is_of_the_last_commit_that_changed_what_it_runs(tmp_path: Path) -> None:
