@@ -62,8 +62,15 @@ def commit(what: str) -> str:
 
 
 def make(part: Part) -> list[str]:
-    """The command of a part, all of it: what chose parts would choose within it as well."""
-    return ["make", "--no-print-directory", "ONLY=", "FAILED=", "CHANGED=", part.name]
+    """The command of a part, all of it: what chose parts would choose within it as well.
+
+    Of the make that runs this it has the variables, and no flag: with -i nothing fails, with -n
+    nothing is run.
+    """
+    _, dashes, variables = f" {os.environ.get('MAKEFLAGS', '')}".partition(" -- ")
+    inherited = ("--unset=GNUMAKEFLAGS", f"MAKEFLAGS={dashes}{variables}")
+    command = ("make", "--no-print-directory", "ONLY=", "FAILED=", "CHANGED=", part.name)
+    return ["env", *inherited, *command]
 
 
 def main(arguments: list[str]) -> int:

@@ -142,6 +142,25 @@ def test_what_chose_a_part_chooses_nothing_within_it(
     assert prove.main(["test", "choosy"]) == 0
 
 
+@pytest.mark.parametrize("flags", ["i", "ik --no-print-directory -- X=1", "n", "-i", "t", "q"])
+def test_no_flag_of_make_lets_a_part_pass(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, flags: str
+) -> None:
+    monkeypatch.setenv("MAKEFLAGS", flags)
+    assert prove.main(["test", "bad"]) == 1
+    monkeypatch.delenv("MAKEFLAGS")
+    monkeypatch.setenv("GNUMAKEFLAGS", flags.partition(" --")[0])
+    assert prove.main(["test", "bad"]) == 1
+
+
+def test_a_part_has_the_variables_of_the_make_that_runs_all(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "Makefile").write_text('good:\n\t@test "$(ENGINE) $(RUNS)" = "a b 2"\n')
+    monkeypatch.setenv("MAKEFLAGS", "k -j2 --jobserver-auth=3,4 -- ENGINE=a\\ b RUNS=2")
+    assert prove.main(["test", "good"]) == 0
+
+
 def commit_all(checkout: Path) -> None:
     """Commit all files, in a repository that is made if there is none."""
     who = ["-c", "user.name=one", "-c", "user.email=one@example.com"]
