@@ -846,7 +846,7 @@ fuzz: install ## 2,000 specs made from the CRD's schema: past the API server, an
 
 .PHONY: cache
 cache: ## how large the cache is, and what of it
-	du -sh "$(CACHE)" 2>/dev/null || echo "there is no cache in $(CACHE)"
+	du -sh "$(CACHE)/" 2>/dev/null || echo "there is no cache in $(CACHE)"
 	du -sh "$(CACHE)"/* 2>/dev/null | sort -hr || true
 
 .PHONY: clean-cache
@@ -859,17 +859,32 @@ clean-cache: ## remove all that was built and downloaded; the next make builds i
 			echo "$(CACHE) has no .laptime-cache, so it was not made for this: remove what is Laptime's by hand" >&2
 			exit 1
 		fi
-		du -sh "$(CACHE)"
+		# On a larger disk it may be behind a link, which stays.
+		cache="$$(readlink -f "$(CACHE)")"
+		du -sh "$$cache"
 		# An engine mounts the folder of another platform's layers on itself.
-		{ grep -o " $(CACHE)/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
-		chmod -R u+w "$(CACHE)"
-		rm -rf "$(CACHE)"
+		{ grep -o " $$cache/storage/[^ ]*" /proc/self/mounts || true; } | sort -r | xargs -r umount
+		chmod -R u+w "$$cache"
+		find "$$cache" -mindepth 1 -maxdepth 1 ! -name proof ! -name .laptime-cache -exec rm -rf {} +
+		if [ -e "$$cache/proof" ]; then
+			# Nothing builds it again.
+			echo "kept: when each check passed (make standing), in $$cache/proof"
+		else
+			rm -f "$$cache/.laptime-cache"
+			[ -L "$(CACHE)" ] || rmdir "$$cache"
+		fi
 	fi
-	# Docker leaves out the registry of its names.
+	# By name and first without force: another name of the same image is somebody else's, and so are
+	# containers of that one. Docker leaves out the registry of its names.
 	for engine in docker podman buildah; do
 		command -v $$engine >/dev/null || continue
-		{ $$engine images --quiet --filter 'reference=docker.io/laptime/*'; $$engine images --quiet --filter 'reference=laptime/*'; } \
-			2>/dev/null | sort -u | xargs -r $$engine rmi --force >/dev/null 2>&1 || true
+		name='{{.Repository}}:{{.Tag}}'
+		if [ $$engine = buildah ]; then name='{{.Name}}:{{.Tag}}'; fi
+		for force in "" --force; do
+			{ $$engine images --format "$$name" 2>/dev/null || true; } |
+				{ grep -E '^(docker\.io/)?laptime/[^:]+:[^<]' || true; } | sort -u |
+				xargs -r $$engine rmi $$force >/dev/null 2>&1 || true
+		done
 	done
 	# Only it keeps each step of a build as an image of its own: those on the base that is made here
 	# (images/imagebuild/base.py). Others are somebody else's, and so are containers.
