@@ -815,7 +815,7 @@ seconds: install ## a hundred trials: whether Prometheus has each second of each
 own-cluster: venv images ## the demo on a cluster that pulls from a registry (ENGINE=podman: built and pushed by it)
 	$(SAY)
 	export LAPTIME_CLUSTER_NAME=laptime-own
-	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(CLUSTER) packages docker-registry
 	$(CLUSTER) down
 	folder="$$(mktemp -d)"
 	down() { code=$$?; trap - EXIT INT TERM; kill $$registry 2>/dev/null || true; $(CLUSTER) down || code=1; rm -rf "$$folder"; exit $$code; }
@@ -834,7 +834,7 @@ own-cluster: venv images ## the demo on a cluster that pulls from a registry (EN
 ARM64_IMAGES := $(CHART_IMAGES) server-go-nethttp
 .PHONY: arm64
 arm64: venv ## the images for arm64, run (emulated where this is another CPU), and pushed to a registry with those for amd64
-	command -v docker-registry >/dev/null || { apt-get update -qq && apt-get install -y -qq docker-registry >/dev/null; }
+	$(CLUSTER) packages docker-registry
 	$(IMAGES) --platform linux/arm64 $(ARM64_IMAGES)
 	cd images && LAPTIME_ARM64_IMAGES="$(ARM64_IMAGES)" $(CURDIR)/$(PYTHON) -m pytest --capture=no servers/tests/test_arm64.py
 

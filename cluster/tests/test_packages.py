@@ -6,6 +6,7 @@ They change a copy of the machine, whose files differ from the machine's in memo
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -224,3 +225,16 @@ def test_down_leaves_a_policy_of_someone_else(policy: Path) -> None:
     policy.write_text("#!/bin/sh\nexit 101\n")
     assert cli.main(["down"]) == 0
     assert policy.exists()
+
+
+def test_whatever_make_installs_for_a_cluster_is_installed_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed: list[object] = []
+    monkeypatch.setattr(packages, "install_missing", installed.append)
+    assert cli.main(["packages", "docker-registry"]) == 0
+    assert installed == [[("docker-registry", "docker-registry")]]
+    makefile = (SOURCE.parent / "Makefile").read_text()
+    # uv needs pip, which brings no service.
+    installing = re.findall(r"apt-get install .*?(\S+) >/dev/null", makefile)
+    assert set(installing) == {"python3-pip"}
