@@ -82,6 +82,9 @@ SAY := say() { printf '\033[1m[%(%H:%M:%S)T] %s\033[0m\n' -1 "$$*"; }; [ -t 1 ] 
 # Stops the cluster of the recipe, however the recipe ends.
 DOWN_AT_END := down() { code=$$?; trap - EXIT INT TERM; $(CLUSTER) down || code=1; exit $$code; }; \
 	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
+# Stops the cluster that the recipe's tests start themselves, and in whose name nothing else is done.
+DOWN_AFTER_TESTS := down() { code=$$?; trap - EXIT INT TERM; LAPTIME_CLUSTER_NAME=$$LAPTIME_TEST_CLUSTER $(CLUSTER) down || code=1; exit $$code; }; \
+	trap down EXIT; trap 'exit 130' INT; trap 'exit 143' TERM;
 # A cluster that only this recipe has, by the name that it has set; the images of the chart are there.
 define own_cluster
 $(CLUSTER) down
@@ -427,12 +430,16 @@ e2e-servers: venv # the images of servers and tiers, without a cluster; they mos
 
 .PHONY: e2e-cluster
 e2e-cluster: venv # the embedded Kubernetes itself
-	cd cluster && LAPTIME_CLUSTER_TESTS=1 $(CURDIR)/$(PYTHON) -m pytest tests
+	export LAPTIME_TEST_CLUSTER=laptime-test LAPTIME_CLUSTER_TESTS=1
+	$(DOWN_AFTER_TESTS)
+	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest tests)
 
 .PHONY: nodes
 nodes: venv ## the embedded Kubernetes with three nodes: apart, joined, frozen, cut off, stopped, drained (ONLY=ipv6: these tests)
-	python3 images/build.py agent
-	cd cluster && LAPTIME_NODES_TESTS=1 LAPTIME_TEST_CLUSTER=laptime-nodes $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py $(if $(ONLY),-k "$(ONLY)")
+	export LAPTIME_TEST_CLUSTER=laptime-nodes LAPTIME_NODES_TESTS=1
+	$(IMAGES) agent
+	$(DOWN_AFTER_TESTS)
+	(cd cluster && $(CURDIR)/$(PYTHON) -m pytest tests/test_nodes.py $(if $(ONLY),-k "$(ONLY)"))
 
 .PHONY: placements
 placements: venv ## runs in placements on three nodes, by the commands of docs/real-cluster.md

@@ -1,7 +1,9 @@
 """What the Makefile itself promises, asked of it."""
 
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -11,18 +13,26 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run make with the project's Makefile in a folder, as if no other make ran these tests."""
+    with begun(folder, *arguments, **environment) as process:
+        out, error = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def begun(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    """Begin to run make with the project's Makefile in a folder, in a session of its own."""
     inherited = {
         name: of
         for name, of in os.environ.items()
         if not name.startswith(("MAKE", "MFLAGS")) and name not in ("ONLY", "FAILED")
     }
-    return subprocess.run(
+    return subprocess.Popen(
         ["make", f"--makefile={ROOT / 'Makefile'}", *arguments],
         cwd=folder,
         env={**inherited, "LAPTIME_CACHE": str(folder / "cache"), **environment},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
+        start_new_session=True,
     )
 
 
@@ -104,7 +114,9 @@ def test_no_word_of_the_shell_reaches_a_test(tmp_path: Path, name: str) -> None:
     (tmp_path / "cluster").mkdir()
     (tmp_path / "made").touch()
     program(tmp_path / ".venv/bin/python", "env >../seen")
-    done = make(tmp_path, "e2e-cluster", "VENV_STAMP=made", **{name: "-k nothing"})
+    program(tmp_path / "bin/python3", "true")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    done = make(tmp_path, "e2e-cluster", "VENV_STAMP=made", PATH=path, **{name: "-k nothing"})
     assert done.returncode == 0, done.stderr
     seen = (tmp_path / "seen").read_text()
     assert "LAPTIME_CLUSTER_TESTS=1" in seen
@@ -137,3 +149,29 @@ def test_go_that_is_not_formatted_or_not_looked_at_does_not_pass(
     path = f"{tmp_path}/bin:/usr/bin:/bin"
     done = make(tmp_path, "lint-go", "GO_MODULES=module", "SAY=say() { :; };", PATH=path)
     assert (done.stdout, done.returncode) == (said, code), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "name"), [("e2e-cluster", "laptime-test"), ("nodes", "laptime-nodes")]
+)
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_cluster_of_tests_is_taken_down_however_they_end(
+    tmp_path: Path, target: str, name: str, ends: bool
+) -> None:
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "made").touch()
+    said = 'if [ "$1" = cluster/cluster.py ]; then echo "$LAPTIME_CLUSTER_NAME $2" >>down; fi'
+    program(tmp_path / "bin/python3", said)
+    # As pytest does, which puts back what it has changed.
+    test = "trap 'touch ../restored; exit 2' INT; touch ../begun; while sleep 0.1; do :; done"
+    program(tmp_path / ".venv/bin/python", "exit 3" if ends else test)
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    with begun(tmp_path, target, "VENV_STAMP=made", PATH=path) as process:
+        if not ends:
+            while not (tmp_path / "begun").exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) != 0
+    assert (tmp_path / "down").read_text() == f"{name} down\n"
+    assert (tmp_path / "restored").exists() is not ends
