@@ -143,7 +143,7 @@ demo: grafana-image $(PARTED_NODES) install ## the whole way: cluster, images, c
 		fi
 		echo "The embedded cluster goes on running. In this shell:"
 		echo "  export KUBECONFIG=$$KUBECONFIG"
-		command -v kubectl >/dev/null || echo "  PATH=\"$$(dirname "$$($(CLUSTER) path kubectl)"):\$$PATH\""
+		command -v kubectl >/dev/null || echo "  PATH=\"$(CACHE)/bin:\$$PATH\""
 		echo "Stop it: make cluster-down"
 	fi
 	exit $$code
