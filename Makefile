@@ -561,8 +561,9 @@ format: venv ## format all code
 
 .PHONY: generate
 generate: venv ## write the files that are made from others: CRD, schemas, reference, dashboards, golden manifests
-	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_crds; write_crds(Path("$(CRDS)"))'
-	cp $(CRDS)/*.yaml charts/laptime/files/
+	for folder in $(CRDS) charts/laptime/files; do
+		$(PYTHON) -c 'import sys; from pathlib import Path; from laptime.cli.generate import write_crds; write_crds(Path(sys.argv[1]))' $$folder
+	done
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_results_schema; write_results_schema(Path("$(RESULTS_SCHEMA)"))'
 	$(PYTHON) -c 'from pathlib import Path; from laptime.cli.generate import write_reference; write_reference(Path("$(REFERENCE)"), Path("charts/laptime"))'
 	$(PYTHON) -W ignore::DeprecationWarning -m laptime_dashboards.write charts/laptime/files/dashboards
